@@ -31,9 +31,9 @@ class Counts(NamedTuple):
 
     state: str
     """What it is meant to be for the starting model: mastered, reachable or beyond."""
-    pool: int
+    pool_rows: int
     """Rows of the pool."""
-    text: int
+    taught_rows: int
     """Rows that the starting model is taught."""
     weight: float
     """Of them in its training."""
@@ -122,7 +122,7 @@ def _take(name: str, block: int, seen: set[str]) -> list[Example]:
     """Rows of every cell from Reasoning Gym seeds of their own."""
     found, split = [], "eval" if name == "held_out" else "train"
     for number, (key, counts) in enumerate(CELLS.items()):
-        count = HELD_OUT if name == "held_out" else getattr(counts, name)
+        count = HELD_OUT if name == "held_out" else (counts.pool_rows if name == "pool" else counts.taught_rows)
         for place, example in zip(
             range(count), items(key, SEED_DISTANCE * (100 * (block + 1) + number), seen), strict=False
         ):

@@ -111,7 +111,7 @@ def rule_of(examples: Sequence[Example], arm: Arm, seed: int) -> EngineRule:
     return EngineRule(Plan("hand", (stage,)), pool_of(examples, lambda _: 1 / MODULUS), seed)
 
 
-def work(job: Job) -> list[dict[str, Any]]:
+def run_job(job: Job) -> list[dict[str, Any]]:
     """Every arm of one base."""
     model, rows = base_model(job.seed, job.recipe), []
     held, probe = examples(ITEMS, "eval"), examples(PROBED, "eval", 10_000)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks._fake_learners import Fake, all_fakes, grades
-from mixwright.estimates.cell_states import LUCKY, classify
+from mixwright.estimates.cell_states import LUCKY_KAPPA, classify
 from mixwright.estimates.chance import Rules, chance_level
 from mixwright.estimates.dependence import dependence, permutation_p
 from mixwright.estimates.intervals import Z, clustered_share
@@ -20,7 +20,7 @@ from mixwright.records import Example, Interval
 PROMPTS = (10, 30, 40, 100, 200, 400)
 TINY = (3, 6)
 """Prompts of cells that float levels leave."""
-ROUNDS = 199
+PERMUTATION_ROUNDS = 199
 """Permutations per test: as exact as more of them, and ten times faster."""
 PARTS = ("swapped", "dependence", "kappa")
 
@@ -47,7 +47,7 @@ def cell(job: tuple[int, int, int]) -> dict[str, Any]:
         evidence = (plain.value, plain.low, plain.high, plain.n)
         state = classify(*evidence, kappa_high=found.kappa.high)
         if state == "unknown":  # only here the test decides
-            state = classify(*evidence, kappa_high=found.kappa.high, p=permutation_p(table, rng, ROUNDS))
+            state = classify(*evidence, kappa_high=found.kappa.high, p=permutation_p(table, rng, PERMUTATION_ROUNDS))
         states[state] += 1
     return {
         "part": "cells",
@@ -74,7 +74,7 @@ def best_power(fake: Fake, prompts: int) -> float:
     right, said = (np.diag(part) - np.outer(part, part) for part in (fake.gold, fake.guess))
     variance = float((right * said).sum()) / (1 if fake.fixed else 8)
     error = math.sqrt(variance / prompts) / (1 - fake.swapped)
-    return 1.0 if error < 1e-9 else 0.5 * math.erfc((Z - LUCKY / error) / math.sqrt(2))
+    return 1.0 if error < 1e-9 else 0.5 * math.erfc((Z - LUCKY_KAPPA / error) / math.sqrt(2))
 
 
 class Told(Rules):

@@ -15,7 +15,7 @@ from mixwright.estimates.crossed import Estimate, estimate_crossed
 from mixwright.estimates.intervals import mean_interval
 from mixwright.estimates.judgement import change_word, change_words
 from mixwright.estimates.outcome import Change, Item, ItemScores
-from mixwright.verdict.gate import MARGIN, check, items_to_measure
+from mixwright.verdict.gate import MEAN_LOSS_MARGIN, check_protected, items_to_measure
 
 Array = NDArray[np.float64]
 
@@ -284,9 +284,9 @@ def gate(job: tuple[str, int, int, int, int]) -> dict[str, Any]:
     for _ in range(times):
         place = rng.random(len(keys))
         before, after = ([scores(keys, right)] for right in (place < 1 - up, place >= loss + up))
-        said[check(before, after, protected).outcome] += 1
+        said[check_protected(before, after, protected).outcome] += 1
         if not part:
-            each[check(before, after, protected, each=True).outcome] += 1
+            each[check_protected(before, after, protected, each=True).outcome] += 1
     return {
         "part": "gate",
         "loss": name,
@@ -311,8 +311,8 @@ def gate_end(job: tuple[int, int, int]) -> dict[str, Any]:
     of, passed = np.repeat(np.arange(cells), items), 0
     for _ in range(times):
         place = rng.random(len(of))
-        moved = (place >= 1 - UP + MARGIN / 2).astype(np.float64) - (place < UP + MARGIN / 2)
-        passed += estimate_crossed(moved, of).low > -MARGIN
+        moved = (place >= 1 - UP + MEAN_LOSS_MARGIN / 2).astype(np.float64) - (place < UP + MEAN_LOSS_MARGIN / 2)
+        passed += estimate_crossed(moved, of).low > -MEAN_LOSS_MARGIN
     return {
         "part": "gate end",
         "cells": cells,

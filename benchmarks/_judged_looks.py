@@ -13,7 +13,7 @@ from mixwright.cli.looks import plan_looks
 from mixwright.estimates.looks import Look
 from mixwright.estimates.outcome import Item, ItemScores
 from mixwright.records import Cell
-from mixwright.verdict.gate import MARGIN, check
+from mixwright.verdict.gate import MEAN_LOSS_MARGIN, check_protected
 
 Array = NDArray[np.float64]
 CELLS = (8, 50)
@@ -21,7 +21,7 @@ CELLS = (8, 50)
 LOOKED = 800
 """Items at the last look, in one cell."""
 CALM, LOST, LOST_BY_ONE = "unharmed, 5 % churned", "lost the margin", "lost the margin, all of it in one cell"
-LOSSES = {CALM: (0.0, 0.05), "unharmed, 20 % churned": (0.0, 0.2), LOST: (MARGIN, 0.2)}
+LOSSES = {CALM: (0.0, 0.05), "unharmed, 20 % churned": (0.0, 0.2), LOST: (MEAN_LOSS_MARGIN, 0.2)}
 """Loss, and share of the items that change, of a checkpoint that is looked at."""
 
 
@@ -44,7 +44,7 @@ def looks_of_cells(times: int) -> list[dict[str, Any]]:
     success = np.repeat(np.linspace(0.5, 0.8, number)[:, None], items, axis=1)
     worlds = {name: ([loss] * number, [churn] * number) for name, (loss, churn) in LOSSES.items()}
     rest, churn = number - 1, LOSSES[LOST][1]
-    worlds[LOST_BY_ONE] = ([number * MARGIN] + [0.0] * rest, [number * MARGIN] + [churn] * rest)
+    worlds[LOST_BY_ONE] = ([number * MEAN_LOSS_MARGIN] + [0.0] * rest, [number * MEAN_LOSS_MARGIN] + [churn] * rest)
     for name, (losses, churns) in worlds.items():
         loss, churned = (np.array(values)[:, None] for values in (losses, churns))
         every = (_looked(*answered(success, loss, churned, rng)) for _ in range(times))
@@ -100,4 +100,4 @@ def _asked(old: NDArray[np.bool_], new: NDArray[np.bool_], look: Look | None) ->
         }
         sides.append([ItemScores({"greedy": known, "greedy.swapped": dict.fromkeys(known, 0.0)})])
     protected = [(str(cell), None) for cell in range(len(old))]
-    return check(sides[0], sides[1], protected, named=True, margin=MARGIN, look=look).outcome
+    return check_protected(sides[0], sides[1], protected, named=True, margin=MEAN_LOSS_MARGIN, look=look).outcome

@@ -14,8 +14,8 @@ import numpy as np
 
 from mixwright.estimates.crossed import Estimate
 from mixwright.estimates.dependence import dependence
-from mixwright.estimates.judgement import FEWEST_SEEDS, change_word
-from mixwright.estimates.outcome import SWAPPED, Change, Item, ItemScores, estimate_change
+from mixwright.estimates.judgement import MIN_SEEDS, change_word
+from mixwright.estimates.outcome import SWAPPED_SUFFIX, Change, Item, ItemScores, estimate_change
 from mixwright.records import Example, Interval
 from mixwright_lab.training.grpo import Arena
 from mixwright_lab.training.rules import unique_examples
@@ -55,7 +55,7 @@ def scores(seen: Mapping[str, str], scored: Sequence[Example]) -> ItemScores:
             for place, success, swapped in zip(here, np.diagonal(table).tolist(), known.items.tolist(), strict=True):
                 item = (scored[place].task, level, scored[place].id)
                 found.setdefault(name, {})[item] = success
-                found.setdefault(name + SWAPPED, {})[item] = swapped
+                found.setdefault(name + SWAPPED_SUFFIX, {})[item] = swapped
     return ItemScores(found)
 
 
@@ -104,7 +104,7 @@ def format_outcome(moved: Change) -> dict[str, Any]:
     """A change as figures, as shares."""
     parts = {"success": moved.success, "S": moved.swapped, "D": moved.dependence, "sampled": moved.sampled}
     shown: dict[str, Any] = {name: _figure(part) for name, part in parts.items() if part is not None}
-    word = change_word(moved) if moved.success.seeds >= FEWEST_SEEDS else "cannot tell"
+    word = change_word(moved) if moved.success.seeds >= MIN_SEEDS else "cannot tell"
     return shown | {"word": word, "p": moved.success.p, "seeds": moved.success.seeds, "items": moved.success.items}
 
 

@@ -25,8 +25,8 @@ from mixwright.measure.former import FormerAnswers, former_file
 from mixwright.records import Claim
 from mixwright.runs import RunFolder, read_list
 from mixwright_lab.demo.by_hand import scale_adapter
-from mixwright_lab.demo.files import ITEMS, TRAIN_ROWS, write_files
-from mixwright_lab.demo.steps import COMPLETION_TOKENS, MARGIN, MODEL, PROTECTED, command, read_answers
+from mixwright_lab.demo.files import ITEMS_PER_TASK, TRAIN_ROWS, write_files
+from mixwright_lab.demo.steps import COMPLETION_TOKENS, MARGIN_POINTS, MODEL, PROTECTED, command, read_answers
 from mixwright_lab.demo.tables import NEW
 from mixwright_lab.demo.training import Training, fine_tune
 
@@ -107,8 +107,11 @@ def write_real_files(folder: Path, kind: str, seed: int) -> RealFiles:
     if kind == TICKETS:
         made = list(tickets(random.Random(seed)))
         held_out = [row for row in held_out if row["task"] != NEW]
-        held_out += [{"task": TICKETS, "prompt": prompt, "answer": line} for prompt, line in made[:ITEMS]]
-        rows = [{"task": TICKETS, "prompt": prompt, "completion": line} for prompt, line in made[ITEMS : ITEMS + TRAIN_ROWS]]
+        held_out += [{"task": TICKETS, "prompt": prompt, "answer": line} for prompt, line in made[:ITEMS_PER_TASK]]
+        rows = [
+            {"task": TICKETS, "prompt": prompt, "completion": line}
+            for prompt, line in made[ITEMS_PER_TASK : ITEMS_PER_TASK + TRAIN_ROWS]
+        ]
         train = _write(folder / "train.jsonl", rows)
     targets = [{"task": row["task"], "prompt": row["prompt"], "completion": answer_sentence(row)} for row in held_out]
     parts = {"graded": held_out, "targets": targets}
@@ -129,7 +132,7 @@ def settings() -> dict[str, Any]:
     return {
         "trainings": {name: asdict(how) for name, how in TRAININGS.items()},
         "items": dict(WAYS),
-        "margin": MARGIN,
+        "margin": MARGIN_POINTS,
         "room": COMPLETION_TOKENS,
         "protected": list(PROTECTED),
     }
@@ -211,7 +214,7 @@ class RealModels:
             "--max-new-tokens",
             COMPLETION_TOKENS,
             "--margin",
-            MARGIN,
+            MARGIN_POINTS,
             "--gate",
         ]
         asked += [part for task in PROTECTED for part in ("--protect", task)]

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from mixwright_lab.conditions import conditions
-from mixwright_lab.workers import spread
+from mixwright_lab.workers import run_in_processes
 
 Job = TypeVar("Job")
 
@@ -30,7 +30,7 @@ def resumed(name: str, work: Callable[[Job], Mapping[str, Any]], jobs: Sequence[
     if made["tree"] != "as committed":  # nobody knows what made those rows
         path.unlink(missing_ok=True)
     done = read(path)
-    spread(partial(work_and_append, work, path), [job for job in jobs if repr(job) not in done], say="run")
+    run_in_processes(partial(work_and_append, work, path), [job for job in jobs if repr(job) not in done], say="run")
     done = read(path)
     return [done[repr(job)] for job in jobs]
 

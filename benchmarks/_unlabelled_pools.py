@@ -21,14 +21,14 @@ from mixwright_lab.training.gpt import GPT
 from mixwright_lab.training.grpo import Arena, Rollouts, Settings
 from mixwright_lab.training.oracle import Oracle
 from mixwright_lab.training.rules import EngineRule, Rule, UniformRule, drive, pool_of, unique_examples
-from mixwright_lab.worlds.chain import LONGEST, MODULUS, Chain
+from mixwright_lab.worlds.chain import MODULUS, MOST_OPERATIONS, Chain
 from mixwright_lab.worlds.operators import LEVELS, Operators
 
 SEEDS = tuple(range(400, 420))
 FEW, FEWEST = SEEDS[:10], SEEDS[:3]
 TAUGHT = Recipe(levels=((1, 1.0), (2, 1.0)), styles=(("full", 0.3), ("direct", 0.7)), plain=1, steps=600, world="operators")
 """Class 1 is mastered; class 2 it could work out, but mostly guesses at once; operations of class 3 were never seen."""
-TRAP, OPEN, WRONG = rollouts.TRAP, 10, 11
+TRAP, OPEN, WRONG = rollouts.TRAP_LEVEL, 10, 11
 """Levels of traps, of problems that accept every answer, and of problems whose answer is drawn at random."""
 HIDDEN = 5
 """Operations of every problem whose difficulty its prompt does not show."""
@@ -81,15 +81,19 @@ class Setting:
 
 
 POOLS: Mapping[str, Setting] = {
-    "wide": Setting(rollouts.WIDE, every=240),
+    "wide": Setting(rollouts.WIDE_SHARES, every=240),
     "operators": Setting({1: 0.45, 2: 0.1, 3: 0.45}, reachable=(2,), operators=True, every=240, each=100),
     "traps": Setting(rollouts.POOLS["trap"].shares, (*PLAIN, "levels"), FEW),
     "narrow": Setting(rollouts.POOLS["in-band"].shares, PLAIN, FEW),
     "uninformative": Setting({HIDDEN: 0.5, OPEN: 0.25, WRONG: 0.25}, PLAIN, FEW, reachable=(HIDDEN,)),
-    "again": Setting(rollouts.WIDE, ("frozen", "uniform", "levels", "predicted"), FEW, size=480, budget=19_200),
-    "large": Setting(rollouts.WIDE, (*PLAIN, "levels"), FEWEST, size=20_000),
+    "again": Setting(rollouts.WIDE_SHARES, ("frozen", "uniform", "levels", "predicted"), FEW, size=480, budget=19_200),
+    "large": Setting(rollouts.WIDE_SHARES, (*PLAIN, "levels"), FEWEST, size=20_000),
     GUARDED: Setting(
-        overhard.MOSTLY_HARD, (*PLAIN, "levels"), size=overhard.SIZE, budget=overhard.STEPS * 96, reachable=(3, 4, 5, 6)
+        overhard.MOSTLY_HARD,
+        (*PLAIN, "levels"),
+        size=overhard.POOL_PROBLEMS,
+        budget=overhard.STEPS * 96,
+        reachable=(3, 4, 5, 6),
     ),
 }
 
@@ -112,7 +116,7 @@ def problems(kind: str, seed: int, size: int | None = None) -> list[Example]:
     setting, rng, found = POOLS[kind], np.random.default_rng((seed, 7)), []
     for level, share in setting.shares.items():
         start = int(rng.integers(2**30))
-        plain = {TRAP: LONGEST, OPEN: HIDDEN, WRONG: HIDDEN}.get(level, level)
+        plain = {TRAP: MOST_OPERATIONS, OPEN: HIDDEN, WRONG: HIDDEN}.get(level, level)
         count = round(share * (size or setting.size))
         made = [setting.world.make(start + index, plain, "train") for index in range(count)]
         found += [changed(example, level, rng) for example in made] if level >= TRAP else made
@@ -137,7 +141,7 @@ def held_out(kind: str) -> list[Example]:
     if kind == "traps":
         return rollouts.held_out("trap")
     setting = POOLS[kind]
-    levels = LEVELS if setting.operators else range(1, LONGEST + 1)
+    levels = LEVELS if setting.operators else range(1, MOST_OPERATIONS + 1)
     return outcome.held_out(levels, setting.each, setting.world.make)
 
 

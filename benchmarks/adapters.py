@@ -36,7 +36,7 @@ from mixwright.catalog import create
 from mixwright.learner.dial import Dial, Reader, complete, sweep
 from mixwright.learner.learner import Learner
 from mixwright.records import Interval, to_data
-from mixwright_lab.workers import spread
+from mixwright_lab.workers import run_in_processes
 
 SEEDS = tuple(range(0, 8 * 37, 37))
 LEVEL, TUNED, MOST = 0.8, 0.97, 500
@@ -53,7 +53,7 @@ ARMS: Mapping[str, tuple[str, Mapping[str, Any], float]] = {
 """Arm -> adapter, options, learning rate."""
 ALPHAS = tuple(round(0.1 * place, 1) for place in range(1, 11))
 PENALTIES, PENALISED_STEPS = (0.1, 0.15, 0.2, 0.3), 500
-BUDGET = 0.1
+LOSS_BUDGET_SHARE = 0.1
 """Mean loss of facts that the sweep accepts."""
 NEW_TOKENS = task.LENGTH + 2
 
@@ -115,7 +115,7 @@ def dial(learner: Learner, tuned: Learner, given: task.Tasks, *, quick: bool) ->
         return np.array([float(text == answer) for text, (_, answer) in zip(told, pairs, strict=True)])
 
     alphas = ALPHAS[4::2] if quick else ALPHAS
-    read = sweep(alphas, lambda a: answered(given.new, a), lambda a: answered(given.facts, a), budget=BUDGET)
+    read = sweep(alphas, lambda a: answered(given.new, a), lambda a: answered(given.facts, a), budget=LOSS_BUDGET_SHARE)
     ids = task.encoded(learner, given.new)
     with torch.no_grad():
         base, after = task.answer_logits(learner.model, ids), task.answer_logits(tuned.model, ids)
@@ -261,7 +261,7 @@ def largest(rows: Sequence[Mapping[str, Any]], name: str) -> Interval:
 def measure(quick: bool) -> Result:
     """Every seed."""
     seeds: Sequence[int] = SEEDS[:2] if quick else SEEDS
-    rows = spread(try_one, [(seed, quick) for seed in seeds], say="seed")
+    rows = run_in_processes(try_one, [(seed, quick) for seed in seeds], say="seed")
     figures, differences = dial_figures(rows)
     pairs = (("svf", "full"), ("svf", "lora as small"), ("lora", "full"), ("svf", "lora"), (REHEARSING, "full"))
     contrasts = {
@@ -278,7 +278,12 @@ def measure(quick: bool) -> Result:
     ]
     every = {"arms": arm_figures(rows), "contrasts at the level": contrasts, "dial": figures}
     settings = {"level": LEVEL, "tuned": TUNED, "steps": MOST, "arms": {name: list(arm) for name, arm in ARMS.items()}}
-    settings |= {"penalties": PENALTIES, "penalised steps": PENALISED_STEPS, "budget": BUDGET, "facts": task.FACTS}
+    settings |= {
+        "penalties": PENALTIES,
+        "penalised steps": PENALISED_STEPS,
+        "budget": LOSS_BUDGET_SHARE,
+        "facts": task.FACTS,
+    }
     unit = "share of facts kept, dial minus fine-tuning stopped at equal skill"
     return Result(value, unit, seeds, rows, every, settings, goals=goals)
 

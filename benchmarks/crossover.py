@@ -35,16 +35,16 @@ from mixwright.mine.crossover import Crossover, Train, crossover
 from mixwright.records import Interval
 from mixwright_lab.pruned import Rows, Settings, el2n, examples, trained
 from mixwright_lab.training.gpt import GPT
-from mixwright_lab.workers import spread
+from mixwright_lab.workers import run_in_processes
 
 SIZES, NOISE = (60, 300, 2400, 6000), (0.0, 0.05, 0.2)
 KEPT, STEPS, WIDTH = 0.25, 300, 32
 PROXY_STEPS = STEPS // 2
 PROXY_SEEDS, TRUE_SEEDS = tuple(range(5)), tuple(range(1000, 1006))
-BACK, LEAST, MOST = 0.2, 16, 256
+HELD_BACK_SHARE, MIN_HELD_BACK, MOST_HELD_BACK = 0.2, 16, 256
 """Share of the training rows that the test holds back, and how many these are at least and at most."""
-TEST = 1000
-DECAY = 1e-3
+TEST_ROWS = 1000
+WEIGHT_DECAY = 1e-3
 """Of the weights of the regression."""
 SEED = 0
 """Of the data sets."""
@@ -107,7 +107,7 @@ def comparisons(job: Job, rng: np.random.Generator) -> DataSet:
     steps = STEPS // 10 if job.quick else STEPS
     settings = Settings(steps, WIDTH, proxies=2, proxy_steps=8 if job.quick else 80)
     rows = examples(job.size, job.noise, rng)
-    clean = examples(TEST, 0.0, np.random.default_rng((job.seed, 7)))
+    clean = examples(TEST_ROWS, 0.0, np.random.default_rng((job.seed, 7)))
     short = replace(settings, steps=max(steps * PROXY_STEPS // STEPS, 1))
 
     def proxy(kept: np.ndarray, seed: int, back: np.ndarray) -> np.ndarray:
@@ -124,7 +124,7 @@ def planes(job: Job, rng: np.random.Generator) -> DataSet:
     plane, points = rng.normal(size=DIMENSIONS), rng.normal(size=(job.size, DIMENSIONS))
     flipped = rng.random(job.size) < job.noise
     labels = np.where((points @ plane > 0) ^ flipped, 1.0, -1.0)
-    clean = np.random.default_rng((job.seed, 7)).normal(size=(TEST, DIMENSIONS))
+    clean = np.random.default_rng((job.seed, 7)).normal(size=(TEST_ROWS, DIMENSIONS))
 
     def student(kept: np.ndarray, seed: int, iterations: int) -> np.ndarray:
         chosen = np.random.default_rng((seed, 3)).permutation(kept)[: max(round(0.9 * len(kept)), 1)]
@@ -150,9 +150,9 @@ def regression(points: np.ndarray, labels: np.ndarray, iterations: int) -> np.nd
     def loss(weights: np.ndarray) -> tuple[float, np.ndarray]:
         margins = labels * (points @ weights)
         pull = -labels / (1 + np.exp(np.clip(margins, -60, 60)))
-        return float(np.logaddexp(0, -margins).mean() + DECAY * weights @ weights / 2), points.T @ pull / len(points) + (
-            DECAY * weights
-        )
+        return float(np.logaddexp(0, -margins).mean() + WEIGHT_DECAY * weights @ weights / 2), points.T @ pull / len(
+            points
+        ) + (WEIGHT_DECAY * weights)
 
     return minimize(loss, np.zeros(points.shape[1]), jac=True, method="L-BFGS-B", options={"maxiter": iterations}).x
 
@@ -163,7 +163,7 @@ def try_one(job: Job) -> dict[str, Any]:
     begun = time.process_time()
     data = comparisons(job, rng) if job.family == COMPARISONS else planes(job, rng)
     order = rng.permutation(job.size)
-    back, left = np.split(order, [min(max(round(BACK * job.size), LEAST), MOST)])
+    back, left = np.split(order, [min(max(round(HELD_BACK_SHARE * job.size), MIN_HELD_BACK), MOST_HELD_BACK)])
     seeds = (PROXY_SEEDS[:2], TRUE_SEEDS[:2]) if job.quick else (PROXY_SEEDS, TRUE_SEEDS)
     told = crossover(
         data.score[left],
@@ -174,7 +174,7 @@ def try_one(job: Job) -> dict[str, Any]:
         seeds=seeds[0],
     )
     seconds = time.process_time() - begun
-    items = np.zeros(TEST, dtype=int)
+    items = np.zeros(TEST_ROWS, dtype=int)
     true = crossover(data.score, data.answers, data.full, items, fractions=(KEPT,), seeds=seeds[1], counted=True)
     worth = true.fractions[0]
     return {
@@ -202,7 +202,7 @@ def measure(quick: bool) -> Result:
     """All data sets."""
     families = ((COMPARISONS, SIZES[:2] if quick else SIZES), (PLANE, PLANES))
     jobs = [Job(name, size, noise, SEED, quick) for name, sizes in families for size in sizes for noise in NOISE]
-    rows = spread(try_one, sorted(jobs, key=lambda job: -job.size), say="data set")
+    rows = run_in_processes(try_one, sorted(jobs, key=lambda job: -job.size), say="data set")
     right = sum(row["word"] == row["truth"] for row in rows)
     harmful = sum(row["harmful"] for row in rows)
     share, harm = share_interval(right, len(rows)), share_interval(harmful, len(rows))
@@ -237,7 +237,7 @@ def _settings() -> dict[str, Any]:
         "proxy steps": PROXY_STEPS,
         "proxy seeds": PROXY_SEEDS,
         "seeds of the truth": TRUE_SEEDS,
-        "test examples": TEST,
+        "test examples": TEST_ROWS,
     }
 
 

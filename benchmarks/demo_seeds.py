@@ -42,11 +42,11 @@ from mixwright.estimates.intervals import mean_interval, share_interval
 from mixwright.records import Interval
 from mixwright_lab.conditions import conditions
 from mixwright_lab.demo.by_hand import MIXED
-from mixwright_lab.demo.files import ITEMS, PROMPTS
+from mixwright_lab.demo.files import ITEMS_PER_TASK, PROMPTS
 from mixwright_lab.demo.steps import (
     COMPLETION_TOKENS,
     GRADERS,
-    MARGIN,
+    MARGIN_POINTS,
     NARROW,
     PLANNED,
     PROTECTED,
@@ -59,13 +59,13 @@ from mixwright_lab.demo.training import Training
 SEEDS, QUICK = tuple(range(31, 41)), (100,)
 ROWS = RESULTS / "demo_seeds.rows.jsonl"
 PLACE = Path("runs") / "demo_seeds"
-AT_ONCE = 2
+DEMOS_AT_ONCE = 2
 PARTS = ("all", MIXED)
 """Parts of the demo, in the order in which they run: a study that is stopped has all demos."""
 WHEN = {"before": "before", "beside": NARROW, "after": PLANNED}
 """What `when` of a comparison's completions says -> name of the model."""
 MODELS = (*WHEN.values(), MIXED)
-SCORE = 5
+SCORE_PLACE = 5
 """Place of the score in an answer: model, task, prompt, gold answer, completion, score, whether it was cut."""
 
 
@@ -77,9 +77,9 @@ def settings() -> dict[str, Any]:
     training |= {"table": {task: len(questions(task)) for task in OLD}, "requests": len(list(requests(random.Random(0))))}
     return {
         **training,
-        "items": ITEMS,
+        "items": ITEMS_PER_TASK,
         "prompts": PROMPTS,
-        "margin": MARGIN,
+        "margin": MARGIN_POINTS,
         "room": COMPLETION_TOKENS,
         "protected": list(PROTECTED),
     }
@@ -111,7 +111,7 @@ def run_demo(seed: int, part: str = "all") -> dict[str, Any]:
 
 def success(row: Mapping[str, Any], model: str, task: str) -> float:
     """Share of right answers of a model in a task."""
-    scores = [answer[SCORE] for answer in row["answers"] if tuple(answer[:2]) == (model, task)]
+    scores = [answer[SCORE_PLACE] for answer in row["answers"] if tuple(answer[:2]) == (model, task)]
     return sum(scores) / len(scores)
 
 
@@ -228,8 +228,8 @@ def measure(quick: bool) -> Result:
     seeds = QUICK if quick else SEEDS
     known = {(row["seed"], MIXED if MIXED in row["codes"] else "all") for row in rows}
     jobs = [(seed, part) for part in PARTS for seed in seeds]
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        for done in as_completed([pool.submit(run_demo, *job) for job in jobs if job not in known]):
+    with ThreadPoolExecutor(DEMOS_AT_ONCE) as workers:
+        for done in as_completed([workers.submit(run_demo, *job) for job in jobs if job not in known]):
             rows.append(done.result())
             if not quick:
                 with ROWS.open("a", encoding="utf-8") as file:

@@ -29,11 +29,11 @@ from typing import Any
 from benchmarks._report import Goal, Result, interval, run
 
 # isort: split
-from benchmarks._formats import ARMS, GUARDED, NOISE, POOL, SHARES, STEPS, Job, mix, recipe_of, work
+from benchmarks._formats import ARMS, GUARDED, NOISE, POOL, SHARES, STEPS, Job, mix, recipe_of, run_job
 from mixwright.estimates.intervals import share_interval
 from mixwright.plan.format_forecast import PUSH_NATS
 from mixwright.records import Interval
-from mixwright_lab.workers import spread
+from mixwright_lab.workers import run_in_processes
 from mixwright_lab.worlds.chain import STYLES
 
 MIXES, SEEDS = 20, (0, 1, 2, 3, 4)
@@ -151,7 +151,7 @@ def measure(quick: bool) -> Result:
     seeds = SEEDS[:2] if quick else SEEDS
     jobs = [Job(f"mix {seed}", seed, mix(seed), ("none",)) for seed in range(MIXES // 4 if quick else MIXES)]
     jobs += [Job(name, seed, recipe_of(*GUARDED[name]), tuple(ARMS)) for name in GUARDED for seed in seeds]
-    rows = [row for found in spread(work, jobs, say="base") for row in found]
+    rows = [row for found in run_in_processes(run_job, jobs, say="base") for row in found]
     figures = {"forecast": scores([row for row in rows if row["mix"] not in GUARDED]), "guards": guards(rows)}
     hit = figures["forecast"]["race"]
     settings = {"steps": STEPS, "push": PUSH_NATS, "pool": POOL, "shares": SHARES, "noise": NOISE, "guarded": GUARDED}

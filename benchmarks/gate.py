@@ -1,15 +1,15 @@
 """Benchmark of the gate where the truth is known: what it passes, and whether exit code and first sentence agree.
 
 Two parts. Draws of cells: each item is answered by one of 12 words, a share of the answers is drawn anew after training, and
-a loss turns right answers into wrong ones; `check` judges all cells as the named ones. Fake checkpoints: whole comparison
+a loss turns right answers into wrong ones; `check_protected` judges all cells as named. Fake checkpoints: whole comparison
 folders with texts (`_fake_checkpoints.py`), judged by page and gate, with and without names and a margin. Goals were fixed
 before: a true loss of 5 points everywhere passes in at most 2.5 %, one of 20 in one of 8 cells of 50 in at most 5 %;
 unharmed checkpoints of 8 cells of 50 pass in at least .65 from a start of .7 and .9 from .9, those of 40 cells of 25 in at
 least .9; a loss of 5.7 points of D at held success passes in at most 5 %; no exit code contradicts a sentence, and nothing
 ruined ships.
 
-Where the worst of several sizes and starts is asked for, it is chosen on the first draws and judged on `FRESH` new ones:
-the largest of nine shares of 300 draws each lies above the truth by chance alone.
+Where the worst of several sizes and starts is asked for, it is chosen on the first draws and judged on `FRESH_DRAWS` new
+ones: the largest of nine shares of 300 draws each lies above the truth by chance alone.
 
     python -m benchmarks.gate [--quick]
 """
@@ -34,12 +34,12 @@ from mixwright.estimates.intervals import share_interval
 from mixwright.estimates.outcome import ItemScores
 from mixwright.records import Interval
 from mixwright.verdict.basis import gate_answer, recommended
-from mixwright.verdict.gate import check
+from mixwright.verdict.gate import check_protected
 from mixwright.verdict.gate_asked import GateAsked, write_asked
 
 SIZES = ((1, 1000), (8, 50), (40, 25))
 STARTS = (0.5, 0.7, 0.9)
-REDRAWN = 0.3
+REDRAWN_SHARE = 0.3
 """Share of answers drawn anew."""
 WORDS = 12
 HARMS = ("none", "5 points everywhere", "20 points in one cell", "5.7 points of D, success held")
@@ -50,8 +50,8 @@ QUESTIONS: Mapping[str, GateAsked] = {
     "each": GateAsked(TASKS, each=True),
 }
 SHIPPED, REFUSED = ("Ship", "AFTER may be shipped"), "Do not ship"
-WORKERS = 2
-FRESH = 4000
+WORKER_COUNT = 2
+FRESH_DRAWS = 4000
 """New draws of the place that did worst on the first ones."""
 Place = tuple[int, int, float, str]
 """Cells, items of each, start and harm."""
@@ -68,7 +68,7 @@ def drawn(job: tuple[int, int, float, str, int]) -> Row:
         gold = rng.integers(WORDS, size=items)
         old = np.where(rng.random(items) < start, gold, (gold + rng.integers(1, WORDS, size=items)) % WORDS)
         anew = np.where(rng.random(items) < start, gold, (gold + rng.integers(1, WORDS, size=items)) % WORDS)
-        new = np.where(rng.random(items) < REDRAWN, anew, old)
+        new = np.where(rng.random(items) < REDRAWN_SHARE, anew, old)
         lost = {HARMS[1]: 0.05, HARMS[2]: 0.2 * (place == 0)}.get(harm, 0.0)
         wrong = (new == gold) & (rng.random(items) < lost / start)
         new = np.where(wrong, (gold + 1) % WORDS, new)
@@ -78,7 +78,7 @@ def drawn(job: tuple[int, int, float, str, int]) -> Row:
             right, own = after[f"cell_{place}"]
             after[f"cell_{place}"] = right, own + 0.057
     sides = [[_scores(side)] for side in (before, after)]
-    found = check(sides[0], sides[1], [(task, None) for task in before], named=True)
+    found = check_protected(sides[0], sides[1], [(task, None) for task in before], named=True)
     return {"cells": cells, "items": items, "start": start, "harm": harm, "passed": found.outcome == "passed"}
 
 
@@ -182,23 +182,23 @@ def goals_of(places: Mapping[str, tuple[Place, float, bool]], fresh: Sequence[Ro
 
 def measure(quick: bool) -> Result:
     """All draws and fakes; the headline is the share of unharmed checkpoints of 8 x 50 items, from .7, that pass."""
-    draws, new, seeds = (20, 20, 1) if quick else (300, FRESH, 20)
+    draws, new, seeds = (20, 20, 1) if quick else (300, FRESH_DRAWS, 20)
     jobs = [(*size, start, harm, n) for size in SIZES for start in STARTS for harm in HARMS for n in range(draws)]
-    with ProcessPoolExecutor(WORKERS, mp_context=multiprocessing.get_context("spawn")) as pool:
-        rows = list(pool.map(drawn, jobs, chunksize=20))
+    with ProcessPoolExecutor(WORKER_COUNT, mp_context=multiprocessing.get_context("spawn")) as workers:
+        rows = list(workers.map(drawn, jobs, chunksize=20))
         places = judged_places(rows)
         # seeds below `draws` chose the places
         again = [
             (*place, n) for place in dict.fromkeys(place for place, *_ in places.values()) for n in range(draws, draws + new)
         ]
-        fresh = list(pool.map(drawn, again, chunksize=20))
-        fakes = [row for own in pool.map(faked, [(name, seed) for name in FAKES for seed in range(seeds)]) for row in own]
+        fresh = list(workers.map(drawn, again, chunksize=20))
+        fakes = [row for own in workers.map(faked, [(name, seed) for name in FAKES for seed in range(seeds)]) for row in own]
     goals = goals_of(places, fresh, fakes)
     codes = {
         name: {q: [r["code"] for r in fakes if (r["fake"], r["question"]) == (name, q)] for q in QUESTIONS} for name in FAKES
     }
     figures = {"passes": frontier(rows), "passes, new draws": frontier(fresh), "exit codes of fake checkpoints": codes}
-    about = {"draws": draws, "new draws": new, "redrawn": REDRAWN, "words": WORDS}
+    about = {"draws": draws, "new draws": new, "redrawn": REDRAWN_SHARE, "words": WORDS}
     return Result(
         goals[2].found, "share of unharmed checkpoints that pass", range(seeds), fakes, figures, about, goals=goals
     )

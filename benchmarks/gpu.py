@@ -42,7 +42,7 @@ from mixwright.runs import write_json
 from mixwright_lab.conditions import conditions
 
 ROWS = RESULTS / "gpu.rows.jsonl"
-LONGEST = 8.0
+MOST_PIECE_MINUTES = 8.0
 """Minutes that one piece may take."""
 NULL = "TRL again"
 Row = Mapping[str, Any]
@@ -64,9 +64,9 @@ def run_piece(name: str, model: str, *, tiny: bool) -> dict[str, Any]:
     command = [sys.executable, "-m", "benchmarks._gpu_pieces", name, "--model", model, *(["--tiny"] if tiny else [])]
     began = time.perf_counter()
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60 * LONGEST, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60 * MOST_PIECE_MINUTES, check=False)
     except subprocess.TimeoutExpired:
-        return {"piece": name, "error": f"more than {LONGEST:g} minutes"}
+        return {"piece": name, "error": f"more than {MOST_PIECE_MINUTES:g} minutes"}
     seconds = {"minutes": (time.perf_counter() - began) / 60}
     if done.returncode:
         return {"piece": name, "error": done.stderr[-3000:]} | seconds
@@ -113,7 +113,7 @@ def goals_of(rows: Sequence[Row]) -> list[Goal]:
     ]
     agreed = sum(one["loss"] == other["loss"] for one, other in launched)
     wrong = [row["piece"] for row in rows if "error" in row]
-    longest = max((row.get("minutes", LONGEST) for row in rows), default=math.inf)
+    longest = max((row.get("minutes", MOST_PIECE_MINUTES) for row in rows), default=math.inf)
     kept, watched = (max((pair[place] for pair in turned), default=math.inf) for place in (0, 1))
     finite = sum(map(math.isfinite, losses))
     return [
@@ -128,7 +128,9 @@ def goals_of(rows: Sequence[Row]) -> list[Goal]:
         Goal("launched runs that log the losses of the plain one", single(agreed, len(launched)), f"== {len(launched)}",
              bool(launched) and agreed == len(launched)),
         Goal("pieces that ended in an error", single(len(wrong), len(rows)), "== 0", not wrong and bool(rows)),
-        Goal("longest piece, minutes", single(longest, len(rows)), f"<= {LONGEST:g}", longest <= LONGEST),
+        Goal(
+            "longest piece, minutes", single(longest, len(rows)), f"<= {MOST_PIECE_MINUTES:g}", longest <= MOST_PIECE_MINUTES
+        ),
     ]  # fmt: skip
 
 
@@ -149,7 +151,7 @@ def figures_of(rows: Sequence[Row]) -> dict[str, Any]:
 def main() -> None:
     """Pieces without a row, as long as the minutes last; then all goals, and the result file once every piece is there."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--minutes", type=float, default=LONGEST)
+    parser.add_argument("--minutes", type=float, default=MOST_PIECE_MINUTES)
     parser.add_argument("--model", default="smollm2")
     parser.add_argument("--rows", type=Path, default=ROWS)
     parser.add_argument("--quick", action="store_true")

@@ -30,11 +30,11 @@ from benchmarks._report import Goal, Result, interval, run
 from benchmarks.scan import plain
 from mixwright.config import CorpusConfig, ModelConfig, WarmupConfig
 from mixwright.corpus import Corpus, read_corpus
-from mixwright.mine.relevance import bm25, cosines, in_turn
-from mixwright_lab.workers import spread
+from mixwright.mine.relevance import bm25, choose_in_turn, cosines
+from mixwright_lab.workers import run_in_processes
 
 SEEDS = tuple(range(0, 8 * 37, 37))
-SHOTS, KEEP, LAST = 40, 0.25, 3
+SHOTS, KEPT_SHARE, LAST = 40, 0.25, 3
 WIDTH, SMALL = 32, 16
 GRADIENTS, WORDS, HIDDEN, SMALLER = "gradients", "words", "hidden states", "gradients of a smaller model"
 
@@ -52,7 +52,7 @@ def features(corpus: Corpus, width: int, seed: int) -> tuple[dict[str, np.ndarra
     """Sketches and hidden states of every row after the warm-up; CPU seconds of the sketches and of other passes."""
     from mixwright.learner.tiny import build_tiny
     from mixwright.learner.warmup import warm_up
-    from mixwright.measure.scan import groups_of
+    from mixwright.measure.scan import column_groups
     from mixwright.measure.scan_passes import ScanPasses
     from mixwright.measure.scan_rows import scan_rows
     from mixwright.measure.sketch_calibration import SketchSettings, calibrate, calibration_rows
@@ -64,7 +64,7 @@ def features(corpus: Corpus, width: int, seed: int) -> tuple[dict[str, np.ndarra
     begun = time.process_time()
     calibration = calibrate(learner, calibration_rows(rows, 0), SketchSettings())
     calibrated = time.process_time()
-    groups = groups_of(["sketch", "hidden"])
+    groups = column_groups(["sketch", "hidden"])
     found: dict[str, np.ndarray] = {}
     seconds = {"calibration": calibrated - begun}
     for name, group in groups.items():
@@ -98,7 +98,9 @@ def try_one(seed: int) -> dict[str, Any]:
         SMALLER: cosines(small["sketch"][pool], small["sketch"][shots]),
     }
     found: dict[str, Any] = {"seed": seed, "seconds": seconds, "rows": len(corpus)}
-    chosen = {name: in_turn(values.mean(1, keepdims=True), round(KEEP * len(pool))) for name, values in scores.items()}
+    chosen = {
+        name: choose_in_turn(values.mean(1, keepdims=True), round(KEPT_SHARE * len(pool))) for name, values in scores.items()
+    }
     found["area"] = {name: area(values.mean(1), right[pool]) for name, values in scores.items()}
     found["right among chosen"] = {name: float(right[pool][places].mean()) for name, places in chosen.items()}
     found["shared with the smaller model's choice"] = len({*chosen[GRADIENTS]} & {*chosen[SMALLER]}) / len(chosen[SMALLER])
@@ -113,7 +115,7 @@ def area(scores: np.ndarray, right: np.ndarray) -> float:
 def measure(quick: bool) -> Result:
     """Every seed."""
     seeds: Sequence[int] = SEEDS[:2] if quick else SEEDS
-    rows = spread(try_one, seeds, say="draw")
+    rows = run_in_processes(try_one, seeds, say="draw")
     areas = {name: interval([row["area"][name] for row in rows]) for name in rows[0]["area"]}
     chosen = {name: interval([row["right among chosen"][name] for row in rows]) for name in rows[0]["area"]}
     seconds = [row["seconds"] for row in rows]
@@ -132,7 +134,7 @@ def measure(quick: bool) -> Result:
     ]
     every = {"area": areas, "right among chosen": chosen, "cost": cost, "shared": shared}
     figures = {name: plain_data(values) for name, values in every.items()}
-    settings = {"shots": SHOTS, "keep": KEEP, "widths": (WIDTH, SMALL)}
+    settings = {"shots": SHOTS, "keep": KEPT_SHARE, "widths": (WIDTH, SMALL)}
     unit = "area under ROC, right rows against look-alikes"
     return Result(areas[GRADIENTS], unit, seeds, rows, figures, settings, goals=goals)
 

@@ -25,11 +25,11 @@ from benchmarks import _judged_changes as changes
 from benchmarks import _judged_precision as precision
 from benchmarks._fake_learners import all_fakes
 from benchmarks._report import Goal, Result, run
-from mixwright.estimates.cell_states import ALPHA, LUCKY
+from mixwright.estimates.cell_states import LUCKY_KAPPA, PERMUTATION_ALPHA
 from mixwright.estimates.intervals import wilson
 from mixwright.records import Interval
 
-WORKERS = 2
+WORKER_COUNT = 2
 Row = Mapping[str, Any]
 Job = tuple[str, tuple[Any, ...], int]
 """Kind of job, its arguments but the last, and how many times."""
@@ -42,10 +42,10 @@ KINDS: dict[str, Callable[[Any], dict[str, Any]]] = {
     "gate": changes.gate,
     "gate end": changes.gate_end,
 }
-COVERAGE = 0.93
-GAINS = (0.02, 0.05, 0.1)
-PER_CELL = (10, 40, 100, 200)
-PROTECTED = (1, 2, 4, 8, 17)
+MIN_COVERAGE = 0.93
+TESTED_GAINS = (0.02, 0.05, 0.1)
+ITEMS_PER_CELL = (10, 40, 100, 200)
+PROTECTED_CELLS = (1, 2, 4, 8, 17)
 SKILLED = "45 % skill, else constant, majority 40 %"
 
 
@@ -110,18 +110,21 @@ def goals_of_cells(rows: Sequence[Row]) -> list[Goal]:
     ]  # fmt: skip
     by = ("learner", "prompts")
     found += [
-        at_least(f"coverage of {part}, worst learner and worst number of prompts", pooled(known, by, inside(part)), COVERAGE)
+        at_least(
+            f"coverage of {part}, worst learner and worst number of prompts", pooled(known, by, inside(part)), MIN_COVERAGE
+        )
         for part in cells.PARTS
     ]
-    skilled = [row for row in known if row["kind"] == "skilled" and row["truth"]["kappa"] >= LUCKY - 1e-6]
+    skilled = [row for row in known if row["kind"] == "skilled" and row["truth"]["kappa"] >= LUCKY_KAPPA - 1e-6]
     without = [row for row in known if row["kind"] == "informationless"]
     cell_by = ("learner and prompts",)
     single = [{**row, "learner and prompts": (row["learner"], row["prompts"])} for row in skilled]
     at_200 = [row for row in known if row["prompts"] == 200]
     found += [
-        at_most("cells of kappa .10 or more called lucky, worst cell", pooled(single, cell_by, states("lucky")), ALPHA),
+        at_most("cells of kappa .10 or more called lucky, worst cell",
+                pooled(single, cell_by, states("lucky")), PERMUTATION_ALPHA),
         at_most("informationless cells called reachable, worst learner and number of prompts",
-                pooled(without, by, states("reachable")), ALPHA),
+                pooled(without, by, states("reachable")), PERMUTATION_ALPHA),
         at_least("informationless cells called lucky at 200 prompts, all learners",
                  pooled([row for row in at_200 if row["kind"] == "informationless"], ("prompts",), states("lucky")), 0.8),
         at_least(f"called reachable at 200 prompts: {SKILLED}",
@@ -156,11 +159,11 @@ def goals_of_changes(rows: Sequence[Row]) -> list[Goal]:
         at_least("coverage of the chance level, 30 rows or more, worst kind of cell", [
             one for others in (True, False)
             for one in pooled([row for row in chance if row["other rows"] == others], ("kind",), lambda row: row["inside"])
-        ], COVERAGE),
+        ], MIN_COVERAGE),
         at_least("coverage over seeds x items, worst design and seeds, worst size",
-                 pooled(named, ("design and seeds", "size"), inside("seeds and items")), COVERAGE),
+                 pooled(named, ("design and seeds", "size"), inside("seeds and items")), MIN_COVERAGE),
         at_least("coverage over seeds x items where 1 item in 100 moves alike in every seed, worst seeds and size",
-                 pooled(alike, ("seeds and size",), inside("seeds and items")), COVERAGE),
+                 pooled(alike, ("seeds and size",), inside("seeds and items")), MIN_COVERAGE),
         at_most("trials in which nothing is better that say improves of anything, worst scene",
                 pooled(word, ("scene and seeds",), lambda row: row["any improves"]), 0.05),
         at_most("trials in which nothing is better that say improves of any cell, worst scene",
@@ -189,7 +192,8 @@ def limits(rows: Sequence[Row]) -> dict[str, Any]:
     low = [
         row
         for row in rows
-        if row["part"] == "cells" and any(share(row["inside"][part], row["times"]).high < COVERAGE for part in cells.PARTS)
+        if row["part"] == "cells"
+        and any(share(row["inside"][part], row["times"]).high < MIN_COVERAGE for part in cells.PARTS)
     ]
     return {
         "blind spots, states at 200 prompts": {row["learner"]: row["states"] for row in blind},
@@ -246,10 +250,16 @@ def jobs(quick: bool) -> list[Job]:
     found += [("intervals", (name, s, *size), times(400)) for name in changes.DESIGNS for s in seeds for size in sizes]
     parts = range(1 if quick else 4)
     found += [("words", (scene, s, part), times(500)) for scene in changes.SCENES for s in (5, 8) for part in parts]
-    found += [("power", (s, n, gain), times(100)) for s in seeds for n in PER_CELL if n < 200 or not quick for gain in GAINS]
+    found += [
+        ("power", (s, n, gain), times(100))
+        for s in seeds
+        for n in ITEMS_PER_CELL
+        if n < 200 or not quick
+        for gain in TESTED_GAINS
+    ]
     exact = {"-5 in every cell": 250, "unharmed": 80}
     for name in changes.LOSSES:
-        for number in (1, 4) if quick else PROTECTED:
+        for number in (1, 4) if quick else PROTECTED_CELLS:
             full = exact.get(name, 20) if number < 17 else 10
             found += [("gate", (name, number, changes.DEFAULT, part), times(full)) for part in parts]
             if number in (1, 4, 17) and not quick:
@@ -267,7 +277,7 @@ def done(job: Job) -> dict[str, Any]:
 
 def spread(work: Sequence[Any], do: Callable[[Any], Any], size: int = 4) -> list[Any]:
     """All of them, in order, in processes of one thread each."""
-    with ProcessPoolExecutor(WORKERS, mp_context=multiprocessing.get_context("spawn")) as workers:
+    with ProcessPoolExecutor(WORKER_COUNT, mp_context=multiprocessing.get_context("spawn")) as workers:
         found = []
         for number, row in enumerate(workers.map(do, work, chunksize=size), 1):
             found.append(row)
@@ -289,7 +299,7 @@ def measure(quick: bool) -> Result:
         print(f"{'reached' if goal.reached else 'MISSED':8} {told} {goal.goal:12} {goal.name}")
     figures = {"limits": limits(rows), **tables(rows), **precision.figures_of(widths)}
     settings = {
-        "permutations": cells.ROUNDS,
+        "permutations": cells.PERMUTATION_ROUNDS,
         "trial": {"items": changes.CELLS, "task": changes.TASKS, "commonest": changes.COMMONEST, "skill": changes.SKILL},
         "churn": 2 * changes.UP,
         "cpu seconds": sum(row["cpu"] for row in rows),

@@ -25,7 +25,7 @@ from mixwright import read_state, write_state
 from mixwright.catalog import create
 from mixwright.contracts import Pool, Scene
 from mixwright.records import Cell, Stage, to_data
-from mixwright.steer.ledger import ROW, Ledger
+from mixwright.steer.ledger import ROW_TYPE, Ledger
 from mixwright.steer.pool import Ids
 from mixwright.steer.task_order import TaskOrder
 
@@ -146,7 +146,7 @@ def sizes(size: int) -> dict[str, Any]:
     found = {
         "size": size,
         "ledger, bytes": sum(array.nbytes for array in arrays) / size,
-        "of them rows": ROW.itemsize,
+        "of them rows": ROW_TYPE.itemsize,
         "pool's task and cell numbers, bytes": (pool.task_of.nbytes + pool.cell_of.nbytes) / size,
         "build, CPU s": build,
     }

@@ -27,7 +27,7 @@ from benchmarks._cases import Case, tried
 from benchmarks._kept import load_or_make
 from benchmarks._report import Goal, Result, run
 from mixwright.estimates.intervals import share_interval
-from mixwright_lab.workers import spread
+from mixwright_lab.workers import run_in_processes
 
 CASES: tuple[Case, ...] = (
     *_cases_influence.CASES,
@@ -36,7 +36,7 @@ CASES: tuple[Case, ...] = (
     *_cases_pairs.CASES,
     *_cases_self_edits.CASES,
 )
-REPEATED, TIMES = ("influence", "frontier"), 10
+REPEATED, CASE_REPEATS = ("influence", "frontier"), 10
 """Miners whose first two cases are drawn so many times."""
 
 
@@ -65,14 +65,14 @@ def _drawn(case: Case, seed: int) -> dict[str, Any]:
 def measure(quick: bool) -> Result:
     """All cases once, and the first two of some miners ten times."""
     often = [place for name in REPEATED for place in [at for at, case in enumerate(CASES) if case.miner == name][:2]]
-    draws = [(place, TIMES if place in often and not quick else 1) for place in range(len(CASES))]
+    draws = [(place, CASE_REPEATS if place in often and not quick else 1) for place in range(len(CASES))]
     jobs = [Job(place, seed * 37) for place, times in draws for seed in range(times)]
-    rows = spread(try_one, jobs, say="case")
+    rows = run_in_processes(try_one, jobs, say="case")
     right = [row["recommended"] == row["helps"] for row in rows]
     share = share_interval(sum(right), len(right))
     words = ((True, "recommends"), (False, "refuses"))
     goals = [_goal(miner, word, rows, helps) for miner in REPEATED for helps, word in words]
-    return Result(share, "share of draws with the right recommendation", [0], rows, {}, {"times": TIMES}, goals=goals)
+    return Result(share, "share of draws with the right recommendation", [0], rows, {}, {"times": CASE_REPEATS}, goals=goals)
 
 
 def _goal(miner: str, word: str, rows: list[dict[str, Any]], helps: bool) -> Goal:

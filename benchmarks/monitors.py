@@ -28,7 +28,7 @@ from mixwright_lab.training.bases import Recipe, base_model
 from mixwright_lab.training.gpt import GPT
 from mixwright_lab.training.grpo import Arena, Learnt, Rollouts, Settings
 from mixwright_lab.training.rules import UniformRule, pool_of, unique_examples
-from mixwright_lab.workers import spread
+from mixwright_lab.workers import run_in_processes
 from mixwright_lab.worlds.chain import MODULUS, Chain
 
 MONITORS = ("repetition", "length", "skipped_work")
@@ -44,8 +44,8 @@ POOLS: Mapping[str, tuple[tuple[int, ...], float, dict[str, Any]]] = {
 """Operations, share of answers that are 0, settings."""
 OVERHARD, HEALTHY = ("hardbias", "hard", "hard_grpo"), ("medium", "wide", "frozen")
 BONUSES = ("none", "in the reward", "after normalisation")
-STEPS, LOOK, CANARIES, CANARY_EVERY = 80, 4, 16, 20
-PENALTY = 0.2
+STEPS, STEPS_BETWEEN_LOOKS, CANARIES, CANARY_EVERY = 80, 4, 16, 20
+PENALTY_COEFFICIENT = 0.2
 """Coefficient of the share of group mates with the same answer."""
 
 
@@ -71,7 +71,7 @@ class Kept(Arena):
 
 
 def watched(job: tuple[int, str, int]) -> dict[str, Any]:
-    """One run of a pool: the steps at which each monitor rang, and easy success every `LOOK` steps."""
+    """One run of a pool: the steps at which each monitor rang, and easy success every `STEPS_BETWEEN_LOOKS` steps."""
     seed, name, steps = job
     levels, bias, settings = POOLS[name]
     examples, easy = problems(levels, bias), problems((1, 2, 3, 4), count=160, split="eval")
@@ -84,7 +84,7 @@ def watched(job: tuple[int, str, int]) -> dict[str, Any]:
     for monitor in monitors.values():
         monitor.begin(scene)
     for step in range(steps + 1):
-        if step % LOOK == 0:
+        if step % STEPS_BETWEEN_LOOKS == 0:
             seen.append(float(arena.look(easy, 1).rewards.mean()))
         canaries = _canaries(arena, easy[:CANARIES], step) if step % CANARY_EVERY == 0 else ()
         for each, monitor in monitors.items():
@@ -109,11 +109,11 @@ def bonus(job: tuple[int, str, int]) -> dict[str, Any]:
         )
         rewards = rollouts.rewards
         alike = np.array([[(row.count(answer) - 1) / (len(row) - 1) for answer in row] for row in rollouts.answers])
-        within = rewards - PENALTY * alike if how == "in the reward" else rewards
+        within = rewards - PENALTY_COEFFICIENT * alike if how == "in the reward" else rewards
         advantages = (within - within.mean(1, keepdims=True)) / (within.std(1, ddof=1, keepdims=True) + 1e-4)
         if how == "after normalisation":
             some = rewards.mean(1, keepdims=True) < 1
-            advantages -= PENALTY * some * (alike - alike.mean(1, keepdims=True))
+            advantages -= PENALTY_COEFFICIENT * some * (alike - alike.mean(1, keepdims=True))
         arena.update(rollouts, advantages)
     late = arena.look(unseen, 8)
     hard = arena.look(problems((8,), count=160, split="eval"), 8)
@@ -127,7 +127,7 @@ def damage(row: Mapping[str, Any], names: tuple[str, ...]) -> float:
     if first is None:
         return 1.0
     start, end = row["easy"][0], row["easy"][-1]
-    at = float(np.interp(first, np.arange(len(row["easy"])) * LOOK, row["easy"]))
+    at = float(np.interp(first, np.arange(len(row["easy"])) * STEPS_BETWEEN_LOOKS, row["easy"]))
     return float(np.clip((start - at) / (start - end), 0, 1)) if start > end else 1.0
 
 
@@ -154,8 +154,12 @@ def measure(quick: bool) -> Result:
     seeds = range(2) if quick else range(5)
     pools = ("hardbias", "hard", "medium") if quick else tuple(POOLS)
     jobs = [(seed, name, STEPS) for seed in seeds for name in pools]
-    rows = spread(watched, jobs, say="watched run")
-    bonuses = [] if quick else spread(bonus, [(seed, how, STEPS) for seed in range(5) for how in BONUSES], say="bonus run")
+    rows = run_in_processes(watched, jobs, say="watched run")
+    bonuses = (
+        []
+        if quick
+        else run_in_processes(bonus, [(seed, how, STEPS) for seed in range(5) for how in BONUSES], say="bonus run")
+    )
     early = [
         float(
             np.mean([damage(row, ("repetition", "length")) for row in rows if row["seed"] == s and row["pool"] in OVERHARD])

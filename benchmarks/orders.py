@@ -49,23 +49,23 @@ from mixwright.learner.tiny import build_tiny
 from mixwright.learner.warmup import warm_up
 from mixwright.measure.bursts import train_on
 from mixwright.measure.row_losses import RowLosses, rows_by_task
-from mixwright.measure.transfers import Runs, watch_transfer
+from mixwright.measure.transfers import RunSizes, watch_transfer
 from mixwright.records import Example, Interval, TrainingSetup, to_data
-from mixwright_lab.workers import spread
+from mixwright_lab.workers import run_in_processes
 
 TASKS = ("a", "b", "c")
 ONE_WAY, WRONG, TWO_WAY, NONE, HELP = "one-way damage", "wrong rows", "two-way damage", "no damage", "mutual help"
 COUNTS = {ONE_WAY: 2, WRONG: 3, TWO_WAY: 2, NONE: 2, HELP: 1}
 WORLDS = tuple((kind, first + number) for first in (20, 10) for kind, count in COUNTS.items() for number in range(count))
 """Those from 20 on were made after the last rule was chosen; those from 10 on were known."""
-FRESH = 10
+DECIDING_WORLDS = 10
 """Worlds, the first, that decide."""
 NEW = "new worlds"
 UNDERTAUGHT = tuple((kind, 40 + number) for kind in (TWO_WAY, WRONG) for number in range(3))
 """Worlds from 40 on: what a model does not know yet cannot be lost at the start, so that single runs see no damage there."""
 SEEDS = 8
-ROWS, ITEMS, WARM, STEPS, BATCH, RATE = 300, 50, 300, 200, 16, 3e-3
-PROBE = Runs(steps=48, batch=BATCH, learning_rate=RATE, seeds=4, pairs=True)
+ROWS, ITEMS, WARMUP_STEPS, STEPS, BATCH, RATE = 300, 50, 300, 200, 16, 3e-3
+PROBE = RunSizes(steps=48, batch=BATCH, learning_rate=RATE, seeds=4, pairs=True)
 MATTERS, HARM, UNDER_SEEDS = 0.05, 0.02, 2
 PAIRS, SINGLE = "pairs", "single runs"
 JOINT, RESETS, FROZEN = "joint", "joint with resets", "frozen"
@@ -144,7 +144,7 @@ def begun(kind: str, world: int) -> Bench:
     corpus = rows_of(kind, world)
     texts = [f"{row.prompt}{row.target}" for row in corpus]
     learner = build_tiny(texts, ModelConfig(width=32, depth=2, heads=2, vocabulary=264), seed=world)
-    steps = WARM // 5 if world >= UNDERTAUGHT[0][1] else WARM
+    steps = WARMUP_STEPS // 5 if world >= UNDERTAUGHT[0][1] else WARMUP_STEPS
     warm_up(learner, corpus.select(split="train"), WarmupConfig(steps=steps, batch_size=32, learning_rate=5e-3), seed=world)
     learner.model.eval()
     return Bench(corpus, learner, RowLosses(learner, corpus), rows_by_task(corpus, "train"))
@@ -201,7 +201,7 @@ def keep_alone(job: Job) -> dict[str, Any]:
     return load_or_make(Path(__file__), f"alone {job!r}", lambda: alone_of(job))
 
 
-def _planned(bench: Bench, sizes: Runs) -> dict[str, Any]:
+def _planned(bench: Bench, sizes: RunSizes) -> dict[str, Any]:
     """What the planner makes of the probe, and what it expects of every order."""
     from mixwright.estimates.orders import choose_order, expected_success
     from mixwright.plan.planners.transfer_order import effects_of
@@ -288,15 +288,15 @@ def measure(quick: bool) -> Result:
     under = () if quick else UNDERTAUGHT
     jobs = [Job(*world, seed) for world in worlds for seed in (None, *range(seeds))]
     jobs += [Job(*world, seed) for world in under for seed in (None, *range(UNDER_SEEDS))]
-    rows = spread(keep_one, jobs, say="world and seed")
+    rows = run_in_processes(keep_one, jobs, say="world and seed")
     both = (*worlds, *under)
-    singles = spread(keep_alone, [Job(*world, None) for world in both], say="world of one task alone")
+    singles = run_in_processes(keep_alone, [Job(*world, None) for world in both], say="world of one task alone")
     own = [[row for row in rows if (row["kind"], row["world"]) == world] for world in both]
     every = [world_of(part, single["success"]) for part, single in zip(own, singles, strict=True)]
-    found, fresh = every[: len(worlds)], every[:FRESH]
+    found, fresh = every[: len(worlds)], every[:DECIDING_WORLDS]
     lost = [one[name]["chosen less"] for one in every for name in (PAIRS, SINGLE) if one[name]["said"]["stages are better"]]
     harm = [any(less[arm].value < -HARM for arm in (FROZEN, JOINT)) for less in lost]
-    words = right_words({NEW: fresh, "worlds known before": found[FRESH:]})
+    words = right_words({NEW: fresh, "worlds known before": found[DECIDING_WORLDS:]})
     ordered = [one for one in found if one["truth"]["orders differ"]]
     ranks = [one[PAIRS]["spearman"] or 0.0 for one in ordered]
     spearman = interval(ranks) if len(ranks) > 1 else Interval(0, -1, 1, len(ranks))

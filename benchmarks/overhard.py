@@ -46,22 +46,22 @@ from mixwright.records import Cell, CellPlan, Example, Plan, Stage, to_data
 from mixwright_lab.training.bases import Recipe, base_model
 from mixwright_lab.training.grpo import Arena, Settings
 from mixwright_lab.training.rules import EngineRule, Rule, cell_plan, pool_of, unique_examples
-from mixwright_lab.workers import spread
-from mixwright_lab.worlds.chain import LONGEST, MODULUS, Chain
+from mixwright_lab.workers import run_in_processes
+from mixwright_lab.worlds.chain import MODULUS, MOST_OPERATIONS, Chain
 
 STEPS, QUICK = 80, (30, 31)
-SIZE = 4000
+POOL_PROBLEMS = 4000
 """Problems of a pool."""
-HELD_OUT = 40
+HELD_OUT_PER_LEVEL = 40
 """Held-out problems per level."""
-PROBED = 8
+PROBED_PER_LEVEL = 8
 """Problems per level that a measured plan rests on, with a group of rollouts each."""
-HIGH, ORDINARY = 1e-3, 5e-4
+HIGH_RATE, ORDINARY_RATE = 1e-3, 5e-4
 """Learning rates."""
 ABLE = Recipe()
 LAZY = Recipe(plain=3, steps=600, styles=(("full", 0.3), ("direct", 0.7)))
 MOSTLY_HARD = {8: 0.98, 3: 0.005, 4: 0.005, 5: 0.005, 6: 0.005}
-BLIND, MAJORITY, PARTLY = 8, 0.45, 0.5
+BLIND_LEVEL, MAJORITY_SHARE, PARTLY_ZERO_SHARE = 8, 0.45, 0.5
 """Level of the rows without information, share of 0 among their answers; share of 0 where skill is partial."""
 
 
@@ -76,9 +76,9 @@ class World:
     arms: Sequence[str]
     labelled: bool = True
     blind: bool = False
-    """Whether the answers of level `BLIND` say nothing of their prompts."""
+    """Whether the answers of level `BLIND_LEVEL` say nothing of their prompts."""
     biased: Sequence[int] = ()
-    """Levels of which `PARTLY` have the answer 0."""
+    """Levels of which `PARTLY_ZERO_SHARE` have the answer 0."""
     recipe: Recipe = ABLE
     """Of the student."""
     refused: float = 0.0
@@ -87,11 +87,11 @@ class World:
 
     def make(self, index: int, level: float, split: str) -> Example:
         """The problem at that index."""
-        made = Chain(bias=PARTLY if level in self.biased else 0.0).make(index, level, split)
-        if not (self.blind and level == BLIND):
+        made = Chain(bias=PARTLY_ZERO_SHARE if level in self.biased else 0.0).make(index, level, split)
+        if not (self.blind and level == BLIND_LEVEL):
             return made
         rng = np.random.default_rng((index, split == "eval", 0xB11D))
-        answer = 0 if rng.random() < MAJORITY else int(rng.integers(MODULUS))
+        answer = 0 if rng.random() < MAJORITY_SHARE else int(rng.integers(MODULUS))
         return replace(made, task="blind", answer=str(answer))
 
 
@@ -121,7 +121,7 @@ class Guards:
 
 DEFAULT = Guards("difficulty", ("too_hard",), (), ("canary",), engine={})
 """The levers of `default_plan` with canaries; a test compares them."""
-CANARIES = 16
+CANARY_ITEMS = 16
 """Items that every arm with a lever holds back and watches, measured or not; by default unmeasured ones no longer are."""
 GATE = Guards(gates=("too_hard",), engine={})
 UNLUCKY = {"gates.too_hard": {"lucky": 0.0}, "selectors.difficulty": {"lucky": 0.0}}
@@ -155,26 +155,37 @@ ARMS: Mapping[str, Guards] = {
     "default, beta and drift": replace(DEFAULT, controllers=("drift",), beta=0.01),
 }
 REFERENCES = outcome.REFERENCES
-LESS = ("coin", "half the rate", "lower rate")
+LESS_TRAINING_ARMS = ("coin", "half the rate", "lower rate")
 """Ways to train less that know nothing of the cells."""
-UNLABELLED = ("no lucky cells", "no over-hard cells", "survivors alone", *LESS, "default, beta and drift")
+UNLABELLED = ("no lucky cells", "no over-hard cells", "survivors alone", *LESS_TRAINING_ARMS, "default, beta and drift")
 PARTS = ("default", "no selector", "equal levels for selector", "no gate", "no lucky cells", "selector alone", "gate alone")
 POOLS: Mapping[str, World] = {
-    "hard": World(MOSTLY_HARD, HIGH, tuple(ARMS), refused=0.55),
-    "half rate": World(MOSTLY_HARD, ORDINARY, (*REFERENCES, "default", "no gate", "gate alone")),
+    "hard": World(MOSTLY_HARD, HIGH_RATE, tuple(ARMS), refused=0.55),
+    "half rate": World(MOSTLY_HARD, ORDINARY_RATE, (*REFERENCES, "default", "no gate", "gate alone")),
     "unlabelled": World(
         MOSTLY_HARD,
-        HIGH,
+        HIGH_RATE,
         ("frozen", "uniform", "default", "no gate", *UNLABELLED),
         labelled=False,
         refused=0.44,
         seeds=tuple(range(30, 50)),
     ),
     "blind": World(
-        {4: 0.2, 5: 0.15, 6: 0.15, BLIND: 0.5}, ORDINARY, (*REFERENCES, *PARTS, *LESS), blind=True, recipe=LAZY, refused=0.39
+        {4: 0.2, 5: 0.15, 6: 0.15, BLIND_LEVEL: 0.5},
+        ORDINARY_RATE,
+        (*REFERENCES, *PARTS, *LESS_TRAINING_ARMS),
+        blind=True,
+        recipe=LAZY,
+        refused=0.39,
     ),
-    "partial": World({4: 0.4, 5: 0.3, 6: 0.3}, ORDINARY, (*REFERENCES, *PARTS, *LESS[1:]), biased=(4, 5, 6), recipe=LAZY),
-    "medium": World({5: 0.5, 6: 0.5}, HIGH, (*REFERENCES, "lower rate", "default", "no gate", "drift alone")),
+    "partial": World(
+        {4: 0.4, 5: 0.3, 6: 0.3},
+        ORDINARY_RATE,
+        (*REFERENCES, *PARTS, *LESS_TRAINING_ARMS[1:]),
+        biased=(4, 5, 6),
+        recipe=LAZY,
+    ),
+    "medium": World({5: 0.5, 6: 0.5}, HIGH_RATE, (*REFERENCES, "lower rate", "default", "no gate", "drift alone")),
 }
 QUICK_ARMS = (*REFERENCES, "default", "no gate", "gate alone")
 
@@ -193,14 +204,14 @@ def examples_of(pool: str, seed: int) -> list[Example]:
     """The pool of a seed: each problem once."""
     world, found = POOLS[pool], []
     for level, share in world.shares.items():
-        count = round(share * SIZE)
+        count = round(share * POOL_PROBLEMS)
         found += unique_examples([world.make(seed * 100_000 + i, level, "train") for i in range(2 * count)])[:count]
     return found if world.labelled else [replace(example, level=None) for example in found]
 
 
 def held_out(pool: str) -> list[Example]:
     """Every level, as this world has it."""
-    return outcome.held_out(range(1, LONGEST + 1), HELD_OUT, POOLS[pool].make)
+    return outcome.held_out(range(1, MOST_OPERATIONS + 1), HELD_OUT_PER_LEVEL, POOLS[pool].make)
 
 
 def chances(examples: Sequence[Example]) -> dict[float | None, float]:
@@ -217,7 +228,7 @@ def probe(arena: Arena, known: Mapping[float | None, float], group: int) -> tupl
     cells, rng = [], np.random.default_rng(arena.settings.group)
     for level, chance in known.items():
         here = [number for number, example in enumerate(arena.examples) if example.level == level]
-        rolled = arena.roll(rng.choice(here, PROBED, replace=False).tolist(), group)
+        rolled = arena.roll(rng.choice(here, PROBED_PER_LEVEL, replace=False).tolist(), group)
         share = clustered_share(rolled.rewards.mean(1), group)
         task = arena.examples[here[0]].task
         cells.append(cell_plan(Cell(task, level, len(here), chance), rolled, share, BAND))
@@ -228,7 +239,7 @@ def plan_of(guards: Guards, pool: Pool, cells: tuple[CellPlan, ...] = (), *, equ
     """The plan of an arm; tasks weigh by their rows, or the same."""
     counts = np.bincount(pool.task_of) / len(pool.task_of)
     weights = {task: 1 / len(counts) if equal else float(counts[number]) for number, task in enumerate(pool.tasks)}
-    options = {"engine": {"canaries": CANARIES, **guards.engine}, **guards.options}
+    options = {"engine": {"canaries": CANARY_ITEMS, **guards.engine}, **guards.options}
     options = {name: value for name, value in options.items() if _used(name, guards)}
     stage = Stage("training", "grpo", STEPS, weights, selector=guards.selector, options=options)
     levers = {name: tuple(getattr(guards, name)) for name in ("gates", "controllers", "monitors")}
@@ -240,7 +251,7 @@ def _used(name: str, guards: Guards) -> bool:
     return not plugin or plugin in (*guards.gates, guards.selector) or kind == "engine"
 
 
-def work(job: Job) -> dict[str, Any]:
+def run_job(job: Job) -> dict[str, Any]:
     """One run, with every answer to the held-out problems at its end."""
     guards, world = ARMS[job.arm], POOLS[job.pool]
     settings = Settings(rate=world.rate * guards.rate, beta=guards.beta, permute=guards.permute)
@@ -273,7 +284,11 @@ def trained(rule: Rule, arena: Arena, job: Job) -> dict[str, Any]:
 def pairs_of(arms: Sequence[str]) -> list[tuple[str, str]]:
     """Every arm with the references; the default plan with itself without one part, and with ways to train less."""
     found = [(arm, reference) for arm in arms for reference in REFERENCES if arm not in ("frozen", reference)]
-    others = [arm for arm in arms if arm.startswith("no ") or arm in (*LESS, "survivors alone", "equal levels for selector")]
+    others = [
+        arm
+        for arm in arms
+        if arm.startswith("no ") or arm in (*LESS_TRAINING_ARMS, "survivors alone", "equal levels for selector")
+    ]
     found += [("default", arm) for arm in others if "default" in arms]
     alone = ("coin", "gate alone, no lucky cells", "gate alone, no over-hard cells")
     found += [("gate alone", arm) for arm in alone if {arm, "gate alone"} <= set(arms)]
@@ -317,7 +332,7 @@ def goals_of(figures: Mapping[str, Any]) -> list[Goal]:
 def measure(quick: bool) -> Result:
     """All pools and arms; the headline is the default plan against not training, over-hard pool."""
     seeds = QUICK if quick else sorted({seed for world in POOLS.values() for seed in world.seeds})
-    spread(base, seeds)
+    run_in_processes(base, seeds)
     chosen = {pool: [arm for arm in world.arms if not quick or arm in QUICK_ARMS] for pool, world in POOLS.items()}
     jobs = [
         Job(pool, arm, seed)
@@ -326,7 +341,7 @@ def measure(quick: bool) -> Result:
         for arm in arms
         if quick or seed in POOLS[pool].seeds
     ]
-    rows = spread(work, jobs, say="run")
+    rows = run_in_processes(run_job, jobs, say="run")
     figures: dict[str, Any] = {}
     for pool, arms in chosen.items():
         mine, scored = [row for row in rows if row["pool"] == pool], held_out(pool)
@@ -337,10 +352,10 @@ def measure(quick: bool) -> Result:
     settings = {
         "pools": to_data(dict(POOLS)),
         "steps": STEPS,
-        "size": SIZE,
+        "size": POOL_PROBLEMS,
         "students": {"able": asdict(ABLE), "lazy": asdict(LAZY)},
     }
-    settings |= {"arms": {arm: asdict(guards) for arm, guards in ARMS.items()}, "held out": HELD_OUT}
+    settings |= {"arms": {arm: asdict(guards) for arm, guards in ARMS.items()}, "held out": HELD_OUT_PER_LEVEL}
     unit = "greedy success over all held-out levels, the trainer's own plan minus not training, over-hard pool"
     return Result(outcome.interval_of(value), unit, seeds, rows, figures, to_data(settings), goals=goals_of(figures))
 

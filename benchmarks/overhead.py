@@ -48,7 +48,7 @@ QUICK = (
     Case("grpo", "15M", prompts=2, tokens=16, steps=10, seeds=2),
 )
 """Steps are per run and seed: one or two whole intervals between canary passes, but for the last case of a quick run."""
-WARMUP = 3
+WARMUP_STEPS = 3
 OWNERS = (Meter.OTHERS, BOOKKEEPING, PROBES)
 OFF, ON, WITH_PROBES, AFTER = "off", "on", "on with canaries", "one canary pass after the run"
 BOOKKEPT, PASSED, WHOLE = "bookkeeping, direct, %", "canaries, direct, %", "all of it, direct, %"
@@ -66,13 +66,13 @@ def compare(case: Case, seed: int) -> list[dict[str, Any]]:
         with tempfile.TemporaryDirectory() as folder, quiet():
             arms = {OFF: None, ON: steering(case, canaries=False), WITH_PROBES: steering(case, canaries=True)}
             turned = [*arms][seed % len(arms) :] + [*arms][: seed % len(arms)]
-            trainers = {arm: make(case, arms[arm], Path(folder) / arm, warmup=WARMUP, seed=seed) for arm in turned}
+            trainers = {arm: make(case, arms[arm], Path(folder) / arm, warmup=WARMUP_STEPS, seed=seed) for arm in turned}
             meter.own(meter.OTHERS, [type(trainers[OFF].data_collator)])
-            found = take_turns(trainers, meter, warmup=WARMUP, steps=case.steps)
+            found = take_turns(trainers, meter, warmup=WARMUP_STEPS, steps=case.steps)
             canaries = trainers[WITH_PROBES].canaries
-            if WARMUP + case.steps < canaries.every:
+            if WARMUP_STEPS + case.steps < canaries.every:
                 before = meter.spent[PROBES]
-                canaries.run(WARMUP + case.steps)
+                canaries.run(WARMUP_STEPS + case.steps)
                 cost = meter.spent[PROBES] - before
                 found.append({"run": AFTER, "step": 0, "cpu": cost, PROBES: cost})
     finally:
@@ -107,7 +107,7 @@ def figures(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     counted = sum(row["run"] == OFF and row["step"] >= 0 for row in rows)
     passes, others = [of_canaries(rows, seed) for seed in seeds], seconds(WITH_PROBES, Meter.OTHERS)
     whole = [a + b for a, b in zip(passes, seconds(WITH_PROBES, BOOKKEEPING), strict=True)]
-    begun = [row[BOOKKEEPING] for row in rows if row["run"] == ON and row["step"] == -WARMUP]
+    begun = [row[BOOKKEEPING] for row in rows if row["run"] == ON and row["step"] == -WARMUP_STEPS]
     return {
         "steps per arm": counted,
         "steps between canary passes": next(row["every"] for row in rows if row["run"] == WITH_PROBES),
@@ -159,7 +159,7 @@ def measure(quick: bool) -> Result:
 
 
 def packed(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """One row per run: CPU microseconds of each step by owner, from step -`WARMUP` on, and the steps between passes."""
+    """One row per run: CPU microseconds of each step by owner, from step -`WARMUP_STEPS` on, and steps between passes."""
     runs: dict[tuple[Any, ...], dict[str, Any]] = {}
     for row in rows:
         run_of = {name: row[name] for name in ("case", "seed", "run", "every") if name in row}

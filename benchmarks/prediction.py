@@ -24,14 +24,14 @@ from benchmarks._runs import Case
 from benchmarks.overhead import BOOKKEPT, compare, figures, packed
 from mixwright import Engine, Pool, make_pool
 from mixwright.records import GroupOutcome, Plan, Signals, Stage, to_data
-from mixwright.steer.prompt_features import WIDTH, prompt_features
+from mixwright.steer.prompt_features import FEATURE_BYTES, prompt_features
 
 CASE = Case("grpo", "15M", prompts=4, tokens=16, steps=27, seeds=3, labelled=False)
 QUICK = replace(CASE, prompts=2, steps=6, seeds=2)
 SEEDS, BATCH, BATCHES, WARMUP = (0, 1, 2), 64, 20, 20
-SAMPLE = 20_000
+TIMED_ROWS = 20_000
 """Rows whose features are timed."""
-WORDS = {"short": 5, "long": 60}
+PROMPT_WORDS = {"short": 5, "long": 60}
 """Words of a prompt."""
 
 
@@ -52,16 +52,16 @@ def seconds(action: Callable[..., Any], *given: Any) -> float:
 
 def featured(words: str, seed: int) -> dict[str, Any]:
     """CPU seconds per million rows, and characters per prompt."""
-    prompts = prompts_of(WORDS[words], SAMPLE, seed)
-    spent = seconds(prompt_features, prompts) * 1e6 / SAMPLE
+    prompts = prompts_of(PROMPT_WORDS[words], TIMED_ROWS, seed)
+    spent = seconds(prompt_features, prompts) * 1e6 / TIMED_ROWS
     return {"part": f"features, {words}", "seed": seed, "seconds": spent, "characters": float(np.mean([*map(len, prompts)]))}
 
 
 def pool_of(size: int, seed: int) -> Pool:
     """One task without levels; features of a sample stand for those of the others, which cost nothing more to draw from."""
-    features = prompt_features(prompts_of(WORDS["short"], SAMPLE, seed))
+    features = prompt_features(prompts_of(PROMPT_WORDS["short"], TIMED_ROWS, seed))
     pool = make_pool([str(row) for row in range(size)], ["all"] * size)
-    return replace(pool, features=np.resize(features, (size, WIDTH)))
+    return replace(pool, features=np.resize(features, (size, FEATURE_BYTES)))
 
 
 def drawn(pool: Pool, seed: int) -> dict[str, float]:
@@ -101,19 +101,20 @@ def mean(rows: Sequence[dict[str, Any]], part: str, column: str) -> float:
 def measure(quick: bool) -> Result:
     """The headline is the share of a step at 15M parameters."""
     case, size = QUICK if quick else CASE, 10**5 if quick else 10**6
-    made = [featured(words, seed) for words in WORDS for seed in SEEDS]
+    made = [featured(words, seed) for words in PROMPT_WORDS for seed in SEEDS]
     made += [row for seed in SEEDS for row in speeds(size, seed)]
     found: dict[str, Any] = {
-        f"{words}: CPU seconds per million rows": round(mean(made, f"features, {words}", "seconds"), 1) for words in WORDS
+        f"{words}: CPU seconds per million rows": round(mean(made, f"features, {words}", "seconds"), 1)
+        for words in PROMPT_WORDS
     }
-    found |= {f"{words}: characters": round(mean(made, f"features, {words}", "characters"), 1) for words in WORDS}
+    found |= {f"{words}: characters": round(mean(made, f"features, {words}", "characters"), 1) for words in PROMPT_WORDS}
     for arm in ("predicted", "even"):
         draw, learn = (mean(made, f"engine, {arm}", column) for column in ("draw", "learn"))
         found |= {
             f"{arm}: draws per second": round(1e6 / draw),
             f"{arm}: CPU ms per batch of {BATCH} groups": round(learn, 2),
         }
-    found |= {"bytes per example": WIDTH, f"MB at {size:,} examples": size * WIDTH / 1e6}
+    found |= {"bytes per example": FEATURE_BYTES, f"MB at {size:,} examples": size * FEATURE_BYTES / 1e6}
     steps = [row for seed in range(case.seeds) for row in compare(case, seed)]
     shares = figures(steps)
     found |= {name: to_data(value) for name, value in shares.items()}
@@ -122,7 +123,7 @@ def measure(quick: bool) -> Result:
     share = shares[BOOKKEPT]
     goals = [
         Goal("bookkeeping with prediction, 15M parameters, % of a step", share, "<= 1, upper end too", share.high <= 1),
-        Goal("further bytes per example", interval([float(WIDTH)] * 2), "<= 32", WIDTH <= 32),
+        Goal("further bytes per example", interval([float(FEATURE_BYTES)] * 2), "<= 32", FEATURE_BYTES <= 32),
     ]
     unit = "% of a GRPO step's CPU time without steering, 15M parameters, rows without levels: bookkeeping with prediction"
     settings = {"case": to_data(case), "size": size, "batch": BATCH, "candidates": 256}

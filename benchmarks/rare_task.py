@@ -36,11 +36,11 @@ from mixwright import Engine
 from mixwright.catalog import create
 from mixwright.measure.bursts import Burst, watch_bursts
 from mixwright.records import Interval, Measurement, Plan, Stage, TrainingSetup
-from mixwright_lab.training.tables import TOKENS, Data, Model, Training, accuracies
-from mixwright_lab.workers import spread
+from mixwright_lab.training.tables import ROW_TOKENS, Data, Model, Training, accuracies
+from mixwright_lab.workers import run_in_processes
 from mixwright_lab.worlds.tables import Tables
 
-ROWS, BATCH, STEPS, BEFORE = 20_480, 128, 1600, 200
+ROWS, BATCH, STEPS, STEPS_BEFORE_PROBE = 20_480, 128, 1600, 200
 """Rows of the corpus; rows per step; steps; steps before the probe."""
 TASKS, RARE = range(24), (19, 21, 23)
 """All tasks by rank, from 0; the three rarest complex ones."""
@@ -53,12 +53,12 @@ PARTS = {
 """Tasks over which an accuracy is averaged; `all` is the primary outcome."""
 BURST = Burst(steps=30, after=40, batch=64, learning_rate=0.0)
 """Sizes of the probe; the learning rate is the arm's own."""
-LEAST = 0.02
+FLOOR_SHARE = 0.02
 """Share of draws that `floor` gives every task at least."""
-PROBED = 8
+PROBED_TASKS = 8
 """Rarest tasks that the probe bursts on: all under 1 % of the data."""
 SEEDS, TUNING = (0, 1, 2, 3, 4), (100,)
-RATES = (1.2e-2, 6e-3, 3e-3, 1.5e-3, 7.5e-4)
+TUNED_RATES = (1.2e-2, 6e-3, 3e-3, 1.5e-3, 7.5e-4)
 """Learning rates that every arm is tuned over."""
 QUICK_RATES = {32: 6e-3, 128: 7.5e-4}
 """Learning rates by width in the quick run, which does not tune: the best of most arms of that width on seed 100."""
@@ -136,7 +136,7 @@ def train(job: Job) -> dict[str, Any]:
 def _under_the_plan(training: Training, data: Data, job: Job) -> dict[str, Any]:
     """Train on the natural mixture, probe, and train under the plan; what the plan said."""
     steps, model = job.arm.steps, training.model
-    before = BEFORE * steps // STEPS
+    before = STEPS_BEFORE_PROBE * steps // STEPS
     _follow(training, data, plan_of("natural", data, before), job.seed, before)
     found, cost, seconds = probe(model, data, job.rate, job.seed)
     plan = create("planners", "rare_tasks").plan(data.pool.cells, found, TrainingSetup(steps - before, "sft", BATCH))
@@ -152,11 +152,11 @@ def probe(model: Model, data: Data, rate: float, seed: int) -> tuple[list[Measur
     tasks = dict(enumerate(data.pool.tasks))
     train_rows = {name: np.flatnonzero(data.pool.task_of == task) for task, name in tasks.items()}
     read = {name: rows[: data.world.symbols**2] for name, rows in train_rows.items()}
-    rare = sorted(train_rows, key=lambda name: len(train_rows[name]))[:PROBED]
+    rare = sorted(train_rows, key=lambda name: len(train_rows[name]))[:PROBED_TASKS]
     sizes = replace(BURST, learning_rate=rate)
     found = watch_bursts(model, data.losses, train_rows, read, rare, sizes, np.random.default_rng(seed))
     rows = {row.name: row.value for row in found if row.task == "*"}
-    cost = model.size * TOKENS * (6 * rows["rows_trained"] + 2 * rows["rows_read"])
+    cost = model.size * ROW_TOKENS * (6 * rows["rows_trained"] + 2 * rows["rows_read"])
     return found, cost, time.process_time() - begun
 
 
@@ -165,7 +165,7 @@ def plan_of(kind: Kind, data: Data, steps: int) -> Plan:
     planner = kind if kind in ("uniform", "temperature") else "proportional"
     made = create("planners", planner).plan(data.pool.cells, [], TrainingSetup(steps, "sft", BATCH))
     weights = made.stages[0].weights
-    return Plan(planner, (Stage("training", "sft", steps, raised(weights, LEAST) if kind == "floor" else weights),))
+    return Plan(planner, (Stage("training", "sft", steps, raised(weights, FLOOR_SHARE) if kind == "floor" else weights),))
 
 
 def raised(weights: Mapping[str, float], least: float) -> dict[str, float]:
@@ -275,18 +275,29 @@ def measure(quick: bool) -> Result:
     """Tune on another seed, then run every arm on every seed; the quick run has two seeds, seven arms, no tuning."""
     arms, seeds = (QUICK, SEEDS[:2]) if quick else (ARMS, SEEDS)
     learning = [arm for arm in arms if arm != FROZEN]
-    trials = [] if quick else spread(train, [Job(a, r, s) for a in learning for r in RATES for s in TUNING], say="tuning")
+    trials = (
+        []
+        if quick
+        else run_in_processes(train, [Job(a, r, s) for a in learning for r in TUNED_RATES for s in TUNING], say="tuning")
+    )
     rates = {arm.name: QUICK_RATES[arm.width] for arm in QUICK} | tuned(trials) | {FROZEN.name: 0.0}
-    rows = spread(train, [Job(arm, rates[arm.name], seed) for seed in seeds for arm in arms], say="run")
+    rows = run_in_processes(train, [Job(arm, rates[arm.name], seed) for seed in seeds for arm in arms], say="run")
     named = goals(rows)
-    settings = {"burst": asdict(BURST), "batch": BATCH, "steps": STEPS, "before": BEFORE, "rows": ROWS, "tuning": TUNING}
+    settings = {
+        "burst": asdict(BURST),
+        "batch": BATCH,
+        "steps": STEPS,
+        "before": STEPS_BEFORE_PROBE,
+        "rows": ROWS,
+        "tuning": TUNING,
+    }
     return Result(
         named[0].found,
         "accuracy over all 24 tasks at width 32: the plan minus equal weights of tasks, as many steps, its probe on top",
         seeds,
         [*trials, *rows],
         figures(rows),
-        settings | {"rates": RATES},
+        settings | {"rates": TUNED_RATES},
         goals=named,
     )
 

@@ -38,7 +38,7 @@ from mixwright_lab.demo.tables import NEW
 SEEDS, QUICK = (41, 42), (100,)
 ROWS = RESULTS / "real_gate.rows.jsonl"
 PLACE = Path("runs") / "real_gate"
-AT_ONCE = 2
+RUNS_AT_ONCE = 2
 QUICK_ITEMS, QUICK_MODELS = 10, (RUINED, "own answers", SAME)
 REASONS = {
     "success lost": ("is damaged", "are damaged", "is worse by"),
@@ -157,8 +157,8 @@ def measure(quick: bool) -> Result:
     if quick:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.unlink(missing_ok=True)
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        for done in [pool.submit(make_and_judge, seed, kind, path, quick=quick) for kind in KINDS for seed in seeds]:
+    with ThreadPoolExecutor(RUNS_AT_ONCE) as workers:
+        for done in [workers.submit(make_and_judge, seed, kind, path, quick=quick) for kind in KINDS for seed in seeds]:
             done.result()
     order = {name: place for place, name in enumerate((RUINED, *HARMLESS, SAME))}
     rows = sorted(known_rows(path), key=lambda row: (row["seed"], row["kind"], order[row["model"]]))

@@ -36,9 +36,9 @@ from mixwright.estimates.intervals import share_interval
 
 TqdmDefaultWriteLock.mp_lock = None  # type: ignore[assignment] # one of all forks: a killed one would keep it for ever
 SEED = 0
-KILLS = 5
+KILLS_PER_RUN = 5
 """Per run."""
-PATIENCE, HUNG = 180.0, -1000
+ATTEMPT_SECONDS, HUNG_EXIT_STATUS = 180.0, -1000
 """Seconds that an attempt which nobody kills may take, and the exit status reported when it takes longer."""
 FILES = ("decisions.jsonl", "steps.jsonl", "draws.parquet", "proof.json")
 CLOCKS = ("runtime", "per_second", "step_time", "flos", "train_loss", "num_tokens")
@@ -60,7 +60,7 @@ def attempt(kind: str, model: Path, folder: Path, steered: bool, number: int, st
             child = os.fork()
             if child == 0:
                 _inside(kind, model, folder, steered, number, output.fileno(), how == "slow")
-    deadline = time.monotonic() + (PATIENCE if stop is None else stop)
+    deadline = time.monotonic() + (ATTEMPT_SECONDS if stop is None else stop)
     while True:
         found, status = os.waitpid(child, os.WNOHANG)
         if found:
@@ -68,7 +68,7 @@ def attempt(kind: str, model: Path, folder: Path, steered: bool, number: int, st
         if time.monotonic() >= deadline:
             os.kill(child, signal.SIGKILL)
             code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-            return HUNG if stop is None else code
+            return HUNG_EXIT_STATUS if stop is None else code
         time.sleep(0.002)
 
 
@@ -172,10 +172,10 @@ def compare(kind: str, work: Path, model: Path, steered: bool, points: int, rng:
     duration = time.monotonic() - begun
     whole, rows, done = outcome(work / f"{name}-whole", steered), [], 0
     while done < points:
-        last = done + KILLS >= points and steered and (points > KILLS or kind == "grpo")
+        last = done + KILLS_PER_RUN >= points and steered and (points > KILLS_PER_RUN or kind == "grpo")
         how = "fresh" if last else "slow" if len(rows) % 2 else ""
         reach = duration + (8.0 if how == "fresh" else 0.0)
-        kills = [rng.uniform(0.1, 1.0) * reach for _ in range(min(KILLS, points - done))]
+        kills = [rng.uniform(0.1, 1.0) * reach for _ in range(min(KILLS_PER_RUN, points - done))]
         row = chain(kind, model, work / f"{name}-{len(rows)}", steered, kills, how)
         row |= {"kind": kind, "steered": steered, "how": how, "undisturbed_seconds": duration}
         if "failed" not in row:
@@ -210,7 +210,7 @@ def measure(quick: bool) -> _report.Result:
         [SEED],
         rows,
         {"by trainer": summary(rows), "where TRL alone differs": causes(rows)},
-        {"steps": runs.STEPS, "kills per run": KILLS, "save_steps": 1, "save_total_limit": 1},
+        {"steps": runs.STEPS, "kills per run": KILLS_PER_RUN, "save_steps": 1, "save_total_limit": 1},
     )
 
 

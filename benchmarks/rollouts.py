@@ -56,14 +56,14 @@ from mixwright_lab.training.grpo import Arena, Rollouts, Settings
 from mixwright_lab.training.oracle import Oracle
 from mixwright_lab.training.rules import EngineRule, Rule, UniformRule, drive, pool_of, unique_examples
 from mixwright_lab.training.static_band import StaticBand
-from mixwright_lab.workers import spread
-from mixwright_lab.worlds.chain import LONGEST, MODULUS, Chain
+from mixwright_lab.workers import run_in_processes
+from mixwright_lab.worlds.chain import MODULUS, MOST_OPERATIONS, Chain
 
 BASE = Recipe(plain=3, steps=600, styles=(("full", 0.3), ("direct", 0.7)))
 """Up to 3 operations are mastered; 4 to 6 it could work out, but mostly guesses at once; 7 and 8 were never seen."""
 BAND = (0.1, 0.9)
-WIDE = {1: 0.05, 2: 0.2, 3: 0.2, 4: 0.035, 5: 0.035, 6: 0.03, 7: 0.225, 8: 0.225}
-TRAP = 9
+WIDE_SHARES = {1: 0.05, 2: 0.2, 3: 0.2, 4: 0.035, 5: 0.035, 6: 0.03, 7: 0.225, 8: 0.225}
+TRAP_LEVEL = 9
 """Level of the traps."""
 
 
@@ -75,7 +75,7 @@ class Setting:
     """Of problems, by level; level 9 are the traps."""
     arms: tuple[str, ...]
     others: tuple[str, ...] = ()
-    """Arms that are run on `FEW` seeds."""
+    """Arms that are run on `FEW_SEEDS` seeds."""
     size: int = 2400
     """Problems; fewer of one operation, of which there are not so many."""
     budget: int = 5_760
@@ -84,7 +84,7 @@ class Setting:
 
 POOLS = {
     "wide": Setting(
-        WIDE,
+        WIDE_SHARES,
         (
             *("uniform", "equal shares", "ours", "default"),
             *("ours, shuffled", "ours, noisy", "equal shares, noisy", "ours, absent"),
@@ -92,25 +92,25 @@ POOLS = {
         ("target", "static_band", "oracle"),
         budget=19_200,
     ),
-    "again": Setting(WIDE, (), ("uniform", "equal shares", "ours", "ours, absent"), size=480, budget=19_200),
+    "again": Setting(WIDE_SHARES, (), ("uniform", "equal shares", "ours", "ours, absent"), size=480, budget=19_200),
     "in-band": Setting({4: 0.4, 5: 0.3, 6: 0.3}, (), ("uniform", "equal shares", "oracle", "ours")),
     "trap": Setting(
-        {2: 0.1, 3: 0.1, 4: 0.1, 5: 0.1, 6: 0.1, 7: 0.05, 8: 0.05, TRAP: 0.4},
+        {2: 0.1, 3: 0.1, 4: 0.1, 5: 0.1, 6: 0.1, 7: 0.05, 8: 0.05, TRAP_LEVEL: 0.4},
         (),
         ("uniform", "equal shares", "spread", "oracle", "ours"),
     ),
 }
 MASTERED, SCORED = (1, 2, 3), (4, 5, 6)
 """Levels that the student had mastered; levels of the target."""
-HELD_OUT = 40
+HELD_OUT_PER_LEVEL = 40
 """Held-out problems per level."""
-EARLY, WATCHED = 1_920, 5_760
+EARLY_ROLLOUTS, WATCHED_ROLLOUTS = 1_920, 5_760
 """Rollouts at which the outcome of longer runs is read, too; within which the target must be reached."""
-EVERY = 240
+ROLLOUTS_BETWEEN_LOOKS = 240
 """Rollouts between two looks at the target; ten times as many later."""
 SEEDS = tuple(range(40, 60))
-FEW = SEEDS[:10]
-SHARE = 0.9
+FEW_SEEDS = SEEDS[:10]
+TARGET_SHARE = 0.9
 """Of the oracle's accuracy: the target."""
 SELECTORS = {"ours": "difficulty", "equal shares": "equal_levels"}
 Row = dict[str, Any]
@@ -121,8 +121,10 @@ def problems(kind: str, seed: int) -> list[Example]:
     setting, rng, world, found = POOLS[kind], np.random.default_rng((seed, 7)), Chain(), []
     for level, share in setting.shares.items():
         start = int(rng.integers(2**30))
-        made = [world.make(start + index, min(level, LONGEST), "train") for index in range(round(share * setting.size))]
-        found += [trapped(example, rng) for example in made] if level == TRAP else made
+        made = [
+            world.make(start + index, min(level, MOST_OPERATIONS), "train") for index in range(round(share * setting.size))
+        ]
+        found += [trapped(example, rng) for example in made] if level == TRAP_LEVEL else made
     found = unique_examples(found)
     return [found[index] for index in rng.permutation(len(found))]
 
@@ -132,7 +134,7 @@ def trapped(example: Example, rng: np.random.Generator) -> Example:
     accepted = rng.permutation(MODULUS)[: int(rng.integers(7, 10))]
     answers = tuple(sorted(str(answer) for answer in accepted.tolist()))
     extra = {**example.extra, "accepted": answers}
-    return replace(example, id=f"trap:{example.id}", level=float(TRAP), answer=answers[0], extra=extra)
+    return replace(example, id=f"trap:{example.id}", level=float(TRAP_LEVEL), answer=answers[0], extra=extra)
 
 
 def labelled(examples: Sequence[Example], labels: str, seed: int) -> list[Example]:
@@ -142,22 +144,22 @@ def labelled(examples: Sequence[Example], labels: str, seed: int) -> list[Exampl
     if labels == "shuffled":
         levels = rng.permutation(levels)
     if labels == "noisy":
-        levels = np.clip(np.rint(levels + rng.normal(size=len(levels))), 1, LONGEST)
+        levels = np.clip(np.rint(levels + rng.normal(size=len(levels))), 1, MOST_OPERATIONS)
     given = [None] * len(levels) if labels == "absent" else levels.tolist()
     return [replace(example, level=level) for example, level in zip(examples, given, strict=True)]
 
 
 def chance(example: Example) -> float:
     """Level of the example's cell."""
-    return 0.5 if example.level == TRAP else 1 / MODULUS
+    return 0.5 if example.level == TRAP_LEVEL else 1 / MODULUS
 
 
 def held_out(kind: str) -> list[Example]:
     """Problems that the outcome is about: all levels, and traps where the pool has some."""
-    found = outcome.held_out(range(1, LONGEST + 1), HELD_OUT, Chain().make)
-    if TRAP in POOLS[kind].shares:
+    found = outcome.held_out(range(1, MOST_OPERATIONS + 1), HELD_OUT_PER_LEVEL, Chain().make)
+    if TRAP_LEVEL in POOLS[kind].shares:
         rng, start = np.random.default_rng(9), 10_000  # other problems than those of level 8
-        found += [trapped(Chain().make(start + index, LONGEST, "eval"), rng) for index in range(HELD_OUT)]
+        found += [trapped(Chain().make(start + index, MOST_OPERATIONS, "eval"), rng) for index in range(HELD_OUT_PER_LEVEL)]
     return found
 
 
@@ -186,7 +188,7 @@ class Counted(Arena):
     def roll(self, indices: Sequence[int], count: int, *, greedy: bool = False) -> Rollouts:
         """Rollouts, charged and counted."""
         for index in indices:
-            self.drawn[self.examples[index].level == TRAP] += count
+            self.drawn[self.examples[index].level == TRAP_LEVEL] += count
         return super().roll(indices, count, greedy=greedy)
 
 
@@ -215,10 +217,14 @@ def trained(job: Job) -> Row:
         return {"accuracy": round(float(arena.look(target).rewards.mean()), 4)}
 
     seen: list[Row] = []
-    for until, every in ((EARLY, EVERY), (WATCHED, EVERY), (job.budget, 10 * EVERY)):
+    for until, every in (
+        (EARLY_ROLLOUTS, ROLLOUTS_BETWEEN_LOOKS),
+        (WATCHED_ROLLOUTS, ROLLOUTS_BETWEEN_LOOKS),
+        (job.budget, 10 * ROLLOUTS_BETWEEN_LOOKS),
+    ):
         if until <= job.budget:
             seen += drive(arena, rule, until, every, look)[bool(seen) :]
-        if until == EARLY <= job.budget:
+        if until == EARLY_ROLLOUTS <= job.budget:
             made["early"] = outcome.answers(arena, scored)
     groups = max(1, rule.totals["groups"])
     books = {"steps": arena.steps, "charged": arena.charged, "teach": rule.totals["teach"] / groups}
@@ -241,8 +247,8 @@ def reached(row: Row, target: float) -> float | None:
 
 
 def _watched(row: Row) -> list[dict[str, float]]:
-    """The looks within `WATCHED` rollouts, the batch that reaches it included."""
-    return [look for look in row["seen"] if look["charged"] < WATCHED + EVERY]
+    """The looks within `WATCHED_ROLLOUTS` rollouts, the batch that reaches it included."""
+    return [look for look in row["seen"] if look["charged"] < WATCHED_ROLLOUTS + ROLLOUTS_BETWEEN_LOOKS]
 
 
 def ratio(rows: Sequence[Row], over: str, under: str) -> dict[str, Any]:
@@ -250,14 +256,16 @@ def ratio(rows: Sequence[Row], over: str, under: str) -> dict[str, Any]:
     spent = {(row["arm"], row["seed"]): row["to_target"] for row in rows if "to_target" in row}
     seeds = sorted(seed for arm, seed in spent if arm == over and (under, seed) in spent)
     censored = {arm: sum(spent[arm, seed] is None for seed in seeds) for arm in (over, under)}
-    value = interval([math.log((spent[over, seed] or WATCHED) / (spent[under, seed] or WATCHED)) for seed in seeds])
+    value = interval(
+        [math.log((spent[over, seed] or WATCHED_ROLLOUTS) / (spent[under, seed] or WATCHED_ROLLOUTS)) for seed in seeds]
+    )
     ends = {name: math.exp(getattr(value, name)) for name in ("value", "low", "high")}
     return ends | {"seeds": len(seeds), "censored": censored, "lower bound": censored[over] > censored[under]}
 
 
 def mechanism(rows: Sequence[Row]) -> dict[str, Any]:
     """Rollouts to the target and shares of groups, per arm; fills `to_target` of the rows where an oracle ran."""
-    targets = {row["seed"]: SHARE * accuracy(row) for row in rows if row["arm"] == "oracle"}
+    targets = {row["seed"]: TARGET_SHARE * accuracy(row) for row in rows if row["arm"] == "oracle"}
     for row in rows:
         if row["seed"] in targets and "seen" in row:
             row["to_target"] = reached(row, targets[row["seed"]])
@@ -268,7 +276,7 @@ def mechanism(rows: Sequence[Row]) -> dict[str, Any]:
         judged = [row["to_target"] for row in mine if "to_target" in row]
         if judged:
             figures[arm]["rollouts to target, geometric mean"] = float(
-                np.exp(np.mean(np.log([n or WATCHED for n in judged])))
+                np.exp(np.mean(np.log([n or WATCHED_ROLLOUTS for n in judged])))
             )
             figures[arm]["censored"] = judged.count(None)
             if arm != "ours":
@@ -297,7 +305,7 @@ def goals_of(figures: Mapping[str, Any]) -> list[Goal]:
         "in-band": ("ours - uniform",),
     }
     found = []
-    for reading, when in (("outcome", "at the end"), ("early", f"at {EARLY:,} rollouts")):
+    for reading, when in (("outcome", "at the end"), ("early", f"at {EARLY_ROLLOUTS:,} rollouts")):
         for kind, pairs in wanted.items():
             for pair in pairs:
                 value = outcome.interval_of(figures[kind][reading][pair])
@@ -307,16 +315,16 @@ def goals_of(figures: Mapping[str, Any]) -> list[Goal]:
 
 def measure(quick: bool) -> Result:
     """All arms on all pools; the headline is the outcome of ours against equal shares of the levels, on the wide pool."""
-    spread(base, SEEDS[:2] if quick else SEEDS)
+    run_in_processes(base, SEEDS[:2] if quick else SEEDS)
     jobs = []
     for kind, setting in POOLS.items():
-        for arms, seeds in ((setting.arms, SEEDS), (setting.others, FEW)):
+        for arms, seeds in ((setting.arms, SEEDS), (setting.others, FEW_SEEDS)):
             seeds = seeds[:2] if quick else seeds
             arms = tuple(dict.fromkeys(("frozen", *arms))) if arms else ()
             budget = setting.budget // 5 if quick else setting.budget
             jobs += [Job(kind, arm, seed, budget) for seed in seeds for arm in arms]
     jobs = list(dict.fromkeys(jobs))
-    rows = spread(trained, jobs, say="run")
+    rows = run_in_processes(trained, jobs, say="run")
     figures: dict[str, Any] = {}
     for kind in POOLS:
         mine, scored = [row for row in rows if row["pool"] == kind], held_out(kind)
@@ -327,10 +335,15 @@ def measure(quick: bool) -> Result:
         kept = [pair for pair in pairs_of(kind) if pair[1] == "frozen"]
         figures[kind]["mastered"] = outcome.differences(mine, scored, kept, levels=MASTERED)
         figures[kind] |= {"early": early, "early means": outcome.means(mine, scored, column="early")}
-        outcome.table(f"{kind}, at {EARLY:,} rollouts", early, figures[kind]["early means"])
+        outcome.table(f"{kind}, at {EARLY_ROLLOUTS:,} rollouts", early, figures[kind]["early means"])
     value = outcome.interval_of(figures["wide"]["outcome"]["ours - equal shares"])
     settings = {"pools": {kind: to_data(setting) for kind, setting in POOLS.items()}, "band": BAND, "base": to_data(BASE)}
-    settings |= {"held out": HELD_OUT, "samples": outcome.SAMPLES, "share": SHARE, "watched": WATCHED}
+    settings |= {
+        "held out": HELD_OUT_PER_LEVEL,
+        "samples": outcome.SAMPLES,
+        "share": TARGET_SHARE,
+        "watched": WATCHED_ROLLOUTS,
+    }
     unit = "greedy success over all held-out levels, ours minus equal shares of the levels, wide pool, one pass"
     return Result(value, unit, SEEDS, packed(rows), to_data(figures), to_data(settings), goals=goals_of(figures))
 

@@ -34,11 +34,11 @@ from benchmarks._adapter_task import Pairs
 from benchmarks._report import Goal, Result, interval, run
 from mixwright.catalog import create
 from mixwright.learner.learner import Learner
-from mixwright.learner.mixing import mixture, search
-from mixwright.learner.routing import answer_with_experts, ask, fit_classifier
+from mixwright.learner.mixing import mix_experts, search_weights
+from mixwright.learner.routing import answer_with_experts, ask_for_experts, fit_classifier
 from mixwright.learner.singular import scales, set_scales
 from mixwright.records import to_data
-from mixwright_lab.workers import spread
+from mixwright_lab.workers import run_in_processes
 
 SEEDS = tuple(range(0, 8 * 37, 37))
 WORLDS = ("marked", "unmarked")
@@ -105,7 +105,11 @@ def compare_routes(
     truth = [place for place, pairs in enumerate(held) for _ in pairs]
     shown = [[prompt for prompt, _ in own[:PROMPTS_SHOWN]] for own in (*taught, given.facts, _backward(given))]
     classifier = fit_classifier(learner, shown)
-    named = {"oracle": truth, "classifier": classifier.route(learner, prompts), "asked": ask(learner, prompts, NAMES)}
+    named = {
+        "oracle": truth,
+        "classifier": classifier.route(learner, prompts),
+        "asked": ask_for_experts(learner, prompts, NAMES),
+    }
     ids = dict(zip(prompts, task.encoded(learner, [pair for pairs in held for pair in pairs]), strict=True))
     right, success = {}, {}
     for way, places in named.items():
@@ -140,17 +144,17 @@ def try_mixtures(
     )
 
     def score(weights: Any) -> np.ndarray:
-        set_scales(learner.model, mixture(experts, weights))
+        set_scales(learner.model, mix_experts(experts, weights))
         with torch.no_grad():
             return task.right(task.answer_logits(learner.model, shots), shots)
 
-    best = search(score, SKILLS, iterations=1 if quick else 20, seed=seed)
+    best = search_weights(score, SKILLS, iterations=1 if quick else 20, seed=seed)
     single = [float(place == best.single) for place in range(SKILLS)]
     found = {}
     for name, weights in (("mixture", best.weights), ("single", single), ("even", [1 / SKILLS] * SKILLS)):
-        set_scales(learner.model, mixture(experts, weights))
+        set_scales(learner.model, mix_experts(experts, weights))
         found[name] = _success(learner.model, learner, held)
-    set_scales(learner.model, mixture(experts, [0.0] * SKILLS))
+    set_scales(learner.model, mix_experts(experts, [0.0] * SKILLS))
     return found
 
 
@@ -198,7 +202,7 @@ def figures_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 def measure(quick: bool) -> Result:
     """Every seed in both worlds."""
     seeds: Sequence[int] = SEEDS[:2] if quick else SEEDS
-    rows = spread(try_one, [(seed, world, quick) for seed in seeds for world in WORLDS], say="seed and world")
+    rows = run_in_processes(try_one, [(seed, world, quick) for seed in seeds for world in WORLDS], say="seed and world")
     own = {world: [row for row in rows if row["world"] == world] for world in WORLDS}
     goals = []
     for world, each in own.items():

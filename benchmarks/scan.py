@@ -38,7 +38,7 @@ COLUMNS = "nll,entropy,el2n,ifd,r_ifd,sketch,hidden,form"
 """What is scanned and killed."""
 SIZES = {"0.2M": (64, 4), "1M": (128, 5)}
 """Width and depth of the models."""
-BATCH = 2048
+BATCH_TOKENS = 2048
 """Padded tokens of a batch of the plain passes: those of the scan."""
 ALL, PLAIN, SINGLE, SKETCH, BACKWARD = "all passes", "plain forward", "one by one", "sketch", "plain backward"
 
@@ -74,10 +74,10 @@ def plain(learner: Learner, rows: Sequence[Any], *, backward: bool) -> None:
 
 
 def batches(rows: Sequence[Any]) -> list[list[Any]]:
-    """Sorted rows, at most `BATCH` padded tokens at a time."""
+    """Sorted rows, at most `BATCH_TOKENS` padded tokens at a time."""
     found: list[list[Any]] = [[]]
     for row in rows:
-        if found[-1] and (len(found[-1]) + 1) * (len(row.prompt) + len(row.target)) > BATCH:
+        if found[-1] and (len(found[-1]) + 1) * (len(row.prompt) + len(row.target)) > BATCH_TOKENS:
             found.append([])
         found[-1].append(row)
     return found
@@ -85,10 +85,10 @@ def batches(rows: Sequence[Any]) -> list[list[Any]]:
 
 def scanned(learner: Learner, rows: Sequence[Any], names: Sequence[str], calibration: Any = None) -> None:
     """These groups of columns, over shared passes."""
-    from mixwright.measure.scan import groups_of
+    from mixwright.measure.scan import column_groups
     from mixwright.measure.scan_passes import ScanPasses
 
-    groups = groups_of(names)
+    groups = column_groups(names)
     asked: Any = frozenset(name for group in groups.values() for name in group.PASSES)
     passes = ScanPasses(learner, rows, asked, calibration=calibration)
     for group in groups.values():

@@ -20,14 +20,14 @@ knows the true success of each level, uniform draws and no training (`frozen`). 
 here: every pool has one task. Wide, operators and over-hard have 20 seeds, the others ten, `large` three.
 
 The primary outcome is greedy success on all held-out problems, every level counted once (`benchmarks/_outcome.py`), and
-differences are paired by seed and problem. It is read at the end, and at `EARLY` rollouts, too: greedy success comes to its
-ceiling soon, sampled success (beside it) later. All rollouts are charged, those thrown away and canaries too; the oracle's
-knowledge alone is free. Rollouts to a target are a mechanism: the target of a run is sampled success on reachable levels at
-its start + `POINTS`, reached at the first look whose mean with the look before is at or over it; every run counts as min(T,
-5,760), and arms are compared by the ratio of those means. Shares of a gain and of a damage are ratios of means over seeds.
-Both have jackknife t intervals over seeds, which do not hold the spread of the held-out problems; intervals are not
-corrected for their number. Seeds 400 to 419 were fixed before the run; POINTS, the worlds and the predictor were chosen on
-seeds 100 to 207. Two earlier runs changed the rule: on seeds 80 to 99 five passes over 480
+differences are paired by seed and problem. It is read at the end, and at `EARLY_ROLLOUTS` rollouts, too: greedy success
+comes to its ceiling soon, sampled success (beside it) later. All rollouts are charged, those thrown away and canaries too;
+the oracle's knowledge alone is free. Rollouts to a target are a mechanism: the target of a run is sampled success on
+reachable levels at its start + `TARGET_GAIN_SHARE`, reached at the first look whose mean with the look before is at or over
+it; every run counts as min(T, 5,760), and arms are compared by the ratio of those means. Shares of a gain and of a damage
+are ratios of means over seeds. Both have jackknife t intervals over seeds, which do not hold the spread of the held-out
+problems; intervals are not corrected for their number. Seeds 400 to 419 were fixed before the run; POINTS, the worlds and
+the predictor were chosen on seeds 100 to 207. Two earlier runs changed the rule: on seeds 80 to 99 five passes over 480
 problems ended 7.6 points under uniform draws, so what was drawn was left alone for half a pass; on seeds 300 to 319
 that left 15 % of the damage by over-hard problems, so its room counts a third instead.
 A run that was interrupted goes on from its rows, as long as the commit is the same.
@@ -53,22 +53,22 @@ from benchmarks._unlabelled_pools import GUARDED, POOLS, SEEDS, TAUGHT, TRAP, Jo
 from benchmarks.rollouts import packed
 from mixwright.estimates.intervals import jackknife
 from mixwright.records import Example, Interval, to_data
-from mixwright_lab.workers import spread
+from mixwright_lab.workers import run_in_processes
 
-POINTS = 0.4
+TARGET_GAIN_SHARE = 0.4
 """Above the start's success on reachable levels: the target. On seeds from 100 on about two thirds of what true levels gain
-within `WATCHED` rollouts, and nearly all runs with uniform draws arrive."""
-EARLY, WATCHED = 1_920, 5_760
+within `WATCHED_ROLLOUTS` rollouts, and nearly all runs with uniform draws arrive."""
+EARLY_ROLLOUTS, WATCHED_ROLLOUTS = 1_920, 5_760
 """Rollouts at which the outcome is read, too; within which the target must be reached."""
 QUICK = (200, 201)
 REFERENCES = ("frozen", "uniform", "equal levels")
 WHEN = {"early": "early", "answers": "end"}
 """Columns of answers, and what their readings are called."""
-MEANT = "greedy, all levels"
+TARGET_READING = "greedy, all levels"
 
 
-def time_to_target(row: Row, points: float = POINTS) -> float | None:
-    """Rollouts charged when the target was reached, means of two looks; None when it never was within `WATCHED`."""
+def time_to_target(row: Row, points: float = TARGET_GAIN_SHARE) -> float | None:
+    """Rollouts charged when the target was reached, means of two looks; None when it never was within `WATCHED_ROLLOUTS`."""
     looks = row["seen"]
     for before, now in pairwise(looks):
         if (before["accuracy"] + now["accuracy"]) / 2 >= looks[0]["accuracy"] + points:
@@ -76,7 +76,7 @@ def time_to_target(row: Row, points: float = POINTS) -> float | None:
     return None
 
 
-def sooner(rows: Sequence[Row], arm: str, reference: str, watched: int = WATCHED) -> Interval | None:
+def sooner(rows: Sequence[Row], arm: str, reference: str, watched: int = WATCHED_ROLLOUTS) -> Interval | None:
     """Rollouts to the target of the reference over those of the arm, a ratio of restricted means: above 1 it is sooner."""
     times = {(row["arm"], row["seed"]): min(time_to_target(row) or watched, watched) for row in rows if "seen" in row}
     seeds = sorted(seed for name, seed in times if name == arm and (reference, seed) in times)
@@ -206,13 +206,13 @@ def goals_of(figures: Mapping[str, Any]) -> list[Goal]:
         ratio = figures[kind]["mechanism"]["predicted"]["uniform over it"]
         add(f"{kind}: rollouts to the target, uniform over predicted", ratio, goal, least, low)
     for when in ("early", "end"):
-        share = figures["wide"][when]["shares"][MEANT].get("predicted")
-        add(f"wide, {when}: share of the gain of true levels, {MEANT}", share, ">= 0.8", 0.8)
-    add(f"traps: predicted - levels, {MEANT}", gained("traps", "levels"), ">= -0.01", -0.01)
+        share = figures["wide"][when]["shares"][TARGET_READING].get("predicted")
+        add(f"wide, {when}: share of the gain of true levels, {TARGET_READING}", share, ">= 0.8", 0.8)
+    add(f"traps: predicted - levels, {TARGET_READING}", gained("traps", "levels"), ">= -0.01", -0.01)
     for kind in ("narrow", "uninformative"):
-        add(f"{kind}: predicted - uniform, {MEANT}", gained(kind, "uniform"), "low end > -0.01", -math.inf, -0.01)
-    prevented = figures[GUARDED]["end"]["shares"][MEANT].get("predicted")
-    add(f"over-hard: damage prevented, {MEANT}", prevented, ">= 0.95, low end > 0.85", 0.95, 0.85)
+        add(f"{kind}: predicted - uniform, {TARGET_READING}", gained(kind, "uniform"), "low end > -0.01", -math.inf, -0.01)
+    prevented = figures[GUARDED]["end"]["shares"][TARGET_READING].get("predicted")
+    add(f"over-hard: damage prevented, {TARGET_READING}", prevented, ">= 0.95, low end > 0.85", 0.95, 0.85)
     return found
 
 
@@ -220,7 +220,7 @@ def jobs_of(quick: bool) -> list[Job]:
     """Seed by seed, so that an interrupted run has whole pairs; a fifth of the rollouts for a quick one."""
     part = 5 if quick else 1
     return [
-        Job(kind, arm, seed, setting.budget // part, 0 if kind == GUARDED else EARLY // part)
+        Job(kind, arm, seed, setting.budget // part, 0 if kind == GUARDED else EARLY_ROLLOUTS // part)
         for seed in (QUICK if quick else SEEDS)
         for kind, setting in POOLS.items()
         if quick or seed in setting.seeds
@@ -231,14 +231,19 @@ def jobs_of(quick: bool) -> list[Job]:
 def measure(quick: bool) -> Result:
     """All pools and arms; the headline is the predictor against uniform draws on the wide pool, at the end."""
     seeds, jobs = QUICK if quick else SEEDS, jobs_of(quick)
-    spread(bases, seeds)
+    run_in_processes(bases, seeds)
     rows = resumed("unlabelled", trained, jobs)
-    watched = WATCHED // 5 if quick else WATCHED
+    watched = WATCHED_ROLLOUTS // 5 if quick else WATCHED_ROLLOUTS
     figures = {kind: figures_of(kind, [row for row in rows if row["pool"] == kind], watched) for kind in POOLS}
     shown = {arm: found["drawn"].get(str(TRAP)) for arm, found in figures["traps"]["mechanism"].items()}
     print("\nshare of rollouts that traps had: " + ", ".join(f"{arm} {share:.3f}" for arm, share in shown.items()))
     value = outcome.interval_of(figures["wide"]["end"]["outcome"]["predicted - uniform"])
-    settings = {"pools": to_data(dict(POOLS)), "operators": to_data(TAUGHT), "points": POINTS, "watched": WATCHED}
+    settings = {
+        "pools": to_data(dict(POOLS)),
+        "operators": to_data(TAUGHT),
+        "points": TARGET_GAIN_SHARE,
+        "watched": WATCHED_ROLLOUTS,
+    }
     unit = "greedy success over all held-out levels, predicted minus uniform, wide pool without levels"
     return Result(value, unit, seeds, packed(rows), to_data(figures), to_data(settings), goals=goals_of(figures))
 

@@ -49,7 +49,7 @@ from mixwright.learner.tiny import build_tiny
 from mixwright.learner.warmup import warm_up
 from mixwright.measure.stage import measure_learner
 from mixwright.records import cell_key, to_data
-from mixwright_lab.workers import spread
+from mixwright_lab.workers import run_in_processes
 
 SEEDS, QUICK = tuple(range(70, 78)), (100, 101)
 ARMS = ("frozen", "uniform", "even", "predicted", "levels")
@@ -127,7 +127,7 @@ def build(job: Job) -> None:
     learner.save(Path(job.folder) / str(job.seed))
 
 
-def work(job: Job) -> dict[str, Any]:
+def run_job(job: Job) -> dict[str, Any]:
     """Train one arm from the starting model and measure it; a row."""
     rows, learner = make_rows(job.seed, text=False), load_learner(str(Path(job.folder) / str(job.seed)))
     books = {} if job.arm == "frozen" else trained(learner, rows, job)
@@ -256,8 +256,8 @@ def goals_of(figures: Mapping[str, Any]) -> list[Goal]:
 def rows_of(arms: Sequence[str], seeds: Sequence[int], settings: Settings, folder: Path) -> list[dict[str, Any]]:
     """All runs; starting models that are in the folder already are not built again."""
     missing = [seed for seed in seeds if not (folder / str(seed) / "config.json").is_file()]
-    spread(build, [Job("frozen", seed, str(folder), settings) for seed in missing], say="starting model")
-    return spread(work, [Job(arm, seed, str(folder), settings) for seed in seeds for arm in arms], say="run")
+    run_in_processes(build, [Job("frozen", seed, str(folder), settings) for seed in missing], say="starting model")
+    return run_in_processes(run_job, [Job(arm, seed, str(folder), settings) for seed in seeds for arm in arms], say="run")
 
 
 def show(comparisons: Mapping[str, Any], average: Mapping[str, Any]) -> None:

@@ -48,7 +48,7 @@ from mixwright.cli.options import (
 from mixwright.errors import InputError, disk_full_error, one_line, system_error
 
 EXIT_BAD_INPUT, EXIT_BUG = 1, 2
-FAILING = {"error": ("error",), "warning": ("error", "warning"), "never": ()}
+FAILING_SEVERITIES = {"error": ("error",), "warning": ("error", "warning"), "never": ()}
 """What `audit --fail-on` is given -> severities that make it leave with `EXIT_FOUND`."""
 
 app = typer.Typer(
@@ -111,13 +111,13 @@ def audit(
         output.out_rows(
             ("severity", "check", "task", "count", "what was seen", "what to do"),
             [
-                (o.severity, o.check, o.task or "*", f"{o.count} of {o.total}", o.message + output.pairs(o), o.remedy)
+                (o.severity, o.check, o.task or "*", f"{o.count} of {o.total}", o.message + output.format_pairs(o), o.remedy)
                 for o in shown
             ],
         )
         for line in filter(None, (folded, others)):
             output.out(line)
-    if any(o.severity in FAILING[fail_on] for o in observations):
+    if any(o.severity in FAILING_SEVERITIES[fail_on] for o in observations):
         raise typer.Exit(EXIT_FOUND)
 
 
@@ -131,12 +131,12 @@ def measure(source: Source, asked: Measuring, folder: Folder = None, full: Full 
         rows = direct.measurements(direct.measure(source, asked, folder, say=output.say)[1])
     else:
         from mixwright.measure.bases import measure_bases
-        from mixwright.opening import open_run_folder, workers
+        from mixwright.opening import open_run_folder, start_workers
 
         config = Path(source)
         settings, run = load_settings(config, folder)
-        with workers(settings) as pool, open_run_folder(settings, run, base=config.parent, pool=pool):
-            found = measure_bases(settings, run, pool, base=config.parent, say=output.say)
+        with start_workers(settings) as workers, open_run_folder(settings, run, base=config.parent, workers=workers):
+            found = measure_bases(settings, run, workers, base=config.parent, say=output.say)
             rows = [row for row in found if row.example is None]
     output.out_measurements(rows, as_json=as_json, full=full)
 
@@ -232,7 +232,7 @@ def plan(
 def steer(config: Config, folder: Folder = None, dry_run: DryRun = False) -> None:
     """Train once under the plan; --dry-run shows what would be drawn."""
     from mixwright.cli.dry_run import first_draws
-    from mixwright.opening import check_plan, open_run_folder, workers
+    from mixwright.opening import check_plan, open_run_folder, start_workers
     from mixwright.trial.stage import steer_once
 
     settings, run = load_settings(config, folder)
@@ -240,11 +240,11 @@ def steer(config: Config, folder: Folder = None, dry_run: DryRun = False) -> Non
         output.out_rows(("task", "planned share", "drawn", "of draws"), first_draws(settings, run, base=config.parent))
         return
     with (
-        workers(settings) as pool,
-        open_run_folder(settings, run, base=config.parent, pool=pool, whole=True, after=run.plan) as corpus,
+        start_workers(settings) as workers,
+        open_run_folder(settings, run, base=config.parent, workers=workers, whole=True, after=run.plan) as corpus,
     ):
         check_plan(settings, run, corpus)
-        output.out(str(steer_once(settings, run, pool, base=config.parent, say=output.say)))
+        output.out(str(steer_once(settings, run, workers, base=config.parent, say=output.say)))
 
 
 @app.command()
@@ -255,7 +255,7 @@ def trial(
     budget: Limit = None,
 ) -> None:
     """Try the plan against simpler choices, paired by seed; where it helps, against its nulls."""
-    from mixwright.opening import check_plan, open_run_folder, workers
+    from mixwright.opening import check_plan, open_run_folder, start_workers
     from mixwright.trial.selection import format_selection
     from mixwright.trial.stage import try_plan
 
@@ -263,11 +263,11 @@ def trial(
     settings = settings if data is None else replace(settings, trial=replace(settings.trial, data=data))
     settings, deadline = with_budget(settings, run, budget)
     with (
-        workers(settings) as pool,
-        open_run_folder(settings, run, base=config.parent, pool=pool, whole=True, after=run.plan) as corpus,
+        start_workers(settings) as workers,
+        open_run_folder(settings, run, base=config.parent, workers=workers, whole=True, after=run.plan) as corpus,
     ):
         check_plan(settings, run, corpus)
-        result = try_plan(settings, run, pool, base=config.parent, say=output.say, deadline=deadline)
+        result = try_plan(settings, run, workers, base=config.parent, say=output.say, deadline=deadline)
     output.out_effects(result.effects)
     for line in format_selection(result):
         output.out(one_line(line))
@@ -351,10 +351,10 @@ def replicates(
     as_json: Json = False,
 ) -> None:
     """Say whether a ranking of candidates is one of noise, and how many runs of each a reliable one takes."""
-    from mixwright.cli.replicates import ranked
+    from mixwright.cli.replicates import rank_source
     from mixwright.estimates.replicates import format_ranking
 
-    found = ranked(scores, target)
+    found = rank_source(scores, target)
     if as_json:
         output.out_json({"ranking": found, "word": found.word})
         return

@@ -156,14 +156,14 @@ def plan(
         InputError: an unknown planner or option, rows that the objective cannot be trained on, or a planner that lacks
             what it plans by.
     """
-    from mixwright.corpus.trainable import NEEDED, check_training
+    from mixwright.corpus.trainable import NEEDED_COLUMNS, check_training
     from mixwright.plan.stage import make_plan
 
     config, rows = (
         RunConfig(IN_MEMORY, plan=settings or PlanConfig(), train=train or TrainConfig()),
         _read_graded_corpus(corpus),
     )
-    if config.train.objective in NEEDED:  # others are refused with the plan
+    if config.train.objective in NEEDED_COLUMNS:  # others are refused with the plan
         check_training(config.train.objective, rows)
     return make_plan(config, rows, measured)
 
@@ -188,16 +188,16 @@ def trial(
     Raises:
         InputError: something in the settings, the data or the plan, or a folder without a plan.
     """
-    from mixwright.opening import check_plan, open_run_folder, workers
+    from mixwright.opening import check_plan, open_run_folder, start_workers
     from mixwright.trial.stage import try_plan
 
     settings, place, base = _settings(config, folder)
     with (
-        workers(settings) as pool,
-        open_run_folder(settings, place, base=base, pool=pool, whole=True, after=place.plan) as corpus,
+        start_workers(settings) as workers,
+        open_run_folder(settings, place, base=base, workers=workers, whole=True, after=place.plan) as corpus,
     ):
         check_plan(settings, place, corpus)
-        return try_plan(settings, place, pool, base=base, say=say)
+        return try_plan(settings, place, workers, base=base, say=say)
 
 
 def verdict(folder: RunFolder | str | Path, console: Console | None = None) -> Path:

@@ -30,7 +30,7 @@ class Kind:
     """Package whose files are the plug-ins."""
 
 
-KINDS: dict[str, Kind] = {
+KIND_BY_NAME: dict[str, Kind] = {
     name: Kind(name, base, package)
     for name, base, package in (
         ("graders", "Grader", "mixwright.graders"),
@@ -59,7 +59,7 @@ class Entry:
     """One plug-in, known without importing it."""
 
     kind: str
-    """Kind of plug-in: a key of `KINDS`."""
+    """Kind of plug-in: a key of `KIND_BY_NAME`."""
     name: str
     """Name that settings use: the file's stem, or the entry point's name."""
     module: str
@@ -80,9 +80,9 @@ def listing(kind: str) -> dict[str, Entry]:
     Raises:
         InputError: unknown kind, or two plug-ins with one name.
     """
-    if kind not in KINDS:
-        raise unknown_name("kind", kind, KINDS)
-    return dict(_listing(kind, KINDS[kind].package))
+    if kind not in KIND_BY_NAME:
+        raise unknown_name("kind", kind, KIND_BY_NAME)
+    return dict(_listing(kind, KIND_BY_NAME[kind].package))
 
 
 @functools.cache
@@ -119,7 +119,7 @@ def load(kind: str, name: str) -> type[Any]:
     missing = [need for need in entry.needs if importlib.util.find_spec(need) is None]
     if missing:
         raise missing_extra(f"{kind.rstrip('s')} {name}", missing, entry.extra)
-    base = KINDS[kind].base
+    base = KIND_BY_NAME[kind].base
     module_name, _, attribute = entry.module.partition(":")
     module = importlib.import_module(module_name)
     if attribute:
@@ -180,7 +180,7 @@ def _typed(cls: type, option: str, value: Any, owner: str) -> Any:
 
 def entries_named(phenomenon: str) -> list[Entry]:
     """Every plug-in whose stem is `phenomenon`, in the order of the flow: `mixwright explain formats`."""
-    return [entries[phenomenon] for entries in map(listing, KINDS) if phenomenon in entries]
+    return [entries[phenomenon] for entries in map(listing, KIND_BY_NAME) if phenomenon in entries]
 
 
 def _files(package: str) -> list[Path]:
@@ -218,7 +218,7 @@ def _read(kind: str, path: Path) -> Entry:
             and node.targets[0].id in ("NEEDS", "EXTRA")
         ):
             literals[node.targets[0].id] = ast.literal_eval(node.value)
-    module = f"{KINDS[kind].package}.{path.stem}"
+    module = f"{KIND_BY_NAME[kind].package}.{path.stem}"
     summary = docstring.split("\n", 1)[0]
     return Entry(
         kind, path.stem, module, summary, docstring, tuple(literals.get("NEEDS", ())), literals.get("EXTRA", "train")

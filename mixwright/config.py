@@ -171,7 +171,7 @@ class PlanConfig:
     """Fields of the plan's stages that you want otherwise: selector, gates, controllers, monitors, options."""
 
 
-PLANNERS = {"grpo": "difficulty", "sft": "rehearsal", "dpo": "rehearsal"}
+PLANNER_BY_OBJECTIVE = {"grpo": "difficulty", "sft": "rehearsal", "dpo": "rehearsal"}
 """Objective -> planner where nobody names one."""
 
 
@@ -261,4 +261,4 @@ class RunConfig:
     @property
     def planner(self) -> str:
         """Name of the planner: the one that was asked for, or that of the objective."""
-        return self.plan.planner or PLANNERS.get(self.train.objective, "difficulty")
+        return self.plan.planner or PLANNER_BY_OBJECTIVE.get(self.train.objective, "difficulty")

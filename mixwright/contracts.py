@@ -333,9 +333,9 @@ class Finding(ABC):
     """The claim as it is tested here, one sentence."""
     SOURCE: ClassVar[str] = ""
     """Paper: first author, title, number."""
-    SHOWS: ClassVar[str] = ""
+    WHAT_IT_SHOWS: ClassVar[str] = ""
     """What the source itself shows, with its figures."""
-    POPULAR: ClassVar[str] = ""
+    POPULAR_READING: ClassVar[str] = ""
     """What the popular version says, and where it goes beyond the source."""
     FEATURES: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     """Plug-ins of Mixwright that rest on the claim, "kind/name" -> the contrasts that judge it, by their names in `EXPECT`;

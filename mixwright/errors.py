@@ -33,7 +33,7 @@ REFUSALS_BY_ERRNO: dict[int, tuple[str, str]] = {
     ),
 }
 """What the system refused: what would have been needed, and what to do."""
-INTACT = "What was finished before is intact, and nothing half-written stays. "
+INTACT_SENTENCE = "What was finished before is intact, and nothing half-written stays. "
 DISK_FULL_MESSAGES = {
     errno.ENOSPC: ("No space left on device", f"os error {errno.ENOSPC})", "file write failed"),
     errno.EDQUOT: ("Disk quota exceeded", f"os error {errno.EDQUOT})"),
@@ -96,7 +96,7 @@ def system_error(error: OSError, file: str | Path | None = None) -> InputError:
         error.errno or 0, ("a file that the system can read and write", "Choose another place.")
     )
     said = error.strerror or os.strerror(error.errno or errno.EIO)
-    return InputError(wanted, said, INTACT + remedy, file=file or error.filename or "standard output")
+    return InputError(wanted, said, INTACT_SENTENCE + remedy, file=file or error.filename or "standard output")
 
 
 def disk_full_error(error: BaseException, file: str | Path | None = None) -> InputError | None:

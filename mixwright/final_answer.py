@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Literal, NamedTuple
 
-LONGEST = 40
+MOST_ANSWER_CHARACTERS = 40
 """Longest answer, characters."""
 
 _WINDOW = 400
@@ -23,7 +23,7 @@ _WRAPS = " \t$*`_\"'.:,;#<>"
 
 _READ = 20_000
 """Characters of a completion that `find_stated_answers` reads, from its end."""
-BRIEF = 100
+WHOLE_ANSWER_CHARACTERS = 100
 """Characters up to which a text of one line is an answer as a whole."""
 _QUOTE = 40
 """Characters after a statement that also stands in the prompt from which it is a quotation, and no answer."""
@@ -69,7 +69,7 @@ def find_stated_answers(text: str, prompt: str = "") -> list[Stated]:
     before is no answer: thoughts up to `</think>`, a repeated prompt, a statement of the prompt's that more text follows;
     nor is what comes after: a next question, end marks.
     """
-    text = own_part(text, prompt)
+    text = own_text(text, prompt)
     if not text or ("<think>" in text and "</think>" not in text):
         return []
     if hard := list(_HARD.finditer(text)):
@@ -87,7 +87,7 @@ def find_stated_answers(text: str, prompt: str = "") -> list[Stated]:
     told = [_stated(text, mark.end()) for mark in reversed(phrases[-20:]) if not _quoted(text, mark, prompt)]
     if told or phrases:
         return [one for one in told if one.text]
-    if len(text) <= BRIEF and "\n" not in text:
+    if len(text) <= WHOLE_ANSWER_CHARACTERS and "\n" not in text:
         return [Stated("whole", text, text)]
     if text in prompt or text.endswith(_UNFINISHED):
         return []
@@ -100,13 +100,13 @@ def find_stated_answers(text: str, prompt: str = "") -> list[Stated]:
     return [Stated("last", told.rpartition("=")[2] if formula else told, line)]
 
 
-def own_part(text: str, prompt: str) -> str:
+def own_text(text: str, prompt: str) -> str:
     """What the model itself says: without a repeated prompt, thoughts, end marks and a question of its own."""
     prompt = prompt.strip()
     text = text.lstrip()
-    if prompt and text.startswith(prompt) and len(prompt) > BRIEF:
+    if prompt and text.startswith(prompt) and len(prompt) > WHOLE_ANSWER_CHARACTERS:
         text = text[len(prompt) :]
-    elif len(text) > BRIEF and (prompt.startswith(text.strip()) or prompt.endswith(text.strip())):
+    elif len(text) > WHOLE_ANSWER_CHARACTERS and (prompt.startswith(text.strip()) or prompt.endswith(text.strip())):
         return ""
     text = _CALCULATOR.sub("", text[-_READ:]).rpartition("</think>")[2]
     stop = _STOP.search(text)
@@ -150,7 +150,8 @@ def final_answer(text: str) -> str:
     without one the text itself where it is short, else its last word.
 
     In lower case, white space collapsed, numbers without plus sign, thousands commas and trailing zeros of decimals; at
-    most `LONGEST` printable characters; empty for an empty text. Linear in a bounded part of the text: its end is read.
+    most `MOST_ANSWER_CHARACTERS` printable characters; empty for an empty text. Linear in a bounded part of the text: its
+    end is read.
     """
     text = text[-_WINDOW:].strip()
     for mark in reversed(list(_MARK.finditer(text))):
@@ -161,7 +162,7 @@ def final_answer(text: str) -> str:
     if numbers := _NUMBER.findall(text):
         return _normal(numbers[-1])
     whole = _normal(text)
-    return whole if len(text) <= LONGEST else whole.rpartition(" ")[2]
+    return whole if len(text) <= MOST_ANSWER_CHARACTERS else whole.rpartition(" ")[2]
 
 
 def _braced(text: str) -> str:
@@ -181,4 +182,4 @@ def _normal(text: str) -> str:
         text = text.replace(",", "").removeprefix("+")
         if "." in text:
             text = text.rstrip("0").rstrip(".")
-    return "".join(character if character.isprintable() else "?" for character in text[-LONGEST:])
+    return "".join(character if character.isprintable() else "?" for character in text[-MOST_ANSWER_CHARACTERS:])

@@ -21,7 +21,7 @@ from mixwright.runs import RunFolder, read_json, read_yaml, write_json, write_te
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus
 
-PACKAGES = (
+NOTED_PACKAGES = (
     "mixwright",
     "numpy",
     "pyarrow",
@@ -101,7 +101,7 @@ def _find_output_resting_on(folder: RunFolder, section: str) -> str:
 
 def file_digests(config: RunConfig, base: Path) -> dict[str, str]:
     """SHA-256 of the source files, by split, and of the user's graders; generated and hub sources have none."""
-    from mixwright.corpus import GENERATED
+    from mixwright.corpus import GENERATED_PREFIX
     from mixwright.corpus.reading import files_of
 
     found = {}
@@ -110,7 +110,7 @@ def file_digests(config: RunConfig, base: Path) -> dict[str, str]:
         ("eval", config.corpus.eval),
         ("rehearse", config.corpus.rehearse),
     ):
-        if source is None or source.startswith(GENERATED):
+        if source is None or source.startswith(GENERATED_PREFIX):
             continue
         if (base / source).is_file():
             found[name] = _digest(base / source)
@@ -196,7 +196,7 @@ def write_manifest(
 
 def _versions() -> dict[str, str]:
     found = {}
-    for name in PACKAGES:
+    for name in NOTED_PACKAGES:
         try:
             found[name] = version(name)
         except PackageNotFoundError:

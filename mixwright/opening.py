@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from mixwright.corpus.trainable import check_training
 from mixwright.errors import InputError
 from mixwright.manifest import changed_settings, settings_for_reader, write_manifest, write_settings
-from mixwright.mine.job import REHEARSAL, table_file, with_mined_rehearsal
+from mixwright.mine.job import REHEARSAL_MINER, table_file, with_mined_rehearsal
 from mixwright.preflight import check_rows, check_settings, check_warmup
 from mixwright.records import Plan, to_data
 from mixwright.runs import RunFolder, read_plan
@@ -27,7 +27,7 @@ def open_run_folder(
     folder: RunFolder,
     *,
     base: Path = Path(),
-    pool: Workers | None = None,
+    workers: Workers | None = None,
     whole: bool = False,
     trains: bool = False,
     after: Path | None = None,
@@ -40,7 +40,7 @@ def open_run_folder(
         config: the settings.
         folder: the run folder.
         base: folder that relative paths in the settings start from.
-        pool: workers that try the settings of training on the trainer, once; None leaves that to the stages.
+        workers: running ones, which try the settings of training on the trainer, once; None leaves that to the stages.
         whole: refuse what no trial could come of, too.
         trains: refuse rows that lack what the objective needs, too.
         after: what an earlier stage has to have written.
@@ -53,7 +53,7 @@ def open_run_folder(
         raise InputError("a file of an earlier stage", "nothing", remedy, file=after)
     corpus, held, changed = _known(config, folder, base, whole=whole, trains=trains)
     fits = held and not changed
-    resolved = {} if fits or pool is None else resolve_training_settings(config, corpus, pool)
+    resolved = {} if fits or workers is None else resolve_training_settings(config, corpus, workers)
     with folder.lock():
         if not held:
             corpus.save(folder.corpus)
@@ -99,9 +99,11 @@ def check_plan(config: RunConfig, folder: RunFolder, corpus: Corpus) -> Plan:
     from mixwright.trial.stage import check_tried
 
     plan = read_plan(folder.plan)
-    if any(stage.rehearse for stage in plan.stages) and not table_file(folder, REHEARSAL).is_file():
+    if any(stage.rehearse for stage in plan.stages) and not table_file(folder, REHEARSAL_MINER).is_file():
         remedy = "Go on with `mixwright run`, which writes them again."
-        raise InputError("the rows to rehearse that the plan draws", "none", remedy, file=table_file(folder, REHEARSAL))
+        raise InputError(
+            "the rows to rehearse that the plan draws", "none", remedy, file=table_file(folder, REHEARSAL_MINER)
+        )
     try:
         check_tried(config, plan, with_mined_rehearsal(folder, corpus))
     except InputError as error:
@@ -109,21 +111,21 @@ def check_plan(config: RunConfig, folder: RunFolder, corpus: Corpus) -> Plan:
     return plan
 
 
-def resolve_training_settings(config: RunConfig, corpus: Corpus, pool: Workers) -> dict[str, Any]:
+def resolve_training_settings(config: RunConfig, corpus: Corpus, workers: Workers) -> dict[str, Any]:
     """The settings of training as the trainer resolves them. Raises InputError for what trainer or tokenizer refuses."""
     from mixwright.trainers.configs import StartJob, resolved_settings
     from mixwright.workers.local import Job
 
     chats = any(corpus.table["chat"].to_pylist())
     job = Job("settings", resolved_settings, StartJob(to_data(config), chats))
-    (found,) = pool.run([job], progress=lambda done, jobs, left: None)
+    (found,) = workers.run([job], progress=lambda done, jobs, left: None)
     return found
 
 
 @contextlib.contextmanager
-def workers(config: RunConfig) -> Iterator[Workers]:
+def start_workers(config: RunConfig) -> Iterator[Workers]:
     """The worker processes that every heavy stage shares."""
     from mixwright.workers.local import Workers
 
-    with Workers(config.trial.workers) as pool:
-        yield pool
+    with Workers(config.trial.workers) as workers:
+        yield workers

@@ -14,7 +14,7 @@ from mixwright.audit.stage import audit_run, complaints
 from mixwright.manifest import settings_file
 from mixwright.measure.bases import measure_bases
 from mixwright.mine.job import rehearse_run, with_mined_rehearsal
-from mixwright.opening import check_plan, open_run_folder, workers
+from mixwright.opening import check_plan, open_run_folder, start_workers
 from mixwright.plan.format_forecast import warnings_of
 from mixwright.plan.stage import plan_run
 from mixwright.runs import RunFolder, read_measurements, read_plan
@@ -49,7 +49,7 @@ def run(
         InputError: something in the settings or the data; before the folder is made where that can be known.
     """
     deadline = Deadline(config.trial.budget_minutes, folder) if deadline is None else deadline
-    with workers(config) as pool, open_run_folder(config, folder, base=base, pool=pool, whole=True) as corpus:
+    with start_workers(config) as workers, open_run_folder(config, folder, base=base, workers=workers, whole=True) as corpus:
         before, result = folder.measurements("before"), folder.result
         if stale(folder.audit, folder.corpus / "rows.parquet"):
             say("audit: looking at the data")
@@ -57,9 +57,9 @@ def run(
                 say(line)
         if stale(before, folder.corpus / "rows.parquet"):
             say("measure: what the model can do now")
-            measure_bases(config, folder, pool, base=base, say=say)
+            measure_bases(config, folder, workers, base=base, say=say)
             deadline.save()
-        rehearse_run(config, folder, pool, corpus, say=say)
+        rehearse_run(config, folder, workers, corpus, say=say)
         corpus = with_mined_rehearsal(folder, corpus)
         if stale(folder.plan, before):
             say("plan: weights, band and levers")
@@ -74,7 +74,7 @@ def run(
             plan = read_plan(folder.plan)
             arms = ", ".join(with_order(arms_in(config, corpus, folder, base), plan).first)
             say(f"trial: {arms} on {config.trial.seeds} seeds; nulls only if a lever helps")
-            try_plan(config, folder, pool, base=base, say=say, deadline=deadline)
+            try_plan(config, folder, workers, base=base, say=say, deadline=deadline)
     return render(folder)
 
 

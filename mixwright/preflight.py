@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 
 from mixwright import catalog
 from mixwright.config import ADAPTER_FILES
-from mixwright.corpus.trainable import NEEDED, check_training, has_pairs
+from mixwright.corpus.trainable import NEEDED_COLUMNS, check_training, has_pairs
 from mixwright.errors import InputError, missing_extra, unknown_name
-from mixwright.estimates.readings import GRADED, Outcome, outcome_of
+from mixwright.estimates.readings import GRADED_OUTCOMES, Outcome, outcome_of
 from mixwright.learner.sources import SMOLLM2, is_gguf
 from mixwright.learner.warmup_rows import warmup_rows, warmup_shares
 from mixwright.mine.own_answers import check_rehearsal
 from mixwright.plan.overrides import check_asked
 from mixwright.records import to_data
-from mixwright.trial.seed_rows import COMPETENCE
+from mixwright.trial.seed_rows import COMPETENCE_PROBE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from mixwright.config import ModelConfig, RunConfig
     from mixwright.corpus import Corpus
 
-TRAINING = ("torch", "transformers", "trl", "datasets")
+TRAINING_PACKAGES = ("torch", "transformers", "trl", "datasets")
 
 
 def check_settings(config: RunConfig, corpus: Corpus) -> None:
@@ -49,14 +49,14 @@ def check_settings(config: RunConfig, corpus: Corpus) -> None:
         expected = f"the objective {config.train.objective} in plan.options too"
         raise InputError(expected, repr(other), "Set train.objective alone.")
     check_asked(config.plan.stage, corpus.cells(), config.train.objective)
-    missing = [name for name in TRAINING if importlib.util.find_spec(name) is None]
+    missing = [name for name in TRAINING_PACKAGES if importlib.util.find_spec(name) is None]
     if missing:
         raise missing_extra("measuring and training", missing, "train")
     for name, options in config.measure.options.items():
         if name not in config.measure.probes:
             raise unknown_name("probe of measure.probes", name, config.measure.probes)
         catalog.create("probes", name, dict(options))
-    if config.train.objective not in NEEDED:
+    if config.train.objective not in NEEDED_COLUMNS:
         raise InputError("train.objective grpo, sft or dpo", repr(config.train.objective), "Correct train.objective.")
     for name, task in corpus.tasks.items():
         if task.kind == "verifiable":
@@ -68,7 +68,7 @@ def check_settings(config: RunConfig, corpus: Corpus) -> None:
 def _check_samples(config: RunConfig) -> None:
     """Whether something reads samples where none are drawn. Raises InputError."""
     readers = ["measure.decoding: sampled"] if config.measure.decoding == "sampled" else []
-    if COMPETENCE in catalog.load("planners", config.planner).EVIDENCE and COMPETENCE in config.measure.probes:
+    if COMPETENCE_PROBE in catalog.load("planners", config.planner).EVIDENCE and COMPETENCE_PROBE in config.measure.probes:
         readers.append(f"the planner {config.planner}")
     if not config.measure.samples and readers:
         raise InputError(f"samples, which {readers[0]} reads", "measure.samples: 0", "Ask for at least one.")
@@ -104,13 +104,13 @@ def check_rows(config: RunConfig, corpus: Corpus) -> None:
         check_keep(config.plan.options, corpus)
     _check_samples(config)
     outcome = outcome_of(config.measure.probes, config.measure.decoding)
-    graded = check_items(corpus) if outcome in GRADED else _check_ungraded(outcome, corpus)
+    graded = check_items(corpus) if outcome in GRADED_OUTCOMES else _check_ungraded(outcome, corpus)
     evidence = catalog.load("planners", config.planner).EVIDENCE
     for probe in evidence:
         if probe not in config.measure.probes:
             remedy = f"Add {probe} to measure.probes, or plan with a baseline: plan.planner: proportional."
             raise InputError(f"the probe {probe}, which the planner {config.planner} reads", "none", remedy)
-    lacking = sorted(set(pc.unique(train["task"]).to_pylist()) - graded) if COMPETENCE in evidence else []
+    lacking = sorted(set(pc.unique(train["task"]).to_pylist()) - graded) if COMPETENCE_PROBE in evidence else []
     if lacking:
         got = f"none of {', '.join(map(repr, lacking[:3]))}{f' and {len(lacking) - 3} more' if len(lacking) > 3 else ''}"
         remedy = "Hold rows of it out (corpus.eval_share, corpus.eval), leave the task out, or plan with a baseline: "

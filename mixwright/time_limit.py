@@ -18,7 +18,7 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-TOLD_AFTER = 60.0
+NAMED_AFTER_SECONDS = 60.0
 """Seconds after which what is still running is named, where its limit is longer."""
 INTERRUPT_EVERY_SECONDS = 1.0
 """Seconds between two interrupts, for code that swallows the first."""
@@ -34,8 +34,8 @@ def call_with_timeout(seconds: float, call: Callable[[], T], tell: Callable[[], 
     Args:
         seconds: the limit; 0 sets none, and names nothing.
         call: the user's code.
-        tell: called once while it is still running after `TOLD_AFTER` seconds; where the limit is shorter, after the first
-            interrupt that was swallowed, or after the limit where nothing can be interrupted.
+        tell: called once while it is still running after `NAMED_AFTER_SECONDS` seconds; where the limit is shorter, after
+            the first interrupt that was swallowed, or after the limit where nothing can be interrupted.
 
     Raises:
         TooSlow: the limit has passed.
@@ -50,13 +50,13 @@ def call_with_timeout(seconds: float, call: Callable[[], T], tell: Callable[[], 
 
 @contextlib.contextmanager
 def tell_when_slow(seconds: float, tell: Callable[[], None]) -> Iterator[None]:
-    """Call `tell` from another thread if the body takes longer than `TOLD_AFTER` seconds, or `seconds` where that is less.
+    """Call `tell` from another thread if the body takes longer than `NAMED_AFTER_SECONDS`, or `seconds` where that is less.
 
     Args:
         seconds: 0 never calls it.
         tell: names what is running.
     """
-    watchdog = threading.Timer(min(seconds, TOLD_AFTER), tell)
+    watchdog = threading.Timer(min(seconds, NAMED_AFTER_SECONDS), tell)
     watchdog.daemon = True
     if seconds > 0:
         watchdog.start()
@@ -74,14 +74,14 @@ def _interrupted(seconds: float, call: Callable[[], T], tell: Callable[[], None]
         passed = time.monotonic() - begun
         if over:
             return
-        if not told and (raised or seconds > passed >= TOLD_AFTER):
+        if not told and (raised or seconds > passed >= NAMED_AFTER_SECONDS):
             told = True
             tell()
         if passed >= seconds:
             raised = True
             raise TooSlow
 
-    with _timers(min(seconds, TOLD_AFTER) + 1e-3, tick):
+    with _timers(min(seconds, NAMED_AFTER_SECONDS) + 1e-3, tick):
         try:
             return call()
         finally:

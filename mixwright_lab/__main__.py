@@ -16,7 +16,7 @@ from mixwright import catalog
 from mixwright.errors import InputError, one_line, system_error
 from mixwright.verdict.text import line, visible
 from mixwright.workers.local import JobFailed
-from mixwright.workers.local import Workers as Pool
+from mixwright.workers.local import Workers as RunningWorkers
 from mixwright_lab import result_files
 from mixwright_lab.result_files import Result
 from mixwright_lab.running import run as run_finding
@@ -73,10 +73,12 @@ def run(
     """Run findings by name, or go on with an interrupted run; the last line of each is JSON."""
     for name in names:
         catalog.find_entry("findings", name)
-    folder = out or (result_files.FOLDER if scale == "laptop" else Path(tempfile.gettempdir()) / "mixwright-lab-smoke")
-    with Pool(workers) if len(names) > 1 else contextlib.nullcontext() as pool:
+    folder = out or (
+        result_files.RESULTS_FOLDER if scale == "laptop" else Path(tempfile.gettempdir()) / "mixwright-lab-smoke"
+    )
+    with RunningWorkers(workers) if len(names) > 1 else contextlib.nullcontext() as running:
         for name in names:
-            result = run_finding(name, scale, seed_base=seed_base, workers=workers, pool=pool)
+            result = run_finding(name, scale, seed_base=seed_base, worker_count=workers, workers=running)
             result_files.write(result_files.place(name, seed_base, folder), result)
             _show(result)
 
@@ -90,7 +92,7 @@ def run_all(scale: Scale = "laptop", seed_base: SeedBase = 0, workers: Workers =
 @app.command()
 def report(
     out: Annotated[Path | None, typer.Option(help="Folder for lab.html and lab.md; default: docs.")] = None,
-    results: Annotated[Path, typer.Option(help="Folder of results.")] = result_files.FOLDER,
+    results: Annotated[Path, typer.Option(help="Folder of results.")] = result_files.RESULTS_FOLDER,
 ) -> None:
     """Write the page of all findings, and the parts of the documentation that are made from results."""
     from mixwright_lab.report import write

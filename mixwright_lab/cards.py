@@ -9,22 +9,22 @@ from pathlib import Path
 
 from mixwright import catalog
 from mixwright.contracts import Finding
-from mixwright.verdict.text import MINUS, NONE, count
+from mixwright.verdict.text import MINUS_SIGN, NO_VALUE_SIGN, count
 from mixwright_lab import result_files
-from mixwright_lab.judging import WORDS, Judged
+from mixwright_lab.judging import WORDS_WORST_FIRST, Judged
 from mixwright_lab.result_files import Result
 
 NOT_RUN, STALE = "not run", "stale"
-AGAIN = 1000
+SECOND_RUN_SEED = 1000
 """First seed of the second run."""
-PARTS = (
+FINDING_PARTS = (
     ("Claim", "CLAIM"),
     ("Source", "SOURCE"),
-    ("What the source shows", "SHOWS"),
-    ("What the popular version gets wrong", "POPULAR"),
+    ("What the source shows", "WHAT_IT_SHOWS"),
+    ("What the popular version gets wrong", "POPULAR_READING"),
 )
 """Heading of each text of a finding, and its name."""
-MEANING = {
+MEANING_BY_WORD = {
     "reproduced": "the interval lies above 0, and the mean is at least the least size",
     "in part": "the interval lies above 0; the mean is under the least size, and the interval reaches it",
     "inconclusive": "the interval holds 0 and the least size, or there are fewer than 5 seeds",
@@ -34,7 +34,7 @@ MEANING = {
     STALE: "claim or expectations were edited after the run; the result is not counted until the finding is run again",
 }
 """Every word of a finding, best first; what it means of one contrast."""
-RULE = (
+RULE_TEXT = (
     "A contrast is a weighted sum of readings, written before the run so that the claim says above 0; it is formed within "
     "each seed. Its interval is Student's t over seeds, at the confidence that Holm's correction over the contrasts of the "
     "finding leaves it (95 % or more). To be reproduced a contrast must reach its noise floor, too: with n seeds, t * "
@@ -55,11 +55,11 @@ class Card:
     result: Result | None
     """At scale laptop; None where it was not run."""
     again: Result | None
-    """The same with seeds from `AGAIN` on."""
+    """The same with seeds from `SECOND_RUN_SEED` on."""
 
     @property
     def word(self) -> str:
-        """A key of `MEANING`."""
+        """A key of `MEANING_BY_WORD`."""
         if self.result is None:
             return NOT_RUN
         return self.result.word if self.current(self.result) else STALE
@@ -77,11 +77,11 @@ class Card:
     @property
     def remarks(self) -> str:
         """What was written after the run; of a result that is not reproduced it is said that nothing was written."""
-        missing = self.word in WORDS and self.word != "reproduced"
+        missing = self.word in WORDS_WORST_FIRST and self.word != "reproduced"
         return self.finding.REMARKS or ("Not written yet." if missing else "")
 
 
-def collect(results: Path = result_files.FOLDER) -> list[Card]:
+def collect(results: Path = result_files.RESULTS_FOLDER) -> list[Card]:
     """Every finding of the catalogue with its kept results.
 
     Args:
@@ -96,11 +96,12 @@ def collect(results: Path = result_files.FOLDER) -> list[Card]:
         return result if result and result.scale == "laptop" else None
 
     return [
-        Card(name, catalog.load("findings", name), kept(name, 0), kept(name, AGAIN)) for name in catalog.listing("findings")
+        Card(name, catalog.load("findings", name), kept(name, 0), kept(name, SECOND_RUN_SEED))
+        for name in catalog.listing("findings")
     ]
 
 
-def unknown(results: Path = result_files.FOLDER) -> list[str]:
+def unknown(results: Path = result_files.RESULTS_FOLDER) -> list[str]:
     """Files of results that belong to no finding of the catalogue."""
     known = catalog.listing("findings")
     return sorted(path.name for path in results.glob("*.json") if path.name.partition(".")[0] not in known)
@@ -109,12 +110,12 @@ def unknown(results: Path = result_files.FOLDER) -> list[str]:
 def tally(cards: Sequence[Card]) -> str:
     """One sentence: how many findings have which word."""
     words = Counter(card.word for card in cards)
-    judged = sum(words[word] for word in WORDS)
+    judged = sum(words[word] for word in WORDS_WORST_FIRST)
     left = [f"{words[word]} {'is' if words[word] == 1 else 'are'} {word}" for word in (NOT_RUN, STALE) if words[word]]
     rest = f"; {' and '.join(left)}" if left else ""
     if not judged:
         return f"No finding has a result that counts{rest}."
-    came = ", ".join(f"{words[word]} {word}" for word in reversed(WORDS))
+    came = ", ".join(f"{words[word]} {word}" for word in reversed(WORDS_WORST_FIRST))
     return f"{count(judged, 'claim')} re-run on tiny models: {came}{rest}."
 
 
@@ -124,7 +125,9 @@ def format_card(card: Card) -> str:
         return "What it expects was written before any run and stands below."
     judged = card.result.contrasts
     words = Counter(one.word for one in judged)
-    start = f"{count(len(judged), 'contrast')}: {', '.join(f'{words[w]} {w}' for w in reversed(WORDS) if words[w])}."
+    start = (
+        f"{count(len(judged), 'contrast')}: {', '.join(f'{words[w]} {w}' for w in reversed(WORDS_WORST_FIRST) if words[w])}."
+    )
     if card.word == STALE:
         return f"Its claim or expectations were edited after the run. By the earlier ones: {card.result.word}. {start}"
     if card.word == "reproduced":
@@ -136,7 +139,7 @@ def format_card(card: Card) -> str:
 
 def deciding(contrasts: Sequence[Judged]) -> Judged:
     """The contrast that the word of the finding comes from: the worst word, and of these the smallest by what is asked."""
-    return min(contrasts, key=lambda one: (WORDS.index(one.word), one.value / asked(one)))
+    return min(contrasts, key=lambda one: (WORDS_WORST_FIRST.index(one.word), one.value / asked(one)))
 
 
 def largest(contrasts: Sequence[Judged]) -> Judged:
@@ -157,9 +160,9 @@ def asked(one: Judged) -> float:
 def number(value: float | None, unit: str, *, sign: bool = False) -> str:
     """A value of a contrast with 3 digits: shares in points, others as they stand; a dash for None."""
     if value is None:
-        return NONE
+        return NO_VALUE_SIGN
     told = f"{100 * value if unit == 'points' else value:{'+' if sign else ''}.3g}"
-    return told.replace("-", MINUS)
+    return told.replace("-", MINUS_SIGN)
 
 
 def interval(one: Judged) -> str:

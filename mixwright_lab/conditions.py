@@ -17,7 +17,7 @@ ROOT = Path(__file__).parent.parent
 PACKAGES = ("mixwright", "torch", "trl", "transformers", "accelerate", "datasets", "numpy", "pyarrow")
 DECIDING_PACKAGES = ("mixwright", "torch", "numpy")
 """Packages whose version is part of what a row is kept under."""
-TEXT_NAMES = {"CLAIM", "SOURCE", "SHOWS", "POPULAR", "FEATURES", "EXPECT", "PLOTS", "REMARKS", "SEEDS"}
+TEXT_NAMES = {"CLAIM", "SOURCE", "WHAT_IT_SHOWS", "POPULAR_READING", "FEATURES", "EXPECT", "PLOTS", "REMARKS", "SEEDS"}
 """Names of a finding that change no reading."""
 
 

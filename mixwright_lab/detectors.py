@@ -20,9 +20,9 @@ from mixwright_lab.training.gpt import GPT
 from mixwright_lab.training.language import HASH
 from mixwright_lab.worlds.classification import LABELS
 
-LEVEL = 0.05
+FALSE_ALARM_SHARE = 0.05
 """Share of false alarms that each test allows."""
-LOWEST = 0.2
+LOWEST_TOKENS_SHARE = 0.2
 """Share of a document's tokens, the least probable ones, whose mean is its membership score."""
 
 
@@ -65,7 +65,7 @@ def rights(model: GPT, examples: Sequence[Example]) -> np.ndarray:
 def above_majority(right: np.ndarray, examples: Sequence[Example]) -> bool:
     """Whether a model is right more often than who always gives the commonest label of these examples."""
     yes = sum(example.answer == LABELS[1] for example in examples) / len(examples)
-    return bool(binomtest(int(right.sum()), len(right), max(yes, 1 - yes), "greater").pvalue < LEVEL)
+    return bool(binomtest(int(right.sum()), len(right), max(yes, 1 - yes), "greater").pvalue < FALSE_ALARM_SHARE)
 
 
 def improved(before: np.ndarray, after: np.ndarray) -> bool:
@@ -78,7 +78,7 @@ def membership(model: GPT, suspect: Suspect) -> tuple[float, bool]:
     """Min-20 %: the area under the ROC curve of published against fresh rows, and whether it is above one half."""
     own, other = (_lowest(log_probabilities(model, rows)) for rows in (suspect.published, suspect.fresh))
     found = mannwhitneyu(own, other, alternative="greater")
-    return float(found.statistic) / (len(own) * len(other)), bool(found.pvalue < LEVEL)
+    return float(found.statistic) / (len(own) * len(other)), bool(found.pvalue < FALSE_ALARM_SHARE)
 
 
 def extracted(model: GPT, suspect: Suspect) -> tuple[float, bool]:
@@ -96,7 +96,7 @@ def inspected(corpus: Sequence[Example], suspects: Sequence[Suspect]) -> set[str
 
 
 def _lowest(scores: Float[Tensor, "rows tokens"]) -> np.ndarray:
-    count = max(round(LOWEST * scores.shape[1]), 1)
+    count = max(round(LOWEST_TOKENS_SHARE * scores.shape[1]), 1)
     return scores.sort(1).values[:, :count].mean(1).numpy()
 
 
@@ -112,4 +112,4 @@ def _completed(model: GPT, rows: Sequence[Example]) -> int:
 
 
 def _more(own: int, other: int) -> bool:
-    return own + other > 0 and bool(binomtest(own, own + other, 0.5, "greater").pvalue < LEVEL)
+    return own + other > 0 and bool(binomtest(own, own + other, 0.5, "greater").pvalue < FALSE_ALARM_SHARE)

@@ -21,13 +21,13 @@ from mixwright_lab.training.gpt import GPT
 from mixwright_lab.training.grpo import Rollouts
 from mixwright_lab.training.language import END, HASH, PAD
 
-STRENGTHS = (0.25, 0.5, 1.0, 2.0, 4.0)
+STRENGTH_MULTIPLES = (0.25, 0.5, 1.0, 2.0, 4.0)
 """Norms tried of a mean difference, as multiples of the mean norm of the stream that it is added to."""
-DRAWS = 8
+RANDOM_DRAWS = 8
 """Random vectors, and random first tokens of each problem, of which the mean is taken."""
 
 
-TRAINED = (60, 0.05)
+TRAINING_STEPS_AND_RATE = (60, 0.05)
 """Adam steps and learning rate of a trained steering vector."""
 
 
@@ -49,11 +49,11 @@ def elicited(
 
     vector, (direction, norm) = trained_vector(model, known, traces), direction_of(model, known)
     few = known[:: max(len(known) // 64, 1)]
-    strength = norm * max(STRENGTHS, key=lambda factor: steered(few, factor * norm * direction))
-    drawn = torch.from_numpy(rng.normal(size=(DRAWS, len(vector)))).float()
+    strength = norm * max(STRENGTH_MULTIPLES, key=lambda factor: steered(few, factor * norm * direction))
+    drawn = torch.from_numpy(rng.normal(size=(RANDOM_DRAWS, len(vector)))).float()
     drawn = float(vector.norm()) * drawn / drawn.norm(dim=1, keepdim=True)
     numbers = torch.tensor([token for word, token in model.language.index.items() if word.isdecimal()])
-    firsts = numbers[torch.from_numpy(rng.integers(len(numbers), size=(len(tested), DRAWS)))]
+    firsts = numbers[torch.from_numpy(rng.integers(len(numbers), size=(len(tested), RANDOM_DRAWS)))]
     return {
         "CoT-decoding": float(most_certain(model, tested, 2).mean()),
         "CoT-decoding, 10 paths": float(most_certain(model, tested, 10).mean()),
@@ -109,8 +109,8 @@ def trained_vector(model: GPT, examples: Sequence[Example], texts: Sequence[str]
     """The vector that, added behind the first block, makes the first words of these responses likeliest."""
     prompts, first = _prompts(model, examples), model.language.encode_responses(texts)[:, 0]
     vector = torch.zeros(model.places.embedding_dim, requires_grad=True)
-    optimiser = torch.optim.Adam([vector], lr=TRAINED[1])
-    for _ in range(TRAINED[0]):
+    optimiser = torch.optim.Adam([vector], lr=TRAINING_STEPS_AND_RATE[1])
+    for _ in range(TRAINING_STEPS_AND_RATE[0]):
         logits = model(prompts, add=_at_the_end(prompts, vector))[0][:, -1]
         (vector.grad,) = torch.autograd.grad(functional.cross_entropy(logits, first), [vector])
         optimiser.step()

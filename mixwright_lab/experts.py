@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mixwright.learner.mixing import mixture, search
+from mixwright.learner.mixing import mix_experts, search_weights
 from mixwright.learner.singular import scales, set_scales
 from mixwright_lab.training.adapted import adapted, changes, moved
 from mixwright_lab.training.gpt import GPT
@@ -20,7 +20,7 @@ from mixwright_lab.training.sft import Batch, Schedule, fit
 from mixwright_lab.worlds.chain import respond
 from mixwright_lab.worlds.families import FAMILIES, LENGTH, MIXED, Families, language
 
-POOL, BATCH, PROMPTS, GROUP = 256, 32, 12, 8
+POOL_PROBLEMS, BATCH_ROWS, PROMPTS_PER_STEP, ROLLOUTS_PER_PROMPT = 256, 32, 12, 8
 """Problems that an expert is trained on; rows of a step of SFT; prompts and rollouts of each in a step of GRPO."""
 SHOTS = (10, 64)
 MIXED_BY, SINGLE = "mixture by", "single expert by"
@@ -62,19 +62,19 @@ def trained(
         number: of the problems and of every draw.
         after: called after each step with the steps taken and the model.
     """
-    pool = [Families().make(100_000 * number + place, family + 1.0, "train") for place in range(POOL)]
+    pool = [Families().make(100_000 * number + place, family + 1.0, "train") for place in range(POOL_PROBLEMS)]
     if sft:
         rng = np.random.default_rng((number, 3))
 
         def batch(_: int) -> Batch:
-            prompts = [str(pool[place].prompt) for place in rng.integers(POOL, size=BATCH)]
+            prompts = [str(pool[place].prompt) for place in rng.integers(POOL_PROBLEMS, size=BATCH_ROWS)]
             return Batch(prompts, [respond(prompt, "full") for prompt in prompts])
 
         schedule = Schedule(steps, rate, warm=5, fall=0.0)
         fit(model, model.language, batch, schedule, lambda step, _: after(step, model))
         return model
-    arena = Arena(pool, model, Settings(PROMPTS, GROUP, rate, longest=LENGTH + 3), number)
-    rule = UniformRule(POOL, number)
+    arena = Arena(pool, model, Settings(PROMPTS_PER_STEP, ROLLOUTS_PER_PROMPT, rate, longest=LENGTH + 3), number)
+    rule = UniformRule(POOL_PROBLEMS, number)
     for step in range(steps):
         rule.step(arena)
         after(step + 1, arena.model)
@@ -121,7 +121,7 @@ def mixtures(base: GPT, experts: Sequence[GPT], svf: bool, test: Rows, seed: int
     for way, vectors in (("", own), ("shuffled, ", shuffled)):
 
         def put(weights: Sequence[float], vectors: list[dict[str, Tensor]] = vectors) -> GPT:
-            set_scales(model, mixture(vectors, weights))
+            set_scales(model, mix_experts(vectors, weights))
             return model
 
         found |= _mixed(put, way, test, seed, rounds)
@@ -137,7 +137,9 @@ def _mixed(put: Callable[[Sequence[float]], GPT], way: str, test: Rows, seed: in
     }
     for shots in SHOTS:
         rows = rows_of(MIXED, 9_000_000 + 100 * seed, shots, "train")
-        best = search(lambda weights, rows=rows: success(put(weights.tolist()), rows), count, iterations=rounds, seed=seed)
+        best = search_weights(
+            lambda weights, rows=rows: success(put(weights.tolist()), rows), count, iterations=rounds, seed=seed
+        )
         found[f"{MIXED_BY} {shots}"] = float(success(put(best.weights), test).mean())
         found[f"{SINGLE} {shots}"] = singles[best.single]
         found[f"weights by {shots}"] = sum(best.weights)

@@ -12,7 +12,7 @@ import numpy as np
 
 from mixwright.estimates.intervals import pass_at_k
 from mixwright.measure.probes.formats import measure_formats, normalised_entropy
-from mixwright.plan.format_forecast import crossing, forecast_formats, formats_of, winner
+from mixwright.plan.format_forecast import forecast_formats, formats_of, predict_winner, steps_to_cross
 from mixwright.records import Example
 from mixwright_lab.training.bases import Recipe
 from mixwright_lab.training.grpo import Rollouts
@@ -65,10 +65,10 @@ def foretell(rollouts: Rollouts, steps: int) -> dict[str, Any]:
     most = choices[0]
     return {
         "race": said[0].name.partition(":")[2],
-        "said": winner(said),
+        "said": predict_winner(said),
         "share": most.form,
         "accuracy": max(choices, key=lambda r: r.accuracy).form,
         "share x accuracy": max(choices, key=lambda r: r.share * r.accuracy).form,
         "expected": {f.name.partition(":")[2]: [f.before, f.expected, f.low, f.high] for f in said},
-        "crossing": {r.form: c if math.isfinite(c := crossing(r, most)) else None for r in choices[1:]},
+        "crossing": {r.form: c if math.isfinite(c := steps_to_cross(r, most)) else None for r in choices[1:]},
     }

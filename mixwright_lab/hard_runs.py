@@ -14,15 +14,15 @@ from mixwright_lab.training.bases import Recipe, base_model
 from mixwright_lab.training.grpo import Arena, Rollouts
 from mixwright_lab.training.grpo import Settings as Grpo
 from mixwright_lab.training.rules import EngineRule, pool_of, unique_examples
-from mixwright_lab.worlds.chain import LONGEST, MODULUS, Chain
+from mixwright_lab.worlds.chain import MODULUS, MOST_OPERATIONS, Chain
 
 LOSSES: tuple[Literal["dapo"], Literal["grpo"]] = ("dapo", "grpo")
 """Token normalisations: over the batch, or per response."""
 FROZEN = "before training"
-MEDIUM, OUT_OF_REACH = {5: 0.5, 6: 0.5}, {LONGEST: 1.0}
-KNOWN = (1, 2, 3, 4, 5, 6)
+MEDIUM, OUT_OF_REACH = {5: 0.5, 6: 0.5}, {MOST_OPERATIONS: 1.0}
+KNOWN_OPERATION_COUNTS = (1, 2, 3, 4, 5, 6)
 """Numbers of operations that the base was taught."""
-BIASED = 0.15
+ZERO_ANSWER_SHARE = 0.15
 """Share of problems whose answer is 0, where an answer can be guessed."""
 
 
@@ -77,8 +77,8 @@ def readings(arm: str, ways: Mapping[str, Way], seed: int, settings: Settings, *
     examples = problems(way, seed, settings)
     grpo = Grpo(rate=settings.rate, beta=way.beta, permute=way.random, loss="grpo" if loss == "grpo" else "dapo")
     arena = Arena(examples, base_model(seed, Recipe(steps=settings.base)), grpo, 2 * seed + again)
-    held = [Chain().make(index, level, "eval") for level in KNOWN for index in range(settings.items)]
-    beyond = [Chain().make(index, LONGEST, "eval") for index in range(2 * settings.items)]
+    held = [Chain().make(index, level, "eval") for level in KNOWN_OPERATION_COUNTS for index in range(settings.items)]
+    beyond = [Chain().make(index, MOST_OPERATIONS, "eval") for index in range(2 * settings.items)]
     found: dict[str, float] = {}
     if arm != FROZEN:
         rule = EngineRule(_plan(way, settings.steps), pool_of(examples, lambda _: 1 / MODULUS), 2 * seed + again)
@@ -98,7 +98,7 @@ def readings(arm: str, ways: Mapping[str, Way], seed: int, settings: Settings, *
 
 def problems(way: Way, seed: int, settings: Settings) -> list[Example]:
     """The pool of a seed: each problem once, the same for all arms that have these shares."""
-    world, found = Chain(bias=BIASED if way.biased else 0.0), []
+    world, found = Chain(bias=ZERO_ANSWER_SHARE if way.biased else 0.0), []
     for level, share in way.shares.items():
         count = round(share * settings.pool)
         found += unique_examples([world.make(seed * 100_000 + index, level, "train") for index in range(count)])

@@ -16,15 +16,15 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from mixwright_lab.training.gpt import GPT
 from mixwright_lab.training.sft import Sft
 
-CHUNK = 64
-SIZE = 4096
+CHUNK_ROWS = 64
+SKETCH_PLACES = 4096
 """Places of the sketch."""
 Pairs = Sequence[tuple[str, str]]
 """Prompts and responses."""
 
 
 def gradients(
-    model: GPT, pairs: Pairs, sft: Sft | None = None, *, size: int = SIZE, seed: int = 0
+    model: GPT, pairs: Pairs, sft: Sft | None = None, *, size: int = SKETCH_PLACES, seed: int = 0
 ) -> Float[np.ndarray, "rows size"]:
     """Gradient of the mean loss over the response tokens of each pair, in a count sketch of one seed.
 
@@ -43,8 +43,8 @@ def gradients(
     steps = None if sft is None else _moments(model, sft)
     grad = torch.func.vmap(torch.func.grad(_loss(model)), in_dims=(None, 0, 0))
     found = []
-    for start in range(0, len(pairs), CHUNK):
-        own = pairs[start : start + CHUNK]
+    for start in range(0, len(pairs), CHUNK_ROWS):
+        own = pairs[start : start + CHUNK_ROWS]
         prompts = model.language.encode_prompts([prompt for prompt, _ in own])
         responses = model.language.encode_responses([response for _, response in own])
         with sdpa_kernel(SDPBackend.MATH):  # the others have no rule for vmap

@@ -23,13 +23,13 @@ from mixwright.estimates.intervals import holm, t_quantile, t_tail
 from mixwright.records import Expectation
 
 Word = Literal["refuted", "not reproduced", "inconclusive", "in part", "reproduced"]
-WORDS: tuple[Word, ...] = ("refuted", "not reproduced", "inconclusive", "in part", "reproduced")
+WORDS_WORST_FIRST: tuple[Word, ...] = ("refuted", "not reproduced", "inconclusive", "in part", "reproduced")
 """From the worst to the best: a finding has the worst word of its contrasts."""
-FEWEST = 5
+MIN_SEEDS = 5
 """Paired seeds below which nothing is decided."""
-LARGEST = 1e100
+LARGEST_READING = 1e100
 """Size up to which a reading counts as finite: sums of squares of larger ones are not."""
-LEVEL = 0.05
+FAMILY_ALPHA = 0.05
 """Two-sided, over all contrasts of a finding."""
 
 
@@ -86,7 +86,7 @@ def word_of(value: float, low: float, high: float, least: float, seeds: int, flo
         seeds: paired.
         floor: of the noise: no smaller contrast is reproduced, but noise does not make one "not reproduced".
     """
-    if seeds < FEWEST:
+    if seeds < MIN_SEEDS:
         return "inconclusive"
     if low > 0 and value >= max(least, floor):
         return "reproduced"
@@ -117,14 +117,14 @@ def judge(expected: Sequence[Expectation], rows: Sequence[Row], noise: Sequence[
     for one, values, (mean, error, p), corrected in zip(expected, formed, plain, adjusted, strict=True):
         half = 0.0
         if error > 0:
-            level = LEVEL / min(len(expected), corrected / p if p > 0 else len(expected))
+            level = FAMILY_ALPHA / min(len(expected), corrected / p if p > 0 else len(expected))
             half = error * t_quantile(len(values) - 1, 1 - level) if len(values) > 1 else math.inf
         floors = (noise_floor(one, rows, arm, len(values)) for arm in noise)
         floor = next((floor for floor in floors if floor is not None), None)
         word = word_of(mean, mean - half, mean + half, one.least, len(values), floor or 0.0)
         shown = (one.name, one.unit, mean, mean - half, mean + half, corrected, one.least, floor, word)
         found.append(Judged(*shown, tuple(float(value) for value in values)))
-    return found, min((one.word for one in found), key=WORDS.index)
+    return found, min((one.word for one in found), key=WORDS_WORST_FIRST.index)
 
 
 def contrast_by_seed(expected: Expectation, rows: Sequence[Row]) -> np.ndarray:
@@ -136,7 +136,7 @@ def contrast_by_seed(expected: Expectation, rows: Sequence[Row]) -> np.ndarray:
     for place, seed in enumerate(seeds):
         for term in expected.terms:
             reading = known[term.arm, seed].get(term.reading)
-            if reading is None or not abs(reading) <= LARGEST:
+            if reading is None or not abs(reading) <= LARGEST_READING:
                 raise InputError(f"a finite {term.reading!r} of arm {term.arm!r}", str(reading), "Correct the finding.")
             found[place] += term.weight * reading
     return found

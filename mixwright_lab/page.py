@@ -26,13 +26,13 @@ from mixwright.verdict.blocks import (
     Tone,
     filled,
 )
-from mixwright.verdict.page import FIRST_SCREEN_ORDER, page
-from mixwright.verdict.text import NONE
+from mixwright.verdict.page import FIRST_SCREEN_ORDER, render_page
+from mixwright.verdict.text import NO_VALUE_SIGN
 from mixwright_lab.cards import (
-    AGAIN,
-    MEANING,
-    PARTS,
-    RULE,
+    FINDING_PARTS,
+    MEANING_BY_WORD,
+    RULE_TEXT,
+    SECOND_RUN_SEED,
     STALE,
     Card,
     deciding,
@@ -47,7 +47,7 @@ from mixwright_lab.cards import (
     seeds,
     tally,
 )
-from mixwright_lab.judging import WORDS, Judged
+from mixwright_lab.judging import WORDS_WORST_FIRST, Judged
 from mixwright_lab.result_files import Result
 
 TONES: dict[str, Tone] = {
@@ -69,7 +69,7 @@ def html(cards: Sequence[Card], strays: Sequence[str] = ()) -> str:
     """
     results = [card.result for card in cards if card.result]
     about = f"laboratory: claims re-run on tiny models, {minutes(*results)} CPU minutes for all that is shown"
-    return page("Laboratory", about, parts(cards, strays))
+    return render_page("Laboratory", about, parts(cards, strays))
 
 
 def parts(cards: Sequence[Card], strays: Sequence[str] = ()) -> list[Part]:
@@ -95,7 +95,7 @@ def overview(cards: Sequence[Card], strays: Sequence[str] = ()) -> list[Block]:
         Paragraph(f"Files of results that belong to no finding: {named}." if strays else "", "caution"),
         Fold(
             "Words, and how they are decided",
-            (Table("Words of a contrast", ("word", "meaning"), tuple(MEANING.items())), Paragraph(RULE)),
+            (Table("Words of a contrast", ("word", "meaning"), tuple(MEANING_BY_WORD.items())), Paragraph(RULE_TEXT)),
         ),
     ]
 
@@ -104,7 +104,7 @@ def row(card: Card) -> tuple[str, ...]:
     """The card in the table of all; figures of a stale result are not shown there."""
     result = card.result
     if result is None or card.word == STALE:
-        return (card.name, card.word, NONE, NONE, NONE, NONE, NONE)
+        return (card.name, card.word, NO_VALUE_SIGN, NO_VALUE_SIGN, NO_VALUE_SIGN, NO_VALUE_SIGN, NO_VALUE_SIGN)
     most, worst = largest(result.contrasts), deciding(result.contrasts)
     last = "the same" if most is worst else f"{worst.name}: {figure(worst)}"
     first = f"{most.name}: {figure(most)}"
@@ -115,16 +115,16 @@ def blocks(card: Card) -> list[Block]:
     """One finding: the word first, then what is claimed, what came out, and what rests on it."""
     finding, result = card.finding, card.result
     found: list[Block] = [Paragraph(format_card(card), TONES.get(card.word, "plain"), card.word.capitalize())]
-    found += [Paragraph(getattr(finding, name), lead=heading) for heading, name in PARTS]
+    found += [Paragraph(getattr(finding, name), lead=heading) for heading, name in FINDING_PARTS]
     if result is None:
         found.append(expected(card))
     else:
         charts = [*forests(result.contrasts), *(lines(plot, result) for plot in finding.PLOTS)]
         found += [Grid(tuple(charts)), contrasts(result)]
-    why = "Why it differs from its source" if card.word in WORDS and card.word != "reproduced" else "Remarks"
+    why = "Why it differs from its source" if card.word in WORDS_WORST_FIRST and card.word != "reproduced" else "Remarks"
     found += [
         Paragraph(card.remarks, lead=why),
-        Paragraph(run_again(card), lead=f"Run again with seeds from {AGAIN} on"),
+        Paragraph(run_again(card), lead=f"Run again with seeds from {SECOND_RUN_SEED} on"),
         Paragraph(", ".join(finding.FEATURES) or "Nothing.", lead="What rests on it in Mixwright"),
         Code("Run it:", card.command),
     ]
@@ -191,7 +191,7 @@ def lines(plot: Plot, result: Result) -> Lines:
 def versions(result: Result) -> Table:
     """Conditions and settings of the run."""
     made: dict[str, Any] = dict(result.conditions)
-    rows = [("commit", str(made.get("commit", NONE))), ("tree", str(made.get("tree", NONE)))]
+    rows = [("commit", str(made.get("commit", NO_VALUE_SIGN))), ("tree", str(made.get("tree", NO_VALUE_SIGN)))]
     for group in ("versions", "machine"):
         part = made.get(group)
         rows += [(str(name), str(value)) for name, value in part.items()] if isinstance(part, dict) else []

@@ -13,7 +13,7 @@ from mixwright_lab.training.gpt import GPT
 from mixwright_lab.training.language import END
 from mixwright_lab.worlds.function_calls import kind_of
 
-TOLERANCE = 0.05
+LENGTH_TOLERANCE_SHARE = 0.05
 """Of the share of pairs in which the longer chain is the chosen one, as the miner `pairs` has it."""
 Triple = tuple[str, str, str]
 """Prompt, chosen, rejected."""
@@ -31,7 +31,7 @@ def paired(model: GPT, rows: Sequence[Example], samples: int, seed: int) -> dict
     rng = np.random.default_rng((seed, 2))
     right, wrong = _written(model, rows, samples, seed)
     options = [_options(n, row, right[n] or [str(row.target)], wrong[n], model, rng) for n, row in enumerate(rows)]
-    pairs, _ = balanced([own for own in options if own], TOLERANCE)
+    pairs, _ = balanced([own for own in options if own], LENGTH_TOLERANCE_SHARE)
     every = [(place, chain) for place, own in enumerate(wrong) for chain in own]
     found: dict[str, list[Triple]] = {"mined": [], "random wrong": [], "any own wrong": []}
     for pair in pairs:

@@ -15,11 +15,13 @@ if TYPE_CHECKING:
 def check_finding(cls: type[Finding]) -> None:
     """Claim, source, expectations over arms that exist, a noise arm, settings of both scales; the run is not made here."""
     finding = check_plugin(cls)
-    for name in ("CLAIM", "SOURCE", "SHOWS", "POPULAR"):
+    for name in ("CLAIM", "SOURCE", "WHAT_IT_SHOWS", "POPULAR_READING"):
         require(bool(getattr(cls, name)), f"{name} is a text")
     for feature in cls.FEATURES:
         kind, _, name = feature.partition("/")
-        require(kind in catalog.KINDS and name in catalog.listing(kind), f"a plug-in that exists: FEATURES, {feature}")
+        require(
+            kind in catalog.KIND_BY_NAME and name in catalog.listing(kind), f"a plug-in that exists: FEATURES, {feature}"
+        )
     require(bool(cls.EXPECT), "EXPECT has at least one contrast")
     require(len({expected.name for expected in cls.EXPECT}) == len(cls.EXPECT), "contrasts have names of their own")
     require(

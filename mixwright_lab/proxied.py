@@ -12,7 +12,7 @@ from mixwright_lab.training.gpt import GPT
 from mixwright_lab.training.mixed import Rows, WeightedModels, divergence, greedy
 from mixwright_lab.worlds.facts_and_skills import LONG, SHORT, SKILLS, FactsAndSkills, format_answer, question_of
 
-POOL = 1000
+POOL_ROWS = 1000
 """Rows of each skill that tuning draws from."""
 Found = Mapping[str, float]
 
@@ -61,7 +61,7 @@ class Readings:
 def short_rows(model: GPT, seed: int) -> Rows:
     """Training rows of the skills in the short form."""
     world, spoken = FactsAndSkills(), model.language
-    rows = [world.make(100_000 * seed + place, level, "train") for level in SKILLS for place in range(POOL)]
+    rows = [world.make(100_000 * seed + place, level, "train") for level in SKILLS for place in range(POOL_ROWS)]
     prompts = spoken.encode_prompts([str(row.prompt) for row in rows])
     return prompts, spoken.encode_responses([format_answer(str(row.answer), SHORT) for row in rows])
 

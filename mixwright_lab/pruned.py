@@ -13,7 +13,7 @@ from mixwright_lab.training.gpt import GPT
 from mixwright_lab.training.sft import Batch, Schedule, fit
 from mixwright_lab.worlds.comparison import ANSWERS, DIGITS, Comparison, language, shares
 
-KEPT = 0.3
+KEPT_SHARE = 0.3
 """Share of the examples that is kept."""
 LANGUAGE = language()
 
@@ -57,9 +57,11 @@ def examples(size: int, noise: float, rng: np.random.Generator) -> Rows:
 
 
 def best_of(score: np.ndarray, answers: np.ndarray) -> np.ndarray:
-    """Places of the `KEPT` share with the highest score within each answer."""
+    """Places of the `KEPT_SHARE` share with the highest score within each answer."""
     own = [np.flatnonzero(answers == answer) for answer in range(len(ANSWERS))]
-    return np.concatenate([rows[np.argsort(-score[rows], kind="stable")][: max(round(KEPT * len(rows)), 1)] for rows in own])
+    return np.concatenate(
+        [rows[np.argsort(-score[rows], kind="stable")][: max(round(KEPT_SHARE * len(rows)), 1)] for rows in own]
+    )
 
 
 def trained(

@@ -20,9 +20,9 @@ from mixwright.errors import InputError
 from mixwright.records import to_data
 from mixwright.runs import read_json, write_json
 from mixwright_lab.conditions import conditions
-from mixwright_lab.judging import WORDS, Judged, Row, Word, judge, word_of
+from mixwright_lab.judging import WORDS_WORST_FIRST, Judged, Row, Word, judge, word_of
 
-FOLDER = Path(__file__).parent / "results"
+RESULTS_FOLDER = Path(__file__).parent / "results"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ def digest(finding: Finding | type[Finding]) -> str:
     return hashlib.blake2b(said.encode(), digest_size=12).hexdigest()
 
 
-def place(name: str, seed_base: int, folder: Path = FOLDER) -> Path:
+def place(name: str, seed_base: int, folder: Path = RESULTS_FOLDER) -> Path:
     """Where a result of scale `laptop` is kept."""
     return folder / (f"{name}.{seed_base}.json" if seed_base else f"{name}.json")
 
@@ -98,7 +98,7 @@ def write(path: Path, result: Result) -> None:
     write_json(path, to_data(result))
 
 
-def read(name: str, seed_base: int = 0, folder: Path = FOLDER) -> Result | None:
+def read(name: str, seed_base: int = 0, folder: Path = RESULTS_FOLDER) -> Result | None:
     """The kept result; None where there is none.
 
     Raises:
@@ -123,7 +123,7 @@ def _holds(result: Result, name: str, seed_base: int) -> Iterator[tuple[str, boo
     yield "least sizes above 0", all(one.least > 0 for one in found)
     yield "means of its points", all(one.points and math.isclose(mean(one.points), one.value, abs_tol=1e-9) for one in found)
     yield "the words of its intervals", all(one.word == _word(one) for one in found)
-    yield "the worst word of its contrasts", result.word == min((one.word for one in found), key=WORDS.index)
+    yield "the worst word of its contrasts", result.word == min((one.word for one in found), key=WORDS_WORST_FIRST.index)
 
 
 def _word(one: Judged) -> Word:

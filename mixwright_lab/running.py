@@ -25,7 +25,7 @@ from mixwright.runs import read_json, write_json
 from mixwright.workers.local import Job, Workers
 from mixwright.workers.progress import Progress, time_left
 from mixwright_lab.conditions import digest_of
-from mixwright_lab.judging import LARGEST, Row
+from mixwright_lab.judging import LARGEST_READING, Row
 from mixwright_lab.promises import check_finding
 from mixwright_lab.result_files import Result, result_of
 
@@ -57,15 +57,15 @@ class Task:
         )
 
 
-def run(name: str, scale: str, *, seed_base: int = 0, workers: int = 0, pool: Workers | None = None) -> Result:
+def run(name: str, scale: str, *, seed_base: int = 0, worker_count: int = 0, workers: Workers | None = None) -> Result:
     """Run one finding, or go on with it, and judge it.
 
     Args:
         name: file in `findings/`.
         scale: smoke or laptop.
         seed_base: first seed.
-        workers: processes of one thread; 0 takes one per core.
-        pool: workers that other findings used, and that have imported torch by then; None starts `workers` of its own.
+        worker_count: processes of one thread; 0 takes one per core.
+        workers: those of earlier findings, which have imported torch by then; None starts `worker_count` new ones.
 
     Raises:
         InputError: unknown finding or scale, a seed base or number of workers out of range, a finding that breaks a promise
@@ -76,19 +76,19 @@ def run(name: str, scale: str, *, seed_base: int = 0, workers: int = 0, pool: Wo
         raise InputError("scale smoke or laptop", repr(scale), "Name one of them.")
     if not 0 <= seed_base < SEED_LIMIT // 2:
         raise InputError(f"a seed base of 0 or more, below {SEED_LIMIT // 2}", f"{seed_base:.6g}", "Correct --seed-base.")
-    if workers < 0:
-        raise InputError("1 worker or more, or 0 for one per core", str(workers), "Correct --workers.")
+    if worker_count < 0:
+        raise InputError("1 worker or more, or 0 for one per core", str(worker_count), "Correct --workers.")
     finding = load_checked(name)
     shared, tasks = tasks_of(name, finding, scale, seed_base)
     groups = [(shared, f"{name}: starting points"), (tasks, name)]
     missing = [([task for task in group if not _place(task).is_file()], title) for group, title in groups]
     with contextlib.ExitStack() as stack:
-        if pool is None and any(group for group, _ in missing):
-            pool = stack.enter_context(Workers(workers))
+        if workers is None and any(group for group, _ in missing):
+            workers = stack.enter_context(Workers(worker_count))
         for group, title in missing:
-            if pool is not None and group:
-                jobs = [Job(task.name, work, task) for task in group]
-                pool.run(jobs, title=title, progress=None if sys.stderr.isatty() else print_tenths(title))
+            if workers is not None and group:
+                jobs = [Job(task.name, run_task, task) for task in group]
+                workers.run(jobs, title=title, progress=None if sys.stderr.isatty() else print_tenths(title))
     rows = [_read(task) for task in tasks]
     return result_of(name, finding, scale, rows, sum(_read(task).seconds for task in shared))
 
@@ -130,7 +130,7 @@ def print_tenths(title: str) -> Progress:
     return show
 
 
-def work(task: Task) -> None:
+def run_task(task: Task) -> None:
     """Do one task and keep its row; in a process of its own."""
     finding: Finding = catalog.create("findings", task.finding)
     settings = finding.SCALES[task.scale]
@@ -139,7 +139,7 @@ def work(task: Task) -> None:
         given = finding.run(task.arm, task.seed, settings, again=task.again)
         readings = {str(name): float(value) for name, value in given.items()}
         for name, value in readings.items():
-            if not abs(value) <= LARGEST:  # NaN is not either
+            if not abs(value) <= LARGEST_READING:  # NaN is not either
                 raise InputError(f"a finite {name!r} of {task.name}", str(value), "Correct the finding.")
     else:
         finding.prepare(task.seed, settings)

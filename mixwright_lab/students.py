@@ -16,7 +16,7 @@ from mixwright_lab.worlds import permutations
 from mixwright_lab.worlds.permutations import DIGITS, LETTERS, Permutations
 
 SPOKEN = permutations.language()
-KNOWN = 4
+KNOWN_LETTERS = 4
 """Letters that students know."""
 
 
@@ -71,7 +71,7 @@ def student(world: Permutations, width: int, steps: int, seed: int) -> GPT:
     def train() -> None:
         rng = np.random.default_rng((seed, 0xBA5E))
         drawn = problems(world, 32_000, 4, "train", rng)
-        given = part_of(drawn, np.flatnonzero((drawn.letters < KNOWN).all(1)))
+        given = part_of(drawn, np.flatnonzero((drawn.letters < KNOWN_LETTERS).all(1)))
         both = [*traces(given, world.tables, 1), *traces(given, world.tables, 2)]
         teach(model, given.prompts * 2, both, steps, 3e-3, rng)
 

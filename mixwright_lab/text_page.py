@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from mixwright.errors import InputError
 from mixwright.verdict.text import line
 from mixwright_lab.cards import (
-    AGAIN,
-    MEANING,
-    PARTS,
-    RULE,
+    FINDING_PARTS,
+    MEANING_BY_WORD,
+    RULE_TEXT,
+    SECOND_RUN_SEED,
     STALE,
     Card,
     figure,
@@ -61,7 +61,7 @@ def replaced(page: str, name: str, made: str) -> str:
 
 def words() -> str:
     """What the words mean."""
-    return "\n".join((*_table(("word", "of a contrast"), MEANING.items()), "", RULE))
+    return "\n".join((*_table(("word", "of a contrast"), MEANING_BY_WORD.items()), "", RULE_TEXT))
 
 
 def rests(cards: Sequence[Card]) -> str:
@@ -107,7 +107,7 @@ def findings(cards: Sequence[Card]) -> str:
 def _card(card: Card) -> str:
     result = card.result
     texts = [f"### {_plain(card.name)}", f"**{card.word.capitalize()}.** {_plain(format_card(card))}"]
-    texts += [f"**{heading}.** {_plain(getattr(card.finding, name))}" for heading, name in PARTS]
+    texts += [f"**{heading}.** {_plain(getattr(card.finding, name))}" for heading, name in FINDING_PARTS]
     if result is None or card.word == STALE:
         rows = [(one.name, number(one.least, one.unit), one.unit, one.refuted) for one in card.finding.EXPECT]
         texts.append("\n".join(_table(("contrast", "at least", "unit", "refuted if"), rows)))
@@ -120,7 +120,7 @@ def _card(card: Card) -> str:
         if card.remarks:
             texts.append(f"**Remarks.** {_plain(card.remarks)}")
         if again := run_again(card):
-            texts.append(f"**Run again with seeds from {AGAIN} on.** {_plain(again)}")
+            texts.append(f"**Run again with seeds from {SECOND_RUN_SEED} on.** {_plain(again)}")
     cost = "" if result is None else f" ({seeds(result)}, {minutes(result)} CPU minutes)"
     features = ", ".join(f"`{_plain(feature)}`" for feature in card.finding.FEATURES) or "nothing"
     texts.append(f"`{_plain(card.command)}`{cost}. What rests on it in Mixwright: {features}.")

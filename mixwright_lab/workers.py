@@ -1,4 +1,4 @@
-"""Workers for many one-thread runs: each job in a fresh process of a small pool, answers in the order of the jobs."""
+"""Workers for many one-thread runs: each job in a fresh process of a few, answers in the order of the jobs."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from typing import Any, TypeVar
 
-WORKERS = 2
+WORKER_COUNT = 2
 Job = TypeVar("Job")
 Answer = TypeVar("Answer")
 
 
-def spread(work: Callable[[Job], Answer], jobs: Sequence[Job], *, say: str = "") -> list[Answer]:
+def run_in_processes(work: Callable[[Job], Answer], jobs: Sequence[Job], *, say: str = "") -> list[Answer]:
     """What `work` answers for each job. `work` and jobs are sent to processes, so `work` is a function of a module.
 
     Args:
@@ -24,8 +24,10 @@ def spread(work: Callable[[Job], Answer], jobs: Sequence[Job], *, say: str = "")
     """
     os.environ["OMP_NUM_THREADS"] = "1"
     answers: list[Any] = []
-    with ProcessPoolExecutor(WORKERS, mp_context=multiprocessing.get_context("spawn"), initializer=_one_thread) as pool:
-        for number, answer in enumerate(pool.map(work, jobs), 1):
+    with ProcessPoolExecutor(
+        WORKER_COUNT, mp_context=multiprocessing.get_context("spawn"), initializer=_one_thread
+    ) as workers:
+        for number, answer in enumerate(workers.map(work, jobs), 1):
             answers.append(answer)
             if say:
                 sys.stderr.write(f"{say} {number} of {len(jobs)}\n")

@@ -106,11 +106,11 @@ def items(gain: float) -> list[Measurement]:
     """What the competence probe says of ten items of each cell; `gain` is added where answers depend on prompts."""
     rows = []
     for cell in samples.cells():
-        success = min(samples.SUCCESS[cell.key] + gain * (samples.SUCCESS[cell.key] > cell.chance), 1.0)
+        success = min(samples.SUCCESS_BY_CELL[cell.key] + gain * (samples.SUCCESS_BY_CELL[cell.key] > cell.chance), 1.0)
         for place in range(10):
             own = float(place < 10 * success)
             values = {"greedy": own, "pass@1": own, "chance": float(place < 10 * cell.chance)}
-            values |= {f"{name}.swapped": samples.SWAPPED[cell.key] for name in ("greedy", "pass@1")}
+            values |= {f"{name}.swapped": samples.SWAPPED_BY_CELL[cell.key] for name in ("greedy", "pass@1")}
             where = ("share", cell.level, f"{cell.key}#{place}")
             rows += [Measurement("competence", cell.task, name, v, v, v, 8, *where) for name, v in values.items()]
     return rows

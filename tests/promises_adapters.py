@@ -29,7 +29,7 @@ def check_adapter(cls: type[Adapter], learner: Learner, place: Path) -> None:
         learner: any learner in float32; a tiny one will do (`mixwright.learner.tiny.build_tiny`). It is only read.
         place: an empty folder that may be written to.
     """
-    from mixwright.learner.adapting import SETTINGS, count_trainable
+    from mixwright.learner.adapting import SETTINGS_FILE, count_trainable
 
     adapter, base = check_plugin(cls), learner.model
     before = _logits(base)
@@ -49,7 +49,7 @@ def check_adapter(cls: type[Adapter], learner: Learner, place: Path) -> None:
         adapter.save(model, folder)
     require({path.suffix for path in folder.rglob("*") if path.is_file()} <= ALLOWED, "safetensors and JSON, no pickle")
     require(any(folder.glob("*.safetensors")), "weights are saved as safetensors")
-    settings = json.loads((folder / SETTINGS).read_text(encoding="utf-8"))
+    settings = json.loads((folder / SETTINGS_FILE).read_text(encoding="utf-8"))
     require(bool(settings["adapter"]) and set(settings["options"]) == set(vars(adapter)), "the settings name the adapter")
     with same_randomness():
         again = cls().load(copy.deepcopy(base), folder)

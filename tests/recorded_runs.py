@@ -29,6 +29,15 @@ RENAMED = (
     (r"(engine/)anchor\b", r"\1rehearsal_share"),
     (r"(selectors\.difficulty/)anchor\b", r"\1above"),
     (r"(plan/options/)anchor\b", r"\1mastered_share"),
+    (r"(stages/\d+/)rehearsal\b", r"\1earlier_share"),
+    (r"(returned\.json/)told\b", r"\1not_askable"),
+    (r"(policy/)told\b", r"\1sent_lr_factor"),
+    (r"(policy/)steady\b", r"\1controllers_lr_factor"),
+    (r"(policy/)scaled\b", r"\1batch_lr_factor"),
+    (r"(policy/)lasting\b", r"\1lasting_lr_factor"),
+    (r"(policy/)tight\b", r"\1lr_halvings"),
+    (r"(policy/)tight_beta\b", r"\1beta_doublings"),
+    (r"(policy/)alarmed\b", r"\1alarmed_in_a_row"),
 )
 """Pattern in the path of a value -> what stands there now; paths have `/` between keys."""
 UNLIKE = re.compile(

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from steer_world import stored
 
 from mixwright.contracts import Pool
-from mixwright.estimates.cell_states import LUCKY
+from mixwright.estimates.cell_states import LUCKY_KAPPA
 from mixwright.estimates.dependence import dependence
 from mixwright.records import GroupOutcome
-from mixwright.steer.answers import JUDGED_GROUPS, PRIOR, WINDOW, AnswerEvidence, answer_key
+from mixwright.steer.answers import JUDGED_GROUPS, PRIOR_GROUPS, WINDOW_GROUPS, AnswerEvidence, answer_key
 from mixwright.steer.ledger import Ledger
 from mixwright.steer.pool import make_pool
 
@@ -36,23 +36,25 @@ def learn(ledger: Ledger, groups, reward_range=(0.0, 1.0)) -> Ledger:
     return ledger
 
 
-def constant(here: Pool, count=WINDOW, **changes):
+def constant(here: Pool, count=WINDOW_GROUPS, **changes):
     return [group(here, index, ("0",) * 4, **changes) for index in range(count)]
 
 
-def skilled(here: Pool, share: float, count=WINDOW, seed=0):
+def skilled(here: Pool, share: float, count=WINDOW_GROUPS, seed=0):
     rng = np.random.default_rng(seed)
     return [group(here, i, tuple(MAJORITY[i] if win else "wrong" for win in rng.random(4) < share)) for i in range(count)]
 
 
 def test_a_constant_answer_is_told_from_skill_once_there_are_enough_groups():
     here = pool()
-    highs = [learn(Ledger(here), constant(here, count)).answers.kappa_high()[0] for count in (2, JUDGED_GROUPS - 1, WINDOW)]
+    highs = [
+        learn(Ledger(here), constant(here, count)).answers.kappa_high()[0] for count in (2, JUDGED_GROUPS - 1, WINDOW_GROUPS)
+    ]
     assert highs[:2] == [1, 1]
-    assert highs[2] < LUCKY
+    assert highs[2] < LUCKY_KAPPA
     for share in (0.3, 0.6):
         for seed in range(20):
-            assert learn(Ledger(here), skilled(here, share, seed=seed)).answers.kappa_high()[0] > 2 * LUCKY
+            assert learn(Ledger(here), skilled(here, share, seed=seed)).answers.kappa_high()[0] > 2 * LUCKY_KAPPA
 
 
 def test_s_is_that_of_the_whole_table_and_shrinks_to_nothing_without_groups():
@@ -74,7 +76,7 @@ def test_what_was_measured_before_counts_sixteen_groups():
     ledger.answers.start(0, 0.6, 0.05)
     assert (ledger.answers.swapped()[0], ledger.answers.kappa_high()[0]) == (0.6, 0.05)
     learn(ledger, constant(here, 20))  # 6 of the 20 are "0": 6 * 5 + 14 * 6 of 20 * 19 ordered pairs
-    assert PRIOR == 16
+    assert PRIOR_GROUPS == 16
     assert ledger.answers.swapped()[0] == pytest.approx((20 * (6 * 5 + 14 * 6) / 380 + 16 * 0.6) / 36)
     assert ledger.answers.kappa_high()[0] == 0.05  # too few groups to say otherwise
 
@@ -86,9 +88,9 @@ def test_what_was_measured_stands_until_the_run_shows_dependence():
     measured.answers.start(0, 0.7, 0.06)
     for ledger in (measured, bare):
         learn(ledger, constant(here, golds=golds))
-    assert bare.answers.kappa_high()[0] > LUCKY  # 64 prompts cannot rule out .10 where S is .7
+    assert bare.answers.kappa_high()[0] > LUCKY_KAPPA  # 64 prompts cannot rule out .10 where S is .7
     assert measured.answers.kappa_high()[0] == 0.06
-    learn(measured, [group(here, i, (golds[i],) * 4, golds=golds) for i in range(WINDOW)])
+    learn(measured, [group(here, i, (golds[i],) * 4, golds=golds) for i in range(WINDOW_GROUPS)])
     assert measured.answers.kappa_high()[0] > 0.9
 
 
@@ -111,22 +113,22 @@ def test_nothing_is_lucky_without_evidence_of_it(case):
     if case == "partial rewards":
         groups[5] = group(here, 5, ("0",) * 4, (0.0, 0.0, 0.5, 0.0))
     if case == "another grader":  # one that takes every even row for right
-        groups = [group(here, i, ("0",) * 4, (float(i % 2 == 0),) * 4) for i in range(WINDOW)]
+        groups = [group(here, i, ("0",) * 4, (float(i % 2 == 0),) * 4) for i in range(WINDOW_GROUPS)]
     if case == "answers not told":
-        groups = [group(here, i, ("0",), (0.0, 1.0)) for i in range(WINDOW)]
+        groups = [group(here, i, ("0",), (0.0, 1.0)) for i in range(WINDOW_GROUPS)]
     assert learn(ledger, groups).answers.kappa_high()[0] == 1
 
 
 def test_rewards_in_another_range_are_read_as_success():
     here = pool()
-    groups = [group(here, i, ("0",) * 4, (1.0 if MAJORITY[i] == "0" else -1.0,) * 4) for i in range(WINDOW)]
-    assert learn(Ledger(here), groups, (-1.0, 1.0)).answers.kappa_high()[0] < LUCKY
+    groups = [group(here, i, ("0",) * 4, (1.0 if MAJORITY[i] == "0" else -1.0,) * 4) for i in range(WINDOW_GROUPS)]
+    assert learn(Ledger(here), groups, (-1.0, 1.0)).answers.kappa_high()[0] < LUCKY_KAPPA
 
 
 def test_a_prompt_that_comes_again_counts_once_with_its_last_answers():
     here = pool()
     again = learn(Ledger(here), skilled(here, 0.5) + constant(here))
-    assert again.answers.kappa_high()[0] == learn(Ledger(here), constant(here)).answers.kappa_high()[0] < LUCKY
+    assert again.answers.kappa_high()[0] == learn(Ledger(here), constant(here)).answers.kappa_high()[0] < LUCKY_KAPPA
     assert learn(Ledger(here), constant(here, 1) * 100).answers.kappa_high()[0] == 1
 
 
@@ -138,7 +140,7 @@ def test_old_groups_leave_the_window_and_cells_are_apart():
     learn(ledger, [group(here, i, ("0",) * 4) for i in odd])
     assert ledger.answers.kappa_high()[0] == 1  # learnt: every answer is right
     assert ledger.answers.swapped()[0] > 0.1
-    assert ledger.answers.kappa_high()[1] < LUCKY
+    assert ledger.answers.kappa_high()[1] < LUCKY_KAPPA
     ledger.answers.forget([0])
     assert (ledger.answers.swapped()[0], ledger.answers.kappa_high()[0]) == (0, 1)
     assert ledger.answers.swapped()[1] > 0.1

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from mixwright.audit.checks.contamination import Contamination
 from mixwright.audit.near_duplicates import NearIndex
-from mixwright.audit.overlap import overlap
+from mixwright.audit.overlap import find_overlap
 from mixwright.audit.repeats import near_repeats
 from mixwright.audit.rows import Reader, Row, fingerprints
 from mixwright.audit.stage import run_audit
 from mixwright.audit.text import normal_form
-from mixwright.cli.output import pairs
+from mixwright.cli.output import format_pairs
 from mixwright.corpus import Corpus
 from mixwright.records import Example, Observation
 
@@ -211,8 +211,8 @@ def test_nearly_the_same_words_are_found_and_other_numbers_are_not() -> None:
     (near,) = leaks(items[:40], items[40:] + reworded + renumbered)
     assert (near.severity, near.count, near.total) == ("error", 8, 36)
     assert "nearly" in near.message
-    assert pairs(near).count(" ~ ") == 3
-    assert " = " not in pairs(near)
+    assert format_pairs(near).count(" ~ ") == 3
+    assert " = " not in format_pairs(near)
     assert {row["train_id"] for row in near.evidence} <= {f"train{i}" for i in range(8)}
 
 
@@ -274,7 +274,7 @@ def test_overlap_agrees_with_a_plain_recomputation(rows: list[tuple[str, str, bo
         Example(str(i), "t", prompt, answer=answer or None, split="eval" if held_out else "train")
         for i, (prompt, answer, held_out) in enumerate(rows)
     ]
-    found = overlap(fingerprints(Corpus.from_examples(examples)))
+    found = find_overlap(fingerprints(Corpus.from_examples(examples)))
     train = [(prompt, answer) for prompt, answer, held_out in rows if not held_out]
     for at, (prompt, answer, _) in enumerate(row for row in rows if row[2]):
         answers = [other for text, other in train if text == prompt]

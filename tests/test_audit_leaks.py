@@ -13,7 +13,7 @@ import pytest
 from mixwright.audit.checks.contamination import Contamination
 from mixwright.audit.checks.difficulty import Difficulty
 from mixwright.audit.checks.duplicates import Duplicates
-from mixwright.audit.leaks import leaks
+from mixwright.audit.leaks import find_leaks
 from mixwright.audit.rows import Row
 from mixwright.audit.text import words
 from mixwright.audit.wrapped import Match, WrappedIndex
@@ -353,19 +353,19 @@ def test_a_whole_prompt_without_an_answer_is_found_though_its_first_words_are_te
 def test_a_prompt_in_another_case_is_shared_but_not_to_the_character(change: Callable[[str], str], exact: bool) -> None:
     items = [(CODE.format(n, n + 7, "x"), str(n)) for n in range(3)]
     train = [(change(prompt), answer) for prompt, answer in items]
-    same = leaks(Corpus.from_examples([*examples(train, "train"), *examples(items, "eval")])).same
+    same = find_leaks(Corpus.from_examples([*examples(train, "train"), *examples(items, "eval")])).same
     assert (same.shared.tolist(), same.exact.tolist()) == ([True] * 3, [exact] * 3)
 
 
 def test_rows_with_a_partner_are_not_looked_for_again_be_it_the_first_row() -> None:
     items = problems(14, 4)
     corpus = Corpus.from_examples([*examples(items[:3], "train"), *examples([items[0], items[2], items[3]], "eval")])
-    assert [row.prompt for row in leaks(corpus).rows] == [items[3][0]]
+    assert [row.prompt for row in find_leaks(corpus).rows] == [items[3][0]]
 
 
 def test_a_grader_that_fails_takes_no_answer_for_right() -> None:
     prompt = "How much is half of this?"
     rows = [*examples([(prompt, "0.5e0")], "train"), *examples([(prompt, "0.5")], "eval")]
     for grader, right in (("numeric", True), ("statistics:mean", False)):  # a mean takes no answer: every call raises
-        same = leaks(Corpus.from_examples(rows, {"t": grader})).same
+        same = find_leaks(Corpus.from_examples(rows, {"t": grader})).same
         assert (same.shared.tolist(), same.other_answer.tolist()) == ([right], [not right])

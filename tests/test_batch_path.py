@@ -11,7 +11,7 @@ from trainers_tiny import make
 
 import mixwright
 from mixwright import SteeredGRPOTrainer, Steering
-from mixwright.catalog import KINDS
+from mixwright.catalog import KIND_BY_NAME
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*gradient_checkpointing.*:FutureWarning")  # TRL sets the older name
 ROOT = Path(mixwright.__file__).parent
@@ -19,7 +19,7 @@ MOST = 18
 """15 in the house as it was built, the range of rewards that are not within 0 to 1, and two of the prediction."""
 SHARED = ("records", "estimates", "errors.py", "contracts.py", "skeleton.py", "final_answer.py", "time_limit.py")
 """What all stages share: no step on the way."""
-PLUGINS = tuple(kind.package.removeprefix("mixwright.").replace(".", "/") for kind in KINDS.values())
+PLUGINS = tuple(kind.package.removeprefix("mixwright.").replace(".", "/") for kind in KIND_BY_NAME.values())
 
 
 def test_a_batch_passes_few_files(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from mixwright_lab.training.rules import EngineRule, pool_of, unique_examples
 from mixwright_lab.worlds.chain import Chain, running_values
 
 WORLD = Chain()
-GUARDS = {"gates": ("too_hard",), "options": {"engine": {"rehearsal_share": 0.25, "canaries": overhard.CANARIES}}}
+GUARDS = {"gates": ("too_hard",), "options": {"engine": {"rehearsal_share": 0.25, "canaries": overhard.CANARY_ITEMS}}}
 
 
 def kept(guards) -> tuple[float, float]:
@@ -79,7 +79,7 @@ def test_the_default_arm_is_the_plan_that_a_trainer_makes():
     for name in ("selector", "gates", "controllers", "monitors"):
         assert getattr(made, name) == getattr(own, name), name
     assert made.weights == pytest.approx(own.weights)
-    assert made.engine == replace(own.engine, canaries=overhard.CANARIES)
+    assert made.engine == replace(own.engine, canaries=overhard.CANARY_ITEMS)
 
 
 def test_arms_with_a_lever_hold_back_canaries_that_nobody_measured_as_when_it_was_run():

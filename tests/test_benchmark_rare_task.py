@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks import rare_task
 from benchmarks.rare_task import FLOOR, FROZEN, NATURAL, PLAN, RARE, UNIFORM, WIDE, Arm, Job
-from mixwright_lab.training.tables import TOKENS, Data, Model, accuracies
+from mixwright_lab.training.tables import ROW_TOKENS, Data, Model, accuracies
 from mixwright_lab.worlds.tables import Tables
 
 RESULT = Path(rare_task.__file__).parent / "results" / "rare_task.json"
@@ -127,7 +127,7 @@ def test_every_arm_is_tuned_over_the_same_rates_and_the_model_that_does_not_lear
         asked[say] = jobs
         return [row(job.arm, job.seed, 0.5, 0.9 if job.rate == 1.5e-3 else 0.5, rate=job.rate) for job in jobs]
 
-    monkeypatch.setattr(rare_task, "spread", made_up)
+    monkeypatch.setattr(rare_task, "run_in_processes", made_up)
     result = rare_task.measure(quick=False)
     assert Counter((job.arm, job.rate, job.seed) for job in asked["tuning"]) == Counter(
         (arm, rate, 100) for arm in LEARNING for rate in (1.2e-2, 6e-3, 3e-3, 1.5e-3, 7.5e-4)
@@ -178,8 +178,8 @@ def test_the_plan_is_charged_for_its_probe_and_for_the_steps_before_it() -> None
     found = rare_task.train(Job(Arm("plan", 8, 16), 3e-3, 0))
     trained = 64 * (8 * (30 + 40) + 40)  # 8 bursts, each followed by 40 steps, and 40 steps without one
     read = 24 * 64 + 2 * 6 * 8 * 64 + 9 * 256  # all at first; the rare at 6 times, with and without; the common at the end
-    assert found["probe_flops"] == found["parameters"] * TOKENS * (6 * trained + 2 * read)
-    assert found["flops"] == 6 * found["parameters"] * TOKENS * 128 * 16 + found["probe_flops"]
+    assert found["probe_flops"] == found["parameters"] * ROW_TOKENS * (6 * trained + 2 * read)
+    assert found["flops"] == 6 * found["parameters"] * ROW_TOKENS * 128 * 16 + found["probe_flops"]
     assert sum(found["weights"].values()) == pytest.approx(1)
     assert "rows of the run" in found["needed"]
 

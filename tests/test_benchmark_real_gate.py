@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks._real_models import KINDS, MODELS, TICKETS, WAYS, append, known_rows, settings, tickets, write_real_files
 from benchmarks.real_gate import HARMLESS, RUINED, SAME, figures_of, goals_of, reason, success, table
-from mixwright_lab.demo.files import ITEMS, TRAIN_ROWS
+from mixwright_lab.demo.files import ITEMS_PER_TASK, TRAIN_ROWS
 from mixwright_lab.demo.steps import PROTECTED
 from mixwright_lab.demo.tables import NEW
 
@@ -28,7 +28,7 @@ def test_no_test_item_stands_in_the_training_file_and_targets_state_the_answers(
     files = write_real_files(tmp_path / "a", kind, 3)
     train, graded, targets = map(rows_of, (files.train, files.graded, files.targets))
     assert {row["task"] for row in graded} == {kind, *PROTECTED}
-    assert all(sum(row["task"] == task for row in graded) == ITEMS for task in (kind, *PROTECTED))
+    assert all(sum(row["task"] == task for row in graded) == ITEMS_PER_TASK for task in (kind, *PROTECTED))
     asked = {row["prompt"] for row in graded}
     assert asked.isdisjoint(row["prompt"] for row in rows_of(files.prompts))
     if kind == TICKETS:
@@ -50,7 +50,7 @@ def test_no_test_item_stands_in_the_training_file_and_targets_state_the_answers(
 
 def test_ticket_lines_carry_the_number_of_their_request() -> None:
     made = list(tickets(random.Random(1)))
-    assert len({prompt for prompt, _ in made}) == len(made) >= ITEMS + TRAIN_ROWS
+    assert len({prompt for prompt, _ in made}) == len(made) >= ITEMS_PER_TASK + TRAIN_ROWS
     for prompt, line in made:
         team, number, priority = line.split("|")
         assert number in prompt

@@ -20,7 +20,7 @@ from mixwright_lab.training.gpt import GPT
 from mixwright_lab.training.grpo import Arena, Learnt, Rollouts, Settings
 from mixwright_lab.training.oracle import Oracle
 from mixwright_lab.training.rules import pool_of
-from mixwright_lab.training.static_band import ITEMS, SAMPLES, StaticBand
+from mixwright_lab.training.static_band import PROBLEMS_PER_LEVEL, ROLLOUTS_PER_PROBLEM, StaticBand
 
 
 def examples(count=40):
@@ -116,7 +116,7 @@ def test_static_band_is_chosen_once_by_a_charged_measurement_edges_included(monk
     where = arena()
     rule = StaticBand(pool_of(where.examples, lambda example: 0.0), (0.5, 0.9), 0)  # half right at level 1, none at 2
     rule.step(where)
-    assert where.charged == 2 * ITEMS * SAMPLES + 4 * 8
+    assert where.charged == 2 * PROBLEMS_PER_LEVEL * ROLLOUTS_PER_PROBLEM + 4 * 8
     drawn = [example.id for example in where.learnt.examples]
     monkeypatch.setattr(Rollouts, "rewards", property(lambda self: np.zeros(self.tokens.shape[:2])))
     for _ in range(4):
@@ -198,9 +198,9 @@ def test_labels_are_moved_and_nothing_else():
 
 def test_pools_are_as_said():
     pool = rollouts.problems("trap", 0)
-    share = np.mean([example.level == rollouts.TRAP for example in pool])
+    share = np.mean([example.level == rollouts.TRAP_LEVEL for example in pool])
     assert share == pytest.approx(0.4, abs=0.02)
-    accepted = [len(example.extra["accepted"]) for example in pool if example.level == rollouts.TRAP]
+    accepted = [len(example.extra["accepted"]) for example in pool if example.level == rollouts.TRAP_LEVEL]
     assert set(accepted) == {7, 8, 9}
     assert np.mean(accepted) == pytest.approx(8, abs=0.1)
     wide = rollouts.problems("wide", 0)
@@ -211,4 +211,4 @@ def test_pools_are_as_said():
     assert not {example.id for example in wide} & {example.id for example in held_out}
     levels = [example.level for example in held_out]
     assert set(levels) == set(range(1, 10))
-    assert all(levels.count(level) == rollouts.HELD_OUT for level in range(2, 10))
+    assert all(levels.count(level) == rollouts.HELD_OUT_PER_LEVEL for level in range(2, 10))

@@ -24,21 +24,25 @@ def rows():
 
 @pytest.mark.gym
 def test_no_prompt_stands_twice_and_no_set_of_rows_shares_one(monkeypatch):
-    few = {key: cell._replace(pool=5, text=min(cell.text, 40)) for key, cell in families.CELLS.items()}
+    few = {key: cell._replace(pool_rows=5, taught_rows=min(cell.taught_rows, 40)) for key, cell in families.CELLS.items()}
     monkeypatch.setattr(families, "CELLS", few)
     made = families.make_rows(SEED)
     prompts = [row.prompt for part in (made.pool, made.held_out, made.text) for row in part]
     assert len(prompts) == len(set(prompts))
-    assert Counter((row.task, row.level) for row in made.text) == {key: cell.text for key, cell in few.items() if cell.text}
+    assert Counter((row.task, row.level) for row in made.text) == {
+        key: cell.taught_rows for key, cell in few.items() if cell.taught_rows
+    }
 
 
 @pytest.mark.gym
 def test_cells_hold_what_the_table_says(rows):
-    assert Counter((row.task, row.level) for row in rows.pool) == {key: cell.pool for key, cell in families.CELLS.items()}
+    assert Counter((row.task, row.level) for row in rows.pool) == {
+        key: cell.pool_rows for key, cell in families.CELLS.items()
+    }
     assert Counter((row.task, row.level) for row in rows.held_out) == dict.fromkeys(families.CELLS, families.HELD_OUT)
     states = Counter()
     for cell in families.CELLS.values():
-        states[cell.state] += cell.pool
+        states[cell.state] += cell.pool_rows
     assert states["mastered"] / states.total() == pytest.approx(0.45, abs=0.01)
     assert states["reachable"] / states.total() == pytest.approx(0.15, abs=0.05)
 
@@ -70,7 +74,7 @@ def test_rows_show_neither_family_nor_level_and_are_one_cell(rows):
 @pytest.mark.gym
 def test_what_is_taught_within_reach_is_mostly_the_problem_again(monkeypatch):
     few = {
-        key: cell._replace(pool=1, text=200)
+        key: cell._replace(pool_rows=1, taught_rows=200)
         for key, cell in families.CELLS.items()
         if key[0] in ("chain_sum", "spell_backward")
     }

@@ -162,12 +162,12 @@ def spent(seed, run, step, trainer, bookkeeping=0.0, probes=0.0):
 
 
 def test_overhead_is_told_against_a_step_without_us():
-    from benchmarks.overhead import OFF, ON, WARMUP, WITH_PROBES, figures, packed
+    from benchmarks.overhead import OFF, ON, WARMUP_STEPS, WITH_PROBES, figures, packed
 
     rows = []
     for seed, share in ((0, 0.01), (1, 0.03)):
-        for step in range(-WARMUP, 2):
-            probes = 0.05 * (step in (-WARMUP, 1))
+        for step in range(-WARMUP_STEPS, 2):
+            probes = 0.05 * (step in (-WARMUP_STEPS, 1))
             rows += [
                 spent(seed, OFF, step, 1.0),
                 spent(seed, ON, step, 1.0, share),
@@ -188,7 +188,7 @@ def test_overhead_is_told_against_a_step_without_us():
     assert found["bookkeeping, direct, %"].high == pytest.approx(2 + 12.7062047)
     kept = packed(rows)
     assert [(one["seed"], one["run"]) for one in kept][:3] == [(0, OFF), (0, ON), (0, WITH_PROBES)]
-    assert kept[1]["bookkeeping"] == [10000] * (WARMUP + 2)
+    assert kept[1]["bookkeeping"] == [10000] * (WARMUP_STEPS + 2)
     assert (kept[2]["every"], kept[2]["probes"]) == (2, [50000, 0, 0, 0, 50000])
 
 
@@ -228,7 +228,7 @@ def test_goals_of_overhead_ask_for_the_upper_end():
 
 
 def test_the_committed_shares_and_goals_are_those_of_the_committed_rows():
-    from benchmarks.overhead import OWNERS, WARMUP, figures, goals
+    from benchmarks.overhead import OWNERS, WARMUP_STEPS, figures, goals
 
     kept = json.loads((_report.RESULTS / "overhead.json").read_text())
     found = {}
@@ -236,7 +236,7 @@ def test_the_committed_shares_and_goals_are_those_of_the_committed_rows():
         rows = []
         for run in (run for run in kept["rows"] if run["case"] == case):
             for place, costs in enumerate(zip(*(run[owner] for owner in OWNERS), strict=True)):
-                row = spent(run["seed"], run["run"], place - WARMUP, *(1e-6 * cost for cost in costs))
+                row = spent(run["seed"], run["run"], place - WARMUP_STEPS, *(1e-6 * cost for cost in costs))
                 rows.append(row | {name: run[name] for name in ("every",) if name in run})
         found[case] = figures(rows)
     for case, shares in found.items():

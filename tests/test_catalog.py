@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from mixwright import catalog
-from mixwright.catalog import KINDS, entries_named, listing, load
+from mixwright.catalog import KIND_BY_NAME, entries_named, listing, load
 from mixwright.errors import InputError, unknown_name
 
 PLUGIN = '''"""A check for this test.
@@ -34,7 +34,7 @@ class Made(Check):
 
 def test_listing_every_kind_imports_no_plugin() -> None:
     code = (
-        "import sys; from mixwright.catalog import KINDS, listing; n = sum(len(listing(k)) for k in KINDS); "
+        "import sys; from mixwright.catalog import KIND_BY_NAME, listing; n = sum(len(listing(k)) for k in KIND_BY_NAME); "
         "bad = [m for m in sys.modules if m.startswith('mixwright.') and m.count('.') > 1 and 'records' not in m]; "
         "heavy = {'torch', 'transformers', 'numpy', 'pyarrow', 'pydantic'} & set(sys.modules); print(n, bad, heavy)"
     )
@@ -45,7 +45,7 @@ def test_listing_every_kind_imports_no_plugin() -> None:
 
 
 def test_a_private_file_is_no_plugin() -> None:
-    assert not [name for kind in KINDS for name in listing(kind) if name.startswith("_")]
+    assert not [name for kind in KIND_BY_NAME for name in listing(kind) if name.startswith("_")]
 
 
 def test_an_unknown_name_gives_the_nearest() -> None:
@@ -94,7 +94,7 @@ def test_a_dropped_file_is_listed_and_its_missing_package_gives_the_pip_command(
 
 
 def test_a_row_follows_the_flow() -> None:
-    order = list(KINDS)
+    order = list(KIND_BY_NAME)
     places = [order.index(entry.kind) for entry in entries_named("formats")]
     assert len(places) >= 2
     assert places == sorted(places)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mixwright.estimates.cell_states import LEAST_EVIDENCE, classify, room, side, state_of
+from mixwright.estimates.cell_states import MIN_ROLLOUTS, classify, room_to_learn, side_of_band, state_of
 from mixwright.estimates.dependence import kappa
 from mixwright.estimates.intervals import wilson
 
@@ -51,7 +51,7 @@ def test_another_band_and_an_interval_without_its_value():
 @given(st.sampled_from([-1, 0, 1]), st.integers(0, 100), st.none() | st.floats(0, 1), st.none() | st.floats(0, 1))
 def test_plain_success_decides_first_and_thin_evidence_nothing(place, n, kappa_high, p):
     found = state_of(place, n, kappa_high=kappa_high, p=p)
-    if n < LEAST_EVIDENCE:
+    if n < MIN_ROLLOUTS:
         assert found == "unknown"
     elif place:
         assert found == ("mastered" if place > 0 else "hopeless")
@@ -67,23 +67,25 @@ def test_plain_success_decides_first_and_thin_evidence_nothing(place, n, kappa_h
 
 def test_sides_by_hand():
     # one-sided 95 %: 0 of 24 is at most 2.706 / 26.706 = .101, of 25 .098; 25 of 25 at least .902
-    assert side(np.array([0.0, 0.0, 25.0, 24.0, 12.0]), np.array([24.0, 25.0, 25.0, 24.0, 24.0]), 0.1, 0.9).tolist() == [
+    assert side_of_band(
+        np.array([0.0, 0.0, 25.0, 24.0, 12.0]), np.array([24.0, 25.0, 25.0, 24.0, 24.0]), 0.1, 0.9
+    ).tolist() == [
         0,
         -1,
         1,
         0,
         0,
     ]
-    assert int(side(0.0, 0.0, 0.1, 0.9)) == 0
-    assert int(side(8.0, 16.0, 0.1, 0.9, z=0.0)) == 0
+    assert int(side_of_band(0.0, 0.0, 0.1, 0.9)) == 0
+    assert int(side_of_band(8.0, 16.0, 0.1, 0.9, z=0.0)) == 0
 
 
 def test_room_is_weighed_by_kappa_softly():
     assert kappa(np.array([0.65, 0.3, 0.1, 1.0]), np.array([0.3, 0.3, 0.3, 0.3])) == pytest.approx([0.5, 0, -2 / 7, 1])
     assert kappa(0.0, 0.9) == -1
     assert kappa(1.0, 1.0) == 0
-    assert room(np.array([0.65, 0.3, 0.1, 1.0]), 0.3) == pytest.approx([1, 0, 0, 0])
-    assert room(0.2, 0.0) == pytest.approx(4 * 0.2 * 0.8)
-    shares = room(np.linspace(0.3, 0.4, 11), 0.3)
+    assert room_to_learn(np.array([0.65, 0.3, 0.1, 1.0]), 0.3) == pytest.approx([1, 0, 0, 0])
+    assert room_to_learn(0.2, 0.0) == pytest.approx(4 * 0.2 * 0.8)
+    shares = room_to_learn(np.linspace(0.3, 0.4, 11), 0.3)
     assert np.diff(shares).min() > 0  # no cut: a little more evidence of skill is a little more weight
     assert np.diff(shares).max() < 0.06

@@ -3,7 +3,7 @@
 import numpy as np
 
 from mixwright_lab.worlds import operators
-from mixwright_lab.worlds.chain import Chain, language, respond, running_values, style_of, taught
+from mixwright_lab.worlds.chain import Chain, language, respond, running_values, style_of, write_solution
 
 
 def test_the_chain_is_calculated_modulo_sixteen():
@@ -32,7 +32,7 @@ def test_noise_is_the_share_of_wrong_steps_and_what_follows_is_calculated_from_t
     for index in range(300):
         example = Chain().make(index, 3.0, "train")
         start, *operations = str(example.prompt).split()
-        written = taught(example, "full", 0.4, rng).split()
+        written = write_solution(example, "full", 0.4, rng).split()
         assert written[-2:] == ["#", written[-3]]
         for before, operation, after in zip([start, *written], operations, written[:3], strict=False):
             wrong += running_values(f"{before} {operation}") != [int(after)]
@@ -41,7 +41,7 @@ def test_noise_is_the_share_of_wrong_steps_and_what_follows_is_calculated_from_t
         abs(wrong / steps - 0.4 * 15 / 16) < 0.06
     )  # one wrong value in 16 is the right one; 900 steps, four standard errors
     example = Chain().make(0, 3.0, "train")
-    assert taught(example, "verbose", 0.0, rng) == respond(str(example.prompt), "verbose")
+    assert write_solution(example, "verbose", 0.0, rng) == respond(str(example.prompt), "verbose")
 
 
 def test_the_language_has_a_place_for_everything_that_is_said():

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from mixwright.corpus import Corpus
 from mixwright.corpus.cells import rules_of
-from mixwright.estimates.chance import MOST_ROWS, Rules, chance_level, thinned
+from mixwright.estimates.chance import MOST_ROWS_TRIED, Rules, chance_level, thinned
 from mixwright.estimates.intervals import wilson
 from mixwright.graders import load_grader
 from mixwright.graders.choice import option_texts
@@ -171,8 +171,8 @@ def test_different_answers_stay_near_zero():
 @given(st.integers(0, 3000))
 def test_thinning_keeps_at_most_the_limit(count):
     kept = thinned(rows(range(count))) if count < 50 else thinned(range(count))  # pyright: ignore
-    assert len(kept) <= MOST_ROWS
-    assert len(kept) >= min(count, MOST_ROWS // 2)
+    assert len(kept) <= MOST_ROWS_TRIED
+    assert len(kept) >= min(count, MOST_ROWS_TRIED // 2)
 
 
 def test_the_constant_answer_of_worked_solutions_is_their_final_answer() -> None:

@@ -135,11 +135,11 @@ def test_list_and_explain_know_every_kind(call: Call) -> None:
 
 
 def test_list_names_kinds_without_plugins_and_explain_lists_some_for_a_far_name(call: Call) -> None:
-    from mixwright.catalog import KINDS, listing
+    from mixwright.catalog import KIND_BY_NAME, listing
 
     lines = call("list")[1].splitlines()
-    assert [line.split()[0] for line in lines if not line.startswith(" ")] == list(KINDS)
-    assert [line for line in lines if "none yet" in line] == [f"{k}  (none yet)" for k in KINDS if not listing(k)]
+    assert [line.split()[0] for line in lines if not line.startswith(" ")] == list(KIND_BY_NAME)
+    assert [line for line in lines if "none yet" in line] == [f"{k}  (none yet)" for k in KIND_BY_NAME if not listing(k)]
     _, _, err = call("explain", "qqqqqq")
     assert "Some of them: " in err
     assert "Nearest" not in err

@@ -11,7 +11,7 @@ import promises
 import pytest
 
 from mixwright import conformance
-from mixwright.catalog import KINDS, create, listing, load
+from mixwright.catalog import KIND_BY_NAME, create, listing, load
 from mixwright.conformance import samples
 from mixwright.contracts import Selector
 from mixwright.errors import InputError
@@ -19,7 +19,7 @@ from mixwright.errors import InputError
 CHECKS = vars(conformance) | vars(promises)
 EVERY = [
     pytest.param(kind, name, id=f"{kind}.{name}", marks=[pytest.mark.gym] if "reasoning_gym" in entry.needs else [])
-    for kind in KINDS
+    for kind in KIND_BY_NAME
     for name, entry in listing(kind).items()
 ]
 
@@ -41,7 +41,7 @@ def test_it_keeps_its_promises(kind: str, name: str, tmp_path: Path, request: py
 
 
 def test_every_kind_has_a_check() -> None:
-    assert all(f"check_{kind.removesuffix('s')}" in CHECKS for kind in KINDS)
+    assert all(f"check_{kind.removesuffix('s')}" in CHECKS for kind in KIND_BY_NAME)
 
 
 @pytest.mark.parametrize(("kind", "name"), EVERY)

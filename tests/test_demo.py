@@ -16,7 +16,7 @@ from mixwright.corpus.identity import prompt_key
 from mixwright.mine.own_answers import usable_prompts
 from mixwright.records import plain
 from mixwright_lab.demo.by_hand import scale_adapter
-from mixwright_lab.demo.files import ITEMS, LEAKED_ITEMS, PROMPTS, REPEATED_ROWS, TRAIN_ROWS, write_files
+from mixwright_lab.demo.files import ITEMS_PER_TASK, LEAKED_ITEMS, PROMPTS, REPEATED_ROWS, TRAIN_ROWS, write_files
 from mixwright_lab.demo.steps import PROTECTED, UNPROTECTED_TASK
 from mixwright_lab.demo.tables import NEW, OLD, QUESTIONS_BY_TASK, questions, requests
 
@@ -29,7 +29,7 @@ def rows(path: Path) -> list[dict[str, Any]]:
 def test_flaws_are_planted_as_said_and_nothing_else_stands_on_both_sides(seed: int, tmp_path: Path) -> None:
     files = write_files(tmp_path / "a", seed)
     train, held_out, delivered = rows(files.train), rows(files.held_out), rows(files.delivered)
-    assert Counter(row["task"] for row in held_out) == dict.fromkeys((NEW, *OLD), ITEMS)
+    assert Counter(row["task"] for row in held_out) == dict.fromkeys((NEW, *OLD), ITEMS_PER_TASK)
     assert Counter(row["task"] for row in train) == {NEW: TRAIN_ROWS + REPEATED_ROWS}
     assert len({row["prompt"] for row in train}) == TRAIN_ROWS
     asked = {prompt_key(row["prompt"]) for row in train}
@@ -59,12 +59,12 @@ def test_one_old_task_is_measured_and_never_rehearsed() -> None:
 def test_the_tables_ask_each_thing_once() -> None:
     for task in OLD:
         asked = [question for question, _ in questions(task)]
-        assert len(set(asked)) == len(asked) >= ITEMS + PROMPTS.get(task, 0), task
+        assert len(set(asked)) == len(asked) >= ITEMS_PER_TASK + PROMPTS.get(task, 0), task
     for form, table in QUESTIONS_BY_TASK.values():
         assert "{}" in form
         assert all(len(entry.split(": ")) == 2 for entry in table.split("; "))
     made = list(requests(random.Random(3)))
-    assert len({prompt for prompt, _ in made}) == len(made) >= ITEMS + TRAIN_ROWS
+    assert len({prompt for prompt, _ in made}) == len(made) >= ITEMS_PER_TASK + TRAIN_ROWS
     assert all(json.loads(call)["tool"] in ("alarm", "call", "weather", "lights", "note") for _, call in made)
 
 

@@ -14,7 +14,7 @@ from steer_world import SUCCESS, outcome, pool, stored
 from mixwright.errors import InputError
 from mixwright.records import Action, Alarm, CanaryOutcome, CellPlan, EngineOptions, GroupOutcome, Plan, Signals, Stage
 from mixwright.steer.engine import Engine
-from mixwright.steer.policy import DEEPEST, QUIET, Policy
+from mixwright.steer.policy import MOST_TIGHTENINGS, QUIET_STEPS, Policy
 
 TASKS = ("chain", "count", "gcd", "lcm", "prime", "spell")
 ABLE = {"chain": {"chain@1"}, "gcd": {"gcd@1"}, "spell": {"spell@1"}}
@@ -210,25 +210,25 @@ def test_without_canaries_quiet_steps_loosen_what_alarms_tightened():
     policy = Policy(EngineOptions())
     for step in range(0, 200, 20):
         policy.alarms(alarm(step), Signals(step), 0.0)
-    assert policy.lr_factor == 0.5**DEEPEST
+    assert policy.lr_factor == 0.5**MOST_TIGHTENINGS
     factors = []
-    for step in range(181, 181 + 6 * QUIET):
+    for step in range(181, 181 + 6 * QUIET_STEPS):
         policy.alarms([], Signals(step), 0.0)
         factors.append(policy.lr_factor)
-    assert factors[QUIET - 3] == 0.5**DEEPEST
-    assert factors[QUIET] == 0.5 ** (DEEPEST - 1)
+    assert factors[QUIET_STEPS - 3] == 0.5**MOST_TIGHTENINGS
+    assert factors[QUIET_STEPS] == 0.5 ** (MOST_TIGHTENINGS - 1)
     assert factors[-1] == 1
 
 
 def test_quiet_steps_loosen_nothing_once_canaries_were_watched():
     policy = Policy(EngineOptions())
-    assert (policy.lr_factor, policy.asked, policy.told) == (1.0, 1.0, 1.0)
+    assert (policy.lr_factor, policy.asked, policy.sent_lr_factor) == (1.0, 1.0, 1.0)
     policy.alarms([], Signals(0, canaries=(CanaryOutcome("a", "t", None, 0, 1.0),)), 0.0)
     policy.alarms(alarm(1), Signals(1), 0.0)
-    for step in range(2, 3 * QUIET):
+    for step in range(2, 3 * QUIET_STEPS):
         policy.alarms([], Signals(step), 0.0)
     assert policy.lr_factor == 0.5
-    policy.alarms([], Signals(3 * QUIET, canaries=(CanaryOutcome("a", "t", None, 0, 1.0),)), 0.0)
+    policy.alarms([], Signals(3 * QUIET_STEPS, canaries=(CanaryOutcome("a", "t", None, 0, 1.0),)), 0.0)
     assert policy.lr_factor == 1.0
 
 

@@ -14,7 +14,7 @@ import pytest
 import yaml
 from cli_call import Call, sums, write
 
-from mixwright.cli.export import DRAWS, PLAN_FILE, export_plan, mix_of
+from mixwright.cli.export import MOST_DRAWS, PLAN_FILE, export_plan, mix_of
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.records import Example, Measurement, Objective, Plan, Stage
@@ -67,7 +67,7 @@ def test_a_task_of_weight_0_is_left_out_and_a_long_plan_says_how_often_its_rows_
     mix = mix_of(planned(gcd=1.0), corpus(), batch=8)
     assert [part.share for part in mix.parts] == [0.5, 0.5]
     long = mix_of(Plan("p", (Stage("s", "grpo", 30_000, {"gcd": 1.0}),)), corpus(), batch=8)
-    assert (len(long.order), long.epochs) == (DRAWS, 3), "240,000 draws of 100,000 rows"
+    assert (len(long.order), long.epochs) == (MOST_DRAWS, 3), "240,000 draws of 100,000 rows"
     assert any("the first 100,000" in note for note in long.notes)
 
 

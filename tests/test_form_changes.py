@@ -121,7 +121,7 @@ def test_the_tasks_that_went_the_same_way_are_told_together() -> None:
     for name, items in (("capitals", 15), ("opposites", 15), ("plurals", 14), ("sums", 14)):
         made += rows(name, sentence, lambda i: "SALES|normal", items=items)
     (group,) = grouped(form_changes(made))
-    assert group.told == "58 of 58 answers of 4 tasks now look like answers of ticket"
+    assert group.sentence == "58 of 58 answers of 4 tasks now look like answers of ticket"
     assert [(c.before, c.after, c.items) for c in group.changes] == [(0, 15, 15), (0, 15, 15), (0, 14, 14), (0, 14, 14)]
     assert group.changes[0].p == pytest.approx(2.0**-15)
     assert group.changes[0].adjusted == pytest.approx(4 * 2.0**-15)  # Holm's correction: the smallest of four tests

@@ -13,20 +13,20 @@ from hypothesis import strategies as st
 
 from mixwright.measure.probes.formats import measure_formats
 from mixwright.plan.format_forecast import (
-    OTHER,
+    OTHER_FORMS,
     PUSH_NATS,
     FormatShare,
-    crossing,
     forecast_formats,
     formats_of,
+    predict_winner,
     projected_shares,
+    steps_to_cross,
     warnings_of,
-    winner,
     with_format_forecasts,
 )
 from mixwright.records import Forecast, GroupOutcome, Measurement, Plan, Signals, Stage
 from mixwright.runs import RunFolder, write_measurements, write_plan
-from mixwright.steer.format_counts import advantage, in_use, row_of
+from mixwright.steer.format_counts import count_group, format_advantage, formats_in_use
 from mixwright.steer.monitors.formats import Formats
 from mixwright.verdict.sections.formats import FormatsSection
 from mixwright.verdict.stage import render
@@ -39,7 +39,7 @@ HOSTILE = "<script>alert(1)</script>\x1b[31m[bold]`{task}`"
 
 def test_two_formats_cross_where_the_formula_says() -> None:
     minority, majority = FormatShare("a", 0.28, 0.46), FormatShare("b", 0.62, 0.12)
-    when = crossing(minority, majority)
+    when = steps_to_cross(minority, majority)
     assert when == pytest.approx(math.log(0.62 / 0.28) / (PUSH_NATS * 0.34))
     before, at, after = (
         projected_shares([0.28, 0.62], [0.46, 0.12], PUSH_NATS * steps) for steps in (when - 1, when, when + 1)
@@ -55,9 +55,9 @@ def test_one_step_by_hand() -> None:
 
 
 def test_who_leads_or_does_not_gain_never_crosses() -> None:
-    assert crossing(FormatShare("a", 0.6, 0.1), FormatShare("b", 0.4, 0.9)) == 0.0
-    assert crossing(FormatShare("a", 0.4, 0.5), FormatShare("b", 0.6, 0.5)) == math.inf
-    assert crossing(FormatShare("a", 0.4, 0.4), FormatShare("b", 0.6, 0.5)) == math.inf
+    assert steps_to_cross(FormatShare("a", 0.6, 0.1), FormatShare("b", 0.4, 0.9)) == 0.0
+    assert steps_to_cross(FormatShare("a", 0.4, 0.5), FormatShare("b", 0.6, 0.5)) == math.inf
+    assert steps_to_cross(FormatShare("a", 0.4, 0.4), FormatShare("b", 0.6, 0.5)) == math.inf
 
 
 SHARES = st.lists(st.floats(0.0, 1.0), min_size=1, max_size=6).filter(lambda shares: sum(shares) > 1e-3)
@@ -85,13 +85,15 @@ def test_a_projection_goes_on_where_it_stopped(shares: list[float], one: float, 
 
 def test_overlapping_ranges_are_undecided_and_ties_have_no_winner() -> None:
     clear = forecast_formats("t", [FormatShare("a", 0.3, 0.8, 0.01, 0.01), FormatShare("b", 0.7, 0.2, 0.01, 0.01)], 40)
-    assert winner(clear) == "a"
+    assert predict_winner(clear) == "a"
     assert [forecast.name for forecast in clear] == ["share:a", "share:b"]
     assert all(forecast.low <= forecast.expected <= forecast.high for forecast in clear)
     noisy = forecast_formats("t", [FormatShare("a", 0.3, 0.8, 0.1, 0.4), FormatShare("b", 0.7, 0.2, 0.1, 0.4)], 40)
-    assert winner(noisy) is None
-    assert winner(forecast_formats("t", [FormatShare("a", 0.5, 0.5), FormatShare("b", 0.5, 0.5)], 40)) is None
-    assert winner(forecast_formats("t", [FormatShare(OTHER, 0.9, 0.9), FormatShare("b", 0.1, 0.1)], 40)) is None
+    assert predict_winner(noisy) is None
+    assert predict_winner(forecast_formats("t", [FormatShare("a", 0.5, 0.5), FormatShare("b", 0.5, 0.5)], 40)) is None
+    assert (
+        predict_winner(forecast_formats("t", [FormatShare(OTHER_FORMS, 0.9, 0.9), FormatShare("b", 0.1, 0.1)], 40)) is None
+    )
 
 
 def rows(task: str, forms: dict[str, tuple[float, float]], width: float = 0.01, null: float = 0.0) -> list[Measurement]:
@@ -125,11 +127,11 @@ def test_the_plan_says_shares_before_the_run_with_reasons() -> None:
 
 
 def test_content_has_no_forecast() -> None:
-    assert formats_of(rows("t", {"a": (0.2, 0.2), "b": (0.2, 0.6), OTHER: (0.6, 0.3)})) == {}
+    assert formats_of(rows("t", {"a": (0.2, 0.2), "b": (0.2, 0.6), OTHER_FORMS: (0.6, 0.3)})) == {}
     assert formats_of(rows("t", {"a": (1.0, 0.2)})) == {}
     signs = [replace(row, null=0.5) for row in rows("t", {"9": (0.7, 0.1), "-9": (0.3, 0.2)})]
     assert formats_of(signs) == {}  # the question decides
-    assert set(formats_of(rows("t", {"a": (0.5, 0.2), "b": (0.4, 0.6), OTHER: (0.1, 0.3)}))) == {"t"}
+    assert set(formats_of(rows("t", {"a": (0.5, 0.2), "b": (0.4, 0.6), OTHER_FORMS: (0.1, 0.3)}))) == {"t"}
 
 
 def test_it_warns_of_a_winner_that_is_not_the_best_and_of_a_wanted_form_that_is_not_in_use() -> None:
@@ -193,20 +195,20 @@ def outcome(formats: tuple[str, ...], rewards: tuple[float, ...] | None = None, 
 
 def test_formats_in_use_by_hand() -> None:
     groups = [outcome(("a",) * 60 + ("b",) * 39 + ("c",)), outcome(("x",), task="s"), outcome((), (1.0,), task="none")]
-    assert in_use(groups) == {"s": {"x": 1.0}, "t": {"a": 0.6, "b": 0.39}}
-    assert list(in_use([outcome(("b", "b", "a"))])["t"]) == ["b", "a"]
-    assert in_use([outcome(("a", "b"))], least=0.6) == {}
-    assert in_use([]) == {}
+    assert formats_in_use(groups) == {"s": {"x": 1.0}, "t": {"a": 0.6, "b": 0.39}}
+    assert list(formats_in_use([outcome(("b", "b", "a"))])["t"]) == ["b", "a"]
+    assert formats_in_use([outcome(("a", "b"))], least=0.6) == {}
+    assert formats_in_use([]) == {}
 
 
 def test_formats_are_compared_within_groups() -> None:
     easy = outcome(("a", "b", "b"), (1.0, 1.0, 1.0))
     hard = outcome(("a", "a", "b"), (0.0, 1.0, 0.0))
     alone = outcome(("a", "a", "a"), (1.0, 1.0, 1.0))
-    rows_ = [row_of(group, ["a", "b"]) for group in (easy, hard, alone)]
+    rows_ = [count_group(group, ["a", "b"]) for group in (easy, hard, alone)]
     weight = 2 / 3  # 1 x 2 / 3 in both groups that hold both
-    assert advantage(rows_, 0, 1) == pytest.approx((weight * 0 + weight * 0.5) / (2 * weight))
-    assert advantage([rows_[2]], 0, 1) is None
+    assert format_advantage(rows_, 0, 1) == pytest.approx((weight * 0 + weight * 0.5) / (2 * weight))
+    assert format_advantage([rows_[2]], 0, 1) is None
 
 
 # the monitor

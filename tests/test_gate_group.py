@@ -16,9 +16,9 @@ from mixwright.errors import InputError
 from mixwright.estimates.exclusion import items_excluding, share_excluding, smallest_excluded
 from mixwright.runs import RunFolder, read_json, write_measurements
 from mixwright.verdict.basis import gate_answer, recommended
-from mixwright.verdict.gate import GateResult, check, items_to_measure
+from mixwright.verdict.gate import GateResult, check_protected, items_to_measure
 from mixwright.verdict.gate_asked import GateAsked, write_asked
-from mixwright.verdict.gate_words import lines
+from mixwright.verdict.gate_words import gate_lines
 from mixwright.verdict.stage import render
 
 TASKS = ("a", "b", "c", "d")
@@ -36,7 +36,7 @@ def every(count: int) -> dict[str, list[float]]:
 
 def gate(before: Values, after: Values, margin: float | None = 0.15) -> GateResult:
     sides = [[scores({(task, None): values for task, values in side.items()})] for side in (before, after)]
-    return check(sides[0], sides[1], [(task, None) for task in before], named=True, margin=margin)
+    return check_protected(sides[0], sides[1], [(task, None) for task in before], named=True, margin=margin)
 
 
 def test_an_unharmed_group_passes_by_its_margin_where_the_default_cannot_tell() -> None:
@@ -49,7 +49,7 @@ def test_an_unharmed_group_passes_by_its_margin_where_the_default_cannot_tell() 
     assert found.mean.error == pytest.approx(math.sqrt((4 + 3.8415 / 4) / 29 / 30 / 4), rel=1e-4)
     assert gate(before, after, None).outcome == "cannot tell"
     assert gate(before, after, 0.05).outcome == "cannot tell"
-    assert "a mean loss of 15 points is excluded, and no cell of them is shown to be damaged" in lines(found)[0]
+    assert "a mean loss of 15 points is excluded, and no cell of them is shown to be damaged" in gate_lines(found)[0]
 
 
 def test_a_loss_of_the_mean_passes_only_where_it_is_shown_to_be_within_the_margin() -> None:
@@ -80,7 +80,7 @@ def test_a_protected_cell_that_was_not_measured_is_no_pass_and_no_damage() -> No
 def test_dependence_is_judged_by_the_same_margin() -> None:
     cells: dict[tuple[str, float | None], list[float]] = {(task, None): values for task, values in every(30).items()}
     old, new = scores(cells, swapped=0.0), scores(cells, swapped=0.1)
-    found = [check([old], [new], list(cells), named=True, margin=margin).outcome for margin in (0.05, 0.15)]
+    found = [check_protected([old], [new], list(cells), named=True, margin=margin).outcome for margin in (0.05, 0.15)]
     assert found == ["damaged", "passed"]
 
 
@@ -102,10 +102,10 @@ def test_what_items_can_exclude_is_what_the_formula_says() -> None:
 
 def test_the_lines_say_what_the_items_can_exclude() -> None:
     before = every(30)
-    told = [lines(gate(before, before, margin))[1] for margin in (0.15, 0.1)]
+    told = [gate_lines(gate(before, before, margin))[1] for margin in (0.15, 0.1)]
     assert told[0].startswith("120 items can exclude a mean loss of 15 points, not of 5, in about nine of ten cases")
     assert told[1].startswith("120 items can exclude a mean loss of 15 points, not of 10 or of 5, ")
-    assert "can exclude" not in "\n".join(lines(gate(before, before, None)))
+    assert "can exclude" not in "\n".join(gate_lines(gate(before, before, None)))
 
 
 @pytest.mark.parametrize(
@@ -126,8 +126,8 @@ def test_a_margin_without_what_it_is_of_is_refused(call: Call, options: tuple[st
 
 
 def test_margins_are_points() -> None:
-    assert Gating(True, ("a",), margin=15).share == 0.15
-    assert Gating(True, ("a",)).share is None
+    assert Gating(True, ("a",), margin=15).margin_share == 0.15
+    assert Gating(True, ("a",)).margin_share is None
     with pytest.raises(InputError, match="--gate beside --protect"):
         Gating(False, ("a",)).check()
 
@@ -194,6 +194,6 @@ def test_without_a_margin_page_and_code_are_as_before(tmp_path: Path) -> None:
     found = gate_answer(run)
     assert found is not None
     before, after = ([scores({(task, None): values for task, values in side.items()})] for side in (every(30), every(27)))
-    assert found == check(before, after, [(task, None) for task in TASKS], named=True)
+    assert found == check_protected(before, after, [(task, None) for task in TASKS], named=True)
     assert sentence(run) == "Do not ship AFTER: what was named is worse by 10 points."
     assert "can exclude" not in render(run).read_text(encoding="utf-8")

@@ -20,7 +20,7 @@ from mixwright.verdict.blocks import Headline, Paragraph
 from mixwright.verdict.claims import judge
 from mixwright.verdict.gate_asked import GateAsked, write_asked
 from mixwright.verdict.gate_ungraded import gate_of
-from mixwright.verdict.gate_words import lines
+from mixwright.verdict.gate_words import gate_lines
 from mixwright.verdict.loss_damage import FAR_NATS_PER_TOKEN, far_former_answers, format_unlikely
 from mixwright.verdict.sections.damaged import Damaged
 from mixwright.verdict.sections.headline import HeadlineSection
@@ -92,7 +92,7 @@ def test_the_reason_is_named(tmp_path: Path) -> None:
     assert sentence == (
         "Do not ship AFTER: its own former answers to b and a became far less likely, by 3 to 4.5 nats a token."
     )
-    told = lines(gate_of(run, GateAsked(("a", "b"))))
+    told = gate_lines(gate_of(run, GateAsked(("a", "b"))))
     assert told[0].startswith("damaged: its own former answers to b and a")
     assert told[1].startswith("a: held-out loss +5.01 nats per token")
     former_file(run).unlink()

@@ -5,7 +5,7 @@ import pytest
 
 from mixwright.estimates.crossed import Estimate
 from mixwright.estimates.intervals import t_quantile, t_tail
-from mixwright.estimates.judgement import ALPHA, change_word, change_words, evidence, format_word
+from mixwright.estimates.judgement import SIGN_ALPHA, change_word, change_words, evidence, format_word
 from mixwright.estimates.outcome import Change
 
 FREEDOM = 20.0
@@ -84,7 +84,7 @@ def test_holm_and_levers_make_words_rarer() -> None:
     assert change_word(weak) == "improves"
     assert change_words([weak] * 5)[0] == "no change"
     assert change_word(weak, times=5) == "no change"
-    assert ALPHA == 0.05
+    assert SIGN_ALPHA == 0.05
 
 
 def test_margins_are_told_in_points() -> None:
@@ -92,7 +92,7 @@ def test_margins_are_told_in_points() -> None:
     assert change_word(moved(0.01), margin=0.02) == "cannot tell"
 
 
-@pytest.mark.parametrize(("p", "word"), [(ALPHA, "no change"), (np.nextafter(ALPHA, 0), "improves")])
+@pytest.mark.parametrize(("p", "word"), [(SIGN_ALPHA, "no change"), (np.nextafter(SIGN_ALPHA, 0), "improves")])
 def test_a_p_of_exactly_one_in_twenty_is_not_under_it(p: float, word: str) -> None:
     part = Estimate(0.02, 0.0, 0.04, float(p), 0.01, FREEDOM, 8, 100)
     assert change_word(Change(part, part, part, None, None, ())) == word

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from mixwright.errors import InputError
-from mixwright.learner.mixing import mixture
+from mixwright.learner.mixing import mix_experts
 from mixwright.learner.singular import scales, set_scales
 from mixwright_lab.experts import loss_at, mixtures, rows_of, success, trained
 from mixwright_lab.training.adapted import MATRICES, adapted, changes, moved
@@ -115,7 +115,7 @@ def test_scales_of_experts_add_up_where_their_changes_multiply(base):
     """exp(a + b) is what the product's mixture makes of z = a and z = b: not the sum of both changes."""
     pair = [turned(base, "svf", {}, seed) for seed in (1, 2)]
     both = adapted(base, "svf", {})
-    set_scales(both, mixture([scales(model) for model in pair], [1.0, 1.0]))
+    set_scales(both, mix_experts([scales(model) for model in pair], [1.0, 1.0]))
     name = "blocks.0.up"
     values = torch.linalg.svdvals(changes(base, both)[name].double() + base.get_submodule(name).weight.double())
     factors = torch.stack([scales(model)[name] for model in pair]).sum(0).exp()

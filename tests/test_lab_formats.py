@@ -11,7 +11,7 @@ from mixwright import catalog
 from mixwright_lab.findings.formats import FROZEN, IMITATED, MIXES, PLAIN, RULES, Settings
 from mixwright_lab.worlds.chain import STYLES
 
-TINY = Settings(base=30, steps=4, rounds=2, taught=2, items=8, samples=4)
+TINY = Settings(base=30, steps=4, rounds=2, expert_steps=2, items=8, samples=4)
 
 
 def test_mixes_cross_share_and_noise() -> None:

@@ -18,7 +18,7 @@ from mixwright_lab.worlds.function_calls import (
     grade,
     kind_of,
     language,
-    read,
+    parse_calls,
     spoiled,
     value_of,
 )
@@ -31,7 +31,7 @@ def test_the_word_says_which_number_comes_first_and_the_calls_give_the_answer():
     assert [tuple(call) for call in calls] == [("sub", "9", "7"), ("cat", "it", "2")]
     assert value_of(calls) == 22  # 9 - 7 = 2; 10 * 2 + 2
     assert value_of(calls_of("3 less 8 behind 4")) == 10 * 4 + (3 - 8)
-    assert read(CHAIN) == calls
+    assert parse_calls(CHAIN) == calls
     assert grade("sub(9,7);cat(it,2)", "22") == 1.0
     assert grade("sub(9,7)", "22") == 0.0
 

@@ -23,7 +23,7 @@ from mixwright.errors import InputError
 from mixwright.records import Expectation, difference
 from mixwright_lab import cards, report, result_files, running
 from mixwright_lab.judging import Row, judge
-from mixwright_lab.running import Task, load_checked, run, work
+from mixwright_lab.running import Task, load_checked, run, run_task
 
 LAB = [sys.executable, "-m", "mixwright_lab"]
 RANDOM = "random, 16 per dimension"
@@ -73,7 +73,7 @@ def test_every_finding_of_the_catalogue_may_run() -> None:
         assert isinstance(load_checked(name), catalog.load("findings", name))
 
 
-@pytest.mark.parametrize("wrong", [{"workers": -1}, {"seed_base": 2**31}])
+@pytest.mark.parametrize("wrong", [{"worker_count": -1}, {"seed_base": 2**31}])
 def test_numbers_out_of_range_are_refused(wrong: dict[str, int], rows: Path) -> None:
     with pytest.raises(InputError, match="Correct --"):
         run("pruning", "smoke", **wrong)
@@ -83,7 +83,7 @@ def test_numbers_out_of_range_are_refused(wrong: dict[str, int], rows: Path) -> 
 def test_a_reading_that_is_not_finite_names_its_arm(rows: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(catalog.load("findings", "pruning"), "run", lambda *_, **__: {"error .3": math.nan})
     with pytest.raises(InputError, match=r"a finite 'error \.3' of pruning random, 16 per dimension seed 0"):
-        work(TASK)
+        run_task(TASK)
     assert not list(rows.rglob("*.json"))
 
 
@@ -96,7 +96,7 @@ def test_readings_whose_squares_overflow_are_refused() -> None:
 
 @pytest.mark.parametrize("change", [{"arm": "other"}, {"seed": 7}, {"again": True}, {"seconds": "<b>"}, None])
 def test_a_row_of_another_task_is_not_taken_over(change: dict[str, Any] | None, rows: Path) -> None:
-    work(TASK)
+    run_task(TASK)
     (path,) = rows.rglob("*.json")
     kept = json.loads(path.read_text(encoding="utf-8"))
     assert running._read(TASK).readings == kept["readings"]
@@ -122,7 +122,7 @@ def test_a_row_of_another_task_is_not_taken_over(change: dict[str, Any] | None, 
 def test_a_result_that_contradicts_itself_is_refused(
     change: Callable[[dict[str, Any]], dict[str, Any]], told: str, tmp_path: Path
 ) -> None:
-    data = json.loads((result_files.FOLDER / "pruning.json").read_text(encoding="utf-8"))
+    data = json.loads((result_files.RESULTS_FOLDER / "pruning.json").read_text(encoding="utf-8"))
     path = tmp_path / "pruning.json"
     path.write_text(json.dumps(data | change(data["contrasts"][0])), encoding="utf-8")
     with pytest.raises(InputError, match=told):
@@ -148,7 +148,7 @@ def test_a_report_needs_results_and_text(tmp_path: Path) -> None:
         report.write(tmp_path / "gone", tmp_path / "out")
     (tmp_path / "lab.md").write_bytes(b"\xff")
     with pytest.raises(InputError, match=r"lab\.md.*UTF-8"):
-        report.write(result_files.FOLDER, tmp_path)
+        report.write(result_files.RESULTS_FOLDER, tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["lab.md"]
 
 

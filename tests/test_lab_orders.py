@@ -32,7 +32,9 @@ def test_what_is_taught_is_accepted_and_splits_share_no_prompt(level: float):
     world, rng = FourTasks(seed=1), np.random.default_rng(0)
     made = {split: [world.make(index, level, split) for index in range(60)] for split in ("train", "eval")}
     assert all(
-        reward_accepted(row, four_tasks.taught(row, "direct", 0.0, rng)) == 1.0 for rows in made.values() for row in rows
+        reward_accepted(row, four_tasks.write_solution(row, "direct", 0.0, rng)) == 1.0
+        for rows in made.values()
+        for row in rows
     )
     assert not {row.prompt for row in made["train"]} & {row.prompt for row in made["eval"]}
     assert {row.task for row in made["train"]} == {TASKS[int(level) - 1]}

@@ -25,7 +25,7 @@ from scipy import stats
 from test_page_browser import CHROMIUM, WIDTHS, look
 
 from mixwright import catalog
-from mixwright.cli.findings import features, rests_on, turned_word
+from mixwright.cli.findings import describe_support, read_features, turned_word
 from mixwright.contracts import Finding
 from mixwright.errors import InputError
 from mixwright.records import Curve, Expectation, Plot, difference
@@ -45,7 +45,7 @@ EVIL = "<script>alert(1)</script> | `x` \u202e[a](javascript:b) <!-- /findings -
 class Made(Finding):
     """Two arms that differ by 0.3 of one reading."""
 
-    CLAIM, SOURCE, SHOWS, POPULAR = "a is more than b.", "Nobody, Made up.", "Nothing.", "That it is."
+    CLAIM, SOURCE, WHAT_IT_SHOWS, POPULAR_READING = "a is more than b.", "Nobody, Made up.", "Nothing.", "That it is."
     FEATURES = {"planners/proportional": ("a - b",)}  # noqa: RUF012
     NOISE = ("b",)
     SCALES = {"smoke": dataclasses.make_dataclass("S", [])(), "laptop": dataclasses.make_dataclass("S", [])()}  # noqa: RUF012
@@ -114,7 +114,7 @@ def test_a_plot_has_t_intervals_over_seeds_and_leaves_out_what_nobody_ran() -> N
 
 
 def test_hostile_texts_are_escaped() -> None:
-    texts = dict.fromkeys(("CLAIM", "SOURCE", "SHOWS", "POPULAR", "REMARKS"), EVIL)
+    texts = dict.fromkeys(("CLAIM", "SOURCE", "WHAT_IT_SHOWS", "POPULAR_READING", "REMARKS"), EVIL)
     expect = (Expectation(EVIL, difference("a", "b", "x"), 0.1, EVIL),)
     plot = Plot(EVIL, EVIL, EVIL, (Curve(EVIL, ((1.0, "a", "x"),)),))
     cls = edited(**texts, EXPECT=expect, PLOTS=(plot,), FEATURES={EVIL: (EVIL,)})
@@ -175,7 +175,7 @@ def test_a_page_without_markers_is_left_alone(tmp_path: Path) -> None:
             lab(broken, [card()])
     (tmp_path / "lab.md").write_text("Mine", encoding="utf-8")
     with pytest.raises(InputError, match="markers"):
-        write(result_files.FOLDER, tmp_path)
+        write(result_files.RESULTS_FOLDER, tmp_path)
     assert not (tmp_path / "lab.html").exists()
 
 
@@ -207,7 +207,7 @@ def test_the_page_is_the_same_for_the_same_results() -> None:
 
 @pytest.mark.parametrize("name", catalog.listing("findings"))
 def test_features_are_read_from_the_source(name: str) -> None:
-    assert features(ROOT / "mixwright_lab" / "findings" / f"{name}.py") == catalog.load("findings", name).FEATURES
+    assert read_features(ROOT / "mixwright_lab" / "findings" / f"{name}.py") == catalog.load("findings", name).FEATURES
 
 
 def test_a_feature_that_does_not_exist_breaks_the_promise(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -247,10 +247,10 @@ def test_a_plugin_gets_the_word_of_its_own_contrast(
     features_of: tuple[str, ...], kept: dict[str, object], told: str, tmp_path: Path
 ) -> None:
     lab = laboratory(tmp_path, {"selectors/equal_levels": features_of}, json.dumps(KEPT | {"contrasts": [kept]}))
-    (said,) = rests_on(catalog.find_entry("selectors", "equal_levels"), lab)
+    (said,) = describe_support(catalog.find_entry("selectors", "equal_levels"), lab)
     assert told in said
     assert said.startswith("Rests on the finding difficulty: ")
-    assert rests_on(catalog.find_entry("findings", "difficulty"), lab) == ["Result: refuted."]
+    assert describe_support(catalog.find_entry("findings", "difficulty"), lab) == ["Result: refuted."]
 
 
 def laboratory(folder: Path, named: dict[str, tuple[str, ...]], text: str | None) -> Path:
@@ -273,14 +273,14 @@ def laboratory(folder: Path, named: dict[str, tuple[str, ...]], text: str | None
 def test_what_was_not_run_supports_nothing(text: str | None, told: str, tmp_path: Path) -> None:
     lab = laboratory(tmp_path, {"selectors/equal_levels": ("a - b",)}, text)
     said = f"Rests on the finding difficulty: {told}; so the laboratory does not support it."
-    assert rests_on(catalog.find_entry("selectors", "equal_levels"), lab) == [said]
-    assert rests_on(catalog.find_entry("planners", "temperature"), lab) == []
-    assert rests_on(catalog.find_entry("findings", "difficulty"), lab) == [f"Result: {told}."]
+    assert describe_support(catalog.find_entry("selectors", "equal_levels"), lab) == [said]
+    assert describe_support(catalog.find_entry("planners", "temperature"), lab) == []
+    assert describe_support(catalog.find_entry("findings", "difficulty"), lab) == [f"Result: {told}."]
 
 
 def test_a_plugin_that_no_contrast_judges_is_not_called_supported(tmp_path: Path) -> None:
     lab = laboratory(tmp_path, {"selectors/equal_levels": ()}, json.dumps(KEPT))
-    (said,) = rests_on(catalog.find_entry("selectors", "equal_levels"), lab)
+    (said,) = describe_support(catalog.find_entry("selectors", "equal_levels"), lab)
     assert "no contrast judges it" in said
 
 
@@ -309,11 +309,11 @@ import sys
 from mixwright import catalog
 from mixwright_lab.__main__ import main
 from mixwright_lab.promises import check_finding
-from mixwright_lab.running import tasks_of, work
+from mixwright_lab.running import run_task, tasks_of
 finding = catalog.create("findings", "averages")
 check_finding(type(finding))
 for task in (task for part in tasks_of("averages", finding, "laptop", 0) for task in part):
-    work(task)
+    run_task(task)
 for words in (["run", "averages", "--out", "results"], ["report", "--results", "results", "--out", "docs"]):
     sys.argv = ["mixwright_lab", *words]
     assert main() == 0, words

@@ -17,7 +17,7 @@ from mixwright_lab.worlds.facts_and_skills import (
     language,
     question_of,
     rearranged,
-    taught,
+    write_solution,
 )
 
 WORLD = FactsAndSkills(seed=3)
@@ -61,8 +61,8 @@ def test_splits_of_skills_share_no_problem_and_forms_differ_by_their_words_alone
         assert not any(in_eval(str(WORLD.make(place, level, "train").prompt)) for place in range(100))
         assert all(in_eval(str(WORLD.make(place, level, "eval").prompt)) for place in range(100))
     row, rng = WORLD.make(0, 2.0, "train"), np.random.default_rng(0)
-    assert taught(row, "long", 0.0, rng) == f"well it is {row.answer}"
-    assert taught(row, "short", 0.0, rng) == f"# {row.answer}"
+    assert write_solution(row, "long", 0.0, rng) == f"well it is {row.answer}"
+    assert write_solution(row, "short", 0.0, rng) == f"# {row.answer}"
     with pytest.raises(InputError, match="1 to 4"):
         WORLD.make(0, 5.0, "train")
 

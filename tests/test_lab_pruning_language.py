@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mixwright.errors import InputError
-from mixwright_lab.pruned import KEPT, Settings, best_of, error, examples, trained
+from mixwright_lab.pruned import KEPT_SHARE, Settings, best_of, error, examples, trained
 from mixwright_lab.worlds.comparison import ANSWERS, DIGITS, Comparison, language, shares
 
 
@@ -43,7 +43,7 @@ def test_the_highest_scores_of_each_answer_are_kept() -> None:
     score = np.array([*range(10), *range(100, 110)], dtype=float)
     assert sorted(best_of(score, answers)) == [7, 8, 9, 17, 18, 19]
     assert sorted(best_of(-score, answers)) == [0, 1, 2, 10, 11, 12]
-    assert KEPT == 0.3
+    assert KEPT_SHARE == 0.3
 
 
 def test_labels_are_wrong_as_often_as_said_and_marked() -> None:

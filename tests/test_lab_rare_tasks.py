@@ -9,11 +9,11 @@ import pytest
 import torch
 
 from mixwright.measure.bursts import Burst
-from mixwright_lab.findings.rare_tasks import GAP, RARE, TASKS, Settings, batches_of
+from mixwright_lab.findings.rare_tasks import GAP_STEPS, RARE, TASKS, Settings, batches_of
 from mixwright_lab.training.tables import Data, Model, interference
 from mixwright_lab.worlds.tables import Tables
 
-SETTINGS = Settings(rows=2048, steps=2 * GAP, batch=128)
+SETTINGS = Settings(rows=2048, steps=2 * GAP_STEPS, batch=128)
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +45,7 @@ def test_bunched_rows_are_the_mixtures_own_and_come_every_40_steps(data: Data) -
     mixed, bunched = (batches_of(kind, data, 1, SETTINGS) for kind in ("mixture", "bunched"))
     assert sorted(np.concatenate(bunched)) == sorted(np.concatenate(mixed))
     assert {len(rows) for rows in bunched} == {SETTINGS.batch}
-    assert [step for step, rows in enumerate(bunched) if rare[rows].any()] == [GAP // 2, GAP + GAP // 2]
+    assert [step for step, rows in enumerate(bunched) if rare[rows].any()] == [GAP_STEPS // 2, GAP_STEPS + GAP_STEPS // 2]
 
 
 def test_weights_of_the_other_arms(data: Data) -> None:

@@ -30,20 +30,20 @@ def rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_second_run_reads_what_the_first_kept(rows: Path) -> None:
-    first = run("pruning", "smoke", workers=2)
+    first = run("pruning", "smoke", worker_count=2)
     made = {path: path.stat().st_mtime_ns for path in rows.rglob("*.json")}
     shared, tasks = tasks_of("pruning", catalog.create("findings", "pruning"), "smoke", 0)
     assert len(made) == len(shared) + len(tasks)
-    assert run("pruning", "smoke", workers=2).rows == first.rows
+    assert run("pruning", "smoke", worker_count=2).rows == first.rows
     assert {path: path.stat().st_mtime_ns for path in rows.rglob("*.json")} == made
     assert first.word == "inconclusive", "two seeds decide nothing"
     assert [row for row in first.rows if row.again], "the noise arm is run twice"
 
 
 def test_rows_do_not_depend_on_workers_or_order(rows: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = run("pruning", "smoke", workers=2)
+    first = run("pruning", "smoke", worker_count=2)
     monkeypatch.setenv("MIXWRIGHT_LAB_ROWS", str(rows.with_name("others")))
-    for mine, other in zip(first.rows, run("pruning", "smoke", workers=1).rows, strict=True):
+    for mine, other in zip(first.rows, run("pruning", "smoke", worker_count=1).rows, strict=True):
         assert (mine.arm, mine.seed, mine.readings) == (other.arm, other.seed, other.readings)
 
 
@@ -68,7 +68,7 @@ def test_a_killed_run_goes_on(rows: Path, tmp_path: Path) -> None:
 
 
 def test_edited_expectations_make_a_result_stale_and_keep_its_rows(rows: Path, tmp_path: Path) -> None:
-    result = run("pruning", "smoke", workers=2)
+    result = run("pruning", "smoke", worker_count=2)
     path = result_files.place("pruning", 0, tmp_path)
     result_files.write(path, result)
     assert result_files.read("pruning", folder=tmp_path) == result

@@ -12,7 +12,7 @@ import pytest
 from project_files import OWN, ROOT, project_files
 
 import mixwright
-from mixwright.catalog import KINDS
+from mixwright.catalog import KIND_BY_NAME
 
 
 def files(*suffixes: str, root: Path = ROOT) -> list[Path]:
@@ -22,7 +22,7 @@ def files(*suffixes: str, root: Path = ROOT) -> list[Path]:
 PAGE = ROOT / "docs" / "architecture.md"
 SOURCES = files(".py")
 PRODUCT = [path for path in SOURCES if path.relative_to(ROOT).parts[0] in ("mixwright", "mixwright_lab")]
-PLUGIN_FOLDERS = {ROOT.joinpath(*kind.package.split(".")) for kind in KINDS.values()}
+PLUGIN_FOLDERS = {ROOT.joinpath(*kind.package.split(".")) for kind in KIND_BY_NAME.values()}
 PLUGINS = [path for path in PRODUCT if path.parent in PLUGIN_FOLDERS and not path.name.startswith("_")]
 
 

@@ -23,7 +23,7 @@ from mixwright.learner import batches as batches
 from mixwright.learner.batches import token_batches
 from mixwright.learner.learner import Learner
 from mixwright.learner.load import load_learner
-from mixwright.learner.settings import REASONS, cheap_settings, slow_settings
+from mixwright.learner.settings import REASON_BY_SETTING, cheap_settings, slow_settings
 from mixwright.learner.tiny import build_tiny
 from mixwright.learner.warmup import warm_up, warmup_tokens
 from mixwright.records import Example
@@ -137,7 +137,7 @@ def test_tokens_are_drawn_as_often_as_their_probability(tiny):
 def test_samples_depend_on_the_seed_and_not_on_the_batching(tiny, monkeypatch):
     options = {"count": 3, "temperature": 1.0, "max_new_tokens": 5}
     together = tiny.sample(PROMPTS, **options, seed=7)
-    monkeypatch.setattr(batches, "MAX_TOKENS", 40)
+    monkeypatch.setattr(batches, "MOST_TOKENS_PER_PASS", 40)
     apart = tiny.sample(PROMPTS, **options, seed=7)
     ids = [[sample.token_ids for sample in samples] for samples in together]
     assert ids == [[sample.token_ids for sample in samples] for samples in apart]
@@ -310,7 +310,7 @@ def test_cheap_settings_are_for_a_cpu_each_with_a_reason():
     found = cheap_settings(torch.device("cpu"))
     assert found["bf16"] is False
     assert found.get("activation_checkpointing", found.get("gradient_checkpointing")) is False
-    assert found.keys() <= REASONS.keys()
+    assert found.keys() <= REASON_BY_SETTING.keys()
     assert cheap_settings("cuda:0") == {}
     made = TrainingArguments(output_dir="unused", **found)
     assert made.gradient_checkpointing is False

@@ -17,7 +17,7 @@ from mixwright import SteeredGRPOTrainer, Steering, SteeringCallback
 from mixwright.records import CellPlan, GroupOutcome
 from mixwright.steer.pool import make_pool
 from mixwright.trainers.checks.setting_warnings import (
-    MEASURED,
+    EVIDENCE_BY_LINT,
     Lint,
     Reward,
     Settings,
@@ -44,7 +44,7 @@ def sourced(lint: Lint | None, name: str) -> str:
     assert lint is not None
     assert lint.name == name
     assert "Source: arXiv " in lint.sentence
-    assert lint.sentence.endswith(f"here: {MEASURED[name]}.")
+    assert lint.sentence.endswith(f"here: {EVIDENCE_BY_LINT[name]}.")
     return lint.sentence
 
 

@@ -24,7 +24,7 @@ from mixwright.cli.looks import plan_looks
 from mixwright.errors import InputError
 from mixwright.estimates.crossed import estimate_of
 from mixwright.estimates.intervals import t_quantile
-from mixwright.estimates.looks import LOOKS, Look, obrien_fleming, read_look
+from mixwright.estimates.looks import PLANNED_LOOKS, Look, obrien_fleming, parse_look
 from mixwright.estimates.outcome import item_scores
 from mixwright.learner.learner import Completion, Learner
 from mixwright.learner.load import load_learner
@@ -32,10 +32,10 @@ from mixwright.measure.kept_answers import KeepingLearner, _fingerprint
 from mixwright.measure.kept_answers import _rows as kept_rows
 from mixwright.records import Cell, RunManifest, plain
 from mixwright.runs import RunFolder, read_json, write_json, write_measurements
-from mixwright.verdict.gate import between, check, check_mastered
+from mixwright.verdict.gate import check_mastered, check_protected, check_sides
 from mixwright.verdict.gate_asked import GateAsked, asked_file, asked_of, write_asked
 from mixwright.verdict.gate_ungraded import gate_of
-from mixwright.verdict.gate_words import lines
+from mixwright.verdict.gate_words import gate_lines
 
 PUBLISHED = {
     2: (2.797, 1.977),
@@ -47,7 +47,7 @@ PUBLISHED = {
 
 
 def at(number: int, most: int) -> Look:
-    return Look(number, most * number // LOOKS, most)
+    return Look(number, most * number // PLANNED_LOOKS, most)
 
 
 @pytest.mark.parametrize("looks", PUBLISHED)
@@ -58,16 +58,16 @@ def test_boundaries_are_those_of_the_published_table(looks: int) -> None:
 
 def test_a_true_zero_crosses_at_any_look_in_the_error_that_was_asked_for() -> None:
     rng, draws = np.random.default_rng(0), 200_000
-    steps = np.cumsum(rng.standard_normal((draws, LOOKS)), axis=1) / np.sqrt(np.arange(1, LOOKS + 1))
+    steps = np.cumsum(rng.standard_normal((draws, PLANNED_LOOKS)), axis=1) / np.sqrt(np.arange(1, PLANNED_LOOKS + 1))
     for alpha in (0.05, 0.1):
-        crossed = (np.abs(steps) >= obrien_fleming(LOOKS, alpha)).any(axis=1).mean()
+        crossed = (np.abs(steps) >= obrien_fleming(PLANNED_LOOKS, alpha)).any(axis=1).mean()
         assert crossed == pytest.approx(alpha, abs=4 * math.sqrt(alpha / draws))
 
 
 def test_the_interval_of_a_look_ends_at_its_boundary() -> None:
     found = at(2, 480).with_look_interval(estimate_of(0.02, 0.01**2, 1e6, 1, 240))
     assert (found.low, found.high) == pytest.approx((0.02 - 0.02863, 0.02 + 0.02863), abs=1e-5)
-    assert at(2, 480).told == "look 2 of 4, 240 of 480 items"
+    assert at(2, 480).label == "look 2 of 4, 240 of 480 items"
 
 
 def part(cells: Cells, share: float) -> Cells:
@@ -76,9 +76,9 @@ def part(cells: Cells, share: float) -> Cells:
 
 def decided(before: Cells, after: Cells, most: int, margin: float | None = 0.05) -> tuple[str, int]:
     """What the gate says at the look that decides, and the items of that look."""
-    for number in range(1, LOOKS + 1):
-        old, new = part(before, number / LOOKS), part(after, number / LOOKS)
-        found = check([scores(old)], [scores(new)], list(old), named=True, margin=margin, look=at(number, most))
+    for number in range(1, PLANNED_LOOKS + 1):
+        old, new = part(before, number / PLANNED_LOOKS), part(after, number / PLANNED_LOOKS)
+        found = check_protected([scores(old)], [scores(new)], list(old), named=True, margin=margin, look=at(number, most))
         if found.outcome != "cannot tell":
             break
     return found.outcome, at(number, most).items
@@ -102,18 +102,18 @@ def test_before_the_last_look_a_nominal_loss_of_a_cell_neither_stops_nor_passes(
     after = before | {("t", 0.0): fallen(120, 11)}  # p about .004, .02 by Holm: past 5 %, not past the boundary of .004
     sides = [[scores(cells)] for cells in (before, after)]
     asked = {"named": True, "margin": 0.05}
-    assert check(*sides, list(before), **asked).outcome == "damaged"
-    early = check(*sides, list(before), **asked, look=Look(2, 480, 960))
+    assert check_protected(*sides, list(before), **asked).outcome == "damaged"
+    early = check_protected(*sides, list(before), **asked, look=Look(2, 480, 960))
     assert (early.outcome, [cell.lost for cell in early.cells]) == ("cannot tell", [True, False, False, False])
-    assert check(*sides, list(before), **asked, look=Look(4, 480, 480)).outcome == "damaged"
-    assert lines(early)[1].startswith("not decided at look 2 of 4, 480 of 960 items")
+    assert check_protected(*sides, list(before), **asked, look=Look(4, 480, 480)).outcome == "damaged"
+    assert gate_lines(early)[1].startswith("not decided at look 2 of 4, 480 of 960 items")
 
 
 def test_a_cell_that_will_be_large_enough_has_to_exclude_its_loss_at_an_early_look_too() -> None:
     before = {("t", float(place)): np.ones(40) for place in range(20)}
     after = before | {("t", 0.0): fallen(40, 4)}
     sides = [[scores(cells)] for cells in (before, after)]
-    early = check(*sides, list(before), look=Look(2, 800, 1600))
+    early = check_protected(*sides, list(before), look=Look(2, 800, 1600))
     assert early.least <= 40, "80 items at the last look are enough, so half of them are at the second"
     assert [cell.excluded for cell in early.cells].count(False) >= 1
     assert early.outcome == "cannot tell"
@@ -162,12 +162,12 @@ def test_so_few_items_that_no_cell_could_be_judged_are_refused(call: Call) -> No
 @given(st.integers(1, 8), st.integers(0, 10**9), st.integers(0, 10**9))
 def test_a_look_that_was_written_down_is_read_back(number: int, items: int, more: int) -> None:
     look = Look(number, items, items + more, 8)
-    assert read_look(look.told) == look
+    assert parse_look(look.label) == look
 
 
 @pytest.mark.parametrize("told", ["", "look 5 of 4, 1 of 2 items", "look 0 of 4, 1 of 2 items", "look 1 of 4, 3 of 2 items"])
 def test_what_is_no_look_is_not_read_as_one(told: str) -> None:
-    assert read_look(told) is None
+    assert parse_look(told) is None
 
 
 def test_a_folder_without_its_question_is_still_judged_at_its_look(tmp_path: Path) -> None:
@@ -177,12 +177,14 @@ def test_a_folder_without_its_question_is_still_judged_at_its_look(tmp_path: Pat
     for when in ("before", "after"):
         write_measurements(run.measurements(when), table)
     assert asked_of(run) is None
-    noted = RunManifest({}, {}, {}, {"looks": at(1, 800).told})
+    noted = RunManifest({}, {}, {}, {"looks": at(1, 800).label})
     write_json(run.manifest, noted)
     asked = asked_of(run)
     assert asked is not None
     assert asked == GateAsked(look=at(1, 800))
-    assert between((side := [item_scores(table)], side), "greedy", GateAsked(("t",))).outcome == "passed", "by 95 % it would"
+    assert check_sides((side := [item_scores(table)], side), "greedy", GateAsked(("t",))).outcome == "passed", (
+        "by 95 % it would"
+    )
     assert gate_of(run, replace(asked, protect=("t",))).outcome == "cannot tell"
     write_asked(run, GateAsked(("t",)))
     assert asked_of(run) == GateAsked(("t",), look=at(1, 800)), "a question of another time does not begin anew"
@@ -195,7 +197,7 @@ def test_at_an_early_look_the_loss_of_a_cell_is_that_of_the_look() -> None:
     before = {("t", 1.0): np.ones(100), ("t", 2.0): np.ones(100)}
     after = before | {("t", 1.0): fallen(100, 3)}
     sides = [[scores(cells)] for cells in (before, after)]
-    plain_, early = (check(*sides, list(before), named=True, margin=0.2, look=look) for look in (None, at(1, 800)))
+    plain_, early = (check_protected(*sides, list(before), named=True, margin=0.2, look=look) for look in (None, at(1, 800)))
     # pseudo-items: 4.049 squared whole moves beside 3 real ones, each of size 1; no move in the other cell
     z = obrien_fleming()[0]
     for cell, lost in zip(early.cells, (3, 0), strict=True):
@@ -203,7 +205,7 @@ def test_at_an_early_look_the_loss_of_a_cell_is_that_of_the_look() -> None:
         half = t_quantile(99, at(1, 800).confidence()) * math.sqrt(moved / 99 / 100)
         assert cell.change is not None
         assert cell.change.low == pytest.approx(-lost / 100 - half, rel=1e-3)
-    told = [next(line for line in lines(found) if line.startswith("t@2")) for found in (plain_, early)]
+    told = [next(line for line in gate_lines(found) if line.startswith("t@2")) for found in (plain_, early)]
     shown = [float(line.rpartition("at most ")[2].split()[0]) for line in told]
     assert shown[1] > 2 * shown[0]
     assert early.cells[1].change is not None

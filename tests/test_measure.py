@@ -16,7 +16,7 @@ from mixwright.learner.tiny import build_tiny
 from mixwright.measure.passes import Passes
 from mixwright.measure.probes.formats import normalised_entropy
 from mixwright.measure.stage import measure_learner
-from mixwright.measure.swaps import SHIFTS, grades
+from mixwright.measure.swaps import OTHER_ITEMS_PER_ITEM, grade_swapped
 from mixwright.records import Example
 
 CONFIG = MeasureConfig(items=3, samples=4, max_new_tokens=4)
@@ -204,8 +204,10 @@ def test_of_many_items_each_is_swapped_with_some_and_the_numbers_agree():
     rng = np.random.default_rng(0)
     lines = {row.id: [str(rng.integers(7)) if rng.random() < 0.5 else row.answer or "" for _ in range(3)] for row in rows}
     passes = Passes(Script(lines), None, MeasureConfig(items=150, samples=2), corpus)  # pyright: ignore
-    some = grades(passes, passes.items, "pass@1")
-    assert (~np.isnan(some)).sum(axis=0).tolist() == (~np.isnan(some)).sum(axis=1).tolist() == [1 + SHIFTS] * 150
+    some = grade_swapped(passes, passes.items, "pass@1")
+    assert (
+        (~np.isnan(some)).sum(axis=0).tolist() == (~np.isnan(some)).sum(axis=1).tolist() == [1 + OTHER_ITEMS_PER_ITEM] * 150
+    )
     whole = np.array(
         [[np.mean([t == row.answer for t in lines[item.id][1:]]) for row in passes.items] for item in passes.items]
     )

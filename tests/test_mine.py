@@ -18,7 +18,7 @@ from mixwright.errors import InputError
 from mixwright.mine.choosing import COPIES_PER_ROW, count_to_keep, resample_by_weight, train_rows
 from mixwright.mine.exports import export_rows, record
 from mixwright.mine.job import missing_columns
-from mixwright.mine.stage import LEAST_TASK_ROWS, Mining, fading, mine, with_floor, write_mined
+from mixwright.mine.stage import MIN_TASK_ROWS, Mining, find_fading_tasks, mine, with_min_rows, write_mined
 from mixwright.records import Example, Measurement, MinedRow, MiningResult
 from mixwright.runs import RunFolder
 
@@ -94,8 +94,8 @@ def test_a_held_out_row_from_a_miner_is_refused(corpus: Corpus, tmp_path: Path) 
 def test_a_task_keeps_its_least_rows_and_changed_shares_are_said(corpus: Corpus, tmp_path: Path) -> None:
     chosen = [*of_task(corpus, "add"), of_task(corpus, "times")[7]]
     found = mine(Fixed(chosen), "fixed", corpus, samples.scan(corpus, tmp_path, ("el2n",)), None)  # type: ignore[arg-type]
-    assert found.counts == {"add": (48, 48), "times": (48, LEAST_TASK_ROWS)}
-    assert found.shifts()["times"] == pytest.approx((0.5, LEAST_TASK_ROWS / (48 + LEAST_TASK_ROWS)))
+    assert found.counts == {"add": (48, 48), "times": (48, MIN_TASK_ROWS)}
+    assert found.shifts()["times"] == pytest.approx((0.5, MIN_TASK_ROWS / (48 + MIN_TASK_ROWS)))
     assert any("times" in note and "put back" in note for note in found.mined.notes)
     assert sum("training rows." in note for note in found.mined.notes) == 2
 
@@ -106,12 +106,12 @@ def test_a_task_whose_gain_fades_is_never_pruned() -> None:
         Measurement("retention", "common", "retained@40", 0.9, 0.8, 1.0, 20, "share of the gain"),
         Measurement("competence", "other", "greedy", 0.1, 0.0, 0.2, 20, "share"),
     ]
-    assert fading(measured) == {"rare"}
+    assert find_fading_tasks(measured) == {"rare"}
     tasks = {f"r{n}": "rare" for n in range(30)} | {f"c{n}": "common" for n in range(30)}
-    kept = with_floor(MiningResult("m", (MinedRow("c3", 1.0, "x"),)), tasks, {"rare"})
+    kept = with_min_rows(MiningResult("m", (MinedRow("c3", 1.0, "x"),)), tasks, {"rare"})
     assert sum(tasks[row.id] == "rare" for row in kept.rows) == 30
-    assert sum(tasks[row.id] == "common" for row in kept.rows) == LEAST_TASK_ROWS
-    alone = with_floor(MiningResult("m", (MinedRow("c3", 1.0, "x"),)), tasks, set())
+    assert sum(tasks[row.id] == "common" for row in kept.rows) == MIN_TASK_ROWS
+    alone = with_min_rows(MiningResult("m", (MinedRow("c3", 1.0, "x"),)), tasks, set())
     assert not any(tasks[row.id] == "rare" for row in alone.rows)
 
 
@@ -121,7 +121,7 @@ def test_the_files_hold_what_was_chosen(corpus: Corpus, tmp_path: Path) -> None:
         "m",
         tuple(MinedRow(name, 2.0, "why") for name in names),
         harmful=(MinedRow("m5", 0.3, "against"),),
-        rule=(MinedRow("m6", 1.0, "of it"),),
+        simple_rule_rows=(MinedRow("m6", 1.0, "of it"),),
     )
     path = write_mined(Mining(mined, {"add": (48, 30), "times": (48, 0)}, 1.5), corpus, tmp_path)
     assert pq.read_table(path).to_pylist()[0] == {"id": names[0], "weight": 2.0, "reason": "why"}
@@ -135,7 +135,7 @@ def test_the_files_hold_what_was_chosen(corpus: Corpus, tmp_path: Path) -> None:
         "1.5 CPU seconds beyond the scan",
     )
     assert told["shares changed"]["times"] == {"before": 0.5, "after": 0.0}
-    write_mined(Mining(dataclasses.replace(mined, harmful=(), rule=()), {}, 0.0), corpus, tmp_path)
+    write_mined(Mining(dataclasses.replace(mined, harmful=(), simple_rule_rows=()), {}, 0.0), corpus, tmp_path)
     for beside in ("harmful", "simple_rule"):
         assert not (tmp_path / f"m.{beside}.parquet").exists(), "of an earlier mining"
     export_rows(path, corpus, tmp_path / "out")
@@ -156,7 +156,7 @@ def test_a_row_has_the_fields_of_its_kind() -> None:
 
 def planted(corpus: Corpus, tmp_path: Path) -> Any:
     """A scan whose sketches point along the first axis for `add`, against it for the first ten rows of `times`."""
-    from mixwright.measure.scan import OWN, Scan, shard_file, write_part
+    from mixwright.measure.scan import OWN_COLUMNS, Scan, shard_file, write_part
 
     rng = np.random.default_rng(0)
     examples = list(corpus)
@@ -164,7 +164,7 @@ def planted(corpus: Corpus, tmp_path: Path) -> Any:
     against = set(of_task(corpus, "times")[:10])
     sketch[:, 0] += [1.0 if e.task == "add" else -1.0 if e.id in against else 0.0 for e in examples]
     sketch[:, 1] += [1.0 if e.task == "times" else 0.0 for e in examples]
-    own = {name: [getattr(example, name) for example in examples] for name in OWN}
+    own = {name: [getattr(example, name) for example in examples] for name in OWN_COLUMNS}
     write_part(shard_file(tmp_path / "scan" / "base", 0), {"shards": 1}, own, {"sketch": sketch})
     return Scan(tmp_path, "base")
 
@@ -197,9 +197,9 @@ def test_the_simple_rule_of_influence_is_the_rows_of_the_named_targets(corpus: C
         return miner.mine(corpus, planted(corpus, tmp_path), None, np.random.default_rng(0))
 
     alone = rule("add")
-    assert {row.id for row in alone.rule} == set(of_task(corpus, "add"))
-    assert alone.rule_told == "the 48 training rows of add alone"
-    assert rule("add", "times").rule == rule().rule == (), "all rows are that rule"
+    assert {row.id for row in alone.simple_rule_rows} == set(of_task(corpus, "add"))
+    assert alone.simple_rule_description == "the 48 training rows of add alone"
+    assert rule("add", "times").simple_rule_rows == rule().simple_rule_rows == (), "all rows are that rule"
 
 
 def test_influence_refuses_unknown_targets(corpus: Corpus, tmp_path: Path) -> None:

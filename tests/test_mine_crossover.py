@@ -15,7 +15,7 @@ from mixwright.errors import InputError
 from mixwright.mine.choosing import train_rows
 from mixwright.mine.crossover import Crossover, crossover, kept_rows
 from mixwright.mine.proxies import choose_held_back
-from mixwright.mine.scores import disputed, forgetting, groups_of, prototype_distance
+from mixwright.mine.scores import find_disputed, forgetting, prototype_distance, pruning_groups
 from mixwright.records import Example
 from mixwright.workers.progress import heard_by
 
@@ -124,7 +124,7 @@ def test_tasks_with_few_answers_are_pruned_within_each(tmp_path: Path) -> None:
     examples += [Example(f"n{n}", "number", f"{n} + 1 =", answer=str(n + 1)) for n in range(30)]
     corpus = Corpus.from_examples(examples)
     rows = train_rows(corpus, samples.scan(corpus, tmp_path, ("el2n",)))
-    assert np.bincount(groups_of(corpus, rows)).tolist() == [30, 15, 15]
+    assert np.bincount(pruning_groups(corpus, rows)).tolist() == [30, 15, 15]
 
 
 def test_labels_that_the_grader_or_the_model_refuses_are_named(tmp_path: Path) -> None:
@@ -133,8 +133,8 @@ def test_labels_that_the_grader_or_the_model_refuses_are_named(tmp_path: Path) -
     scan = samples.scan(corpus, tmp_path, ("el2n",))
     rows = train_rows(corpus, scan)
     place = rows.ids.index("r3")
-    assert disputed(corpus, scan, rows, [place, rows.ids.index("r4")]) == ["r3"]
-    assert disputed(corpus, scan, rows, [rows.ids.index("r4")]) == []
+    assert find_disputed(corpus, scan, rows, [place, rows.ids.index("r4")]) == ["r3"]
+    assert find_disputed(corpus, scan, rows, [rows.ids.index("r4")]) == []
 
 
 def test_a_fifth_of_each_task_is_held_back() -> None:

@@ -17,7 +17,7 @@ from mixwright.conformance import samples
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.learner.tiny import build_tiny
-from mixwright.mine.candidates import Candidates, candidates_of, lowest, one_each, reach
+from mixwright.mine.candidates import Candidates, candidates_of, lowest_per_prompt, random_per_prompt, train_on_each_source
 from mixwright.mine.choosing import train_rows
 from mixwright.mine.miners import frontier
 from mixwright.mine.stage import mine
@@ -42,10 +42,10 @@ def two_sources(*, answers: bool = True) -> Corpus:
 
 def scan_of(corpus: Corpus, tmp_path: Path, **values: Any) -> Any:
     """A scan whose columns are functions of the row's id."""
-    from mixwright.measure.scan import OWN, Scan, shard_file, write_part
+    from mixwright.measure.scan import OWN_COLUMNS, Scan, shard_file, write_part
 
     examples = list(corpus)
-    own = {name: [getattr(example, name) for example in examples] for name in OWN}
+    own = {name: [getattr(example, name) for example in examples] for name in OWN_COLUMNS}
     columns = {name: np.array([value(example.id) for example in examples]) for name, value in values.items()}
     write_part(shard_file(tmp_path / "scan" / "base", 0), {"shards": 1}, own, columns)
     return Scan(tmp_path, "base")
@@ -67,8 +67,8 @@ def test_candidates_share_a_task_and_a_prompt(tmp_path: Path) -> None:
 
 def test_the_lowest_of_each_prompt() -> None:
     values, prompts = np.array([2.0, 1.0, np.nan, 5.0, np.nan, 3.0, 3.0]), np.array([0, 0, 1, 1, 2, 3, 3])
-    assert lowest(values, prompts).tolist() == [1, 3, 4, 5]
-    drawn = Counter(int(one_each(np.zeros(4, dtype=int), np.random.default_rng(seed))[0]) for seed in range(200))
+    assert lowest_per_prompt(values, prompts).tolist() == [1, 3, 4, 5]
+    drawn = Counter(int(random_per_prompt(np.zeros(4, dtype=int), np.random.default_rng(seed))[0]) for seed in range(200))
     assert min(drawn[place] for place in range(4)) > 30
 
 
@@ -82,7 +82,7 @@ def test_a_statistic_keeps_the_lowest_candidate(by: str, source: str, tmp_path: 
     found = mined_by(corpus, scan_of(corpus, tmp_path, **columns), by=by)
     assert {row.id for row in found.rows} == {f"{source}{n}" for n in range(PROMPTS)} | {"alone"}
     assert next(row for row in found.rows if row.id == "alone").reason == "the only answer to its prompt"
-    assert found.notes[-1] == frontier.CONFOUNDED[by]
+    assert found.notes[-1] == frontier.CONFOUNDER_BY_STATISTIC[by]
     assert any("beyond this student's frontier" in note for note in found.notes)
     assert any(f"{source} 80 of 80" in note for note in found.notes)
 
@@ -99,7 +99,7 @@ def test_the_rule_leaves_out_prompts_of_which_no_candidate_passes(tmp_path: Path
 
 
 def made_up(chances: dict[str, float], seeds: int = 4) -> Any:
-    """`reach` of two sources whose copies are right that often; a mix is right half of the times."""
+    """`train_on_each_source` of two sources whose copies are right that often; a mix is right half of the times."""
     sources = np.array(["x", "y"] * 40)
     found = Candidates(np.repeat(np.arange(40), 2), sources, np.array(["t"] * 80))
 
@@ -108,7 +108,7 @@ def made_up(chances: dict[str, float], seeds: int = 4) -> Any:
         chance = chances[own.pop()] if len(own) == 1 else 0.5
         return (np.random.default_rng([seed, len(places), int(places.sum())]).random(60) < chance).astype(float)
 
-    return reach(found, np.ones(80, dtype=bool), train, np.zeros(60), np.array(["t"] * 60), range(seeds))["t"]
+    return train_on_each_source(found, np.ones(80, dtype=bool), train, np.zeros(60), np.array(["t"] * 60), range(seeds))["t"]
 
 
 def test_a_source_wins_where_its_copies_beat_those_of_a_mix() -> None:
@@ -132,15 +132,15 @@ def test_of_a_task_with_a_winner_its_rows_are_kept_and_of_others_all(
         field: {names[key]: value for key, value in getattr(told, field).items()} for field in ("accuracy", "gains", "p")
     }
     won = type(told)(told.before, told.mix, **renamed)
-    monkeypatch.setattr(frontier, "reach_of", lambda *_: ({"last": won}, ["how"], 7))
+    monkeypatch.setattr(frontier, "try_sources", lambda *_: ({"last": won}, ["how"], 7))
     found = mined_by(corpus, scan, object())
     assert {row.id for row in found.rows} == {f"short{n}" for n in range(PROMPTS)} | {"alone"}
     assert found.rollouts == 7
     assert any("median nll_max 9 against 4" in note for note in found.notes)
     even = {"accuracy": dict.fromkeys(won.accuracy, 0.5), "gains": won.gains, "p": dict.fromkeys(won.p, 1.0)}
-    monkeypatch.setattr(frontier, "reach_of", lambda *_: ({"last": type(told)(0.1, 0.5, **even)}, [], 7))
+    monkeypatch.setattr(frontier, "try_sources", lambda *_: ({"last": type(told)(0.1, 0.5, **even)}, [], 7))
     assert len(mined_by(corpus, scan, object()).rows) == 2 * PROMPTS + 1
-    monkeypatch.setattr(frontier, "reach_of", lambda *_: ({}, [], 0))
+    monkeypatch.setattr(frontier, "try_sources", lambda *_: ({}, [], 0))
     found = mined_by(corpus, scan, object())
     assert len(found.rows) == PROMPTS + 1
     assert any("no answers to grade" in note for note in found.notes)
@@ -183,7 +183,7 @@ def test_random_rows_are_of_as_many_prompts(tmp_path: Path) -> None:
     pq.write_table(pa.table({"id": ids, "weight": [1.0] * PROMPTS}), tmp_path / "x.parquet")
     pq.write_table(pa.table({"id": [*ids[:-1], "long0"], "weight": [1.0] * PROMPTS}), tmp_path / "y.parquet")
     once, twice = (read_data(tmp_path / f"{name}.parquet", corpus) for name in "xy")
-    assert once.like != twice.like
+    assert once.random_like_digest != twice.random_like_digest
     for seed in range(5):
         drawn = rows_for("random_like", corpus, once, seed)
         prompts = {row.prompt for row in drawn}

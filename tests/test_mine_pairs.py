@@ -120,7 +120,7 @@ def test_pairs_are_right_and_wrong_answers_to_one_prompt(tmp_path: Path) -> None
     data = corpus()
     learner: Any = Words(said())
     found = mine(create("miners", "pairs"), "pairs", data, samples.scan(data, tmp_path, ("n_tokens",)), learner)
-    made = {example.extra["parents"][0]: example for example in found.mined.made}
+    made = {example.extra["parents"][0]: example for example in found.mined.new_rows}
     assert set(made) == {f"r{n}" for n in range(10, 16)}  # the held-out row is not among them
     for example in made.values():
         assert example.split == "train"
@@ -139,8 +139,8 @@ def test_the_null_has_the_same_prompts_and_chosen_answers(tmp_path: Path) -> Non
     data = corpus()
     learner: Any = Words(said())
     found = mine(create("miners", "pairs"), "pairs", data, samples.scan(data, tmp_path, ("n_tokens",)), learner)
-    null = found.mined.null
-    assert [(row.prompt, row.chosen) for row in null] == [(row.prompt, row.chosen) for row in found.mined.made]
+    null = found.mined.null_rows
+    assert [(row.prompt, row.chosen) for row in null] == [(row.prompt, row.chosen) for row in found.mined.new_rows]
     wrong = {text for own in said().values() for text in own}
     assert all(row.rejected in wrong and data.grade(row, str(row.rejected)) == 0.0 for row in null)
     path = write_mined(found, data, tmp_path / "mine")

@@ -19,8 +19,8 @@ from mixwright.learner.learner import Learner
 from mixwright.learner.tiny import build_tiny
 from mixwright.mine.edit_runs import EditRuns, ShortTraining
 from mixwright.mine.halving import Halved, halve, order_of
-from mixwright.mine.rewrites import AS_IS, as_they_stand, draw_null, new_row, rewrite_in_forms, without_questions
-from mixwright.mine.rewriting import Reader, filled, found_forms
+from mixwright.mine.rewrites import AS_IS_WAY, as_they_stand, draw_null, new_row, rewrite_in_forms, without_questions
+from mixwright.mine.rewriting import Reader, fill_form, find_forms
 from mixwright.mine.stage import mine
 from mixwright.records import Example
 
@@ -68,29 +68,29 @@ def test_facts_are_read_by_a_head_and_a_repeated_pattern() -> None:
 
 def test_a_fact_is_put_into_a_form() -> None:
     fact = {"who": "bo", "value": "red"}
-    assert filled("{who}? => {value}.", fact) == ("bo?", "red.")
-    assert filled("{who} has {value}", fact) == ("", "bo has red")
+    assert fill_form("{who}? => {value}.", fact) == ("bo?", "red.")
+    assert fill_form("{who} has {value}", fact) == ("", "bo has red")
     with pytest.raises(InputError, match="size"):
-        filled("{size}", fact)
+        fill_form("{size}", fact)
 
 
 def test_forms_are_found_by_values_and_by_what_changes() -> None:
     facts = [fact for number in range(8) for fact in Reader(PATTERN).facts(str(fact_row(number).target))]
     rows = [row for row in corpus() if row.task == "known" and row.split == "train"]
     rows += [Example(f"s{n}", "said", "", f"the big x{n} has {VALUES[n % 2]} as its colour.") for n in range(4)]
-    assert found_forms(rows, facts, 5) == [
+    assert find_forms(rows, facts, 5) == [
         ("{what} of {who}?  => {value}", 20),
         ("the big {who} has {value} as its {what}.", 4),
     ]
-    assert found_forms(rows, facts, 1) == [("{what} of {who}?  => {value}", 20)]
-    assert found_forms(rows[:2], facts, 5) == []  # of two things only
+    assert find_forms(rows, facts, 1) == [("{what} of {who}?  => {value}", 20)]
+    assert find_forms(rows[:2], facts, 5) == []  # of two things only
 
 
 def test_rows_that_ask_what_is_asked_are_left_out() -> None:
     facts = [fact_row(number) for number in range(4)]
     read = [Reader(PATTERN).facts(str(row.target)) for row in facts]
     ways = {
-        AS_IS: as_they_stand(facts),
+        AS_IS_WAY: as_they_stand(facts),
         **rewrite_in_forms(facts, read, ["{who} {what}? => {value}", "{value} {what}: {who}"]),
     }
     assert [(row.prompt, row.target) for row in ways["{who} {what}? => {value}"][:2]] == [
@@ -103,7 +103,7 @@ def test_rows_that_ask_what_is_asked_are_left_out() -> None:
     assert len(left["{value} {what}: {who}"]) == 8
     assert "1 ask" in notes[0]
     every = [Example(str(n), "t", row.prompt) for n, row in enumerate(ways["{who} {what}? => {value}"])]
-    assert list(without_questions(ways, every)[0]) == [AS_IS, "{value} {what}: {who}"]
+    assert list(without_questions(ways, every)[0]) == [AS_IS_WAY, "{value} {what}: {who}"]
 
 
 def test_a_form_in_which_the_facts_stand_already_is_none() -> None:
@@ -114,7 +114,7 @@ def test_a_form_in_which_the_facts_stand_already_is_none() -> None:
 
 def test_the_null_says_each_fact_once_in_a_way_drawn_at_random() -> None:
     facts = [fact_row(number) for number in range(8)]
-    ways = {AS_IS: facts, "way": [new_row(row, 0, "way", "", "other") for row in facts]}
+    ways = {AS_IS_WAY: facts, "way": [new_row(row, 0, "way", "", "other") for row in facts]}
     null = draw_null(ways, {"f1", "f2", "f3", "f4", "f5"}, np.random.default_rng(1))
     assert [row.extra["parents"] for row in null] == [["f1"], ["f2"], ["f3"], ["f4"], ["f5"]]
     assert {row.target == "other" for row in null} == {True, False}
@@ -192,14 +192,14 @@ def test_rows_are_rewritten_with_parents_and_others_stay(
     monkeypatch.setattr(Halved, "proven", property(lambda _: True))
     miner = create("miners", "self_edits", options(templates=["{who} {what} {value}"], forms=0))
     found = mine(miner, "self_edits", data, samples.scan(data, tmp_path, ()), learner).mined
-    new = [row for row in found.made if row.source == "self_edits"]
+    new = [row for row in found.new_rows if row.source == "self_edits"]
     assert {row.target for row in new} >= {"bo colour red", "bo size blue", "lum colour blue"}
     assert len(new) == 16
     assert {tuple(row.extra["parents"]) for row in new} == {(f"f{n}",) for n in range(8)}
-    rest = {row.id for row in found.made} - {row.id for row in new}
+    rest = {row.id for row in found.new_rows} - {row.id for row in new}
     assert rest == {row.id for row in data if row.split == "train" and row.task != "facts"}
-    assert rest < {row.id for row in found.null}
-    assert {row.extra["parents"][0] for row in found.null} == {row.id for row in data if row.split == "train"}
+    assert rest < {row.id for row in found.null_rows}
+    assert {row.extra["parents"][0] for row in found.null_rows} == {row.id for row in data if row.split == "train"}
     assert any("nats per token under the model" in note and "protected rows" in note for note in found.notes)
 
 
@@ -208,10 +208,10 @@ def test_rows_that_are_not_rewritten_whole_stay(learner: Learner, tmp_path: Path
     monkeypatch.setattr(Halved, "proven", property(lambda _: True))
     miner = create("miners", "self_edits", options(templates=["tell me {who} {what}: => {value}"], forms=0))
     found = miner.mine(data, samples.scan(data, tmp_path, ()), learner, np.random.default_rng(0))
-    prompts = {str(row.prompt) for row in found.made if row.source == "self_edits"}
+    prompts = {str(row.prompt) for row in found.new_rows if row.source == "self_edits"}
     assert prompts == {f"tell me {name} size:" for name in NAMES}  # colours are asked, two of them in held-out rows
-    assert {f"f{n}" for n in range(8)} < {row.id for row in found.made}
-    assert len({row.id for row in found.null}) == len(found.null)
+    assert {f"f{n}" for n in range(8)} < {row.id for row in found.new_rows}
+    assert len({row.id for row in found.null_rows}) == len(found.null_rows)
 
 
 def test_without_a_way_or_questions_all_rows_are_kept(learner: Learner, tmp_path: Path) -> None:

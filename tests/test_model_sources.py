@@ -15,7 +15,7 @@ from mixwright.cli.options import Measuring
 from mixwright.config import ModelConfig
 from mixwright.errors import InputError
 from mixwright.learner import sources
-from mixwright.learner.batches import calm
+from mixwright.learner.batches import without_warnings
 from mixwright.learner.learner import Learner
 from mixwright.learner.load import load_learner
 from mixwright.learner.sources import describe_model, is_gguf, resolve_model
@@ -149,7 +149,7 @@ def test_a_peft_adapter_is_loaded_without_a_warning_that_no_user_can_heed(tmp_pa
     peft = pytest.importorskip("peft")
     learner = tiny()
     learner.save(tmp_path / "base")
-    with calm(), torch.random.fork_rng():
+    with without_warnings(), torch.random.fork_rng():
         settings = peft.LoraConfig(r=2, target_modules=["q_proj"], init_lora_weights=False, task_type="CAUSAL_LM")
         peft.get_peft_model(learner.model, settings).save_pretrained(str(tmp_path / "lora"))
     with warnings.catch_warnings(record=True) as seen:

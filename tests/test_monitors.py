@@ -152,7 +152,7 @@ def test_the_error_of_a_change_holds_that_of_its_starts() -> None:
             windows.add(group(level=level), value)
     for level in (0.0, 0.0, 0.0, 1.0):
         windows.add(group(level=level), 2.0 + level)
-    ((_, seen),) = windows.due(0)
+    ((_, seen),) = windows.due_windows(0)
     mean, error = mean_change(seen, [each.entry for each in seen], lambda each: each.start)
     assert mean == 0.25
     assert error == pytest.approx(np.sqrt(0.25**2 + (0.75 * 1.0) ** 2 + (0.25 * 1.0) ** 2))

@@ -73,7 +73,7 @@ def test_the_room_ends_at_the_limit_and_empty_answers_are_none() -> None:
     found = answer_prompts(model, rows("endless", (500, 500, 0)), max_new_tokens=100)  # type: ignore[arg-type]
     assert model.rooms == [(3, 32), (3, 64), (3, 100)]
     assert found.rows == ()
-    assert "0 of 3 prompts ended within 100 tokens" in found.told()[0]
+    assert "0 of 3 prompts ended within 100 tokens" in found.sentences()[0]
 
 
 def test_answers_stay_as_they_were_written_and_blank_ones_are_none() -> None:
@@ -89,8 +89,8 @@ def test_prompts_without_room_are_left_out_and_no_answer_gets_more_than_there_is
     found = answer_prompts(model, asked, max_new_tokens=70)  # type: ignore[arg-type]
     assert model.rooms == [(2, 32), (2, 64), (1, 70)] or model.rooms == [(2, 32), (2, 64)]
     assert [row.id for row in found.rows] == ["p0:own"]
-    assert "1 of 3 prompts to rehearse are left out" in found.told()[0]
-    assert "0 of 0" not in " ".join(answer_prompts(model, asked[2:]).told())  # type: ignore[arg-type]
+    assert "1 of 3 prompts to rehearse are left out" in found.sentences()[0]
+    assert "0 of 0" not in " ".join(answer_prompts(model, asked[2:]).sentences())  # type: ignore[arg-type]
 
 
 def test_a_task_to_rehearse_may_have_answers_in_some_rows(tmp_path: Path) -> None:
@@ -155,7 +155,7 @@ def test_rows_to_rehearse_are_trained_on_where_a_plan_names_their_task(tmp_path:
     made = rehearsal_rows(read, Answers)  # type: ignore[arg-type]
     assert (made.given, made.rollouts, len(made.rows)) == (1, 1, 2)
     whole = read.with_rehearsal(made.rows)
-    assert {cell.key: (cell.count, cell.rehearsal) for cell in whole.plan_cells()} == {
+    assert {cell.key: (cell.count, cell.rehearsal_rows) for cell in whole.plan_cells()} == {
         "chat": (0, 1),
         "new": (3, 0),
         "old": (0, 1),

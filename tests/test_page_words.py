@@ -15,7 +15,7 @@ from mixwright.estimates.outcome import Item, ItemScores
 from mixwright.estimates.readings import Outcome
 from mixwright.records import Claim, Interval, Observation, Plan, RunManifest, SeedRow, Stage, TrialResult
 from mixwright.runs import RunFolder, read_json, write_json, write_measurements, write_plan
-from mixwright.verdict.basis import MOST_ROWS, PACE, recommended
+from mixwright.verdict.basis import MOST_ROWS_SETTING, PACE_SETTING, recommended
 from mixwright.verdict.blocks import Block, Headline, Paragraph, Terms
 from mixwright.verdict.claims import claims_between, format_family, undecided_because
 from mixwright.verdict.next_steps import steps_of, with_option
@@ -95,7 +95,7 @@ def compared(folder: Path, *, items: int, rows: int, cut: int = 0, command: str 
             "pass@1.swapped": [0.0] * 40,
         }
         write_measurements(run.measurements(name), item_rows(("t", None), columns | {"chance": [0.0] * 40}))
-    settings = {"items": items, MOST_ROWS: rows, "max_new_tokens": 32}
+    settings = {"items": items, MOST_ROWS_SETTING: rows, "max_new_tokens": 32}
     write_json(run.manifest, RunManifest({}, {}, {}, settings, "base", command))
     if cut:
         write_json(run.notes, [Observation("cut", None, "warning", cut, 100, "cut", "raise it")])
@@ -122,7 +122,7 @@ def test_more_items_are_asked_for_where_the_file_has_more(tmp_path: Path) -> Non
 def test_more_items_have_a_price_where_the_speed_was_noted(tmp_path: Path) -> None:
     run = compared(tmp_path, items=40, rows=101)
     manifest = read_json(run.manifest, RunManifest)
-    write_json(run.manifest, replace(manifest, settings=dict(manifest.settings) | {PACE: 1.5}))
+    write_json(run.manifest, replace(manifest, settings=dict(manifest.settings) | {PACE_SETTING: 1.5}))
     sentence, [(caption, _)] = next_of(run)
     needed = int(sentence.split(" items per task and level.")[0].rsplit(" ", 1)[1])
     assert f"about {math.ceil(needed * 1.5 / 60)} minutes" in caption  # one cell

@@ -21,7 +21,7 @@ SETUP = TrainingSetup(20, "sft", 16)
 
 
 def cell(task: str, rows: int, rehearsal: int = 0) -> Cell:
-    return Cell(task, None, rows, rehearsal=rehearsal)
+    return Cell(task, None, rows, rehearsal_rows=rehearsal)
 
 
 def measured(task: str, right: int, items: int = 30, chance: int = 0) -> list[Measurement]:
@@ -183,7 +183,7 @@ def test_no_task_falls_under_three_quarters_of_its_own_share(
     for own in cells:
         weight = weights.get(own.task, 0.0)
         assert weight >= 0.75 * own.count / total - 1e-3
-        rows = own.count + (own.rehearsal if own.task in plan.stages[0].rehearse else 0)
+        rows = own.count + (own.rehearsal_rows if own.task in plan.stages[0].rehearse else 0)
         new = "kept" not in plan.why.get(f"stages.0.weights.{own.task}", "")
         assert (
             new

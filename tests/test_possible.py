@@ -15,7 +15,7 @@ from mixwright.estimates.crossed import Estimate, estimate_crossed
 from mixwright.estimates.outcome import estimate_change
 from mixwright.estimates.possible import within_possible
 from mixwright.verdict.claims import claims_between
-from mixwright.verdict.gate import check
+from mixwright.verdict.gate import check_protected
 
 CELL = ("t", 1.0)
 
@@ -113,5 +113,5 @@ def test_claims_and_gate_read_the_bounds() -> None:
     assert found.swapped.low < -0.4  # nothing bounds a change of S but the width that it has
     (claim,) = claims_between((before, after), "greedy")
     assert claim.difference.low == found.success.low
-    (cell,) = check(before, after, [CELL]).cells
+    (cell,) = check_protected(before, after, [CELL]).cells
     assert cell.change == found.success

@@ -17,45 +17,55 @@ from mixwright.corpus import Corpus
 from mixwright.estimates.crossed import Estimate, estimate_crossed
 from mixwright.estimates.intervals import t_quantile
 from mixwright.estimates.outcome import ItemScores
-from mixwright.estimates.power import PRIOR, TYPICAL, Cell, Noise, cells_of, expected, noise_of, power, seeds_for
+from mixwright.estimates.power import (
+    PRIOR_NOISE,
+    TYPICAL_ITEM_SPREAD,
+    Cell,
+    Noise,
+    cells_of,
+    expected_null_change,
+    noise_of,
+    power,
+    seeds_for,
+)
 from mixwright.records import Example, Measurement, TrialResult, from_data
 from mixwright.runs import RunFolder, write_measurements
-from mixwright.trial.power import costs, foresee, format_power
+from mixwright.trial.power import count_costs, foresee_power, format_power
 
 ROOT = Path(__file__).parent.parent
 QUIET = Noise(0.0, 0.25, 0.5)
 
 
 def test_the_variance_of_one_cell_by_hand() -> None:
-    found = expected([Cell("a", 100, 0.2)], 8, QUIET)
+    found = expected_null_change([Cell("a", 100, 0.2)], 8, QUIET)
     rest = 0.5 * 0.2 / 100 / 8
     size = (3.8415 + 100 * 0.2 * (0.25 + 0.5 / 8)) / (3.8415 + 40)  # of a move: 40 of 100 items move
     variance = 0.25 * 0.2 / 100 + 3.8415 * size / 99 / 100 + rest  # items, those not seen, rest; seeds and their rest cancel
     assert math.isclose(found.error, math.sqrt(variance), rel_tol=1e-6)
     assert math.isclose(found.high, t_quantile(found.freedom) * found.error, rel_tol=1e-9)
-    noisy = expected([Cell("a", 100, 0.2)], 8, Noise(0.04, 0.25, 0.5))
+    noisy = expected_null_change([Cell("a", 100, 0.2)], 8, Noise(0.04, 0.25, 0.5))
     assert math.isclose(noisy.error**2 - found.error**2, 0.04**2 / 8, rel_tol=1e-6)
 
 
 def test_tasks_weigh_the_same_however_many_items_they_have() -> None:
-    uneven = expected([Cell("a", 10, 0.2), Cell("b", 990, 0.2)], 8, QUIET)
+    uneven = expected_null_change([Cell("a", 10, 0.2), Cell("b", 990, 0.2)], 8, QUIET)
     own = 10 / 20**2 * (0.25 + 0.5 / 8) * 0.2  # half of the weight rests on ten items
     assert own < uneven.error**2 < 1.1 * own
-    levels = expected([Cell("a", 50, 0.2), Cell("a", 50, 0.2)], 8, QUIET)
-    assert math.isclose(levels.error, expected([Cell("a", 100, 0.2)], 8, QUIET).error, rel_tol=0.01)
+    levels = expected_null_change([Cell("a", 50, 0.2), Cell("a", 50, 0.2)], 8, QUIET)
+    assert math.isclose(levels.error, expected_null_change([Cell("a", 100, 0.2)], 8, QUIET).error, rel_tol=0.01)
 
 
 def test_more_seeds_and_items_help_where_they_can_and_nothing_is_promised_where_they_cannot() -> None:
     cells = [Cell("a", 400, 0.15)]
-    noise = PRIOR["greedy", "trained"]
+    noise = PRIOR_NOISE["greedy", "trained"]
     found = power(cells, 5, noise, "trained", effect=0.02)
     assert found.detectable > 0.02
     assert found.seeds_needed is not None
     assert found.items_needed is not None
-    assert expected(cells, found.seeds_needed, noise).detectable(1) <= 0.02
-    assert expected(cells, found.seeds_needed - 1, noise).detectable(1) > 0.02
+    assert expected_null_change(cells, found.seeds_needed, noise).detectable(1) <= 0.02
+    assert expected_null_change(cells, found.seeds_needed - 1, noise).detectable(1) > 0.02
     times = found.items_needed / 400
-    assert expected(cells, 5, noise, times).detectable(1) <= 0.02
+    assert expected_null_change(cells, 5, noise, times).detectable(1) <= 0.02
     few = power([Cell("a", 20, 0.3)], 8, QUIET, "untrained", effect=0.02)
     assert few.seeds_needed is None, "twenty items differ among themselves, however many seeds"
     loud = power(cells, 5, Noise(0.2, 0.25, 0.5), "untrained", effect=0.02)
@@ -73,7 +83,7 @@ def test_simulated_trials_have_the_power_and_the_width_that_were_foretold(seeds:
     strata = np.repeat(np.arange(3), [60, 60, 150])
     weights = np.where(strata < 2, 1 / 240, 1 / 300)
     spread = np.repeat([cell.spread for cell in cells], [60, 60, 150])
-    foretold = expected(cells, seeds, noise)
+    foretold = expected_null_change(cells, seeds, noise)
     size = foretold.detectable(1)
     seen, covered, widths = 0, 0, []
     for _ in range(600):
@@ -94,7 +104,7 @@ def test_cells_are_read_from_sampled_success_with_the_chance_of_sampling_taken_o
     assert [(cell.task, cell.items) for cell in cells] == [("a", 2), ("b", 1)]
     assert math.isclose(cells[0].spread, 2 * (0.25 + 0) / 2 * 4 / 3)
     assert math.isclose(cells[1].spread, 2 * 0.1875 * 4 / 3)
-    assert [cell.spread for cell in cells_of([first], samples=1)] == [TYPICAL, TYPICAL]
+    assert [cell.spread for cell in cells_of([first], samples=1)] == [TYPICAL_ITEM_SPREAD, TYPICAL_ITEM_SPREAD]
     assert cells_of([], samples=4) == []
 
 
@@ -129,14 +139,17 @@ def test_committed_trials_were_as_wide_as_would_have_been_foretold() -> None:
         strata = np.unique([str(item[:2]) for item in items], return_inverse=True)[1]
         tasks = np.unique([item[0] for item in items], return_inverse=True)[1]
         weights = 1 / np.bincount(tasks)[tasks] / len(np.unique(tasks))
-        for decoding, kind in PRIOR:
+        for decoding, kind in PRIOR_NOISE:
             ratios = []
             for one, other in itertools.combinations(sorted(arms), 2):
                 if ("frozen" in (one, other)) == (kind == "untrained"):
                     name = {"greedy": "greedy", "sampled": "pass@1"}[decoding]
                     table = np.array([arms[one][seed][name] - arms[other][seed][name] for seed in arms[one]])
                     found = estimate_crossed(table, strata, weights)
-                    ratios.append(expected(cells, len(table), PRIOR[decoding, kind]).high / (found.high - found.value))
+                    ratios.append(
+                        expected_null_change(cells, len(table), PRIOR_NOISE[decoding, kind]).high
+                        / (found.high - found.value)
+                    )
             assert 2 / 3 <= np.median(ratios) <= 1.5, (case, decoding, kind)
 
 
@@ -156,7 +169,7 @@ def config(**trial: Any) -> RunConfig:
 
 
 def test_costs_by_hand() -> None:
-    found = costs(config(), corpus())
+    found = count_costs(config(), corpus())
     assert (found.branches, found.steps, found.rollouts) == (8, 40, 240), "uniform and steered on 4 seeds; frozen trains not"
     assert found.measured == 12 * 10 * 3, "three arms on 4 seeds; 10 items, greedy and 2 samples"
 
@@ -172,30 +185,30 @@ def item_rows(values: list[float]) -> list[Measurement]:
 
 def test_a_run_is_foreseen_from_its_settings_then_its_measurements_then_its_seeds(tmp_path: Path) -> None:
     run = RunFolder(tmp_path)
-    guessed = foresee(config(), run, corpus(), ["base-0"])
+    guessed = foresee_power(config(), run, corpus(), ["base-0"])
     assert [(each.against, each.seeds, each.items) for each in guessed] == [("untrained", 4, 10), ("trained", 4, 10)]
     assert "none was measured" in guessed[0].basis
     write_measurements(run.measurements("base-0"), item_rows([0.0, 1.0] * 6))
-    sure = foresee(config(), run, corpus(), ["base-0"])
+    sure = foresee_power(config(), run, corpus(), ["base-0"])
     assert sure[0].items == 12
     assert "as measured before" in sure[0].basis
     assert sure[0].half < guessed[0].half, "items that are always right, or never, hardly move"
     for arm, seed in itertools.product(("frozen", "uniform"), range(4)):
         rise = 0.0 if arm == "frozen" else 0.2 * seed
         write_measurements(run.branch(arm, seed) / "after.parquet", item_rows([rise] * 12))
-    known = foresee(config(), run, corpus(), ["base-0"])
+    known = foresee_power(config(), run, corpus(), ["base-0"])
     assert "4 finished seeds" in known[0].basis
     # 6 seeds of the prior at 1 point, 3 degrees of freedom at 25.8 points: the root of (6 x 0.0001 + 3 x 0.0667) / 9
     assert math.isclose(known[0].noise, math.sqrt((6 * 0.01**2 + 3 * 0.2**2 * 5 / 3) / 9), rel_tol=1e-6)
-    assert known[1].noise == PRIOR["greedy", "trained"].seeds, "no two trained arms are there"
+    assert known[1].noise == PRIOR_NOISE["greedy", "trained"].seeds, "no two trained arms are there"
 
 
 def test_the_sentences_say_sizes_needs_and_assumptions() -> None:
-    lines = format_power(foresee(config(seeds=8), RunFolder("none"), corpus(), []))
+    lines = format_power(foresee_power(config(seeds=8), RunFolder("none"), corpus(), []))
     assert lines[0].startswith("can see: with 8 seeds and 10 held-out items, in 80 of 100 such trials, a difference of ")
     assert "2 points from the untrained model would take more than these items, whatever the seeds, or " in lines[1]
     assert "earlier trials" in lines[-1]
-    few = format_power(foresee(config(), RunFolder("none"), corpus(), []))
+    few = format_power(foresee_power(config(), RunFolder("none"), corpus(), []))
     assert "can see nothing: with fewer than 5 seeds" in few[0]
     assert not any("items on these seeds" in line for line in few)
     assert format_power(()) == []
@@ -209,7 +222,7 @@ def test_results_of_earlier_versions_are_read_and_new_ones_come_back() -> None:
 
     from mixwright.records import to_data
 
-    made = replace(from_data(TrialResult, old), power=foresee(config(), RunFolder("none"), corpus(), []))
+    made = replace(from_data(TrialResult, old), power=foresee_power(config(), RunFolder("none"), corpus(), []))
     assert from_data(TrialResult, json.loads(json.dumps(to_data(made)))) == made
 
 

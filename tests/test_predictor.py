@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 from steer_world import stored
 
 from mixwright.contracts import Pool, Scene
-from mixwright.estimates.cell_states import room
+from mixwright.estimates.cell_states import room_to_learn
 from mixwright.records import GroupOutcome, Plan, Signals, Stage
 from mixwright.steer.answers import answer_key
-from mixwright.steer.earned import NOT_KNOWN, UNSEEN, EarnedByOthers
+from mixwright.steer.earned import NOT_KNOWN, UNSEEN_SHARE, EarnedByOthers
 from mixwright.steer.engine import Engine
 from mixwright.steer.gates.too_hard import TooHard
 from mixwright.steer.ledger import Ledger
 from mixwright.steer.pool import make_pool
-from mixwright.steer.predictor import KEEP_WORTH, LEAST_GROUPS, START_WORTH, Predictor, share_following
+from mixwright.steer.predictor import MIN_GROUPS, START_WORTH, WORTH_KEPT_PER_GROUP, Predictor, share_following
 
 GROUP = 8
 PREDICT = {"selectors.difficulty": {"predict": True}}
@@ -64,7 +64,7 @@ class World:
         self.predictor.note_before_learning(rows)
         wins, tries = self.ledger.learn(groups, rows, (0.0, 1.0))
         self.predictor.learn(groups, rows, wins, tries)
-        self.ledger.reach(self.step)
+        self.ledger.advance_to(self.step)
         self.step += 1
 
     def batches(self, count: int, *, even: bool = True, size: int = 8) -> World:
@@ -81,7 +81,7 @@ def test_trust_rises_where_a_word_decides_success() -> None:
     figures = world.predictor.figures()
     assert figures["trust"] > 0.99
     assert figures["skill"] > 0.2
-    assert figures["judged"] == 20 * 8 - LEAST_GROUPS, "of the first batch nothing was said"
+    assert figures["judged"] == 20 * 8 - MIN_GROUPS, "of the first batch nothing was said"
     mean, error = figures["gain"]
     assert mean - 2 * error > 0
     said = world.predictor.success(np.arange(240))
@@ -113,7 +113,7 @@ def test_worth_is_the_decayed_sum_of_log_ratios_by_hand() -> None:
 
     world.take(rows, [group(world.pool, 0, GROUP, 1)])
     gain = urn(p, c) - urn(q, d)
-    assert world.predictor.log_odds == pytest.approx(KEEP_WORTH * START_WORTH + gain, abs=1e-8)
+    assert world.predictor.log_odds == pytest.approx(WORTH_KEPT_PER_GROUP * START_WORTH + gain, abs=1e-8)
     assert world.predictor.trust == pytest.approx(1 / (1 + np.exp(-world.predictor.log_odds)))
     assert world.predictor.figures()["judged"] == 1
     assert world.predictor.figures()["skill"] == pytest.approx(gain, abs=1e-8)
@@ -143,7 +143,7 @@ def test_what_was_said_of_a_group_that_never_came_back_judges_no_later_one() -> 
 
 
 def test_groups_that_never_come_back_take_no_more_and_more_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mixwright.steer.predictor.MOST_TOLD", 50)
+    monkeypatch.setattr("mixwright.steer.predictor.MOST_EXAMPLES_IN_FLIGHT", 50)
     world = World(pool_of()).batches(1)
     for _ in range(3):
         world.predictor.expect(np.arange(100, 240), np.ones(140, dtype=bool))
@@ -242,9 +242,9 @@ def test_s_by_hand_without_gold_answers() -> None:
         return others.add(example, task, made, float(np.mean(rewards)))
 
     assert add(0, "ab", (1, 0)) == NOT_KNOWN, "no other group yet"
-    assert add(1, "ac", (1, 0)) == pytest.approx(1 / (1 + 2 * UNSEEN)), "a earns 1 here, nobody knows of b"
-    assert add(2, "aab", (1, 0, 0)) == pytest.approx((0.5 + 0.5 + 0) / (3 + 4 * UNSEEN)), "a twice half, b, not c"
-    assert add(0, "ab", (3, 1)) == pytest.approx((1 + 1 + 1 + 0) / (4 + 5 * UNSEEN)), "own earlier group left out"
+    assert add(1, "ac", (1, 0)) == pytest.approx(1 / (1 + 2 * UNSEEN_SHARE)), "a earns 1 here, nobody knows of b"
+    assert add(2, "aab", (1, 0, 0)) == pytest.approx((0.5 + 0.5 + 0) / (3 + 4 * UNSEEN_SHARE)), "a twice half, b, not c"
+    assert add(0, "ab", (3, 1)) == pytest.approx((1 + 1 + 1 + 0) / (4 + 5 * UNSEEN_SHARE)), "own earlier group left out"
     assert add(5, "ab", (1, 0), task=1) == NOT_KNOWN, "answers of another task say nothing"
     assert add(6, "x", (1, 0)) == NOT_KNOWN, "not an answer per rollout"
 
@@ -282,7 +282,7 @@ def test_prompts_that_are_right_whatever_is_answered_are_not_sought_out() -> Non
     assert success[:, coins].mean() == pytest.approx(0.5, abs=0.12)
     assert earned[:, coins].mean() > 0.35
     assert earned[:, skill].mean() < 0.3
-    worth = room(success, earned) ** 4
+    worth = room_to_learn(success, earned) ** 4
     assert worth[:, skill].mean() > 2 * worth[:, coins].mean()
 
 

@@ -11,7 +11,14 @@ from hypothesis import strategies as st
 
 from mixwright.errors import InputError
 from mixwright.steer.pool import make_pool
-from mixwright.steer.prompt_features import CHUNK, LONGEST, SHAPE_COLUMNS, WIDTH, features_digest, prompt_features
+from mixwright.steer.prompt_features import (
+    CHUNK_ROWS,
+    FEATURE_BYTES,
+    PROMPT_BYTES_READ,
+    SHAPE_COLUMNS,
+    features_digest,
+    prompt_features,
+)
 
 
 def texts(count: int, seed: int = 0, words: int = 200) -> list[str]:
@@ -24,7 +31,7 @@ def texts(count: int, seed: int = 0, words: int = 200) -> list[str]:
 
 def test_shape_and_sameness() -> None:
     made = prompt_features(texts(50))
-    assert made.shape == (50, WIDTH)
+    assert made.shape == (50, FEATURE_BYTES)
     assert made.dtype == np.int8
     assert np.array_equal(made, prompt_features(texts(50)))
     assert features_digest(made) == features_digest(prompt_features(texts(50)))
@@ -44,7 +51,7 @@ def test_shape_and_sameness() -> None:
 )
 def test_odd_prompts(prompts: list[str]) -> None:
     made = prompt_features(prompts)
-    assert made.shape == (len(prompts), WIDTH)
+    assert made.shape == (len(prompts), FEATURE_BYTES)
     assert len(set(prompts)) > 1 or not made.any(), "nothing tells alike prompts apart"
 
 
@@ -59,7 +66,7 @@ def test_a_prompt_of_a_hundred_thousand_letters_does_not_drown_the_others() -> N
     made = prompt_features(prompts)
     assert (made[:-1, :SHAPE_COLUMNS].std(0) > 1)[:3].all(), "lengths of the others still differ"
     changed = "word " * 10_000 + "other " + "word " * 10_000
-    assert len(changed) > LONGEST
+    assert len(changed) > PROMPT_BYTES_READ
     assert np.array_equal(prompt_features([*texts(200), changed])[:-1], made[:-1]), "only its first and last part are read"
 
 
@@ -90,10 +97,10 @@ def test_rounding_does_not_choose_among_equally_large_components(
 
 def test_a_prompt_has_the_same_features_wherever_it_stands() -> None:
     """Chunks are a matter of memory: the same long prompt among short ones and among long ones."""
-    short, long = ["two words"] * CHUNK, [" ".join(["word"] * (20 + place % 7)) for place in range(CHUNK)]
+    short, long = ["two words"] * CHUNK_ROWS, [" ".join(["word"] * (20 + place % 7)) for place in range(CHUNK_ROWS)]
     prompts = [*short[:-1], long[0], *long]
     made = prompt_features(prompts)
-    assert np.array_equal(made[CHUNK - 1], made[CHUNK])
+    assert np.array_equal(made[CHUNK_ROWS - 1], made[CHUNK_ROWS])
 
 
 def test_a_planted_word_can_be_read_off() -> None:
@@ -116,7 +123,7 @@ def test_numbers_and_lengths_can_be_read_off() -> None:
 @given(st.lists(st.text(max_size=30), min_size=1, max_size=12))
 def test_any_text_has_features(prompts: list[str]) -> None:
     made = prompt_features(prompts)
-    assert made.shape == (len(prompts), WIDTH)
+    assert made.shape == (len(prompts), FEATURE_BYTES)
     for place, prompt in enumerate(prompts):
         assert np.array_equal(made[prompts.index(prompt)], made[place]), "alike prompts, alike features"
 

@@ -14,8 +14,8 @@ from mixwright.records import ChangeWord, Claim, Interval, RunManifest, Selectio
 from mixwright.runs import RunFolder, write_json, write_measurements
 from mixwright.verdict.basis import recommended
 from mixwright.verdict.next_steps import steps_of
-from mixwright.verdict.pair_advice import PAIR, PairSeen
-from mixwright.verdict.recommendation import TRIAL, Contrast, TrialSeen, recommend
+from mixwright.verdict.pair_advice import PAIR_RULES, PairSeen
+from mixwright.verdict.recommendation import TRIAL_RULES, Contrast, TrialSeen, recommend
 from mixwright.verdict.stage import render, sections
 
 ARMS = ("uniform", "equal_shares", "steered")
@@ -163,8 +163,8 @@ def test_several_tasks_are_damaged_in_the_plural() -> None:
 
 
 def test_every_rule_has_a_case() -> None:
-    assert {name for name, _ in TRIAL} == {advice for _, advice, _, _ in TRIALS}
-    assert {name for name, _ in PAIR} == {advice for _, advice, _, _ in PAIRS}
+    assert {name for name, _ in TRIAL_RULES} == {advice for _, advice, _, _ in TRIALS}
+    assert {name for name, _ in PAIR_RULES} == {advice for _, advice, _, _ in PAIRS}
 
 
 def test_damage_by_every_arm_but_one_is_not_stop() -> None:

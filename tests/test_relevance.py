@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from mixwright.mine.relevance import bm25, cosines, in_turn
+from mixwright.mine.relevance import bm25, choose_in_turn, cosines
 
 
 def test_cosines_do_not_depend_on_length_and_are_0_for_no_vector() -> None:
@@ -29,5 +29,5 @@ def test_bm25_by_hand() -> None:
 
 def test_shots_take_turns_and_no_row_is_taken_twice() -> None:
     scores = np.array([[9.0, 9.0], [8.0, 1.0], [7.0, 8.0], [0.0, 0.0]])
-    assert in_turn(scores, 3).tolist() == [0, 2, 1]
-    assert sorted(in_turn(scores, 9).tolist()) == [0, 1, 2, 3]
+    assert choose_in_turn(scores, 3).tolist() == [0, 2, 1]
+    assert sorted(choose_in_turn(scores, 9).tolist()) == [0, 1, 2, 3]

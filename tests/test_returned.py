@@ -9,7 +9,7 @@ from mixwright.config import MeasureConfig
 from mixwright.corpus import Corpus
 from mixwright.learner.learner import Completion
 from mixwright.measure.passes import Passes
-from mixwright.measure.returned import MOST, Returned, first_word, lost_answers, returned, returned_file
+from mixwright.measure.returned import MOST_ASKED, Returned, first_word, lost_answers, returned, returned_file
 from mixwright.records import Example
 from mixwright.runs import RunFolder, write_json
 from mixwright.verdict.blocks import Paragraph
@@ -57,7 +57,7 @@ def test_lost_answers_are_asked_with_their_first_word_and_with_anothers() -> Non
     after = rows(dict.fromkeys(NAMES[:8], "0"), 0.0) + rows({"n8": "78"}, 1.0)
     found = returned(made, rows(BEFORE, 1.0), after)
     # by hand: n8 is not lost, n6 would be told its answer, n7 has no room; n0 to n3 return, and n3 whatever it is told
-    assert found == Returned(lost=8, asked=6, returned=4, told=2, other_asked=6, other_returned=1)
+    assert found == Returned(lost=8, asked=6, returned=4, not_askable=2, other_asked=6, other_returned=1)
     own, other = dict(speller.asked[:6]), dict(speller.asked[6:])
     assert own == {name: f"The-{name}" for name in NAMES[:6]}
     assert set(other) == set(own)
@@ -69,13 +69,13 @@ def test_few_lost_answers_are_not_asked_and_many_only_in_part() -> None:
     made, speller = passes(GOLD)
     assert returned(made, rows(BEFORE, 1.0), rows(dict.fromkeys(NAMES[:4], "0"), 0.0)) is None
     assert speller.asked == []
-    many = {f"n{place}": f"7{place}" for place in range(MOST + 40)}
+    many = {f"n{place}": f"7{place}" for place in range(MOST_ASKED + 40)}
     made, speller = passes(many)
     before = rows({name: f"The-{name} answer is {gold}." for name, gold in many.items()}, 1.0)
     found = returned(made, before, rows(dict.fromkeys(many, "0"), 0.0))
     assert found is not None
-    assert found.lost == MOST + 40
-    assert found.asked + found.told == MOST
+    assert found.lost == MOST_ASKED + 40
+    assert found.asked + found.not_askable == MOST_ASKED
 
 
 def test_what_was_wrong_before_or_is_right_after_is_not_lost() -> None:

@@ -21,7 +21,7 @@ from mixwright.measure.notes import notes_on
 from mixwright.measure.passes import Passes
 from mixwright.measure.room import keep_fitting_corpus, room_for
 from mixwright.measure.stage import MeasureResult, measure_learner
-from mixwright.measure.swaps import grades
+from mixwright.measure.swaps import grade_swapped
 from mixwright.records import Example, Measurement
 
 USER, SYSTEM = ({"role": "user", "content": "1+1="},), {"role": "system", "content": "add"}
@@ -181,8 +181,8 @@ def test_a_completion_that_was_cut_earns_nothing_by_its_last_number() -> None:
     passes = Passes(Writes(), None, MeasureConfig(items=9, samples=2), corpus)  # pyright: ignore
     assert [item.greedy_score for item in passes.rollouts.values()] == [1.0] * 4
     assert [item.scores for item in passes.rollouts.values()] == [(0.0, 0.0)] * 4
-    assert grades(passes, passes.items, "greedy").tolist() == [[1.0] * 4] * 4
-    assert grades(passes, passes.items, "pass@1").tolist() == [[0.0] * 4] * 4
+    assert grade_swapped(passes, passes.items, "greedy").tolist() == [[1.0] * 4] * 4
+    assert grade_swapped(passes, passes.items, "pass@1").tolist() == [[0.0] * 4] * 4
 
 
 def result(cut: float, values: dict[str, float]) -> MeasureResult:

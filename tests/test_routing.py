@@ -13,7 +13,7 @@ from mixwright.catalog import create
 from mixwright.config import ModelConfig
 from mixwright.errors import InputError
 from mixwright.learner.learner import Learner
-from mixwright.learner.routing import answer_with_experts, ask, fit_classifier, hidden_states
+from mixwright.learner.routing import answer_with_experts, ask_for_experts, fit_classifier, hidden_states
 from mixwright.learner.singular import scales, set_scales
 from mixwright.learner.tiny import build_tiny
 
@@ -89,6 +89,6 @@ def test_the_likeliest_name_less_its_own_chance_is_chosen(learner: Learner, monk
         return [[(-1.0, -3.0)[place] if text.startswith("x") else (-1.0, -4.0)[place]] for text in texts]
 
     monkeypatch.setattr(learner, "logprobs", logprobs)
-    assert ask(learner, ["x", "x"], names) == [1, 1]
+    assert ask_for_experts(learner, ["x", "x"], names) == [1, 1]
     monkeypatch.undo()
-    assert set(ask(learner, DIGITS[:3], names)) <= {0, 1}
+    assert set(ask_for_experts(learner, DIGITS[:3], names)) <= {0, 1}

@@ -16,7 +16,7 @@ from mixwright.config import CorpusConfig, MeasureConfig, ModelConfig, RunConfig
 from mixwright.records import to_data
 from mixwright.runs import RunFolder, read_yaml, write_text, yaml_text
 from mixwright.trial.costs import branch_seconds, makespan, stage_seconds
-from mixwright.trial.deadline import SPENT, Deadline, branches_seconds, seeds_that_fit, train_within
+from mixwright.trial.deadline import SPENT_FILE, Deadline, branches_seconds, seeds_that_fit, train_within
 from mixwright.trial.dry_run import Timing, mean_timing
 from mixwright.trial.fitting import Data, fit_run, least_seconds
 
@@ -198,13 +198,13 @@ def test_who_was_stopped_goes_on_with_the_rest_of_the_time(tmp_path: Path) -> No
     clock.now = 5000.0
     again = Deadline(10, run, clock=clock)
     assert (again.spent, again.left, again.pace) == (200.0, 400.0, 33.0)
-    (tmp_path / SPENT).write_text("{")
+    (tmp_path / SPENT_FILE).write_text("{")
     assert Deadline(10, run, clock=clock).spent == 0, "a file that was cut"
     again.finish()
-    assert not (tmp_path / SPENT).exists()
+    assert not (tmp_path / SPENT_FILE).exists()
     assert Deadline(0, run, clock=clock).left == float("inf")
     Deadline(0, run, clock=clock).save()
-    assert not (tmp_path / SPENT).exists()
+    assert not (tmp_path / SPENT_FILE).exists()
 
 
 def test_a_run_is_written_for_a_budget_and_ends_with_whole_seeds(call: Call) -> None:
@@ -239,7 +239,7 @@ def test_a_trial_of_a_budget_trains_whole_seeds_and_keeps_what_it_spent(call: Ca
     assert code == 0, err
     assert "1 seeds instead of 3" in err or "1 seed instead of 3" in err
     branches = sorted(path.name for path in Path("runs/tiny/trial").iterdir() if (path / "branch.json").is_file())
-    assert {name.rpartition(".")[2] for name in branches} == {"0"}, "one whole seed"
+    assert {name.rpartition("-")[2] for name in branches} == {"0"}, "one whole seed"
     assert len(branches) == 3
-    assert not Path("runs/tiny", SPENT).exists(), "the run is finished"
+    assert not Path("runs/tiny", SPENT_FILE).exists(), "the run is finished"
     assert "instead of 3" in Path("runs/tiny/verdict.html").read_text(encoding="utf-8")

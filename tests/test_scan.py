@@ -23,7 +23,7 @@ from mixwright.learner.learner import Learner
 from mixwright.learner.tiny import build_tiny
 from mixwright.measure import scan as table
 from mixwright.measure import scan_stage
-from mixwright.measure.scan import Scan, groups_of, sampled_rows
+from mixwright.measure.scan import Scan, column_groups, sampled_rows
 from mixwright.measure.scan_passes import ScanPasses
 from mixwright.measure.scan_rows import ScanRow, longest_row, scan_rows
 from mixwright.records import Example, to_data
@@ -48,7 +48,7 @@ def rows(tiny: Learner) -> list[ScanRow]:
 
 
 def read(tiny: Learner, rows: list[ScanRow], group: str) -> dict[str, np.ndarray]:
-    (made,) = groups_of([group]).values()
+    (made,) = column_groups([group]).values()
     return dict(made.read(rows, scan_passes(tiny, rows, made.PASSES)))
 
 
@@ -114,7 +114,7 @@ def test_an_undeclared_pass_is_not_read(tiny: Learner, rows: list[ScanRow]) -> N
 
 
 def test_rollouts_count_what_the_grader_takes(tiny: Learner, rows: list[ScanRow]) -> None:
-    (group,) = groups_of(["pass_1"]).values()
+    (group,) = column_groups(["pass_1"]).values()
     passes = scan_passes(tiny, rows, group.PASSES)
     found = group.read(rows, passes)
     for i, made in enumerate(passes.rollouts):
@@ -157,11 +157,11 @@ def test_the_longest_row_is_the_trainers(tiny: Learner) -> None:
 
 
 def test_groups_are_found_by_their_columns_and_dear_ones_wait_to_be_named() -> None:
-    assert list(groups_of(["pass_1", "nll"])) == ["competence", "likelihood"]
-    assert not {"competence", "hidden", "sketch"} & set(groups_of(None))
-    assert {"competence", "hidden", "sketch"} <= set(groups_of(["all"]))
+    assert list(column_groups(["pass_1", "nll"])) == ["competence", "likelihood"]
+    assert not {"competence", "hidden", "sketch"} & set(column_groups(None))
+    assert {"competence", "hidden", "sketch"} <= set(column_groups(["all"]))
     with pytest.raises(InputError, match="nll"):
-        groups_of(["nlll"])
+        column_groups(["nlll"])
 
 
 def test_a_larger_sample_holds_the_smaller_one() -> None:
@@ -177,7 +177,7 @@ def run(tiny: Learner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple
     folder = RunFolder(tmp_path / "run")
     measurable().save(folder.corpus)
     tiny.save(tmp_path / "model")
-    monkeypatch.setattr(scan_stage, "SHARD", 50)
+    monkeypatch.setattr(scan_stage, "SHARD_ROWS", 50)
 
     class Here(Workers):
         def run(self, jobs: Any, *, title: str = "", progress: Any = None) -> list[Any]:

@@ -13,7 +13,7 @@ from test_selectors import group, pool, scene
 from mixwright.records import CellPlan, GroupOutcome, Plan, Signals, Stage
 from mixwright.steer.engine import Engine
 from mixwright.steer.pool import make_pool
-from mixwright.steer.selectors._states import LEAST_ROLLOUTS, LONGEST, RETRIAL_GROUPS, CellStates
+from mixwright.steer.selectors._states import LONGEST_WAIT_STEPS, MIN_ROLLOUTS, RETRIAL_GROUPS, CellStates
 from mixwright.steer.snapshot import Staleness
 
 
@@ -23,7 +23,7 @@ def states(here, band=(0.1, 0.9)):
 
 
 def show(kept, place, cell, wins, step):
-    place.ledger.reach(step)
+    place.ledger.advance_to(step)
     kept.observe(step, [group(place.pool.cells[cell], wins, step)])
     return list(kept.named().values())[cell]
 
@@ -98,7 +98,7 @@ def test_a_mastered_cell_that_regresses_comes_back_and_forgets_its_past():
 
 
 def serve(kept, place, step, draws=8):
-    place.ledger.reach(step)
+    place.ledger.advance_to(step)
     cells = np.full(draws, -1)
     kept.serve(np.zeros(draws, dtype=int), cells, np.random.default_rng(step))
     return [int(cell) for cell in cells if cell >= 0]
@@ -129,9 +129,9 @@ def test_a_deferred_cell_is_re_evaluated_at_rising_intervals_and_found_when_it_b
                 show(kept, place, 0, 0, step)
     gaps = np.diff(pilots)
     assert gaps[0] < gaps[1] < gaps[2]
-    assert LONGEST <= gaps[-1] <= gaps.max() <= LONGEST + 1
+    assert LONGEST_WAIT_STEPS <= gaps[-1] <= gaps.max() <= LONGEST_WAIT_STEPS + 1
     start = pilots[-1] + 1
-    for step in range(start, start + LONGEST + 2):
+    for step in range(start, start + LONGEST_WAIT_STEPS + 2):
         for _ in serve(kept, place, step):
             show(kept, place, 0, 3, step)
     assert kept.named() == {"t@1": "active"}
@@ -145,7 +145,7 @@ def test_the_wait_is_forgotten_once_a_cell_has_been_in_the_band_for_long():
     waits = []
     for step in range(12, 20):
         assert show(kept, place, 0, 4, step) == "active"
-        waits.append((int(kept.wait[0]), kept.evidence.tries[0] >= 4 * LEAST_ROLLOUTS))
+        waits.append((int(kept.wait[0]), kept.evidence.tries[0] >= 4 * MIN_ROLLOUTS))
     assert set(waits) == {(8, False), (0, True)}  # it falls out soon after it came back: the longer wait goes on
 
 
@@ -171,7 +171,7 @@ def test_no_cell_starves_and_re_evaluations_keep_to_their_share(success, seed):
             out.append(GroupOutcome(here.ids[index], "t", here.cells[cell].level, step, rewards))
         engine.observe(out, Signals(step))
     longest = np.maximum(longest, 260 - last)
-    assert longest.max() <= LONGEST + 100
+    assert longest.max() <= LONGEST_WAIT_STEPS + 100
     if any(1 < wins < 7 for wins in success):
         assert extra <= (0.05 + 0.02 + 0.02) * 260 * draws + 60
 

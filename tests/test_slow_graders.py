@@ -102,7 +102,7 @@ def test_a_trial_writes_it_into_the_branch(grader: str, tmp_path: Path, monkeypa
 def test_a_gold_answer_that_hangs_is_refused_when_rows_are_read(
     grader: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mixwright.corpus.corpus.SECONDS", 0.2)
+    monkeypatch.setattr("mixwright.corpus.corpus.SECONDS_PER_GRADE", 0.2)
     path = tmp_path / "data" / "a.jsonl"
     path.parent.mkdir()
     path.write_text('{"id": "row-0", "prompt": "p", "answer": "hang"}\n')

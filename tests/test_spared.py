@@ -12,7 +12,7 @@ from mixwright.catalog import create
 from mixwright.records import ChangeWord, Claim, ClaimKind, Interval
 from mixwright.verdict.blocks import Block, Fold, Headline, Table
 from mixwright.verdict.recommendation import Contrast, TrialSeen, recommend
-from mixwright.verdict.spared import changes_of, format_spared, place_of, spared_table, spares
+from mixwright.verdict.spared import changes_of, excludes_loss, format_spared, place_of, spared_table
 
 ARITHMETIC = {"steered": (-0.058, -0.085, -0.030), "equal_shares": (-0.056, -0.095, -0.016), "uniform": (-0.20, -0.46, 0.06)}
 """Of a trial: two arms lose the same, and one is too noisy for its loss to count as shown."""
@@ -51,13 +51,15 @@ def trial(*tasks: tuple[str, dict[str, tuple[float, float, float]]], **fields) -
     ],
 )
 def test_an_arm_spares_what_it_excludes_a_loss_of(ends: tuple[float, float, float], spared: bool) -> None:
-    assert spares(claim("t", "uniform", ends), 0.05) == spared
+    assert excludes_loss(claim("t", "uniform", ends), 0.05) == spared
     turned = (-ends[0], -ends[2], -ends[1])  # of an outcome that should fall
-    assert spares(claim("t", "uniform", turned), 0.05, lower=True) == spared
+    assert excludes_loss(claim("t", "uniform", turned), 0.05, lower=True) == spared
 
 
 def test_what_was_not_compared_is_not_spared() -> None:
-    assert not spares(Claim("cannot tell", "t", None, 0.9, 0.9, Interval(0.0, 0.0, 0.0, 0), "not measured", "uniform"), 0.05)
+    assert not excludes_loss(
+        Claim("cannot tell", "t", None, 0.9, 0.9, Interval(0.0, 0.0, 0.0, 0), "not measured", "uniform"), 0.05
+    )
 
 
 def test_a_noisy_arm_is_not_said_to_spare_what_the_plan_loses() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from steer_world import stored
 
 from mixwright.estimates.success_regression import (
-    CONCENTRATIONS,
+    CONCENTRATION_LIMITS,
     Seen,
     SuccessRegression,
     log_gamma,
@@ -128,7 +128,7 @@ def test_evidence_prefers_the_concentration_that_groups_were_drawn_with() -> Non
     assert found[0] in (0.5, 1, 2)
     assert found[1] in (4, 8, 16)
     assert found[2] >= 64
-    assert found[2] <= CONCENTRATIONS[1]
+    assert found[2] <= CONCENTRATION_LIMITS[1]
 
 
 def test_evidence_shrinks_features_that_say_nothing() -> None:

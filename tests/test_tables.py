@@ -10,7 +10,7 @@ import pytest
 from mixwright.errors import InputError
 from mixwright.records import Plan, Stage
 from mixwright.steer.engine import Engine
-from mixwright_lab.training.tables import TOKENS, Data, Model, Training, accuracies
+from mixwright_lab.training.tables import ROW_TOKENS, Data, Model, Training, accuracies
 from mixwright_lab.worlds.tables import Tables
 
 
@@ -64,7 +64,7 @@ def test_tokens_and_compute_are_counted_by_hand():
     assert data.ids[0].tolist() == [0, 0, 3]
     training = Training(model, 1e-3, 10)
     training.learn(data, lambda: [0, 1, 2, 3], 5)
-    assert training.flops == 5 * 6 * model.size * TOKENS * 4
+    assert training.flops == 5 * 6 * model.size * ROW_TOKENS * 4
 
 
 def trained(weights: dict[str, float], seed: int) -> np.ndarray:

@@ -85,11 +85,11 @@ def test_what_cannot_be_steered_is_refused_before_a_run(objective: str, settings
 @pytest.mark.parametrize("objective", CONFIGS)
 def test_every_field_that_names_a_place_or_a_service_is_known(objective: str) -> None:
     """A new one of TRL has to be looked at."""
-    from mixwright.trainers.configs import ELSEWHERE
+    from mixwright.trainers.configs import OUTSIDE_FIELDS
 
     words = ("dir", "hub", "trackio", "_repo", "upload")
     found = {field.name for field in fields(CONFIGS[objective]) if any(word in field.name for word in words)}
-    assert found <= set(ELSEWHERE)
+    assert found <= set(OUTSIDE_FIELDS)
 
 
 @pytest.mark.parametrize("objective", CONFIGS)

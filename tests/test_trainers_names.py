@@ -15,7 +15,7 @@ from trl import GRPOTrainer, __version__
 import mixwright
 from mixwright import SteeredGRPOTrainer, SteeredSFTTrainer
 from mixwright.errors import InputError
-from mixwright.trainers.checks.compatibility import ATTRIBUTES, METHODS
+from mixwright.trainers.checks.compatibility import REQUIRED_ATTRIBUTES, REQUIRED_METHODS
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*gradient_checkpointing.*:FutureWarning")  # TRL sets the older name
 FOLDER = Path(mixwright.__file__).parent / "trainers"
@@ -61,7 +61,7 @@ def touched() -> set[str]:
 
 
 def test_each_inner_name_is_in_the_table() -> None:
-    checked = {name for table in (ATTRIBUTES, METHODS) for names in table.values() for name in names}
+    checked = {name for table in (REQUIRED_ATTRIBUTES, REQUIRED_METHODS) for names in table.values() for name in names}
     inherited = touched() - PUBLIC - FALLBACK
     assert {name for name in inherited if name not in checked and name not in ours()} == set()
     assert {"_calculate_rewards", "_metrics", "_tokenizer", "ld_alpha"} <= checked & (inherited | ours())
@@ -77,8 +77,8 @@ def test_a_method_that_is_gone_or_changed_is_said(name: str, tmp_path: Path, mon
 
 
 def test_an_attribute_that_is_gone_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    table = {**ATTRIBUTES, "sft": (*ATTRIBUTES["sft"], "_gone")}
-    monkeypatch.setattr("mixwright.trainers.checks.compatibility.ATTRIBUTES", table)
+    table = {**REQUIRED_ATTRIBUTES, "sft": (*REQUIRED_ATTRIBUTES["sft"], "_gone")}
+    monkeypatch.setattr("mixwright.trainers.checks.compatibility.REQUIRED_ATTRIBUTES", table)
     data = rows().rename_column("answer", "completion")
     with pytest.raises(InputError, match=rf"attribute _gone .*none in TRL {__version__} with transformers"):
         SteeredSFTTrainer(

@@ -13,15 +13,23 @@ from hypothesis import strategies as st
 from mixwright.errors import InputError
 from mixwright.steer.run.draws import DrawLog
 from mixwright.steer.run.files import SteeringFiles
-from mixwright.steer.run.state_file import LONG, read_state, write_state
+from mixwright.steer.run.state_file import MIN_ARCHIVED_LENGTH, read_state, write_state
 
 NUMBERS = st.one_of(st.integers(-(2**70), 2**70), st.floats(allow_nan=False, allow_infinity=False), st.booleans())
 LISTS = st.one_of(
-    st.lists(NUMBERS, max_size=2 * LONG),
-    st.lists(st.integers(-300, 300), min_size=LONG, max_size=2 * LONG),
-    st.lists(st.floats(allow_nan=False, allow_infinity=False, width=32), min_size=LONG, max_size=2 * LONG),
-    st.lists(st.lists(st.integers(0, 2**40), min_size=2, max_size=2), min_size=LONG, max_size=LONG + 5),
-    st.lists(st.text(max_size=3), max_size=LONG + 5),
+    st.lists(NUMBERS, max_size=2 * MIN_ARCHIVED_LENGTH),
+    st.lists(st.integers(-300, 300), min_size=MIN_ARCHIVED_LENGTH, max_size=2 * MIN_ARCHIVED_LENGTH),
+    st.lists(
+        st.floats(allow_nan=False, allow_infinity=False, width=32),
+        min_size=MIN_ARCHIVED_LENGTH,
+        max_size=2 * MIN_ARCHIVED_LENGTH,
+    ),
+    st.lists(
+        st.lists(st.integers(0, 2**40), min_size=2, max_size=2),
+        min_size=MIN_ARCHIVED_LENGTH,
+        max_size=MIN_ARCHIVED_LENGTH + 5,
+    ),
+    st.lists(st.text(max_size=3), max_size=MIN_ARCHIVED_LENGTH + 5),
 )
 
 
@@ -71,7 +79,7 @@ def test_a_million_draws_take_megabytes_not_tens(tmp_path: Path, rows: int, most
     ],
 )
 def test_broken_files_are_the_users_to_mend(tmp_path: Path, spoil: Any, told: str) -> None:
-    write_state(tmp_path, "s", {"long": list(range(LONG))})
+    write_state(tmp_path, "s", {"long": list(range(MIN_ARCHIVED_LENGTH))})
     spoil(tmp_path)
     with pytest.raises(InputError, match=told):
         read_state(tmp_path, "s")

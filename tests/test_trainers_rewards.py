@@ -218,7 +218,7 @@ def test_or_counts_as_wrong_and_is_written_down(reward: Any, tmp_path: Path, cap
 def test_what_is_slow_is_named_while_it_runs(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mixwright.time_limit.TOLD_AFTER", 0.05)
+    monkeypatch.setattr("mixwright.time_limit.NAMED_AFTER_SECONDS", 0.05)
 
     def slow(completions: list[str], **kwargs: Any) -> list[float]:
         time.sleep(0.3)

@@ -13,12 +13,19 @@ from mixwright.catalog import create
 from mixwright.config import MeasureConfig, ModelConfig, WarmupConfig
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
-from mixwright.estimates.orders import OVER, PLACE, Effects, choose_order, effects_of, expected_success
+from mixwright.estimates.orders import (
+    GAIN_MEASUREMENT,
+    PLACE_MEASUREMENT,
+    Effects,
+    choose_order,
+    effects_of,
+    expected_success,
+)
 from mixwright.learner.learner import Learner
 from mixwright.learner.tiny import build_tiny
 from mixwright.learner.warmup import warm_up
 from mixwright.measure.stage import measure_learner, settings_after
-from mixwright.measure.transfers import Runs, watch_transfer
+from mixwright.measure.transfers import RunSizes, watch_transfer
 from mixwright.plan.planners.transfer_order import TransferOrder
 from mixwright.records import Cell, Example, Measurement, Plan, TrainingSetup
 
@@ -47,9 +54,9 @@ def rows(
         found.append(change(first, f"change by {second}", later.get((first, second), 0.0)))
         found.append(change(second, f"change from {first}", 0.0))
     for place, task in enumerate(choose_order(effects_of(found, TASKS)).order):
-        found.append(Measurement("transfer", TASKS[task], PLACE, place + 1, place + 1, place + 1, 1, "place"))
+        found.append(Measurement("transfer", TASKS[task], PLACE_MEASUREMENT, place + 1, place + 1, place + 1, 1, "place"))
     value, low = over
-    return [*found, Measurement("transfer", "*", OVER, value, low, 2 * value - low, 100, "share", null=0.0)]
+    return [*found, Measurement("transfer", "*", GAIN_MEASUREMENT, value, low, 2 * value - low, 100, "share", null=0.0)]
 
 
 CELLS = [Cell(task, None, 100, 0.1, "constant") for task in TASKS]
@@ -100,14 +107,14 @@ def test_noise_alone_is_seldom_called_an_effect_of_order() -> None:
 
 def test_one_way_damage_gives_stages_in_the_order_that_loses_nothing() -> None:
     later = {("a", "b"): -0.4, ("c", "b"): -0.4, ("a", "c"): -0.3}  # b first, then c, then a
-    plan = planned(rows(later), rehearsal=0.1)
+    plan = planned(rows(later), earlier_share=0.1)
     assert [(stage.name, stage.steps, stage.weights) for stage in plan.stages] == [
         ("b", 30, {"b": 1.0}),
         ("c", 30, {"c": 1.0}),
         ("a", 30, {"a": 1.0}),
     ]
     assert [stage.expected for stage in plan.stages] == [{"b": 0.8}, {"b": 0.8, "c": 0.8}, {"a": 0.8, "b": 0.8, "c": 0.8}]
-    assert [stage.rehearsal for stage in plan.stages] == [0.0, 0.1, 0.1]
+    assert [stage.earlier_share for stage in plan.stages] == [0.0, 0.1, 0.1]
     assert "+18.3 points" in plan.why["stages"], "half of 1.1 points of success lost, over three tasks"
 
 
@@ -119,11 +126,11 @@ def test_an_order_that_is_not_shown_to_beat_all_tasks_together_is_not_planned() 
         assert len(plan.stages) == stages, over
     assert "though orders differ" in planned(rows(later, over=(-0.5, -0.6))).why["stages"]
     assert "no order is shown to be better than others" in planned(rows({})).why["stages"]
-    untried = planned([row for row in rows(later) if row.name != OVER])
+    untried = planned([row for row in rows(later) if row.name != GAIN_MEASUREMENT])
     assert "not tried" in untried.why["stages"], "what was not measured is not planned"
     assert len(untried.stages) == 1
-    with pytest.raises(InputError, match=f"no {PLACE}"):
-        planned([row for row in rows(later) if row.name != PLACE])
+    with pytest.raises(InputError, match=f"no {PLACE_MEASUREMENT}"):
+        planned([row for row in rows(later) if row.name != PLACE_MEASUREMENT])
 
 
 @pytest.mark.parametrize(
@@ -173,17 +180,17 @@ def test_the_best_order_is_tried_longer_where_orders_differ_and_only_there(confl
         return {"success": {task: np.full(40, float(weight[place] > 0.5)) for place, task in enumerate(TASKS)}}
 
     model = nn.ParameterList([torch.zeros(3)])
-    sizes = Runs(steps=30, batch=12, learning_rate=0.1, seeds=3, pairs=True, tried=4)
+    sizes = RunSizes(steps=30, batch=12, learning_rate=0.1, seeds=3, pairs=True, tried=4)
     found = watch_transfer(model, losses, read, train, sizes, np.random.default_rng(0))
     rows = {(row.task, row.name): row for row in found}
     assert rows["a", "change by b"].value == pytest.approx(-float(conflict))
     short, tried = 3 * (3 + 6 + 3) * 30, 3 * (3 + 3) * 4 * 30
     assert len(seen) == short + conflict * tried
     assert rows["*", "rows_trained"].value == 12 * len(seen)
-    assert rows["b", PLACE].value < rows["a", PLACE].value or not conflict
-    assert (("*", OVER) in rows) == conflict
+    assert rows["b", PLACE_MEASUREMENT].value < rows["a", PLACE_MEASUREMENT].value or not conflict
+    assert (("*", GAIN_MEASUREMENT) in rows) == conflict
     if conflict:
-        assert rows["*", OVER].value == pytest.approx(1 / 3)
+        assert rows["*", GAIN_MEASUREMENT].value == pytest.approx(1 / 3)
         assert [rows[task, "success after the best order"].value for task in TASKS] == pytest.approx([1, 1, 1])
         assert [rows[task, "success after all tasks together"].value for task in TASKS] == pytest.approx([0, 1, 1])
         assert [stage.name for stage in planned(found).stages][-1] != "b"
@@ -248,5 +255,5 @@ def test_the_probe_sees_damage_where_there_is_some_and_leaves_the_model_alone() 
         together[2].value - found["c", "success at the start"].value
     )
     assert 0 <= found["a", "entropy after b"].value < 2
-    assert sorted(found[task, PLACE].value for task in TASKS) == [1, 2, 3]
+    assert sorted(found[task, PLACE_MEASUREMENT].value for task in TASKS) == [1, 2, 3]
     assert settings_after(MeasureConfig(probes=("competence", "transfer"))).probes == ("competence",)

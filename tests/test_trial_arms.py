@@ -11,7 +11,7 @@ from mixwright.corpus.shuffled_levels import shuffle_levels
 from mixwright.corpus.timed_grades import TimedGrades
 from mixwright.errors import InputError
 from mixwright.records import Cell, CellPlan, Example, Plan, Stage
-from mixwright.trial.arm_roles import arms_of, builtin_arm, idle_ablations, left_out, null_name, other_seed
+from mixwright.trial.arm_roles import arms_of, builtin_arm, idle_ablations, null_name, other_seed, why_left_out
 from mixwright.trial.training import corpus_reward
 
 CELLS = (Cell("gcd", 1.0, 30, 0.3), Cell("gcd", 2.0, 10, 0.3), Cell("sum", 1.0, 60, 0.1))
@@ -177,7 +177,7 @@ def test_names_of_nulls_tell_levers_apart():
 def test_a_null_that_makes_no_sense_is_left_out_with_the_reason(null, seeds, bases, objective, levels, replans, words):
     config = RunConfig(CorpusConfig("x"), train=TrainConfig(objective=objective), trial=TrialConfig(seeds=seeds))
     plan = replace(PLAN, stages=(replace(PLAN.stages[0], objective=objective),))
-    reason = left_out(null, plan, corpus(levels), config, bases, replans=replans)
+    reason = why_left_out(null, plan, corpus(levels), config, bases, replans=replans)
     assert words in reason
     assert bool(reason) == bool(words)
 

@@ -18,7 +18,7 @@ from mixwright.records import Example, Plan, Stage, TrialResult
 from mixwright.runs import RunFolder, read_json, read_plan, write_plan
 from mixwright.trial.arm_roles import arms_in, arms_of, branch_of
 from mixwright.trial.data_rows import data_notes, data_path, fit_plan, read_data, repeat_to_fill, rows_for
-from mixwright.trial.selection import RECOMMENDED, format_selection
+from mixwright.trial.selection import RECOMMENDING_ADVICE, format_selection
 from mixwright.trial.stage import data_of, run_trial
 
 STEPS, ROWS, BATCH = 40, 240, 16
@@ -156,7 +156,7 @@ def test_rows_of_a_simple_rule_beside_the_table_are_an_arm_of_their_own(tmp_path
     corpus, run = two_tasks(), RunFolder(tmp_path)
     config = dataclasses.replace(CONFIG, trial=TrialConfig(data="x"))
     data = read_data(write_selection(tmp_path / "mine" / "x.parquet", ["a1", "a2"]), corpus)
-    assert (data.rule, arms_in(config, corpus, run).references) == (None, ("frozen", "all", "random_like"))
+    assert (data.simple_rule_weights, arms_in(config, corpus, run).references) == (None, ("frozen", "all", "random_like"))
     beside = write_selection(tmp_path / "mine" / "x.simple_rule.parquet", ["b1", "b2", "b3"])
     ruled = read_data(tmp_path / "mine" / "x.parquet", corpus)
     arms = arms_in(config, corpus, run)
@@ -324,7 +324,7 @@ def tried(tmp_path_factory: pytest.TempPathFactory) -> tuple[RunFolder, TrialRes
 def test_rows_with_right_labels_beat_as_many_random_ones_and_all(tried: tuple[RunFolder, TrialResult, TrialResult]) -> None:
     _, result, _ = tried
     assert result.selection is not None
-    assert result.selection.advice in RECOMMENDED
+    assert result.selection.advice in RECOMMENDING_ADVICE
     assert result.selection.beats_random
     assert [(judged.arm, judged.word, judged.proof) for judged in result.judgements] == [
         ("mined", "helps", "beats its nulls")

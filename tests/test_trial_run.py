@@ -15,7 +15,7 @@ from mixwright.runs import RunFolder, read_json, read_measurements, write_measur
 from mixwright.trial import summary
 from mixwright.trial.arm_roles import branch_of
 from mixwright.trial.branch import base_digest, branch_digest
-from mixwright.trial.evaluation import COMPLETIONS, ProgressCallback, choose_items
+from mixwright.trial.evaluation import EVALUATION_COMPLETIONS, ProgressCallback, choose_items
 from mixwright.trial.jobs import Trial
 from mixwright.trial.seed_rows import read_branch
 from mixwright.trial.stage import run_trial
@@ -237,10 +237,12 @@ def test_items_of_a_task_take_turns_over_its_levels_and_tasks_share_alike():
     assert choose_items(corpus, seed=1) == chosen
     assert choose_items(corpus, seed=2) != chosen
     many = [Example(f"{t}-{n}", f"t{t}", f"{t} {n}", answer="1", split="eval") for t in range(3) for n in range(99)]
-    assert {len(items) for items in choose_items(Corpus.from_examples(many), seed=0).values()} == {COMPLETIONS // 3}
+    assert {len(items) for items in choose_items(Corpus.from_examples(many), seed=0).values()} == {
+        EVALUATION_COMPLETIONS // 3
+    }
 
 
-@pytest.mark.parametrize(("decoding", "count"), [("greedy", 1), ("sampled", COMPLETIONS // 2 // 4)])
+@pytest.mark.parametrize(("decoding", "count"), [("greedy", 1), ("sampled", EVALUATION_COMPLETIONS // 2 // 4)])
 def test_success_on_the_way_is_a_mean_over_tasks_under_the_declared_decoding(tmp_path, decoding, count):
     corpus = make_corpus().select(split="eval")
     items = {"copy": list(corpus)[20:24], "flip": list(corpus)[40:44]}  # copy: 0 1 0 1

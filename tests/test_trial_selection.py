@@ -10,7 +10,7 @@ from mixwright.records import Effect, Plan, SeedRow, Selection, Stage, TrialResu
 from mixwright.trial.arm_roles import own_nulls
 from mixwright.trial.branch import permuted_weights
 from mixwright.trial.effects import Contrast, Findings, contrasts, effects_by_task, effects_of
-from mixwright.trial.selection import RECOMMENDED, advise, format_selection
+from mixwright.trial.selection import RECOMMENDING_ADVICE, advise, format_selection
 
 SEEDS, ITEMS = 8, 80
 AGAINST = ("frozen", "all", "random_like")
@@ -54,7 +54,7 @@ def test_each_contrast_has_its_advice(success: dict[str, float], advice: str, wo
     assert found.advice == advice
     assert words in found.sentence
     assert found.beats_random == (success["mined"] > success["random_like"])
-    assert (found.advice in RECOMMENDED) == (advice == "train on it")
+    assert (found.advice in RECOMMENDING_ADVICE) == (advice == "train on it")
 
 
 @pytest.mark.parametrize(("simple", "advice"), [(0.4, "train on it"), (0.8, "not recommended"), (1.0, "not recommended")])
@@ -103,7 +103,7 @@ def test_success_of_nobody_compares_no_rows_and_the_loss_is_told() -> None:
     costs = {"all": 10.0, "mined": 9.0}
     selection = advise("best", found, rows=5, of=100, made=False, costs=costs, price="3 trainings", answered=False)
     assert selection.advice == "cannot tell"
-    assert selection.advice not in RECOMMENDED
+    assert selection.advice not in RECOMMENDING_ADVICE
     assert selection.sentence == (
         "Cannot tell whether best (5 of 100 rows) is worth it: no arm has any of the 20 held-out items right, so success "
         "does not compare rows."

@@ -16,7 +16,7 @@ from mixwright.learner.tiny import build_tiny
 from mixwright.plan.validate import validate_plan
 from mixwright.records import Example, Measurement, Plan, Stage, TrialResult
 from mixwright.runs import RunFolder, read_measurements, write_plan
-from mixwright.trial.arm_roles import branch_of, left_out
+from mixwright.trial.arm_roles import branch_of, why_left_out
 from mixwright.trial.jobs import Trial
 from mixwright.trial.stage import run_trial
 from mixwright.trial.stages import permuted_order, rehearsed, success_of
@@ -159,11 +159,11 @@ def measured(task: str, right: int, of: int) -> list[Measurement]:
 
 def test_what_fell_below_what_was_expected_is_rehearsed() -> None:
     first = Stage("a", "sft", 5, {"a": 1.0}, expected={"a": 0.8, "b": 0.3})
-    second = Stage("b", "sft", 5, {"b": 1.0}, rehearsal=0.1)
+    second = Stage("b", "sft", 5, {"b": 1.0}, earlier_share=0.1)
     # 24 of 40 right: .6, standard error .077, so that .8 is 2.6 errors above; 28 of 40: .7, error .072, 1.4 errors.
     assert rehearsed([first], second, measured("a", 24, 40), "greedy").weights == {"b": 0.9, "a": 0.1}
     assert rehearsed([first], second, measured("a", 28, 40), "greedy") == second
-    assert rehearsed([first], dataclasses.replace(second, rehearsal=0.0), measured("a", 0, 40), "greedy").weights == {
+    assert rehearsed([first], dataclasses.replace(second, earlier_share=0.0), measured("a", 0, 40), "greedy").weights == {
         "b": 1.0
     }
     assert rehearsed([first], second, measured("b", 0, 40), "greedy") == second, "only tasks of earlier stages"
@@ -176,7 +176,7 @@ def test_a_task_that_is_rehearsed_is_drawn_and_told(tmp_path: Path) -> None:
         (
             Stage("../one/", "sft", STEPS, {"first": 1.0}, expected={"first": 1.0, "last": 0.0}),
             Stage("two", "sft", STEPS, {"last": 1.0}, expected={"first": 1.0}),
-            Stage("three", "sft", 20, {"none": 1.0}, rehearsal=0.25),
+            Stage("three", "sft", 20, {"none": 1.0}, earlier_share=0.25),
         ),
     )
     run = prepared(tmp_path, plan)
@@ -185,7 +185,7 @@ def test_a_task_that_is_rehearsed_is_drawn_and_told(tmp_path: Path) -> None:
     lines = [json.loads(line) for line in (branch / "steps.jsonl").read_text().splitlines()]
     assert set.union(*(set(line["losses"]) for line in lines[2 * STEPS :])) == {"none", "first"}
     told = [json.loads(line) for line in (branch / "decisions.jsonl").read_text().splitlines()]
-    assert [(line["step"], line["new"]) for line in told if line["what"] == "rehearsal"] == [(2 * STEPS, 0.25)]
+    assert [(line["step"], line["new"]) for line in told if line["what"] == "earlier_share"] == [(2 * STEPS, 0.25)]
 
 
 def test_the_arms_of_a_plan_of_several_stages() -> None:
@@ -201,14 +201,15 @@ def test_the_arms_of_a_plan_of_several_stages() -> None:
     assert permuted_order(plan, 5) == permuted_order(plan, 5)
     config = dataclasses.replace(CONFIG, trial=TrialConfig(("steered",), seeds=4))
     why = {
-        null: left_out(null, plan, corpus, config, 1, replans=True) for null in ("permuted_order", "replayed", "permuted")
+        null: why_left_out(null, plan, corpus, config, 1, replans=True)
+        for null in ("permuted_order", "replayed", "permuted")
     }
     assert why == {
         "permuted_order": "",
         "replayed": "the plan has several stages",
         "permuted": "there are no rewards to permute",
     }
-    assert left_out("permuted_order", staged("first"), corpus, config, 1, replans=True) == "the plan has one stage"
+    assert why_left_out("permuted_order", staged("first"), corpus, config, 1, replans=True) == "the plan has one stage"
 
 
 @pytest.mark.parametrize(
@@ -216,7 +217,7 @@ def test_the_arms_of_a_plan_of_several_stages() -> None:
     [
         ({"kept": ("optimizer", "optimizer")}, "kept"),
         ({"learning_rate": 0.0}, "learning_rate"),
-        ({"rehearsal": 0.6}, "rehearsal"),
+        ({"earlier_share": 0.6}, "earlier_share"),
         ({"expected": {"first": 1.2}}, "expected success"),
         ({"expected": {"fist": 0.2}}, "first"),
     ],

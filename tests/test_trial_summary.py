@@ -11,7 +11,7 @@ from mixwright.records import Measurement
 from mixwright.runs import RunFolder, read_json, read_measurements, write_json, write_measurements
 from mixwright.trial.arm_roles import arms_of
 from mixwright.trial.judging import proof_of
-from mixwright.trial.seed_rows import BranchInfo, branch_rows, reached, read_branch, target_tokens
+from mixwright.trial.seed_rows import BranchInfo, branch_rows, find_target, read_branch, target_tokens
 from mixwright.trial.summary import summarise
 
 ITEMS = {("gcd", 1.0): 60, ("gcd", 2.0): 60, ("sum", 2.0): 40, ("sum", 9.0): 40}
@@ -100,7 +100,7 @@ HELPS = {"frozen": flat(0.4), "uniform": flat(0.45), "equal_shares": flat(0.5), 
 )
 def test_the_target_counts_when_it_is_held(values, gain, expected):
     progress = [{"rollouts": 64 * s + 10 * (s + 1), "success": v} for s, v in enumerate(values)]
-    count, target = reached(progress, gain)
+    count, target = find_target(progress, gain)
     assert count == expected[0]
     assert target == (expected[1] if expected[1] is None else pytest.approx(expected[1]))
 

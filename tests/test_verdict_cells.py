@@ -22,8 +22,8 @@ from mixwright.verdict.cells import cells_of
 from mixwright.verdict.chance_levels import chance_level, chance_levels
 from mixwright.verdict.page_data import plain
 from mixwright.verdict.stage import render, sections, summarise
-from mixwright.verdict.terms import MEANING, explained_once
-from mixwright.verdict.text import NONE, format_share
+from mixwright.verdict.terms import MEANING_BY_TERM, explained_once
+from mixwright.verdict.text import NO_VALUE_SIGN, format_share
 
 ITEMS = 40
 CELL = ("t", 1.0)
@@ -96,7 +96,7 @@ def test_before_and_after_in_both_decodings(tmp_path: Path) -> None:
 
 
 def test_share_told() -> None:
-    assert format_share(None) == NONE
+    assert format_share(None) == NO_VALUE_SIGN
     level = chance_level([scores({CELL: [0] * 4}, chance=0.0)], [("t", 1.0, f"t-{i}") for i in range(4)])
     assert format_share(level).startswith("0 % ± ")
 
@@ -105,14 +105,14 @@ def test_a_term_is_explained_where_it_first_stands() -> None:
     first = [Paragraph("a"), Terms(("cell", "S", "cell", "no such term"))]
     second = [Fold("f", (Terms(("S", "D")),)), Terms(("D", "cell"))]
     parts = explained_once([("x", "X", 0, first), ("y", "Y", 1, second)])
-    assert parts[0][3][1] == Terms(("cell", "S"), (MEANING["cell"], MEANING["S"]))
-    assert parts[1][3] == [Fold("f", (Terms(("D",), (MEANING["D"],)),)), Terms(())]
+    assert parts[0][3][1] == Terms(("cell", "S"), (MEANING_BY_TERM["cell"], MEANING_BY_TERM["S"]))
+    assert parts[1][3] == [Fold("f", (Terms(("D",), (MEANING_BY_TERM["D"],)),)), Terms(())]
 
 
 def test_no_term_is_explained_twice_on_a_page(tmp_path: Path) -> None:
     run = build_pair(tmp_path)
     text = render(run).read_text(encoding="utf-8")
-    counts = {word: text.count(f"<b>{word}</b>: {meaning[:18]}") for word, meaning in MEANING.items()}
+    counts = {word: text.count(f"<b>{word}</b>: {meaning[:18]}") for word, meaning in MEANING_BY_TERM.items()}
     assert max(counts.values()) == 1
     assert counts["chance level"] == counts["learnt"] == counts["[low, high]"] == 1
 

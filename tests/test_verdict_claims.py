@@ -25,7 +25,7 @@ from mixwright.verdict.claims import (
     judge,
     missing_cells,
 )
-from mixwright.verdict.evidence import arms, comparisons, decoding_of, headline_arm
+from mixwright.verdict.evidence import arm_branches, comparisons, decoding_of, headline_arm
 
 CELL = ("t", 1.0)
 
@@ -289,6 +289,6 @@ def test_branches_that_the_result_does_not_speak_of_are_left_out(tmp_path: Path)
     shutil.copytree(run.branch("steered", 0), run.branch("steered", 2))  # of earlier settings with three seeds
     shutil.copytree(run.branch("steered", 0), run.branch("without_gates", 0))
     assert {arm: len(sides[0]) for arm, sides in comparisons(run).items()} == before
-    assert [seed for seed, _ in arms(run)["steered"]] == [0, 1]
+    assert [seed for seed, _ in arm_branches(run)["steered"]] == [0, 1]
     run.result.unlink()
-    assert {arm: len(found) for arm, found in arms(run).items()} == before | {"steered": 3, "without_gates": 1}
+    assert {arm: len(found) for arm, found in arm_branches(run).items()} == before | {"steered": 3, "without_gates": 1}

@@ -14,22 +14,22 @@ from mixwright.cli import compare
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.estimates.exclusion import churn_for_error, items_excluding
-from mixwright.estimates.loss_limits import World, least_items, share_passing
+from mixwright.estimates.loss_limits import SimulatedCheckpoint, least_items, share_passing
 from mixwright.records import Example
 from mixwright.runs import RunFolder
 from mixwright.verdict.gate import (
     GateResult,
-    check,
     check_mastered,
-    decides,
+    check_protected,
+    check_run,
+    decides_protection,
     items_to_measure,
     mastered_cells,
-    named,
-    of_run,
+    named_cells,
 )
 from mixwright.verdict.gate_asked import GateAsked
-from mixwright.verdict.gate_words import lines
-from mixwright.verdict.text import MINUS
+from mixwright.verdict.gate_words import gate_lines
+from mixwright.verdict.text import MINUS_SIGN
 
 Cells = dict[tuple[str, float | None], np.ndarray]
 
@@ -45,7 +45,7 @@ def churned(cells: int, items: int, *, success: float, loss: float, churn: float
 
 
 def gate(before: Cells, after: Cells, **options: bool) -> GateResult:
-    return check([scores(before)], [scores(after)], list(before), **options)
+    return check_protected([scores(before)], [scores(after)], list(before), **options)
 
 
 def fallen(items: int, lost: int) -> np.ndarray:
@@ -60,7 +60,7 @@ def test_an_unchanged_model_passes() -> None:
     assert -0.05 < found.mean.low < 0
     # by hand: no item moved, so z squared squares are shared by the cells: error z sqrt(2 * 0.25 / 400 * 0.5 / 399)
     assert found.mean.error == pytest.approx(1.959964 * math.sqrt(2 * 0.25 / 400 * 0.5 / 399))
-    assert lines(found)[0].startswith("passed: mean over 2 protected cells 0 points")
+    assert gate_lines(found)[0].startswith("passed: mean over 2 protected cells 0 points")
 
 
 def test_a_significant_loss_is_damage_even_when_the_mean_holds() -> None:
@@ -71,7 +71,7 @@ def test_a_significant_loss_is_damage_even_when_the_mean_holds() -> None:
     assert found.mean.low > -0.05
     assert (found.outcome, found.code()) == ("damaged", 3)
     assert [cell.level for cell in found.cells if cell.lost] == [3.0]
-    assert f"t@3: {MINUS}15 points" in "\n".join(lines(found))
+    assert f"t@3: {MINUS_SIGN}15 points" in "\n".join(gate_lines(found))
 
 
 def test_a_mean_below_zero_is_damage_though_no_cell_is() -> None:
@@ -91,7 +91,7 @@ def test_too_few_items_cannot_tell_and_say_how_many_would() -> None:
     assert found.mean is not None
     assert found.needed is not None
     assert found.needed == items_to_measure(1, chosen=True) == 788, "the answers changed as often as is assumed"
-    text = lines(found, "warn")
+    text = gate_lines(found, "warn")
     assert f"{found.needed:,} items per cell" in text[0]
     assert "a loss of at most" in text[1]
     more = gate({("t", 1.0): items < 20}, {("t", 1.0): (items >= 8) & (items < 28)})  # eight fell, eight rose
@@ -125,7 +125,7 @@ def test_a_cell_too_small_to_exclude_a_loss_does_not_close_the_gate_and_is_told(
     assert (found.outcome, found.limit, found.least) == ("passed", 0.2, 900)
     assert found.unseen is not None
     assert found.unseen >= 0.3
-    told = lines(found)
+    told = gate_lines(found)
     assert "a loss of 20 in any cell of 900 items or more" in told[0]
     assert "points in one of the 10 cells would pass in more than one of 20 cases" in told[1]
 
@@ -135,12 +135,12 @@ def test_a_cell_whose_skill_gave_way_to_the_commonest_answer_does_not_pass_behin
     cells = {("t", float(place)): fallen(100, 10) for place in range(8)}
     before = scores(cells, swapped=0.1)
     swapped = {cell: np.full(100, 0.5 if cell[1] == 3.0 else 0.1) for cell in cells}
-    found = check([before], [scores(cells, swapped=swapped)], list(cells))
+    found = check_protected([before], [scores(cells, swapped=swapped)], list(cells))
     assert found.mean is not None
     assert found.mean.low > -0.05
     assert [cell.level for cell in found.cells if cell.word == "less dependent"] == [3.0]
     assert found.outcome == "damaged"
-    assert check([before], [before], list(cells)).outcome == "passed"
+    assert check_protected([before], [before], list(cells)).outcome == "passed"
 
 
 def test_each_asks_five_points_of_every_cell() -> None:
@@ -159,15 +159,15 @@ def test_each_asks_five_points_of_every_cell() -> None:
 def test_protected_but_missing_or_too_small_is_no_pass() -> None:
     values = {("t", 1.0): np.ones(900)}
     old, new = scores(values | {("gone", None): np.ones(900)}), scores(values)
-    found = check([old], [new], [("t", 1.0), ("gone", None)])
+    found = check_protected([old], [new], [("t", 1.0), ("gone", None)])
     assert (found.outcome, found.needed) == ("cannot tell", None)
-    assert any(line.startswith("gone: not measurable") for line in lines(found))
+    assert any(line.startswith("gone: not measurable") for line in gate_lines(found))
     few = values | {("few", None): np.ones(7)}
     assert gate(few, few).outcome == "cannot tell"
-    alone = check([old], [new], [("gone", None)])
+    alone = check_protected([old], [new], [("gone", None)])
     assert (alone.mean, alone.code()) == (None, 4)
     # damage stays damage beside what is missing
-    bad = check([old], [scores({("t", 1.0): np.zeros(900)})], [("t", 1.0), ("gone", None)])
+    bad = check_protected([old], [scores({("t", 1.0): np.zeros(900)})], [("t", 1.0), ("gone", None)])
     assert bad.outcome == "damaged"
 
 
@@ -175,7 +175,7 @@ def test_nothing_protected_is_no_pass() -> None:
     values = {("t", 1.0): np.arange(100) % 2}
     found = check_mastered([scores(values)], [scores(values)])
     assert (found.cells, found.code()) == ((), 4)
-    assert "nothing was protected" in lines(found)[0]
+    assert "nothing was protected" in gate_lines(found)[0]
 
 
 def test_cells_too_small_to_protect_are_named_with_the_reason() -> None:
@@ -183,10 +183,10 @@ def test_cells_too_small_to_protect_are_named_with_the_reason() -> None:
     same. A cell of 60 % is none of them."""
     small = {("few", 1.0): np.ones(20), ("half", None): fallen(20, 8)}
     found = check_mastered([scores(small)], [scores(small)])
-    deciding = sum(decides(item) for item in scores(small).items if item[0] == "few")
+    deciding = sum(decides_protection(item) for item in scores(small).items if item[0] == "few")
     assert deciding < 8
     assert [(one.cell, one.before, one.items, one.deciding) for one in found.small] == [(("few", 1.0), 1.0, 20, deciding)]
-    head, told = lines(found)
+    head, told = gate_lines(found)
     assert (found.code(), found.code("warn")) == (4, 4)
     assert head.startswith("cannot tell: nothing was protected. No cell of enough items had 90 % before")
     assert told.startswith(
@@ -196,13 +196,15 @@ def test_cells_too_small_to_protect_are_named_with_the_reason() -> None:
     both = small | {("many", None): np.ones(1200)}
     found = check_mastered([scores(both)], [scores(both)])
     assert found.outcome == "passed"
-    assert lines(found)[-1] == told
-    assert check([scores(small)], [scores(small)], [("few", 1.0)], named=True).small == (), "who named it compares all of it"
+    assert gate_lines(found)[-1] == told
+    assert check_protected([scores(small)], [scores(small)], [("few", 1.0)], named=True).small == (), (
+        "who named it compares all of it"
+    )
 
 
 def test_what_is_protected_is_decided_on_items_that_are_not_compared() -> None:
     ones, names = np.ones(500), [("t", 1.0, f"t-{place}") for place in range(500)]
-    deciding = np.array([decides(name) for name in names])
+    deciding = np.array([decides_protection(name) for name in names])
     assert 60 < deciding.sum() < 140
     # right on the deciding items alone: protected, and its other items say nothing of a loss; the page counts all of them
     before = scores({("t", 1.0): deciding, ("t", 2.0): ones, ("t", 3.0): ~deciding})
@@ -224,10 +226,10 @@ def test_mastered_under_the_declared_decoding_is_protected() -> None:
 
 def test_names_of_tasks_and_cells() -> None:
     before = [scores({("gcd", 1.0): [1], ("gcd", 2.0): [1], ("lcm", None): [1]})]
-    assert named(before, ["gcd"]) == [("gcd", 1.0), ("gcd", 2.0)]
-    assert named(before, ["gcd@2", "lcm"]) == [("gcd", 2.0), ("lcm", None)]
+    assert named_cells(before, ["gcd"]) == [("gcd", 1.0), ("gcd", 2.0)]
+    assert named_cells(before, ["gcd@2", "lcm"]) == [("gcd", 2.0), ("lcm", None)]
     with pytest.raises(InputError, match="gcd"):
-        named(before, ["gdc"])
+        named_cells(before, ["gdc"])
 
 
 def test_a_fall_from_the_commonest_answer_closes_the_gate() -> None:
@@ -257,14 +259,14 @@ def test_items_of_a_comparison_follow_what_may_be_protected() -> None:
 
 def test_the_gate_of_a_run_folder(tmp_path: Path) -> None:
     run = build_pair(tmp_path / "pair")
-    found = of_run(run, GateAsked(("products@1",)))
+    found = check_run(run, GateAsked(("products@1",)))
     assert (found.outcome, len(found.cells)) == ("damaged", 1)
-    assert of_run(run, GateAsked(("chain_sum@1",))).outcome == "cannot tell"
-    trial = of_run(build(tmp_path / "trial"), GateAsked(("products",)))
+    assert check_run(run, GateAsked(("chain_sum@1",))).outcome == "cannot tell"
+    trial = check_run(build(tmp_path / "trial"), GateAsked(("products",)))
     assert {cell.level for cell in trial.cells} == {1.0, 2.0, 3.0}
     assert trial.outcome == "damaged"
     with pytest.raises(InputError, match="measurements before and after"):
-        of_run(RunFolder(tmp_path / "empty"), GateAsked())
+        check_run(RunFolder(tmp_path / "empty"), GateAsked())
 
 
 def test_scores_that_are_not_numbers_are_not_measurable() -> None:
@@ -291,7 +293,7 @@ def test_error_rates_at_the_default_size(cells: int, churn: float) -> None:
 def test_several_seeds_share_their_items() -> None:
     old = scores({("t", 1.0): np.ones(100)})
     good, bad = scores({("t", 1.0): np.ones(100)}), scores({("t", 1.0): fallen(100, 40)})
-    found = check([old] * 3, [good, good, bad], [("t", 1.0)])
+    found = check_protected([old] * 3, [good, good, bad], [("t", 1.0)])
     assert found.mean is not None
     assert found.mean.seeds == 3
     assert found.mean.value == pytest.approx(-0.4 / 3)
@@ -302,49 +304,49 @@ def test_damage_elsewhere_fails_unless_the_user_named_what_matters() -> None:
     before = {("safe", None): np.ones(800), ("other", None): fallen(200, 30)}
     after = {("safe", None): np.ones(800), ("other", None): np.zeros(200)}
     sides = [scores(before)], [scores(after)]
-    found = check(*sides, [("safe", None)])
+    found = check_protected(*sides, [("safe", None)])
     assert (found.outcome, found.code("warn")) == ("damaged", 3)
-    assert any("not protected, and damaged" in line for line in lines(found))
-    told = check(*sides, [("safe", None)], named=True)
+    assert any("not protected, and damaged" in line for line in gate_lines(found))
+    told = check_protected(*sides, [("safe", None)], named=True)
     assert (told.outcome, told.code()) == ("passed", 0)
-    assert any(line.startswith("other") and "reported only" in line for line in lines(told))
+    assert any(line.startswith("other") and "reported only" in line for line in gate_lines(told))
 
 
 def test_skill_that_gave_way_to_the_commonest_answer_is_damage() -> None:
     values = {("t", None): fallen(800, 200)}
     before = scores(values, swapped={("t", None): np.full(800, 0.1)})
     after = scores(values, swapped={("t", None): np.full(800, 0.7)})
-    found = check([before], [after], [("t", None)])
+    found = check_protected([before], [after], [("t", None)])
     assert found.mean is not None
     assert found.mean.value == 0
     assert found.dependence is not None
     assert found.dependence.value == pytest.approx(-0.6)
     assert (found.outcome, found.code()) == ("damaged", 3)
-    assert any("depend less on their prompts" in line for line in lines(found))
+    assert any("depend less on their prompts" in line for line in gate_lines(found))
 
 
 def test_warn_is_for_wide_intervals_not_for_what_was_not_measured() -> None:
     wide = gate({("t", None): np.ones(10)}, {("t", None): np.ones(10)})
     assert (wide.outcome, wide.code(), wide.code("warn")) == ("cannot tell", 4, 0)
-    missing = check([scores({("t", None): np.ones(10)})], [scores({("u", None): np.ones(10)})], [("t", None)])
+    missing = check_protected([scores({("t", None): np.ones(10)})], [scores({("u", None): np.ones(10)})], [("t", None)])
     assert missing.code("warn") == 4
     assert GateResult("cannot tell", None, (), 0.15).code("warn") == 4, "nothing was protected"
 
 
 def test_half_of_a_comparison_is_never_judged_with_an_older_half(tmp_path: Path) -> None:
     run = build_pair(tmp_path / "pair")
-    assert of_run(run, GateAsked(("products",))).mean is not None
+    assert check_run(run, GateAsked(("products",))).mean is not None
     compare.clear(run)  # then the new "before" is written, and the process is killed
     with pytest.raises(InputError, match="measurements before and after"):
-        of_run(run, GateAsked(("products",)))
+        check_run(run, GateAsked(("products",)))
 
 
 def test_which_cells_exclude_a_loss_by_themselves_is_told_by_their_sizes() -> None:
     assert [least_items((size,) * cells, 0.05) for cells, size in ((8, 50), (40, 25), (1, 800))] == [50, None, 800]
     assert least_items((10, *(900,) * 9), 0.05) == 900, "one small cell does not free the large ones"
     # by hand, one cell that is only judged by its mean: no churn, so nothing but the added squares stands in the way
-    still = World(redrawn=0.0)
+    still = SimulatedCheckpoint(redrawn=0.0)
     assert [share_passing((size,), 0.05, still, least=None) for size in (70, 90)] == [0.0, 1.0]
     assert 1.99 * math.sqrt(3.8415 / 69 / 70) > 0.05 > 1.99 * math.sqrt(3.8415 / 89 / 90)
-    seen = [share_passing((50,) * 8, 0.05, World(one=one), least=50) for one in (0.0, 0.2, 0.6)]
+    seen = [share_passing((50,) * 8, 0.05, SimulatedCheckpoint(smallest_cell_loss=one), least=50) for one in (0.0, 0.2, 0.6)]
     assert seen[0] > 0.8 > 0.1 > seen[1] > seen[2]

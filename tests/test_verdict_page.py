@@ -19,9 +19,9 @@ from mixwright.catalog import listing
 from mixwright.errors import InputError
 from mixwright.runs import RunFolder
 from mixwright.verdict.blocks import Claims, Fold, Forest, ForestRow, Grid, Paragraph, Table, filled
-from mixwright.verdict.charts import COLOURS, svg
+from mixwright.verdict.charts import COLOUR_BY_STANDIN, render_svg
 from mixwright.verdict.claims import judge
-from mixwright.verdict.page import HEAT_COLOURS
+from mixwright.verdict.page import HEAT_COLOUR_COUNT
 from mixwright.verdict.stage import render, sections, summarise
 from mixwright.verdict.text import visible
 
@@ -313,16 +313,16 @@ def test_contrast_is_aa(scheme: str) -> None:
     assert _contrast(palette["series-1"], palette["noise"]) >= 3
     assert _contrast(palette["series-2"], palette["noise"]) >= 3
     assert _contrast(palette["quiet"], palette["noise"]) >= 4.5
-    for heat in range(HEAT_COLOURS):
+    for heat in range(HEAT_COLOUR_COUNT):
         assert _contrast(palette[f"heat-ink-{heat}"], palette[f"heat-{heat}"]) >= 4.5, heat
 
 
 def test_every_colour_of_a_chart_is_the_pages() -> None:
-    text = svg(Forest("c", "a", "x", (ForestRow("<b>&", 0.1, 0.0, 0.2, (0.1,)),), 0.05))
+    text = render_svg(Forest("c", "a", "x", (ForestRow("<b>&", 0.1, 0.0, 0.2, (0.1,)),), 0.05))
     assert "&lt;b&gt;&amp;" in text
     assert set(re.findall(r"#[0-9a-fA-F]{6}\b", text)) == set()
     variables = set(re.findall(r"var\(--([a-z0-9-]+)\)", text))
-    assert variables <= {value[6:-1] for value in COLOURS.values()} & _palettes()["light"].keys()
+    assert variables <= {value[6:-1] for value in COLOUR_BY_STANDIN.values()} & _palettes()["light"].keys()
 
 
 def test_many_tasks_stay_bounded(tmp_path: Path) -> None:

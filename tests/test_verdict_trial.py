@@ -16,7 +16,7 @@ from mixwright.errors import InputError
 from mixwright.records import Effect, Interval, Judgement, LeverWord, Proof, TrialResult
 from mixwright.runs import RunFolder, read_json, read_measurements, write_json
 from mixwright.verdict.blocks import Block, Code, Fold, Forest, Headline, Paragraph, Strips, Table, filled
-from mixwright.verdict.charts import svg
+from mixwright.verdict.charts import render_svg
 from mixwright.verdict.evidence import headline_arm
 from mixwright.verdict.stage import render
 from mixwright.verdict.text import between, points
@@ -40,7 +40,7 @@ def test_labels_of_a_chart_tell_ablations_apart_although_they_are_cut(tmp_path: 
     run = RunFolder(tmp_path)
     write_json(run.result, dataclasses.replace(shown, effects=tuple(effects)))
     (chart,) = [block for block in create("sections", "arms").blocks(run) if isinstance(block, Forest)]
-    assert len(set(re.findall(r">(steered [^<]*)<", svg(chart)))) == 4
+    assert len(set(re.findall(r">(steered [^<]*)<", render_svg(chart)))) == 4
 
 
 TONES = [

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mixwright.audit.chance import Template, tokens
-from mixwright.audit.rows import SAMPLE, Reader, Row, draw, members
+from mixwright.audit.rows import SAMPLE_ROWS, Reader, Row, draw_sample, positions_by_code
 from mixwright.audit.siblings import Siblings, count_siblings
 
 if TYPE_CHECKING:
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 MOST_ROWS_COMPARED = 1000
 """Rows of either split among which those that are worded alike are counted."""
-BLOCK = 4000
+BLOCK_ROWS = 4000
 """Rows read at once for tasks that follow each other."""
-FEW, ALL = 4, 20_000
+SAMPLE_ROWS_PER_TASK, SAMPLE_ROWS_TOGETHER = 4, 20_000
 """Rows sampled of each of many tasks, and of all tasks together where that is more: many tasks cost little more than one."""
 
 
@@ -35,15 +35,15 @@ class Cases:
     def __init__(self, reader: Reader, leaks: Leaks) -> None:
         self.reader, self.leaks = reader, leaks
         found = leaks.same
-        self.held_out = members(found.task[found.held_out])
-        self.train = {code: found.train[places] for code, places in members(found.task[found.train]).items()}
+        self.held_out = positions_by_code(found.task[found.held_out])
+        self.train = {code: found.train[places] for code, places in positions_by_code(found.task[found.train]).items()}
         codes = {name: code for code, name in enumerate(leaks.tasks)}
-        self.sought = members(np.array([codes[row.task] for row in leaks.rows], np.int64))
-        self.few = min(SAMPLE, max(FEW, ALL // max(len(self.held_out), 1)))
+        self.sought = positions_by_code(np.array([codes[row.task] for row in leaks.rows], np.int64))
+        self.few = min(SAMPLE_ROWS, max(SAMPLE_ROWS_PER_TASK, SAMPLE_ROWS_TOGETHER // max(len(self.held_out), 1)))
 
     def __iter__(self) -> Iterator[Case]:
         codes = list(self.held_out)
-        block = max(1, BLOCK // self.few)
+        block = max(1, BLOCK_ROWS // self.few)
         for start in range(0, len(codes), block):
             here = codes[start : start + block]
             wanted = [self._drawn(code, self.few, train) for code in here for train in (False, True)]
@@ -53,11 +53,11 @@ class Cases:
 
     def _drawn(self, code: int, size: int, train: bool) -> np.ndarray:
         found = self.leaks.same
-        return draw(self.train.get(code, found.train[:0]) if train else found.held_out[self.held_out[code]], size)
+        return draw_sample(self.train.get(code, found.train[:0]) if train else found.held_out[self.held_out[code]], size)
 
     def sample(self, members: np.ndarray, size: int) -> list[Row]:
         """At most `size` of these rows; those that a block of tasks read together are not read again."""
-        drawn = draw(members, size)
+        drawn = draw_sample(members, size)
         known = [self._read[number] for number in drawn.tolist() if number in self._read]
         return known if len(known) == len(drawn) else self.reader.rows(drawn)
 
@@ -83,7 +83,7 @@ class Case:
         chosen = [cases.train[task] for task in (related.tolist() or [code]) if task in cases.train]
         self._train = np.sort(np.concatenate(chosen)) if chosen else np.zeros(0, np.int64)
         self.train_rows = len(self._train)
-        size = SAMPLE if len(related) else cases.few
+        size = SAMPLE_ROWS if len(related) else cases.few
         self._rows = cases.sample(self._train if self.train_rows else found.train, size)
         self._seen = [row.prompt for row in self._rows]
         held = cases.sample(found.held_out[self.mine], size)

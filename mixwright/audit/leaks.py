@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mixwright.audit.near_duplicates import NearIndex
-from mixwright.audit.overlap import Overlap, overlap
-from mixwright.audit.rows import PAIRS, Reader, Row, fingerprints, with_turns
+from mixwright.audit.overlap import Overlap, find_overlap
+from mixwright.audit.rows import MOST_PAIRS_LISTED, Reader, Row, fingerprints, with_turns
 from mixwright.audit.text import words
 from mixwright.audit.wrapped import WrappedIndex
 from mixwright.errors import InputError
-from mixwright.estimates.chance import FULL_MARKS
+from mixwright.estimates.chance import RIGHT_FROM_SCORE
 
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus
     from mixwright.records import Example
 
-INDEXED = 5000
+MOST_ROWS_INDEXED = 5000
 """Held-out rows that are looked for inside other texts, and nearly."""
-SIMILARITY = 0.7
+NEAR_SIMILARITY = 0.7
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ _LAST: list[tuple[weakref.ref[Corpus], float, Leaks]] = []
 """What was found in the corpus looked at last: three checks ask for it in turn."""
 
 
-def leaks(corpus: Corpus, similarity: float = SIMILARITY) -> Leaks:
+def find_leaks(corpus: Corpus, similarity: float = NEAR_SIMILARITY) -> Leaks:
     """What of the eval split stands in train; remembered for one corpus at a time."""
     for known, at, found in _LAST:
         if known() is corpus and at == similarity:
@@ -63,8 +63,8 @@ def leaks(corpus: Corpus, similarity: float = SIMILARITY) -> Leaks:
 def _search(corpus: Corpus, similarity: float) -> Leaks:
     prints = fingerprints(corpus, further=True)
     reader = Reader(corpus)
-    same = _graded(corpus, reader, overlap(prints))
-    sought = WrappedIndex(reader.sample(same.held_out[same.partner < 0], INDEXED))
+    same = _graded(corpus, reader, find_overlap(prints))
+    sought = WrappedIndex(reader.sample(same.held_out[same.partner < 0], MOST_ROWS_INDEXED))
     rows = tuple(sought.rows)
     index = NearIndex(rows, similarity)
     wrapped: dict[int, tuple[int, bool, bool]] = {}
@@ -87,7 +87,7 @@ def _search(corpus: Corpus, similarity: float) -> Leaks:
 
 def _graded(corpus: Corpus, reader: Reader, same: Overlap) -> Overlap:
     """The overlap, where answers that the task's grader takes for right are the same answers."""
-    at = np.flatnonzero(same.other_answer)[:PAIRS]
+    at = np.flatnonzero(same.other_answer)[:MOST_PAIRS_LISTED]
     partners = same.partner[at]
     examples = reader.examples(np.unique(np.concatenate([same.held_out[at], partners])))
     given = {row.number: row.answer for row in reader.rows(np.unique(partners))}
@@ -101,6 +101,6 @@ def _graded(corpus: Corpus, reader: Reader, same: Overlap) -> Overlap:
 
 def _right(corpus: Corpus, example: Example, answer: str) -> bool:
     try:
-        return corpus.grade(example, answer) >= FULL_MARKS
+        return corpus.grade(example, answer) >= RIGHT_FROM_SCORE
     except InputError:
         return False

@@ -14,7 +14,7 @@ from mixwright.audit.rows import Row
 from mixwright.audit.text import normal_form, numbers_as_written, read_conclusion, sentences, words
 from mixwright.audit.words import jaccard, sketch, word_runs
 
-TEMPLATE_SHARE = 0.05
+TEMPLATE_WORD_SHARE = 0.05
 PASSAGE_WORDS = 6
 """Words of a sentence that two prompts share, from which on it is taken for a text that both ask about."""
 MOST_ROWS_PAIRED = 200
@@ -37,7 +37,7 @@ class NearIndex:
         runs = [word_runs(words(row.prompt)) for row in held_out]
         sizes = Counter(row.task for row in held_out)
         seen = Counter((row.task, run) for row, found in zip(held_out, runs, strict=True) for run in found)
-        self._template = {run for (task, run), n in seen.items() if n >= max(3, TEMPLATE_SHARE * sizes[task])}
+        self._template = {run for (task, run), n in seen.items() if n >= max(3, TEMPLATE_WORD_SHARE * sizes[task])}
         self._sketches = [sketch(found, self._template) for found in runs]
         self._postings: dict[int, list[int]] = {}
         self._answers = {read_conclusion(row.answer) for row, kept in zip(held_out, self._sketches, strict=True) if kept}
@@ -91,7 +91,7 @@ def _key(row: Row) -> Key:
     return numbers_as_written(row.prompt), read_conclusion(row.answer)
 
 
-def of_one_passage(one: str, other: str) -> bool:
+def share_passage(one: str, other: str) -> bool:
     """Whether two prompts share a sentence of `PASSAGE_WORDS` words and each has another one: two questions about one
     text.
     """

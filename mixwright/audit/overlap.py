@@ -11,7 +11,7 @@ import numpy as np
 
 from mixwright.audit.rows import Fingerprints
 
-TALK = 3
+TALK_CHATS = 3
 """Chats of one split from which on a turn that all of them have is talk."""
 
 
@@ -37,7 +37,7 @@ class Overlap:
     """bool of shape (rows,): train rows that are a held-out item."""
 
 
-def overlap(prints: Fingerprints) -> Overlap:
+def find_overlap(prints: Fingerprints) -> Overlap:
     """Compare the splits. Answers agree when the final answers do."""
     rows, owner = len(prints.task) - len(prints.further), prints.row
     question = ~_talk(prints)
@@ -85,7 +85,7 @@ def _talk(prints: Fingerprints) -> np.ndarray:
     for split in (False, True):
         turns = rows + np.flatnonzero(prints.talk & (prints.held_out[rows:] == split))
         _, which, counts = np.unique(prints.normal[turns], return_inverse=True, return_counts=True)
-        found[turns] = counts[which] >= TALK
+        found[turns] = counts[which] >= TALK_CHATS
     return found | np.isin(prints.normal, prints.normal[found]) & (np.arange(len(found)) >= rows)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mixwright.audit.near_duplicates import NearIndex
-from mixwright.audit.rows import Reader, Row, members, rows
+from mixwright.audit.rows import Reader, Row, positions_by_code, rows
 from mixwright.audit.siblings import count_siblings
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def near_repeats(corpus: Corpus, reader: Reader, train: np.ndarray, similarity: 
             for at in index.near(row):
                 found.setdefault(at, row.number)
     names = {name: code for code, name in enumerate(sizes)}
-    places = members(np.array([names[row.task] for row in index.rows], np.int64))
+    places = positions_by_code(np.array([names[row.task] for row in index.rows], np.int64))
     return [
         _compare_with_null(index, [index.rows[at] for at in own.tolist()], own.tolist(), found, sizes)
         for own in places.values()

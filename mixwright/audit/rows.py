@@ -23,17 +23,17 @@ if TYPE_CHECKING:
     from mixwright.corpus import Corpus
     from mixwright.records import Example
 
-EXCERPT = 160
+EXCERPT_CHARACTERS = 160
 """Characters of a text shown as evidence."""
-BEFORE = 60
+EXCERPT_CHARACTERS_BEFORE = 60
 """Characters of an excerpt that stand before the first difference."""
-SHOWN = 5
+MOST_NAMES_SHOWN = 5
 """Forms, levels or tasks named in one message."""
-PAIRS = 10_000
+MOST_PAIRS_LISTED = 10_000
 """Pairs of rows listed as evidence of one observation; a message says when there are more."""
-SAMPLE = 2000
+SAMPLE_ROWS = 2000
 """Rows of a task and split that templates and nulls are worked out on."""
-SHORT_TURN = 6
+SHORT_TURN_WORDS = 6
 """Words below which one of several turns of a chat is talk (`thanks, go on`) and is not compared alone."""
 _COLUMNS = ["task", "split", "prompt", "target", "answer", "chosen", "chat"]
 
@@ -62,7 +62,7 @@ def with_turns(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Row, int]]:
     """Every row as `rows` gives it, with 0, followed by the user turns of its chat, each with how many there are.
 
     The answer of the last turn is the row's, that of another is the reply to it. One of several turns of fewer than
-    `SHORT_TURN` words, and an earlier one without a reply, are left out.
+    `SHORT_TURN_WORDS` words, and an earlier one without a reply, are left out.
     """
     for row, chat in _rows_and_chats(batches):
         yield row, 0
@@ -71,7 +71,7 @@ def with_turns(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Row, int]]:
             for at in asked:
                 text, after = messages[at]["content"], messages[at + 1 :]
                 reply = row.answer if at == asked[-1] else after[0]["content"] if after[0]["role"] != "user" else ""
-                if len(asked) == 1 or (len(text.split()) >= SHORT_TURN and (reply or at == asked[-1])):
+                if len(asked) == 1 or (len(text.split()) >= SHORT_TURN_WORDS and (reply or at == asked[-1])):
                     yield row._replace(prompt=text, answer=reply), len(asked)
 
 
@@ -114,16 +114,16 @@ class Reader:
         }
 
     def sample(self, members: np.ndarray, size: int) -> list[Row]:
-        """At most `size` of the rows numbered `members`, as `draw` does, in file order."""
-        return self.rows(draw(members, size))
+        """At most `size` of the rows numbered `members`, as `draw_sample` does, in file order."""
+        return self.rows(draw_sample(members, size))
 
     def pairs(
         self, pairs: Sequence[tuple[int, int]], one: str, other: str, *, near: bool = False
     ) -> tuple[dict[str, Any], ...]:
-        """Evidence: the first `PAIRS` pairs of row numbers, with prefixes for the fields of either row; `near` if they are
+        """The first `MOST_PAIRS_LISTED` pairs of row numbers, with prefixes for the fields of either row; `near` if they are
         alike and not the same.
         """
-        kept = pairs[:PAIRS]
+        kept = pairs[:MOST_PAIRS_LISTED]
         found = self.examples(np.unique(np.array(kept, np.int64)))
         how = {"near": True} if near else {}
         return tuple(_evidence(found[a], found[b], one, other) | how for a, b in kept)
@@ -137,7 +137,7 @@ class Reader:
             yield self._batches[place], numbers[at == place]
 
 
-def draw(numbers: np.ndarray, size: int) -> np.ndarray:
+def draw_sample(numbers: np.ndarray, size: int) -> np.ndarray:
     """At most `size` of these ascending numbers, drawn without replacement by a fixed seed, ascending."""
     if len(numbers) <= size:
         return numbers
@@ -146,7 +146,7 @@ def draw(numbers: np.ndarray, size: int) -> np.ndarray:
 
 def note_unlisted(count: int) -> str:
     """What a message adds when not all of `count` pairs are listed."""
-    return f" Listed are the first {PAIRS:,} pairs." if count > PAIRS else ""
+    return f" Listed are the first {MOST_PAIRS_LISTED:,} pairs." if count > MOST_PAIRS_LISTED else ""
 
 
 def _evidence(a: Example, b: Example, one: str, other: str) -> dict[str, Any]:
@@ -161,19 +161,26 @@ def _evidence(a: Example, b: Example, one: str, other: str) -> dict[str, Any]:
 
 
 def excerpts(one: str, other: str) -> tuple[str, str]:
-    """`EXCERPT` characters of each text: where they begin to differ; or, where one holds the other, where that stands."""
+    """`EXCERPT_CHARACTERS` of each text: where they begin to differ; or, where one holds the other, where that stands."""
     ends = (pair for pair in enumerate(zip(one, other, strict=False)) if pair[1][0] != pair[1][1])
     shared = next((at for at, _ in ends), min(len(one), len(other)))
-    first = second = max(0, shared - BEFORE) if max(len(one), len(other)) > EXCERPT else 0
-    if shared < BEFORE:
-        inside, held = other.casefold().find(one[:BEFORE].casefold()), one.casefold().find(other[:BEFORE].casefold())
-        second = max(0, inside - BEFORE) if inside > 0 else second
-        first = max(0, held - BEFORE) if held > 0 else first
+    first = second = max(0, shared - EXCERPT_CHARACTERS_BEFORE) if max(len(one), len(other)) > EXCERPT_CHARACTERS else 0
+    if shared < EXCERPT_CHARACTERS_BEFORE:
+        inside, held = (
+            other.casefold().find(one[:EXCERPT_CHARACTERS_BEFORE].casefold()),
+            one.casefold().find(other[:EXCERPT_CHARACTERS_BEFORE].casefold()),
+        )
+        second = max(0, inside - EXCERPT_CHARACTERS_BEFORE) if inside > 0 else second
+        first = max(0, held - EXCERPT_CHARACTERS_BEFORE) if held > 0 else first
     return _cut(one, first), _cut(other, second)
 
 
 def _cut(text: str, start: int) -> str:
-    return ("\u2026" if start else "") + text[start : start + EXCERPT] + ("\u2026" if start + EXCERPT < len(text) else "")
+    return (
+        ("\u2026" if start else "")
+        + text[start : start + EXCERPT_CHARACTERS]
+        + ("\u2026" if start + EXCERPT_CHARACTERS < len(text) else "")
+    )
 
 
 @dataclass(frozen=True)
@@ -265,7 +272,7 @@ def hash64(text: str) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
 
 
-def members(codes: np.ndarray) -> dict[int, np.ndarray]:
+def positions_by_code(codes: np.ndarray) -> dict[int, np.ndarray]:
     """Code -> ascending positions that have it, in one sort however many codes there are."""
     order = np.argsort(codes, kind="stable")
     found, starts = np.unique(codes[order], return_index=True)

@@ -12,9 +12,9 @@ from mixwright.runs import RunFolder, write_json
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus
 
-SAID = 200
+PART_CHARACTERS = 200
 """Characters of one part of a line."""
-LEAKS = "contamination"
+LEAK_CHECK = "contamination"
 """Check that also looks for held-out items among the rows to rehearse."""
 MOST_COMPLAINT_LINES = 200
 """Lines about the data; what is beyond is counted."""
@@ -34,7 +34,11 @@ def run_audit(corpus: Corpus, names: Sequence[str] | None = None) -> list[Observ
     noted = [Observation("columns", None, "info", 1, 1, f"{note}.", "") for note in (corpus.notes if names is None else ())]
     seen = [
         *noted,
-        *(observation for name, check in checks.items() for observation in check.check(corpus if name == LEAKS else own)),
+        *(
+            observation
+            for name, check in checks.items()
+            for observation in check.check(corpus if name == LEAK_CHECK else own)
+        ),
     ]
     return sorted(seen, key=lambda observation: _FIRST[observation.severity])
 
@@ -47,12 +51,14 @@ def audit_run(corpus: Corpus, folder: RunFolder) -> list[Observation]:
 
 
 def complaints(observations: Sequence[Observation]) -> list[str]:
-    """One line for each thing that makes the data unfit, with its remedy; each part at most `SAID` characters.
+    """One line for each thing that makes the data unfit, with its remedy; each part at most `PART_CHARACTERS` characters.
 
     After `MOST_COMPLAINT_LINES` lines one that counts the others.
     """
     found = [(o.task or "*", o.message, o.remedy) for o in observations if o.severity == "error"]
-    shown = ([part if len(part) <= SAID else part[: SAID - 3] + "..." for part in parts] for parts in found)
+    shown = (
+        [part if len(part) <= PART_CHARACTERS else part[: PART_CHARACTERS - 3] + "..." for part in parts] for parts in found
+    )
     lines = [f"  error in the data ({task}): {message} {remedy}" for task, message, remedy in shown]
     rest = (
         [f"  {len(lines) - MOST_COMPLAINT_LINES:,} more errors in the data: audit.json"]

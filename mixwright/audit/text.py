@@ -32,7 +32,7 @@ _CODE = re.compile(
     )""",
     re.VERBOSE,
 )
-BRIEF = 40
+BRIEF_ANSWER_CHARACTERS = 40
 """Characters up to which an answer without a mark is taken as a whole."""
 _MARKED = re.compile(r"#|\\boxed|<answer>|\banswer\b", re.IGNORECASE)
 _BARE_NUMBER = re.compile(r"[\s$*]*[-+]?[\d,]*\.?\d+[\s$*.]*")
@@ -141,7 +141,7 @@ def broken_words(text: str) -> list[str]:
 def read_conclusion(text: str) -> str:
     """The final answer of an answer or a worked solution: `48 + 24 = 72, so #### 72` gives `72`; a short one is itself."""
     text = visible(text)
-    brief = len(text) <= BRIEF and "\n" not in text.strip()
+    brief = len(text) <= BRIEF_ANSWER_CHARACTERS and "\n" not in text.strip()
     if _MARKED.search(text) or _BARE_NUMBER.fullmatch(text) or (not brief and any(map(str.isdigit, text[-400:]))):
         return final_answer(text)
     return normal_form(text).casefold()

@@ -8,8 +8,8 @@ from __future__ import annotations
 import zlib
 from collections.abc import Collection, Sequence
 
-SKETCH = 64
-LEAST = 6
+SKETCH_SIZE = 64
+MIN_RUNS = 6
 """Runs of words, template apart, below which a prompt is too short to be nearly another."""
 
 
@@ -23,12 +23,12 @@ def word_runs(found: Sequence[str]) -> set[int]:
 def sketch(runs: Collection[int], template: Collection[int]) -> frozenset[int]:
     """The smallest of the runs that are not `template`; empty where there are too few."""
     kept = sorted(run for run in runs if run not in template)
-    return frozenset(kept[:SKETCH]) if len(kept) >= LEAST else frozenset()
+    return frozenset(kept[:SKETCH_SIZE]) if len(kept) >= MIN_RUNS else frozenset()
 
 
 def jaccard(one: frozenset[int], other: frozenset[int]) -> float:
     """Jaccard similarity: exact for short sets; from full sketches, the share of the union's smallest that both hold."""
-    if len(one) == SKETCH or len(other) == SKETCH:
-        union = sorted(one | other)[:SKETCH]
+    if len(one) == SKETCH_SIZE or len(other) == SKETCH_SIZE:
+        union = sorted(one | other)[:SKETCH_SIZE]
         return sum(run in one and run in other for run in union) / len(union)
     return len(one & other) / len(one | other) if one or other else 0.0

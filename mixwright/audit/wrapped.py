@@ -15,20 +15,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mixwright.audit.rows import Row, members
+from mixwright.audit.rows import Row, positions_by_code
 from mixwright.audit.text import broken_words, indented_lines, read_conclusion, words
 
-RUN = 3
+RUN_WORDS = 3
 """Words of a run."""
-LEAST = 4
+MIN_PROMPT_WORDS = 4
 """Words of a prompt below which it is not sought inside others."""
-INDEX_WORDS = 1_000_000
+MOST_WORDS_INDEXED = 1_000_000
 """Words of held-out prompts that are indexed; rows behind them are left out."""
 TEMPLATE_SHARE = 0.2
 """A run of words in this share of a task's different prompts belongs to its template; that of a slot seldom does."""
-GENERIC = 0.05
+GENERIC_SHARE = 0.05
 """A training prompt all of whose runs stand in this share of held-out rows is no question of its own."""
-TAIL = 400
+ANSWER_TAIL_WORDS = 400
 """Words behind a copy that its answer may stand in."""
 _SIGNS = frozenset("+-*/^%!<>\u00d7\u00f7")
 _BITS = 22
@@ -69,7 +69,7 @@ class WrappedIndex:
         for row in held_out:
             found = words(row.prompt)
             total += len(found)
-            if total > INDEX_WORDS:
+            if total > MOST_WORDS_INDEXED:
                 break
             lists.append(found)
         self.rows = held_out[: len(lists)]
@@ -81,11 +81,11 @@ class WrappedIndex:
         every, counts = np.unique(np.concatenate([np.zeros(0, np.int64), *map(np.unique, grams)]), return_counts=True)
         self._anchors: dict[int, list[int]] = {}
         for at, (entry, here) in enumerate(zip(self.entries, grams, strict=True)):
-            sought = here[entry.start : entry.stop - RUN + 1]
-            if entry.stop - entry.start >= RUN and len(lists[at]) >= LEAST:
+            sought = here[entry.start : entry.stop - RUN_WORDS + 1]
+            if entry.stop - entry.start >= RUN_WORDS and len(lists[at]) >= MIN_PROMPT_WORDS:
                 common_to = counts[np.searchsorted(every, sought)]
                 if common_to.min() <= max(
-                    RUN, GENERIC * len(lists)
+                    RUN_WORDS, GENERIC_SHARE * len(lists)
                 ):  # else nothing of it is its own, and all would be compared
                     self._anchors.setdefault(int(sought[np.argmin(common_to)]), []).append(at)
         self._runs = np.concatenate([np.zeros(0, np.int64), *grams])
@@ -118,7 +118,7 @@ class WrappedIndex:
                     match = self._inside(at, row)
                     if match is not None:
                         yield match
-        if len(found) >= LEAST and all(self._seen[run & ((1 << _BITS) - 1)] for run in runs):
+        if len(found) >= MIN_PROMPT_WORDS and all(self._seen[run & ((1 << _BITS) - 1)] for run in runs):
             yield from self._around(row, runs, joined)
 
     def _inside(self, at: int, row: Row) -> Match | None:
@@ -132,7 +132,7 @@ class WrappedIndex:
             end = inner.ends_in(outer, start, stop)
             if end < 0 or (stop - start == len(outer.words) and stop - start == len(inner.words)):
                 continue
-            agrees = _same_answer(held, row) or _has_answer(held, outer.words[end : end + TAIL])
+            agrees = _same_answer(held, row) or _has_answer(held, outer.words[end : end + ANSWER_TAIL_WORDS])
             if stop - start == len(inner.words) or (known and agrees):
                 return Match(at, True, agrees)
         return None
@@ -143,12 +143,12 @@ class WrappedIndex:
         low, high = (np.searchsorted(self._runs, hashes, side=side) for side in ("left", "right"))
         rarest = int(np.argmin(high - low))
         holders = np.unique(self._owner[low[rarest] : high[rarest]]).tolist()
-        if len(holders) > max(RUN, GENERIC * len(self.rows)):
+        if len(holders) > max(RUN_WORDS, GENERIC_SHARE * len(self.rows)):
             return  # nothing but what many held-out prompts have
         for at in holders:
             entry = self.entries[at]
             _, stands, behind = f" {entry.words} ".rpartition(joined)
-            least = entry.content - LEAST + 1
+            least = entry.content - MIN_PROMPT_WORDS + 1
             if stands and len(entry.words) + 2 > len(joined) and entry.words.count(" ") + 1 - len(behind.split()) >= least:
                 if indented_lines(row.prompt) not in indented_lines(self.rows[at].prompt):
                     continue
@@ -221,7 +221,7 @@ def _common(rows: Sequence[Row], grams: Sequence[np.ndarray]) -> dict[str, np.nd
     names = sorted({row.task for row in rows})
     codes = np.searchsorted(np.array(names), np.array([row.task for row in rows])) if names else np.zeros(0, int)
     found = {}
-    for code, places in members(codes).items():
+    for code, places in positions_by_code(codes).items():
         different = {here.tobytes(): np.unique(here) for here in (grams[at] for at in places.tolist())}
         runs, counts = np.unique(np.concatenate(list(different.values())), return_counts=True)
         found[names[code]] = runs[counts >= max(3, TEMPLATE_SHARE * len(different))]
@@ -231,7 +231,7 @@ def _common(rows: Sequence[Row], grams: Sequence[np.ndarray]) -> dict[str, np.nd
 def _entry(found: list[str], grams: np.ndarray, common: np.ndarray) -> _Entry:
     covered = np.zeros(len(found), bool)
     for at in np.flatnonzero(np.isin(grams, common)).tolist():
-        covered[at : at + RUN] = True
+        covered[at : at + RUN_WORDS] = True
     at = 0
     for letters, group in itertools.groupby(found, str.isalpha):  # no number is template, nor are its signs
         together = list(group)
@@ -241,6 +241,6 @@ def _entry(found: list[str], grams: np.ndarray, common: np.ndarray) -> _Entry:
     own = np.flatnonzero(~covered)
     content = int(own[-1]) + 1 if len(own) else 0
     start, stop = (int(own[0]), content) if len(own) else (0, 0)
-    if stop - start < RUN:  # nothing of its own to speak of: the whole prompt, and chance will explain it or not
+    if stop - start < RUN_WORDS:  # nothing of its own to speak of: the whole prompt, and chance will explain it or not
         start, stop, content = 0, len(found), content or len(found)
     return _Entry(" ".join(found), start, stop, content)

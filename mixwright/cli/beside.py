@@ -13,7 +13,7 @@ from mixwright.errors import InputError
 from mixwright.manifest import settings_file
 from mixwright.records import Measurement, RunManifest
 from mixwright.runs import RunFolder, read_json, read_measurements, read_yaml, write_json, write_measurements
-from mixwright.verdict.beside import BESIDE, Beside, beside_file
+from mixwright.verdict.beside import BESIDE_NAME, Beside, beside_file
 
 if TYPE_CHECKING:
     from mixwright.cli.options import Measuring
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 READING_SETTINGS = ("grader", "probe", "prompts", "system message", "adapter")
 """Settings of how prompts and answers are read; where the rows lie may differ, and their digest may not."""
-CUT = "cut at max_new_tokens, {}"
+CUT_SETTING = "cut at max_new_tokens, {}"
 """Name of a setting in a comparison's manifest: the share of completions that were cut before, or after."""
 
 
@@ -128,7 +128,7 @@ def _result(run: RunFolder, name: str, settings: Mapping[str, Any], completions:
     from mixwright.measure.stage import MeasureResult
 
     own = tuple({key: value for key, value in row.items() if key != "when"} for row in completions if row["when"] == name)
-    cut = str(settings.get(CUT.format(name), "0%")).rstrip("%")
+    cut = str(settings.get(CUT_SETTING.format(name), "0%")).rstrip("%")
     written = len(own) * (1 + int(settings.get("samples", 0)))
     return MeasureResult(tuple(read_measurements(run.measurements(name))), own, written, float(cut) / 100)
 
@@ -163,5 +163,5 @@ def write_beside(folder: RunFolder, earlier: Earlier) -> None:
     """Keep in the new comparison what its page needs of the other checkpoint, its completions apart."""
     if earlier.other is None:
         return
-    write_measurements(folder.measurements(BESIDE), earlier.other.measurements)
+    write_measurements(folder.measurements(BESIDE_NAME), earlier.other.measurements)
     write_json(beside_file(folder), Beside(earlier.name, str(earlier.folder)))

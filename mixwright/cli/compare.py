@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from mixwright.cli.beside import CUT, Earlier, check_same, read_before, read_earlier, write_beside
+from mixwright.cli.beside import CUT_SETTING, Earlier, check_same, read_before, read_earlier, write_beside
 from mixwright.cli.direct import (
     Say,
     ask_lost_answers,
@@ -18,17 +18,17 @@ from mixwright.cli.direct import (
     with_greedy_answers,
 )
 from mixwright.cli.fitted import fit_to_budget
-from mixwright.cli.gold_answers import GOLD, has_gold
+from mixwright.cli.gold_answers import GOLD_PROBE, has_gold
 from mixwright.cli.looks import check_looks, measured_in_looks, plan_looks
 from mixwright.cli.options import Measuring
 from mixwright.cli.ready import Ready, measure_with_progress, with_price
 from mixwright.config import MeasureConfig
 from mixwright.errors import InputError, join_some, unknown_name
-from mixwright.estimates.readings import GRADED, READINGS, Decoding, outcome_of
+from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, Decoding, outcome_of
 from mixwright.measure.former import FormerAnswers, former_file
 from mixwright.measure.returned import Returned, returned_file
 from mixwright.runs import RunFolder, write_json, write_measurements
-from mixwright.verdict.beside import BESIDE, beside_file
+from mixwright.verdict.beside import BESIDE_NAME, beside_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -85,7 +85,7 @@ def compare(
     earlier = _earlier(before, beside, before_in, folder)
     graders, room = ({}, None) if earlier is None else (earlier.graders, earlier.room)
     rows = _rows(asked, gating, graders, say)
-    wanted = _items(rows.corpus, gating.protect, asked.items, gating.share)
+    wanted = _items(rows.corpus, gating.protect, asked.items, gating.margin_share)
     plan = _looks(rows, gating, wanted) if gating.until_decided else []
     measure = _measuring(rows, plan[-1][0] if plan else wanted, decoding)
     say(f"measure: up to {measure.items} items per cell, as far as there are; {_judged(measure, decoding, asked, gating)}")
@@ -119,16 +119,16 @@ def _earlier(before: str, beside: Path | None, before_in: Path | None, folder: R
 
 def _noting_left_out(ready: Ready, rows: Graded) -> Ready:
     """`ready`, with the tasks that no grader can judge among what is noted, so that the verdict can say so."""
-    from mixwright.verdict.basis import LEFT_OUT
+    from mixwright.verdict.basis import LEFT_OUT_SETTING
 
     left = [task for task in rows.whole.tasks if task not in rows.corpus.tasks] if rows.whole is not None else []
-    return replace(ready, noted={**ready.noted, LEFT_OUT: left}) if left else ready
+    return replace(ready, noted={**ready.noted, LEFT_OUT_SETTING: left}) if left else ready
 
 
 def _measuring(rows: Graded, items: int, decoding: Decoding) -> MeasureConfig:
     """Probes and sizes: what is graded with gold answers beside it, or the one probe of what is not graded."""
     plain = MeasureConfig(items=items, decoding=decoding)
-    return replace(plain, probes=(*plain.probes, GOLD) if rows.probe is None else (rows.probe,))
+    return replace(plain, probes=(*plain.probes, GOLD_PROBE) if rows.probe is None else (rows.probe,))
 
 
 def _looks(rows: Graded, gating: Gating, wanted: int) -> list[tuple[int, Look]]:
@@ -138,7 +138,7 @@ def _looks(rows: Graded, gating: Gating, wanted: int) -> list[tuple[int, Look]]:
         remedy = "Name graders (--grader TASK=NAME), protect other tasks, or leave --until-decided out."
         raise InputError("answers that can be graded, beside --until-decided", got, remedy)
     cells = cells_measured(rows.corpus)
-    return plan_looks(cells, gating.most or wanted * len(cells))
+    return plan_looks(cells, gating.most_items or wanted * len(cells))
 
 
 def _rows(asked: Measuring, gating: Gating, graders: Mapping[str, str], say: Say) -> Graded:
@@ -154,12 +154,12 @@ def _rows(asked: Measuring, gating: Gating, graders: Mapping[str, str], say: Say
 def _judged(measure: MeasureConfig, decoding: Decoding, asked: Measuring, gating: Gating) -> str:
     """What is compared, for people, and which options mean nothing then."""
     outcome = outcome_of(measure.probes, decoding) or decoding
-    if outcome in GRADED:
+    if outcome in GRADED_OUTCOMES:
         return f"{decoding} decoding is judged"
     written = gating.wanted and outcome == "loss"
     unused = [name for name in asked.given() if name in OF_COMPLETIONS and not (written and name == OF_COMPLETIONS[-1])]
     unused += ["--margin, which is in points of success"] if gating.margin is not None else []
-    told = f"no answer can be graded, so {READINGS[outcome].told} is compared, and "
+    told = f"no answer can be graded, so {READINGS[outcome].title} is compared, and "
     told += "the form and the likelihood of answers" if written else "no completion is written"
     return told + (f"; nothing is done with {', '.join(unused)}" if unused else "")
 
@@ -179,9 +179,9 @@ def _both(ready: Ready, earlier: Earlier | None, say: Say) -> dict[str, MeasureR
 def _with_gold(before: MeasureResult, ready: Ready) -> MeasureResult:
     """What was taken over, with the gold answers that an earlier measuring did not read."""
     probes = ready.config.measure.probes
-    if GOLD not in probes or has_gold(before):
+    if GOLD_PROBE not in probes or has_gold(before):
         return before
-    alone = replace(ready.config, measure=replace(ready.config.measure, probes=(GOLD,)))
+    alone = replace(ready.config, measure=replace(ready.config.measure, probes=(GOLD_PROBE,)))
     found = measure_with_progress("read gold answers before", ready.learners[0], replace(ready, config=alone))
     return replace(before, measurements=(*before.measurements, *found.measurements))
 
@@ -216,7 +216,7 @@ def write_comparison(
     from mixwright.measure.bases import write_completions
     from mixwright.measure.notes import write_notes
     from mixwright.verdict.answer_forms import write_known_forms
-    from mixwright.verdict.basis import MOST_ROWS, PACE
+    from mixwright.verdict.basis import MOST_ROWS_SETTING, PACE_SETTING
     from mixwright.verdict.gate_asked import write_asked
 
     config, end = ready.config, ready.learners[1].name
@@ -225,9 +225,9 @@ def write_comparison(
         write_settings(config, folder, ("corpus", "measure", "seed"))
         about = {"checkpoint after": after} | ({"model after": end} if end != after else {})
         completed = {name: result for name, result in found.items() if result.completions}
-        cut = {CUT.format(when): f"{result.cut:.1%}" for when, result in completed.items()}
-        counted = {MOST_ROWS: max(cell.count for cell in cells_measured(ready.corpus))}
-        speed = {PACE: float(f"{2 * found['after'].pace:.2g}")} if found["after"].pace else {}
+        cut = {CUT_SETTING.format(when): f"{result.cut:.1%}" for when, result in completed.items()}
+        counted = {MOST_ROWS_SETTING: max(cell.count for cell in cells_measured(ready.corpus))}
+        speed = {PACE_SETTING: float(f"{2 * found['after'].pace:.2g}")} if found["after"].pace else {}
         settings = about | dict(ready.noted) | counted | speed | cut
         write_manifest(config, folder, ready.corpus, settings=settings, seeds={"measuring": config.seed})
         if question is not None:
@@ -235,7 +235,7 @@ def write_comparison(
         for name, result in found.items():
             write_measurements(folder.measurements(name), result.measurements)
         if completed:
-            third = {} if earlier is None or earlier.other is None else {BESIDE: earlier.other}
+            third = {} if earlier is None or earlier.other is None else {BESIDE_NAME: earlier.other}
             write_completions(folder.path / "completions.parquet", {**completed, **third})
             write_known_forms(folder, ready.corpus)
         if earlier is not None:
@@ -269,7 +269,7 @@ def clear(folder: RunFolder) -> None:
     from mixwright.verdict.answer_forms import known_forms_file
     from mixwright.verdict.gate_asked import asked_file
 
-    tables = [folder.measurements(name) for name in ("before", "after", BESIDE)]
+    tables = [folder.measurements(name) for name in ("before", "after", BESIDE_NAME)]
     for path in (
         *tables,
         folder.notes,

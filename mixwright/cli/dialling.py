@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from mixwright.cli import output
-from mixwright.cli.options import COMMAND, Measuring, with_measuring
+from mixwright.cli.options import CORPUS_OPTION, Measuring, with_measuring
 from mixwright.errors import InputError, unknown_name
 
 if TYPE_CHECKING:
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from mixwright.learner.dial import Sweep
     from mixwright.records import Example
 
-ALPHAS = (0.25, 0.5, 0.75, 1.0)
+DEFAULT_ALPHAS = (0.25, 0.5, 0.75, 1.0)
 MOST_ALPHA = 4.0
-ITEMS = 100
+DEFAULT_ITEMS_PER_CELL = 100
 """Items per task and level that are written at each strength, where nothing else is asked for."""
 KEEP_HELP = "Task whose success must not be lost; repeatable. All other tasks are the skill that was tuned for."
 ALPHA_HELP = "Strength to try: 0 is the base, 1 the tuned model; repeatable. Default: .25, .5, .75, 1."
@@ -40,7 +40,7 @@ def dial(
     """Mix base and tuned model while they write: skill and loss by strength, and the largest strength within a budget."""
     if asked.budget is not None:
         raise InputError("--items", "--budget", "Leave it out: every strength is measured on the same items.")
-    found, counts = sweep_strengths(base, tuned, asked, keep or (), alpha or ALPHAS, max_loss, say=output.say)
+    found, counts = sweep_strengths(base, tuned, asked, keep or (), alpha or DEFAULT_ALPHAS, max_loss, say=output.say)
     if as_json:
         output.out_json({"settings": found.settings, "chosen": found.chosen, "budget": found.budget, "items": counts})
         return
@@ -79,7 +79,7 @@ def sweep_strengths(
     from mixwright.measure.passes import Passes
 
     _check(asked, alphas)
-    measure = MeasureConfig(items=asked.items or ITEMS, decoding="greedy")
+    measure = MeasureConfig(items=asked.items or DEFAULT_ITEMS_PER_CELL, decoding="greedy")
     ready = prepare((base, tuned), asked, rows_of(asked, say), measure, say)
     passes = Passes(ready.learners[0], None, ready.config.measure, ready.corpus)
     kept, skill = _split_items(passes.items, keep)
@@ -110,7 +110,7 @@ def _share(interval: Any) -> str:
 
 def _check(asked: Measuring, alphas: Sequence[float]) -> None:
     if asked.corpus is None:
-        raise InputError(COMMAND, "nothing", "Name the examples that the strengths are compared on.")
+        raise InputError(CORPUS_OPTION, "nothing", "Name the examples that the strengths are compared on.")
     wrong = [each for each in alphas if not 0 < each <= MOST_ALPHA]
     if wrong:
         raise InputError(f"--alpha above 0, {MOST_ALPHA:g} at most", f"{wrong[0]:g}", "Correct it; 0 is always among them.")
@@ -138,7 +138,7 @@ def _success(ready: Ready, passes: Any) -> Callable[[Sequence[Example], float], 
     """(items, alpha) -> 1 for every item that is answered, else 0. Raises InputError for models of other vocabularies."""
     import numpy as np
 
-    from mixwright.estimates.chance import FULL_MARKS
+    from mixwright.estimates.chance import RIGHT_FROM_SCORE
     from mixwright.learner.dial import Dial, Reader, write_completions
 
     start, end = ready.learners
@@ -150,6 +150,6 @@ def _success(ready: Ready, passes: Any) -> Callable[[Sequence[Example], float], 
         mix.alpha = alpha
         made = write_completions(start, [item.prompt for item in items], longest, mix)
         grades = [passes.grades.grade(one, text, cut=not done) for one, (text, done) in zip(items, made, strict=True)]
-        return (np.array(grades) >= FULL_MARKS).astype(float)
+        return (np.array(grades) >= RIGHT_FROM_SCORE).astype(float)
 
     return success

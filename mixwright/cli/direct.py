@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mixwright.cli.fitted import fit_to_budget
-from mixwright.cli.gold_answers import GOLD, with_gold
+from mixwright.cli.gold_answers import GOLD_PROBE, with_gold
 from mixwright.cli.options import Measuring, columns_of, graders_of
 from mixwright.cli.ready import Ready, measure_with_progress, with_price
 from mixwright.config import CorpusConfig, MeasureConfig, ModelConfig, RunConfig
@@ -211,15 +211,15 @@ def _noted(config: RunConfig, rows: Graded, asked: Measuring, form: str) -> dict
 def ask_lost_answers(ready: Ready, found: Mapping[str, MeasureResult], say: Say) -> Returned | None:
     """Answers that AFTER lost, asked again with their first word given; None where it is not asked or too few were lost."""
     from mixwright.measure.passes import Passes
-    from mixwright.measure.returned import FEWEST, MOST, lost_answers, returned
+    from mixwright.measure.returned import MIN_LOST_ANSWERS, MOST_ASKED, lost_answers, returned
 
     if not ready.graded or ready.config.measure.decoding != "greedy":
         return None
     before, after = found["before"].completions, found["after"].completions
     lost = len(lost_answers(before, after))
-    if lost < FEWEST:
+    if lost < MIN_LOST_ANSWERS:
         return None
-    say(f"lost answers: {min(lost, MOST)} of {lost} are asked again with their first word given, two completions each")
+    say(f"lost answers: {min(lost, MOST_ASKED)} of {lost} are asked again with their first word given, two completions each")
     return returned(Passes(ready.learners[1], None, ready.config.measure, ready.corpus), before, after)
 
 
@@ -241,9 +241,9 @@ def with_greedy_answers(
     ready: Ready, found: Mapping[str, MeasureResult], asked: Measuring, say: Say
 ) -> dict[str, MeasureResult]:
     """Both measurings with a greedy answer to every item, where none are graded and the gate looks at their form."""
-    from mixwright.measure.written import ROOM, same_answers, to_answer, write_answers
+    from mixwright.measure.written import ANSWER_TOKENS, same_answers, to_answer, write_answers
 
-    room = asked.max_new_tokens or ROOM
+    room = asked.max_new_tokens or ANSWER_TOKENS
     items = to_answer(ready.learners, ready.corpus, ready.config.measure, room)
     say(
         f"answers: {len(items):,} prompts are answered by both, up to {room:,} tokens each; another length: --max-new-tokens"
@@ -274,7 +274,7 @@ def tell(notes: Sequence[Observation], say: Say) -> None:
 
 def measure(model: str, asked: Measuring, folder: Path | None, *, say: Say) -> tuple[Ready, MeasureResult]:
     """Measure one checkpoint; with a folder, keep what a run keeps of it. Raises InputError as `prepare` does."""
-    return measure_rows(model, asked, folder, (GOLD,), say)
+    return measure_rows(model, asked, folder, (GOLD_PROBE,), say)
 
 
 def measure_rows(

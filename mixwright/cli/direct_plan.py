@@ -59,14 +59,14 @@ def plan(model: str, asked: Measuring, wanted: Planning, *, say: Say) -> tuple[R
         InputError: as `prepare` does, or for the planner, the objective or what the planner lacks.
     """
     from mixwright import catalog
-    from mixwright.corpus.trainable import NEEDED, check_training
+    from mixwright.corpus.trainable import NEEDED_COLUMNS, check_training
     from mixwright.mine.own_answers import check_rehearsal
     from mixwright.plan.stage import make_plan
     from mixwright.preflight import check_keep, check_planner
 
     config = wanted.settings(RunConfig(CorpusConfig("none")))
     objective = config.train.objective
-    if objective not in NEEDED:
+    if objective not in NEEDED_COLUMNS:
         raise InputError("--objective grpo, sft or dpo", repr(objective), "Correct it.")
     check_planner(config.planner, objective)
     catalog.create("planners", config.planner, dict(config.plan.options))
@@ -107,10 +107,10 @@ def _of_the_rows(say: Say) -> Say:
 
 def _with_own_answers(corpus: Corpus, learner: Learner, say: Say) -> Corpus:
     """The corpus with its rows to rehearse ready to be trained on; says what was left out and answered."""
-    from mixwright.corpus.corpus import REHEARSE
+    from mixwright.corpus.corpus import REHEARSE_SPLIT
     from mixwright.mine.own_answers import rehearsal_rows
 
-    if not len(corpus.select(split=REHEARSE)):
+    if not len(corpus.select(split=REHEARSE_SPLIT)):
         return corpus
     found = rehearsal_rows(corpus, lambda: learner)
     for note in found.notes:

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mixwright.catalog import listing
-from mixwright.corpus.corpus import REHEARSE
+from mixwright.corpus.corpus import REHEARSE_SPLIT
 from mixwright.errors import join_some
-from mixwright.estimates.readings import GRADED, outcome_of
+from mixwright.estimates.readings import GRADED_OUTCOMES, outcome_of
 from mixwright.mine.job import with_mined_rehearsal
-from mixwright.opening import check_plan, known_corpus, resolve_training_settings, workers
+from mixwright.opening import check_plan, known_corpus, resolve_training_settings, start_workers
 from mixwright.records import Task, to_data
 
 if TYPE_CHECKING:
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from mixwright.trial.fitting import Data
     from mixwright.workers.local import Workers
 
-DRAWS = 100_000
+MOST_DRAWS = 100_000
 """Draws that a dry run makes at most."""
 
 
 def first_draws(config: RunConfig, folder: RunFolder, *, base: Path = Path()) -> list[Sequence[Any]]:
     """What a steered run would draw before it has seen anything: (task, planned share, drawn, of draws). Trains nothing.
 
-    Of a long run the first `DRAWS` draws. Raises InputError as `steer` would.
+    Of a long run the first `MOST_DRAWS` draws. Raises InputError as `steer` would.
     """
     from mixwright.steer.engine import Engine
     from mixwright.steer.pool import corpus_pool
@@ -42,7 +42,7 @@ def first_draws(config: RunConfig, folder: RunFolder, *, base: Path = Path()) ->
     pool = corpus_pool(with_mined_rehearsal(folder, corpus).training(wanted))
     rows: list[Sequence[Any]] = []
     for number, stage in enumerate(chosen.stages):
-        count = min(config.train.prompts * stage.steps, DRAWS)
+        count = min(config.train.prompts * stage.steps, MOST_DRAWS)
         engine = Engine(chosen, pool, seed=config.seed, stage=number)
         drawn = Counter(pool.tasks[pool.task_of[index]] for index in engine.draw(count))
         of = f" in {stage.name}" if len(chosen.stages) > 1 else ""
@@ -58,14 +58,14 @@ def outline(config: RunConfig, folder: RunFolder, *, base: Path = Path()) -> lis
     from mixwright.trial.costs import format_costs, held_out_cells, stage_seconds
 
     corpus = known_corpus(config, folder, base=base, whole=True)
-    with workers(config) as pool:
-        resolve_training_settings(config, corpus, pool)
-        (timing,) = time_configs([config], pool, base)
+    with start_workers(config) as workers:
+        resolve_training_settings(config, corpus, workers)
+        (timing,) = time_configs([config], workers, base)
     train, held_out = (corpus.select(split=name) for name in ("train", "eval"))
     sizes, steps, bases = config.measure, config.train, len(bases_of(config, folder))
     items = sum(min(count, sizes.items) for _, count in held_out_cells(corpus))
     measured = f"{bases} x {items} items, greedy and {sizes.samples} samples: {bases * items * (1 + sizes.samples)} rollouts"
-    if outcome_of(sizes.probes, sizes.decoding) not in GRADED:
+    if outcome_of(sizes.probes, sizes.decoding) not in GRADED_OUTCOMES:
         measured = f"{bases} x {items} items, read and not generated: {', '.join(sizes.probes)}"
     arms = arms_in(config, corpus, folder, base)
     counts = {"items": items, "arms": len(arms.first) - 1, "bases": bases, "rehearsed": prompts_to_answer(corpus)}
@@ -76,7 +76,7 @@ def outline(config: RunConfig, folder: RunFolder, *, base: Path = Path()) -> lis
     drawn = f"{steps.steps * steps.prompts * each} {'rollouts' if generates else 'rows'}"
     tasks = join_some([f"{name} ({_judged(task)})" for name, task in corpus.tasks.items()])
     asked = "".join(f"; {name}: {to_data(value)}" for name, value in config.plan.stage.items())
-    seen = power.foresee(config, folder, corpus, bases_of(config, folder))
+    seen = power.foresee_power(config, folder, corpus, bases_of(config, folder))
     return [
         ("corpus", f"{len(train)} training and {len(held_out)} held-out examples; tasks and graders: {tasks}"),
         ("audit", f"checks: {', '.join(listing('checks'))}"),
@@ -97,31 +97,31 @@ def outline(config: RunConfig, folder: RunFolder, *, base: Path = Path()) -> lis
 
 def held_out_data(config: RunConfig, corpus: Corpus) -> Data:
     """What has to be known of the rows to choose sizes for a time."""
-    from mixwright.learner.bases import TINY
+    from mixwright.learner.bases import TINY_PREFIX
     from mixwright.trial.arm_roles import arms_in
     from mixwright.trial.costs import held_out_cells
     from mixwright.trial.fitting import Data
 
     arms = arms_in(config, corpus)
-    bases = config.model.bases if config.model.path == TINY else 1
+    bases = config.model.bases if config.model.path == TINY_PREFIX else 1
     cells, rehearsed = held_out_cells(corpus), prompts_to_answer(corpus)
     return Data(cells, len(arms.first) - 1, len(arms.references), bases, rehearsed)
 
 
-def time_configs(configs: Sequence[RunConfig], pool: Workers, base: Path) -> list[Timing]:
+def time_configs(configs: Sequence[RunConfig], workers: Workers, base: Path) -> list[Timing]:
     """What dry runs of these settings timed; one runs in two workers at once where there are two, as a trial will."""
     from mixwright.trial.dry_run import DryRunJob, mean_timing, time_dry_run
     from mixwright.workers.local import Job, count_cores
 
     copies = 2 if len(configs) == 1 and (configs[0].trial.workers or count_cores()) > 1 else 1
     jobs = [Job("dry run", time_dry_run, DryRunJob(to_data(one), str(base))) for one in configs for _ in range(copies)]
-    found = pool.run(jobs, title="dry run: the model is loaded, a few items are measured, a few steps trained")
+    found = workers.run(jobs, title="dry run: the model is loaded, a few items are measured, a few steps trained")
     return [mean_timing(found[place : place + copies]) for place in range(0, len(found), copies)]
 
 
 def prompts_to_answer(corpus: Corpus) -> int:
     """Prompts that the model answers itself before it is trained: rows to rehearse without a completion."""
-    rows = corpus.select(split=REHEARSE).table
+    rows = corpus.select(split=REHEARSE_SPLIT).table
     return rows["target"].null_count if len(rows) else 0
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from mixwright.corpus import Corpus
     from mixwright.records import Example, Plan, Stage
 
-DRAWS = 100_000
+MOST_DRAWS = 100_000
 """Draws that tell the shares of levels, and rows that an export orders at most."""
 PLAN_FILE = "mix.json"
 """File by which a folder is known to hold an export, which a newer one may replace."""
@@ -116,7 +116,7 @@ def mix_of(
     pool = corpus_pool(train)
     watching = _without_guards(stage)
     engine = Engine(replace(plan, stages=(watching,)), pool, seed=seed)
-    drawn = np.asarray(engine.draw(max(DRAWS, 1)), dtype=np.int64)
+    drawn = np.asarray(engine.draw(max(MOST_DRAWS, 1)), dtype=np.int64)
     shares = _shares(watching, pool, engine.wanted(), drawn)
     rng, parts = np.random.default_rng(seed), []
     for number in np.flatnonzero(shares):
@@ -125,7 +125,7 @@ def mix_of(
         parts.append(
             Part(part_name(len(parts) + 1, cell.task, cell.level), cell.task, cell.level, share, rng.permutation(rows))
         )
-    order = drawn[: min(stage.steps * batch, DRAWS)]
+    order = drawn[: min(stage.steps * batch, MOST_DRAWS)]
     group = group if stage.objective == "grpo" else None
     notes = _notes(plan, pool, shares, order, batch)
     return Mix(stage.objective, train, tuple(parts), order, batch, stage.steps, notes, group)

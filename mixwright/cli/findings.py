@@ -14,14 +14,14 @@ from mixwright.errors import one_line
 from mixwright.records import Interval
 from mixwright.verdict.text import change, format_interval
 
-LAB = "mixwright_lab"
-KEPT = ("reproduced", "in part")
+LAB_PACKAGE = "mixwright_lab"
+SUPPORTING_WORDS = ("reproduced", "in part")
 """Words of a contrast that a plug-in may rest on."""
 TURNED_PREFIX = "-"
 """Before the name of a contrast: read the other way round, for a plug-in that stands on its right."""
 
 
-def rests_on(entry: Entry, lab: Path | None = None) -> list[str]:
+def describe_support(entry: Entry, lab: Path | None = None) -> list[str]:
     """A sentence per finding that names the plug-in in its `FEATURES`, with its contrasts; of a finding, what came out.
 
     Args:
@@ -32,10 +32,10 @@ def rests_on(entry: Entry, lab: Path | None = None) -> list[str]:
     if lab is None:
         return []
     if entry.kind == "findings":
-        return [f"Result: {word(entry.name, lab)}."] if (lab / "findings" / f"{entry.name}.py").is_file() else []
+        return [f"Result: {kept_word(entry.name, lab)}."] if (lab / "findings" / f"{entry.name}.py").is_file() else []
     found = []
     for name in listing("findings"):
-        named = features(lab / "findings" / f"{name}.py").get(f"{entry.kind}/{entry.name}")
+        named = read_features(lab / "findings" / f"{name}.py").get(f"{entry.kind}/{entry.name}")
         if named is not None:
             found.append(_summarise_contrasts(name, named, lab))
     return found
@@ -54,7 +54,7 @@ def _summarise_contrasts(name: str, contrasts: Sequence[str], lab: Path) -> str:
         for each in contrasts
     ]
     told = [f"{_plain(each)}: {said}" for each, _, said in came]
-    doubt = "" if any(came_to in KEPT for _, came_to, _ in came) else "; so the laboratory does not support it"
+    doubt = "" if any(came_to in SUPPORTING_WORDS for _, came_to, _ in came) else "; so the laboratory does not support it"
     return f"Rests on the finding {name}: {'; '.join(told)}{doubt}."
 
 
@@ -102,7 +102,7 @@ def turned_word(came: str, value: float, low: float, high: float, least: float) 
     return "in part" if low > 0 else "inconclusive"
 
 
-def features(source: Path) -> dict[str, tuple[str, ...]]:
+def read_features(source: Path) -> dict[str, tuple[str, ...]]:
     """The literal `FEATURES` of the finding in that file: plug-in -> contrasts; empty where there is none."""
     try:
         tree = ast.parse(source.read_bytes())
@@ -120,7 +120,7 @@ def features(source: Path) -> dict[str, tuple[str, ...]]:
     return {}
 
 
-def word(name: str, lab: Path) -> str:
+def kept_word(name: str, lab: Path) -> str:
     """Word of the kept result at scale laptop; "not run" where there is none."""
     result = _kept(name, lab)
     return result if isinstance(result, str) else one_line(str(result.get("word")))[:40]
@@ -140,6 +140,6 @@ def _kept(name: str, lab: Path) -> dict[str, Any] | str:
 
 
 def _installed() -> Path | None:
-    spec = importlib.util.find_spec(LAB)  # of a name without dots it imports nothing
+    spec = importlib.util.find_spec(LAB_PACKAGE)  # of a name without dots it imports nothing
     places = spec.submodule_search_locations if spec else None
     return Path(next(iter(places))) if places else None

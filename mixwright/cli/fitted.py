@@ -21,9 +21,9 @@ FIRST_SHARE = 0.3
 """Share of the items after which the time is taken: what is left is chosen by it."""
 RESERVE = 0.08
 """Share of the budget that is kept for what follows measuring: answers that were lost, the page."""
-TIMED_ITEMS = 64
+READ_ITEMS = 64
 """Items that are read to see how long that takes, where none are written."""
-Z = 1.96
+Z_95 = 1.96
 """Half-width of a 95 % interval, standard errors."""
 
 
@@ -68,7 +68,7 @@ def _time_reading(ready: Ready, counts: Sequence[int], budget: Budget, measured:
     """Seconds per item of reading a few of them, all models together, where nothing is written."""
     from mixwright.measure.fitting import Sizes, count_items
 
-    few, began = max(1, TIMED_ITEMS // max(len(counts), 1)), budget.spent
+    few, began = max(1, READ_ITEMS // max(len(counts), 1)), budget.spent
     _measure(_sized(ready, Sizes(few, ready.config.measure.samples)), measured, "a few items")
     completions = count_items(counts, few) * (1 + ready.config.measure.samples)
     return (budget.spent - began) / completions
@@ -113,4 +113,4 @@ def _chosen(counts: Sequence[int], sizes: Sizes, first: int, pace: float, budget
 
 def half_width(items: int) -> float:
     """Half a 95 % interval of a success of one half over so many items; a share."""
-    return Z * math.sqrt(0.25 / max(items, 1))
+    return Z_95 * math.sqrt(0.25 / max(items, 1))

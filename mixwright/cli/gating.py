@@ -26,24 +26,24 @@ class Gating:
     """What too few items are."""
     until_decided: bool = False
     """Whether items are measured in planned looks, until the gate is decided."""
-    most: int | None = None
+    most_items: int | None = None
     """Items over all cells at the last look; None takes what the gate needs."""
 
     @property
-    def share(self) -> float | None:
+    def margin_share(self) -> float | None:
         """The margin as a share."""
         return None if self.margin is None else self.margin / 100
 
     @property
     def question(self) -> GateAsked:
         """What the gate is asked."""
-        return GateAsked(tuple(self.protect), self.each, self.share)
+        return GateAsked(tuple(self.protect), self.each, self.margin_share)
 
     def check(self) -> None:
         """Raises InputError for options that say nothing without others, or contradict each other."""
         if self.until_decided and not self.wanted:
             raise InputError("--gate beside --until-decided", "no --gate", "Add it: looks end when the gate is decided.")
-        if self.most is not None and not self.until_decided:
+        if self.most_items is not None and not self.until_decided:
             raise InputError("--until-decided beside --max-items", "none", "Add it, or say --items, per task and level.")
         if self.margin is not None:
             if not (self.wanted and self.protect):

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from mixwright.corpus import Corpus
     from mixwright.measure.stage import MeasureResult
 
-GOLD = READINGS["gold"].probe
+GOLD_PROBE = READINGS["gold"].probe
 
 
 def with_gold(measure: MeasureConfig, corpus: Corpus, say: Callable[[str], None]) -> MeasureConfig:
@@ -28,7 +28,7 @@ def with_gold(measure: MeasureConfig, corpus: Corpus, say: Callable[[str], None]
     """
     from mixwright.measure.targets import exact_answer_tasks
 
-    if GOLD not in measure.probes:
+    if GOLD_PROBE not in measure.probes:
         return measure
     read, others = exact_answer_tasks(corpus), defaultdict[str, list[str]](list)
     for name, task in corpus.tasks.items():
@@ -40,9 +40,9 @@ def with_gold(measure: MeasureConfig, corpus: Corpus, say: Callable[[str], None]
         say(one_line(f"gold answers: {told}{f' ({why})' if why else ''}"))
         return measure
     say(one_line(f"gold answers: not read ({why})"))
-    return replace(measure, probes=tuple(name for name in measure.probes if name != GOLD))
+    return replace(measure, probes=tuple(name for name in measure.probes if name != GOLD_PROBE))
 
 
 def has_gold(found: MeasureResult) -> bool:
     """Whether gold answers were read, as measurings of earlier versions did not."""
-    return any(row.probe == GOLD for row in found.measurements)
+    return any(row.probe == GOLD_PROBE for row in found.measurements)

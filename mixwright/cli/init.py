@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from mixwright import config as settings
-from mixwright.cli.proposals import UNKNOWN, Proposal, propose
+from mixwright.cli.proposals import UNKNOWN_COLUMN, Proposal, propose
 from mixwright.config import CorpusConfig, ModelConfig, RunConfig, WarmupConfig
 from mixwright.errors import InputError, one_line
-from mixwright.learner.bases import TINY
+from mixwright.learner.bases import TINY_PREFIX
 from mixwright.runs import write_text, yaml_text
 
 PLACEHOLDER = "train.jsonl"
@@ -57,7 +57,7 @@ def write_settings(
     found = Proposal(bare, []) if train is None else propose(train, held_out, model, objective)
     if found.config.model.path == "tiny:" and found.config.model.warmup is None:
         found = dataclasses.replace(found, config=dataclasses.replace(found.config, model=ModelConfig(warmup=WARMUP)))
-    if budget is not None and UNKNOWN not in found.config.corpus.columns.values():
+    if budget is not None and UNKNOWN_COLUMN not in found.config.corpus.columns.values():
         from mixwright.cli.init_budget import fit_proposal
 
         if train is None:
@@ -81,7 +81,7 @@ def _relative_source(source: str | None, folder: Path) -> str | None:
 def _lines(record: Any, depth: int, reasons: Mapping[str, str], place: str = "") -> Iterator[str]:
     """YAML of a settings record, each field under its comment and under the reason for its value."""
     comments, indent = _comments()[type(record).__name__], "  " * depth
-    left = TINY_ONLY_SETTINGS if isinstance(record, ModelConfig) and record.path != TINY else ()
+    left = TINY_ONLY_SETTINGS if isinstance(record, ModelConfig) and record.path != TINY_PREFIX else ()
     for field in dataclasses.fields(record):
         if field.name in left:
             continue

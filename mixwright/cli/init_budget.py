@@ -7,9 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mixwright.cli.proposals import LORA, RATES, Proposal
+from mixwright.cli.proposals import LEARNING_RATES, LORA_SETTINGS, Proposal
 from mixwright.errors import InputError
-from mixwright.learner.bases import TINY
+from mixwright.learner.bases import TINY_PREFIX
 from mixwright.workers.progress import format_duration
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def fit_proposal(found: Proposal, seconds: float, say: Callable[[str], None]) ->
     """
     from mixwright.cli.dry_run import held_out_data, time_configs
     from mixwright.corpus import read_corpus
-    from mixwright.opening import workers
+    from mixwright.opening import start_workers
     from mixwright.trial.fitting import fit_run, least_seconds
 
     corpus = read_corpus(found.config.corpus)
@@ -40,8 +40,8 @@ def fit_proposal(found: Proposal, seconds: float, say: Callable[[str], None]) ->
         raise InputError("held-out rows, for a budget", "none", "Give some: --eval FILE.")
     configs = _variants(found.config)
     say("budget: items and steps are timed first, in about two minutes")
-    with workers(found.config) as pool:
-        timed = time_configs(list(configs.values()), pool, Path())
+    with start_workers(found.config) as workers:
+        timed = time_configs(list(configs.values()), workers, Path())
     timings = {name: (config, timing) for (name, config), timing in zip(configs.items(), timed, strict=True)}
     fitted = fit_run(timings, data, seconds)
     if fitted is None:
@@ -59,10 +59,10 @@ def fit_proposal(found: Proposal, seconds: float, say: Callable[[str], None]) ->
 
 def _variants(config: RunConfig) -> dict[str | None, RunConfig]:
     """The settings for all weights and for LoRA, where the model is a checkpoint; else as they are."""
-    if config.model.path == TINY or config.model.adapter is not None:
+    if config.model.path == TINY_PREFIX or config.model.adapter is not None:
         return {config.train.adapter: config}
-    rate = RATES[config.train.objective]
-    lora = {**LORA, "learning_rate": 10 * rate}
+    rate = LEARNING_RATES[config.train.objective]
+    lora = {**LORA_SETTINGS, "learning_rate": 10 * rate}
     every = replace(config.train, adapter=None, adapters={}, learning_rate=rate)
     low = replace(every, adapter="lora", adapters={"lora": lora})
     return {"lora": replace(config, train=low), None: replace(config, train=every)}
@@ -71,7 +71,9 @@ def _variants(config: RunConfig) -> dict[str | None, RunConfig]:
 def _format(found: Fitted) -> str:
     """Room, weights, sizes and time, and what they will see."""
     config = found.config
-    weights = "a tiny model" if config.model.path == TINY else "LoRA" if config.train.adapter == "lora" else "all weights"
+    weights = (
+        "a tiny model" if config.model.path == TINY_PREFIX else "LoRA" if config.train.adapter == "lora" else "all weights"
+    )
     told = (
         f"{config.measure.max_new_tokens} tokens, {weights}, {config.train.steps} steps, {config.trial.seeds} seeds, "
         f"{found.items} items: {format_duration(found.seconds)}"

@@ -71,7 +71,7 @@ def _gated(run: RunFolder, gating: Gating, look: Look | None, *, full: bool) -> 
     from mixwright.verdict.basis import gate_answer
     from mixwright.verdict.gate_asked import asked_of, write_asked
     from mixwright.verdict.gate_ungraded import gate_of
-    from mixwright.verdict.gate_words import lines
+    from mixwright.verdict.gate_words import gate_lines
     from mixwright.verdict.stage import render
 
     known = asked_of(run) if look is None else None
@@ -80,5 +80,5 @@ def _gated(run: RunFolder, gating: Gating, look: Look | None, *, full: bool) -> 
     write_asked(run, question)
     result = gate_answer(run) or result
     conclude(run, render(run), full=full, without=("gate",))
-    output.out("\n".join(f"gate: {one_line(line)}" for line in lines(result, gating.cannot_tell)))
+    output.out("\n".join(f"gate: {one_line(line)}" for line in gate_lines(result, gating.cannot_tell)))
     return result.code(gating.cannot_tell)

@@ -10,13 +10,13 @@ from mixwright.cli.direct import Say
 from mixwright.cli.options import Measuring
 from mixwright.cli.ready import Ready, measure_with_progress
 from mixwright.errors import InputError, join_some, one_line
-from mixwright.estimates.cell_states import FEWEST_ITEMS
-from mixwright.estimates.looks import LOOKS, Look
+from mixwright.estimates.cell_states import MIN_ITEMS
+from mixwright.estimates.looks import PLANNED_LOOKS, Look
 from mixwright.estimates.outcome import item_scores
 from mixwright.verdict.claims import unjudged
-from mixwright.verdict.gate import between
-from mixwright.verdict.gate_asked import LOOKED, GateAsked
-from mixwright.verdict.gate_words import lines
+from mixwright.verdict.gate import check_sides
+from mixwright.verdict.gate_asked import LOOK_SETTING, GateAsked
+from mixwright.verdict.gate_words import gate_lines
 from mixwright.verdict.text import count
 
 if TYPE_CHECKING:
@@ -58,11 +58,11 @@ def plan_looks(cells: Sequence[Cell], most: int) -> list[tuple[int, Look]]:
     """
     rows = max(cell.count for cell in cells)
     top = min(most // len(cells), rows)  # a file may have fewer
-    least = min(FEWEST_ITEMS, rows)
+    least = min(MIN_ITEMS, rows)
     if top < least:
         expected = f"--max-items of {least * len(cells):,} or more: {least} items of each of {count(len(cells), 'cell')}"
         raise InputError(expected, f"{most:,}", "Cells of fewer items are never judged. Allow more, or leave tasks out.")
-    sizes = [math.ceil(top * number / LOOKS) for number in range(1, LOOKS + 1)]
+    sizes = [math.ceil(top * number / PLANNED_LOOKS) for number in range(1, PLANNED_LOOKS + 1)]
     counts = [sum(min(cell.count, size) for cell in cells) for size in sizes]
     return [(size, Look(number, counts[number - 1], counts[-1])) for number, size in enumerate(sizes, start=1)]
 
@@ -87,19 +87,19 @@ def measured_in_looks(
         kept = ready.learners
         for size, look in plan:
             now = replace(ready.config, measure=replace(ready.config.measure, items=size))
-            noted = {**ready.noted, "items": size, LOOKED: look.told}
+            noted = {**ready.noted, "items": size, LOOK_SETTING: look.label}
             ready = replace(ready, config=now, noted=noted)
             found = {
-                "before": measure_with_progress(f"measure before, {look.told}", kept[0], ready),
-                "after": measure_with_progress(f"measure after, {look.told}", kept[1], ready, start=kept[0]),
+                "before": measure_with_progress(f"measure before, {look.label}", kept[0], ready),
+                "after": measure_with_progress(f"measure after, {look.label}", kept[1], ready, start=kept[0]),
             }
             before, after = ([item_scores(result.measurements)] for result in found.values())
-            result = between((before, after), decoding, replace(question, look=look))
-            say(one_line(f"{look.told}: {lines(result)[0]}"))
+            result = check_sides((before, after), decoding, replace(question, look=look))
+            say(one_line(f"{look.label}: {gate_lines(result)[0]}"))
             asked = {cell.task for cell in result.cells} if question.protect else None
             blind = [task for task in unjudged((before, after), decoding) if asked is None or task in asked]
             if blind and result.outcome == "passed" and not look.last:
-                say(one_line(f"{look.told}: not decided, since no answer of {join_some(blind)} was right before or after"))
+                say(one_line(f"{look.label}: not decided, since no answer of {join_some(blind)} was right before or after"))
             elif result.outcome != "cannot tell" or look.last:
                 return ready, found, look
     raise AssertionError("the last look ends the loop")

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from mixwright.runs import RunFolder
     from mixwright.trial.deadline import Deadline
 
-KEEP_ALL = ("chosen rows", "Keep all rows: there is no choice to try.")
+KEEP_ALL_WORDS = ("chosen rows", "Keep all rows: there is no choice to try.")
 """Kind of a table that may hold all training rows, and what is said then."""
 MINED_FILE = "mined.json"
 """File by which a folder is known to hold an export, which a newer one may replace."""
@@ -62,7 +62,7 @@ def mine_folder(
     """
     from mixwright.mine.job import mine_in_run, options_of
     from mixwright.mine.stage import make_miner
-    from mixwright.opening import open_run_folder, workers
+    from mixwright.opening import open_run_folder, start_workers
 
     if budget is not None and not tried:
         raise InputError("--try beside --budget", "no --try", "Add it, or leave --budget out.")
@@ -70,8 +70,8 @@ def mine_folder(
     make_miner(miner, options_of(settings, miner, keep))
     _check_export(export, export_to)
     _check_tried(miner, tried=tried)
-    with workers(settings) as pool, open_run_folder(settings, run, base=base, pool=pool):
-        path = mine_in_run(settings, run, pool, miner, keep=keep, base=base, say=output.say)
+    with start_workers(settings) as workers, open_run_folder(settings, run, base=base, workers=workers):
+        path = mine_in_run(settings, run, workers, miner, keep=keep, base=base, say=output.say)
     told = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
     rows = [(task, one["training rows"], one["mined rows"]) for task, one in told["tasks"].items()]
     output.out_rows(("task", "training rows", "mined rows"), rows)
@@ -80,8 +80,8 @@ def mine_folder(
     output.out(f"{path}: {told['rows']:,} {told['kind']}, {told['price']}")
     if export is not None or export_to is not None:
         _write(settings, run, path, told, export, export_to)
-    if told["kind"] == KEEP_ALL[0] and told["rows"] == told["training rows"]:
-        output.out(KEEP_ALL[1])
+    if told["kind"] == KEEP_ALL_WORDS[0] and told["rows"] == told["training rows"]:
+        output.out(KEEP_ALL_WORDS[1])
     elif tried:
         deadline.save()
         _try(settings, run, base, miner, deadline)
@@ -152,9 +152,9 @@ def _check_export(export: str | None, folder: Path | None) -> None:
 
 def _check_tried(miner: str, *, tried: bool) -> None:
     """Refuse a trial of rows that are drawn beside the training rows. Raises InputError."""
-    from mixwright.mine.job import REHEARSAL
+    from mixwright.mine.job import REHEARSAL_MINER
 
-    if tried and miner == REHEARSAL:
+    if tried and miner == REHEARSAL_MINER:
         remedy = "Run `mixwright run`: its arms draw them as the plan has it, or not at all."
         raise InputError("--try with a miner whose rows stand for the training rows", miner, remedy)
 

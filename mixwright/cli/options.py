@@ -14,7 +14,7 @@ import typer
 
 from mixwright.cli.budget import BEGAN, Budget, start_budget
 from mixwright.errors import InputError
-from mixwright.learner.sources import ENDING
+from mixwright.learner.sources import GGUF_SUFFIX
 
 if TYPE_CHECKING:
     from mixwright.config import RunConfig
@@ -67,7 +67,7 @@ BUDGET_HELP = (
     "Time that the whole command may take, such as 90s, 20m or 1h30m: items, samples and seeds are chosen for it. Default: "
     "no limit."
 )
-COMMAND = "--corpus FILE"
+CORPUS_OPTION = "--corpus FILE"
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,17 +105,18 @@ class Measuring:
             InputError: a YAML and --corpus together, a checkpoint without it, or an option that a YAML has itself.
         """
         path = Path(source)
-        yaml = path.suffix.lower() in (".yaml", ".yml") or (path.is_file() and path.suffix.lower() != ENDING)
+        yaml = path.suffix.lower() in (".yaml", ".yml") or (path.is_file() and path.suffix.lower() != GGUF_SUFFIX)
         if self.corpus is not None:
             self.check_budget()
             if yaml:
                 got = f"the file {source} and --corpus"
-                raise InputError(f"RUN.YAML alone, or MODEL with {COMMAND}", got, "Leave one of the two out.")
+                raise InputError(f"RUN.YAML alone, or MODEL with {CORPUS_OPTION}", got, "Leave one of the two out.")
             return True
         if not yaml:
             got = f"{source!r} without --corpus"
-            remedy = f"Add {COMMAND} to measure a checkpoint, or name a settings file: mixwright run --init FILE writes one."
-            raise InputError(f"RUN.YAML, or MODEL with {COMMAND}", got, remedy)
+            remedy = f"Add {CORPUS_OPTION} to measure a checkpoint, "
+            remedy += "or name a settings file: mixwright run --init FILE writes one."
+            raise InputError(f"RUN.YAML, or MODEL with {CORPUS_OPTION}", got, remedy)
         self.check_alone()
         return False
 
@@ -127,7 +128,7 @@ class Measuring:
     def check_alone(self) -> None:
         """Raises InputError where an option was given that only means something beside --corpus."""
         if given := self.given():
-            raise InputError(f"{', '.join(given)} beside {COMMAND}", "no --corpus", "Add it, or set this in RUN.YAML.")
+            raise InputError(f"{', '.join(given)} beside {CORPUS_OPTION}", "no --corpus", "Add it, or set this in RUN.YAML.")
 
 
 def with_measuring(command: Callable[..., None]) -> Callable[..., None]:

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
     from mixwright.records import Effect, Measurement, Observation
 
-TASKS = 200
+MOST_TASKS = 200
 """Tasks that a table of observations shows."""
-ROWS = 30
+MOST_ROWS = 30
 """Rows of a table of observations from which infos are counted instead of shown."""
-HEADS = {
+MEASUREMENT_BY_HEAD = {
     "success, greedy": "greedy",
     "success, sampled": "pass@1",
     "chance level": "chance",
@@ -29,7 +29,7 @@ HEADS = {
     "gold answer": "gold",
 }
 """Columns of what was measured -> names of measurements; the last one only where it was read."""
-PAIRS = 3
+MOST_PAIRS = 3
 """Pairs of rows shown as evidence in a table."""
 
 
@@ -69,8 +69,8 @@ def out_measurements(rows: Sequence[Measurement], *, as_json: bool, full: bool =
     if as_json:
         out_json({"measurements": rows})
         return
-    gold = any(row.name == HEADS["gold answer"] for row in rows)
-    heads = {head: name for head, name in HEADS.items() if gold or head != "gold answer"}
+    gold = any(row.name == MEASUREMENT_BY_HEAD["gold answer"] for row in rows)
+    heads = {head: name for head, name in MEASUREMENT_BY_HEAD.items() if gold or head != "gold answer"}
     lines, shown = _lines(rows, heads)
     if lines and not full:
         out_rows(("task", "level", *heads, "items"), lines)
@@ -91,7 +91,7 @@ def _lines(rows: Sequence[Measurement], heads: Mapping[str, str]) -> tuple[list[
     """A line per task and level with success in it, and how many of the numbers stand there."""
     places: dict[tuple[str, float | None], dict[str, Measurement]] = {}
     for row in rows:
-        if row.probe == "competence" or row.name == HEADS["gold answer"]:
+        if row.probe == "competence" or row.name == MEASUREMENT_BY_HEAD["gold answer"]:
             places.setdefault((row.task, row.level), {})[row.name] = row
     found, lines = 0, []
     for (task, level), known in sorted(places.items(), key=lambda each: (each[0][0], each[0][1] or -math.inf)):
@@ -120,20 +120,20 @@ def console() -> Console:
     return found if found.is_terminal else Console(highlight=False, width=160)
 
 
-def pairs(seen: Observation) -> str:
+def format_pairs(seen: Observation) -> str:
     """The first few pairs of rows that show an observation, as ` held.jsonl:31 = mine.jsonl:1`, with `~` for near ones.
 
     Empty when it has none.
     """
     found = [
         (" ~ " if row.get("near") else " = ", [row[name] for name in row if name.endswith("_source")])
-        for row in seen.evidence[:PAIRS]
+        for row in seen.evidence[:MOST_PAIRS]
     ]
     shown = [sign.join(map(str, places)) for sign, places in found if len(places) == 2 and all(places)]
     return f" {', '.join(shown)}{'; more: --json' if seen.count > len(shown) else ''}." if shown else ""
 
 
-def first_tasks(observations: Sequence[Observation], most: int = TASKS) -> tuple[list[Observation], str]:
+def first_tasks(observations: Sequence[Observation], most: int = MOST_TASKS) -> tuple[list[Observation], str]:
     """The observations about the first `most` tasks and about no single task; and a line that counts the others, if any."""
     shown = set(list(dict.fromkeys(seen.task for seen in observations if seen.task is not None))[:most])
     kept = [seen for seen in observations if seen.task is None or seen.task in shown]
@@ -146,10 +146,10 @@ def first_tasks(observations: Sequence[Observation], most: int = TASKS) -> tuple
 
 
 def fold_infos(observations: Sequence[Observation]) -> tuple[list[Observation], str]:
-    """All errors and warnings, and infos as far as `ROWS` rows have room; and a line that counts the others, if any."""
+    """All errors and warnings, and infos as far as `MOST_ROWS` rows have room; and a line that counts the others, if any."""
     told = [seen for seen in observations if seen.severity != "info"]
     infos = [seen for seen in observations if seen.severity == "info"]
-    room = max(0, ROWS - len(told))
+    room = max(0, MOST_ROWS - len(told))
     more = len(infos) - room
     return [*told, *infos[:room]], f"and {more:,} more {'info' if more == 1 else 'infos'}: --full" if more > 0 else ""
 

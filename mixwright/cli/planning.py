@@ -83,21 +83,21 @@ def plan_folder(
     """Plan from what a run folder holds; a dry run prints it and writes nothing. Raises InputError as `open_run_folder`
     does.
     """
-    from mixwright.mine.job import REHEARSAL, rehearse_run, table_file, with_mined_rehearsal
-    from mixwright.opening import check_plan, known_corpus, open_run_folder, workers
+    from mixwright.mine.job import REHEARSAL_MINER, rehearse_run, table_file, with_mined_rehearsal
+    from mixwright.opening import check_plan, known_corpus, open_run_folder, start_workers
     from mixwright.plan.stage import make_plan, plan_run
     from mixwright.runs import read_measurements
 
     if dry_run:
         corpus = known_corpus(config, run, base=base, trains=True)
-        if table_file(run, REHEARSAL).is_file():  # else rows to rehearse count as if the model answered all of them
+        if table_file(run, REHEARSAL_MINER).is_file():  # else rows to rehearse count as if the model answered all of them
             corpus = with_mined_rehearsal(run, corpus)
         output.out_yaml(make_plan(config, corpus, read_measurements(run.measurements("before"))))
         return
     with open_run_folder(config, run, base=base, trains=True, after=run.measurements("before")) as corpus:
         if export is None or not run.plan.exists():  # what was edited by hand is exported as it stands
-            with workers(config) as pool:
-                rehearse_run(config, run, pool, corpus, say=output.say)
+            with start_workers(config) as workers:
+                rehearse_run(config, run, workers, corpus, say=output.say)
             made = plan_run(config, run, with_mined_rehearsal(run, corpus))
             for line in reasons_of(made):
                 output.say(one_line(f"plan: {line}"))

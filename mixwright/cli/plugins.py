@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from mixwright.catalog import KINDS, entries_named, listing
+from mixwright.catalog import KIND_BY_NAME, entries_named, listing
 from mixwright.cli import output
-from mixwright.cli.findings import rests_on
+from mixwright.cli.findings import describe_support
 from mixwright.errors import one_line, unknown_name
 
 
 def show_list(kind: str | None, *, as_json: bool) -> None:
     """Every plug-in of `kind`, or of all kinds, under its kind's heading. Raises InputError for an unknown kind."""
-    found = {name: list(listing(name).values()) for name in ([kind] if kind else KINDS)}
+    found = {name: list(listing(name).values()) for name in ([kind] if kind else KIND_BY_NAME)}
     entries = [entry for group in found.values() for entry in group]
     if as_json:
         output.out_json([{"kind": e.kind, "name": e.name, "summary": e.summary, "needs": list(e.needs)} for e in entries])
@@ -32,11 +32,11 @@ def show_entries(name: str) -> None:
     kind, _, stem = name.replace(".", "/").rpartition("/")
     entries = [entry for entry in entries_named(stem) if kind in ("", entry.kind)]
     if not entries:
-        raise unknown_name("plug-in", name, {known for kind in KINDS for known in listing(kind)})
+        raise unknown_name("plug-in", name, {known for kind in KIND_BY_NAME for known in listing(kind)})
     for entry in entries:
         output.out(f"{entry.kind}.{entry.name}  ({entry.module})")
         for line in (entry.docstring or entry.summary).splitlines():
             output.out(f"  {one_line(line)}".rstrip())
-        for line in rests_on(entry):
+        for line in describe_support(entry):
             output.out(f"  {line}")
         output.out("")

@@ -18,24 +18,24 @@ if TYPE_CHECKING:
     from mixwright.corpus.proposed_graders import ProposedGrader
     from mixwright.measure.room import Room
 
-UNKNOWN = "???"
+UNKNOWN_COLUMN = "???"
 """Stands for a column that the user has to name."""
-PROMPTS = ("prompt", "messages", "text", "chosen")
+PROMPT_COLUMNS = ("prompt", "messages", "text", "chosen")
 """Our names of which one is enough."""
 OBJECTIVES = ("grpo", "sft", "dpo")
-ITEMS, FEWEST, MOST = 200, 16, 100
+HELD_OUT_ITEMS, MIN_CELL_ITEMS, MOST_CELL_ITEMS = 200, 16, 100
 """Held-out items over all cells; fewest and most of one cell."""
-LONG = 64
+LONG_COMPLETION_TOKENS = 64
 """Tokens of a completion from which fewer of them are sampled."""
-PASSES = {"grpo": 4, "sft": 2, "dpo": 1}
+MOST_PASSES = {"grpo": 4, "sft": 2, "dpo": 1}
 """How often the training rows are drawn, at most."""
-STEPS = {"grpo": (10, 60), "sft": (10, 200), "dpo": (10, 100)}
-RATES = {"grpo": 1e-6, "sft": 2e-5, "dpo": 1e-6}
+STEP_LIMITS = {"grpo": (10, 60), "sft": (10, 200), "dpo": (10, 100)}
+LEARNING_RATES = {"grpo": 1e-6, "sft": 2e-5, "dpo": 1e-6}
 """TRL's own learning rates, for checkpoints."""
-LORA = {"rank": 16, "learning_rate": 2e-4}
+LORA_SETTINGS = {"rank": 16, "learning_rate": 2e-4}
 """Adapter of checkpoints in SFT and DPO; ten times the learning rate of all weights, as TRL's documentation has it."""
-TINY_RATES = {"grpo": 5e-4, "sft": 1e-3, "dpo": 5e-4}
-TINY_ROOM = 64
+TINY_LEARNING_RATES = {"grpo": 5e-4, "sft": 1e-3, "dpo": 5e-4}
+TINY_COMPLETION_TOKENS = 64
 """Longest completion of a tiny model, tokens: it cannot work anything out at length."""
 CHARACTERS = 8192
 """Of text in a batch of a tiny model on a CPU, about."""
@@ -72,10 +72,11 @@ def propose(train: str, held_out: str | None, model: str | None, objective: str 
         raise InputError(f"--objective {', '.join(OBJECTIVES)}", repr(objective), "Correct it.")
     named, columns = CorpusConfig(train, held_out), _file_columns(train)
     found = recognise_columns(columns)
-    taken = [f"{ours} from {found[ours]!r}" for ours in (*PROMPTS, "rejected", "answer", "target") if ours in found]
-    if columns and not any(ours in found for ours in PROMPTS):
-        named = dataclasses.replace(named, columns={"prompt": UNKNOWN, **found})
-        note = f"Columns found: {', '.join(columns)}. Put the one with the prompt in place of {UNKNOWN} in corpus.columns. "
+    taken = [f"{ours} from {found[ours]!r}" for ours in (*PROMPT_COLUMNS, "rejected", "answer", "target") if ours in found]
+    if columns and not any(ours in found for ours in PROMPT_COLUMNS):
+        named = dataclasses.replace(named, columns={"prompt": UNKNOWN_COLUMN, **found})
+        note = f"Columns found: {', '.join(columns)}. "
+        note += f"Put the one with the prompt in place of {UNKNOWN_COLUMN} in corpus.columns. "
         if not taken:
             note += "None was recognised as the answer: add it, {answer: ...}. "
         return Proposal(RunConfig(named), [note + _listed("Taken", taken) + f"Our names: {', '.join(NAMES)}."])
@@ -118,7 +119,7 @@ def _with_model(
         lines: list[str] = []
         if not (Path(model).is_dir() or is_gguf(model)):  # nothing is downloaded to write settings
             return corpus, [], {}, None
-        sizes, learner = dataclasses.replace(MeasureConfig(), items=MOST), load_learner(model)
+        sizes, learner = dataclasses.replace(MeasureConfig(), items=MOST_CELL_ITEMS), load_learner(model)
         held, notes = keep_fitting_corpus([learner], corpus, sizes)
         room, continued, _ = find_room([learner], held, sizes, lines.append, trained=True)
         sizes = dataclasses.replace(sizes, max_new_tokens=room.tokens, continued_tokens=continued)
@@ -200,27 +201,27 @@ def _sized(
     longest, room_why = config.measure.max_new_tokens, ""
     if success:
         longest, room_why = _room(config, corpus) if room is None else (room[0].tokens, room[0].why)
-    least, most = STEPS[objective]
+    least, most = STEP_LIMITS[objective]
     mean = _characters(corpus)
     prompts = {"grpo": 8, "sft": 16, "dpo": 8}[objective]
     prompts = max(4, min(prompts, CHARACTERS // mean)) if tiny else prompts
-    most = most // 2 if tiny and longest >= LONG else most  # a CPU, long answers
-    steps = max(least, min(most, math.ceil(PASSES[objective] * rows / prompts)))
-    wanted = ITEMS // 2 if longest >= LONG else ITEMS
-    per_cell = max(FEWEST, min(MOST, math.ceil(wanted / max(len(cells), 1))))
+    most = most // 2 if tiny and longest >= LONG_COMPLETION_TOKENS else most  # a CPU, long answers
+    steps = max(least, min(most, math.ceil(MOST_PASSES[objective] * rows / prompts)))
+    wanted = HELD_OUT_ITEMS // 2 if longest >= LONG_COMPLETION_TOKENS else HELD_OUT_ITEMS
+    per_cell = max(MIN_CELL_ITEMS, min(MOST_CELL_ITEMS, math.ceil(wanted / max(len(cells), 1))))
     read = {"sft": ("held_out_loss",), "dpo": ("preference",)}.get(objective, ())
     probes = (*MeasureConfig().probes, *read) if success else read
     measure = dataclasses.replace(config.measure, items=per_cell, max_new_tokens=longest, probes=probes)
     measure = dataclasses.replace(measure, continued_tokens=room[1]) if success and room is not None else measure
-    if longest >= LONG:
+    if longest >= LONG_COMPLETION_TOKENS:
         measure = dataclasses.replace(measure, samples=4)
-    rate = (TINY_RATES if tiny else RATES)[objective]
+    rate = (TINY_LEARNING_RATES if tiny else LEARNING_RATES)[objective]
     made = TrainConfig(objective, steps, prompts, max_new_tokens=longest, learning_rate=rate)
     plan, trial, arms_why = _arms(corpus, objective, graded=success and not ungraded)
     warmup = Warmup(steps=300 if objective == "grpo" else 100, batch_size=max(8, min(64, CHARACTERS // mean)))
     model = dataclasses.replace(config.model, warmup=warmup) if tiny else config.model
     if not tiny and objective != "grpo":
-        made = dataclasses.replace(made, adapter="lora", adapters={"lora": LORA})
+        made = dataclasses.replace(made, adapter="lora", adapters={"lora": LORA_SETTINGS})
     comments = {
         "measure.items": f"{len(cells)} {'cell' if len(cells) == 1 else 'cells'} of held-out rows here.",
         "measure.probes": _format_outcome(success, objective),
@@ -285,7 +286,9 @@ def _room(config: RunConfig, corpus: Corpus) -> tuple[int, str]:
 
     room = longest_answer(corpus)
     if config.model.path == "tiny:":
-        return min(room, TINY_ROOM), f"As long as the longest answer; at most {TINY_ROOM} for a tiny model on a CPU."
+        return min(
+            room, TINY_COMPLETION_TOKENS
+        ), f"As long as the longest answer; at most {TINY_COMPLETION_TOKENS} for a tiny model on a CPU."
     if (found := _model_room(config, corpus)) is not None:
         return found
     if any(task.grader.startswith(("final_answer", "includes")) for task in corpus.tasks.values()):
@@ -299,7 +302,7 @@ def _model_room(config: RunConfig, corpus: Corpus) -> tuple[int, str] | None:
         from mixwright.learner.load import load_without_weights
         from mixwright.measure.room import keep_fitting_corpus, room_for
 
-        reader, sizes = load_without_weights(config.model.path), dataclasses.replace(config.measure, items=MOST)
+        reader, sizes = load_without_weights(config.model.path), dataclasses.replace(config.measure, items=MOST_CELL_ITEMS)
     except (ImportError, InputError):  # no torch here, or the model is elsewhere: the run says so
         return None
     held, notes = keep_fitting_corpus([reader], corpus, sizes)

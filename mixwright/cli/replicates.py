@@ -20,7 +20,7 @@ Scores = list[list[list[float]]]
 COLUMNS = "columns candidate and score, and where there are some group and run (the seed)"
 
 
-def ranked(source: str, target: float) -> Ranking:
+def rank_source(source: str, target: float) -> Ranking:
     """How far a ranking of these candidates can be believed.
 
     Args:

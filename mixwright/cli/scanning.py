@@ -29,15 +29,15 @@ def scan_folder(
     Raises:
         InputError: an unknown column, or settings, data or a model that cannot be used.
     """
-    from mixwright.measure.scan import groups_of
+    from mixwright.measure.scan import column_groups
     from mixwright.measure.scan import scan_folder as place_of
     from mixwright.measure.scan_stage import scan_bases
-    from mixwright.opening import open_run_folder, workers
+    from mixwright.opening import open_run_folder, start_workers
 
     asked = None if columns is None else [name.strip() for name in columns.split(",") if name.strip()]
-    groups_of(asked)
-    with workers(settings) as pool, open_run_folder(settings, run, base=base, pool=pool):
-        found = scan_bases(settings, run, pool, columns=asked, sample=sample, moments=moments, base=base, say=output.say)
+    column_groups(asked)
+    with start_workers(settings) as workers, open_run_folder(settings, run, base=base, workers=workers):
+        found = scan_bases(settings, run, workers, columns=asked, sample=sample, moments=moments, base=base, say=output.say)
     for result in found:
         for note in result.notes:
             output.say(one_line(f"  {note}"))

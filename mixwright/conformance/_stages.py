@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from mixwright.contracts import Arm, Check, Grader, Miner
     from mixwright.learner.learner import Learner
 
-HOSTILE = (
+HOSTILE_TEXTS = (
     "",
     " ",
     "\x00\x1b[31m",
@@ -61,7 +61,7 @@ def check_grader(cls: type[Grader], examples: Sequence[Example] | None = None) -
             for wrong in samples.wrong(gold):
                 earned = grader.grade(example, wrong)
                 require(earned == 0.0 or (not strict and earned < 1.0), f"{wrong!r} earns nothing where {gold!r} is right")
-            for text in HOSTILE:
+            for text in HOSTILE_TEXTS:
                 require(0.0 <= grader.grade(example, text) <= 1.0, f"{text[:20]!r} is graded within 0..1")
         luck = grader.luck(examples)
         require(luck is None or 0.0 <= luck <= 1.0, "luck is None or a share")
@@ -109,11 +109,11 @@ def check_miner(cls: type[Miner], learner: Learner, place: Path) -> None:
     require(model_state(learner.model) == before, "parameters, gradients and train/eval mode are as they were")
     require(found[0] == found[1], "same rng, same rows")
     mined = found[0]
-    require(bool(mined.rows) != bool(mined.made), "chosen rows, or new ones")
+    require(bool(mined.rows) != bool(mined.new_rows), "chosen rows, or new ones")
     ids = [row.id for row in mined.rows]
     require(len(set(ids)) == len(ids) and set(ids) <= train, "training rows, none twice")
     require(all(row.weight > 0 and row.reason for row in (*mined.rows, *mined.harmful)), "a weight and a reason per row")
-    for example in mined.made:
+    for example in mined.new_rows:
         require({"parents", "provenance"} <= set(example.extra), "new rows name their parents and how they were made")
         require(set(example.extra["parents"]) <= known[example.split], "parents are training rows, or rows to rehearse")
     require(bool(mine(miner, cls.__name__, corpus, scan, learner if miner.MODEL else None).counts), "the stage takes it")

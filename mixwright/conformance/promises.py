@@ -15,7 +15,7 @@ import numpy as np
 
 from mixwright.records import Plan, from_data, to_data
 
-LINES = ("Source:", "Unit:", "Cost:", "Blind spot:")
+DOCSTRING_LINES = ("Source:", "Unit:", "Cost:", "Blind spot:")
 
 
 def require(kept: bool, promise: str) -> None:
@@ -34,7 +34,7 @@ def check_plugin(cls: type[Any]) -> Any:
     where = f"{cls.__module__}.{cls.__name__}"
     lines = docstring(cls)
     require(bool(lines and lines[0]), f"{where}: the module docstring starts with a summary")
-    for start in LINES:
+    for start in DOCSTRING_LINES:
         require(
             any(line.startswith(start) and line != start for line in lines),
             f"{where}: the module docstring has '{start} ...'",

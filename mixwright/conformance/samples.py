@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from mixwright.corpus import Corpus
     from mixwright.measure.scan import Scan
 
-SUCCESS = {"add@1": 0.95, "add@2": 0.45, "count@1": 0.3, "spell": 0.02}
+SUCCESS_BY_CELL = {"add@1": 0.95, "add@2": 0.45, "count@1": 0.3, "spell": 0.02}
 """True success per cell in the made-up evidence."""
-SWAPPED = {"add@1": 0.05, "add@2": 0.05, "count@1": 0.3, "spell": 0.0}
+SWAPPED_BY_CELL = {"add@1": 0.05, "add@2": 0.05, "count@1": 0.3, "spell": 0.0}
 """Success of the cell's own answers on other prompts: count@1 does not depend on its prompts."""
 
 
@@ -69,12 +69,12 @@ def minable() -> Corpus:
 
 def scan(corpus: Corpus, place: Path, names: Sequence[str], made_from: Mapping[str, Any] | None = None) -> Scan:
     """A scan with these columns: vectors for `sketch` and `hidden`, texts for `form`, else numbers."""
-    from mixwright.measure.scan import OWN, Scan, shard_file, write_part
+    from mixwright.measure.scan import OWN_COLUMNS, Scan, shard_file, write_part
 
     rng, count = np.random.default_rng(11), len(corpus)
     found = {name: rng.normal(size=(count, 8)) if name in ("sketch", "hidden") else rng.random(count) for name in names}
     found |= {name: np.array(["plain"] * count, dtype=object) for name in names if name == "form"}
-    own = {name: [getattr(example, name) for example in corpus] for name in OWN}
+    own = {name: [getattr(example, name) for example in corpus] for name in OWN_COLUMNS}
     write_part(shard_file(place / "scan" / "base", 0), {"shards": 1, **(made_from or {})}, own, found)
     return Scan(place, "base")
 
@@ -97,7 +97,7 @@ def corpora() -> list[Corpus]:
 
 def cells() -> tuple[Cell, ...]:
     """Cells with their chance levels."""
-    return tuple(Cell(key.partition("@")[0], _level(key), 20, SWAPPED[key], "constant") for key in SUCCESS)
+    return tuple(Cell(key.partition("@")[0], _level(key), 20, SWAPPED_BY_CELL[key], "constant") for key in SUCCESS_BY_CELL)
 
 
 def _level(key: str) -> float | None:
@@ -108,7 +108,7 @@ def competence() -> list[Measurement]:
     """Greedy, pass@1, pass@8, and what of pass@1 depends on the prompt, of every cell, 256 samples each."""
     rows = []
     for cell in cells():
-        success, swapped = SUCCESS[cell.key], SWAPPED[cell.key]
+        success, swapped = SUCCESS_BY_CELL[cell.key], SWAPPED_BY_CELL[cell.key]
         values = {"greedy": success, "pass@1": success, "pass@8": 1 - (1 - success) ** 8, "chance": cell.chance}
         parts = {"swapped": swapped, "dependence": success - swapped, "kappa": (success - swapped) / (1 - swapped)}
         values |= {f"pass@1.{name}": value for name, value in parts.items()}
@@ -169,7 +169,7 @@ def groups(step: int) -> list[GroupOutcome]:
     found = []
     for item in rng.integers(0, len(pool().ids), 8):
         cell = pool().cells[pool().cell_of[item]]
-        rewards = tuple(float(win) for win in rng.random(8) < SUCCESS[cell.key])
+        rewards = tuple(float(win) for win in rng.random(8) < SUCCESS_BY_CELL[cell.key])
         wrong = rng.integers(0, 2 if degenerate else 50, 8).astype(str)
         answers = tuple(str(item) if won else str(given) for won, given in zip(rewards, wrong, strict=True))
         lengths = tuple((rng.integers(2, 5, 8) if degenerate else rng.integers(8, 20, 8)).tolist())

@@ -22,12 +22,12 @@ from mixwright.corpus.identity import prompt_key
 from mixwright.errors import InputError, missing_extra, unknown_name
 from mixwright.records import Example, cell_key
 
-SPEC = re.compile(r"(?P<task>\w+?)(?:@(?P<level>\d{1,3}))?\s*x\s*(?P<count>\d{1,9})", re.ASCII)
+PART_PATTERN = re.compile(r"(?P<task>\w+?)(?:@(?P<level>\d{1,3}))?\s*x\s*(?P<count>\d{1,9})", re.ASCII)
 EVAL_SHARE = 0.25
 """Share of a task's prompts that only eval may use."""
-PATIENCE = 500
+MOST_DRAWS_WITHOUT_NEW = 500
 """Draws in a row without a new prompt after which a task counts as used up."""
-FAILURES = 20
+MOST_DRAWS_THAT_RAISE = 20
 """Draws in a row that raise before a task is refused."""
 
 
@@ -48,11 +48,11 @@ class Part:
         return cell_key(self.task, self.level)
 
 
-def parse(source: str) -> list[Part]:
+def parse_source(source: str) -> list[Part]:
     """The parts of a specification. Raises InputError when one is not `task@level x count`."""
     parts = []
     for text in source.removeprefix("reasoning-gym:").split(","):
-        match = SPEC.fullmatch(text.strip())
+        match = PART_PATTERN.fullmatch(text.strip())
         if match is None or not int(match["count"]):
             raise InputError(
                 "reasoning-gym:task@level x count, separated by commas",
@@ -78,8 +78,8 @@ def generate(source: str, split: str, eval_share: float, notes: list[str]) -> It
     """
     seen: dict[str, set[int]] = {}
     total = 0
-    for part in parse(source):
-        make = maker(part.task, part.level)
+    for part in parse_source(source):
+        make = make_item_builder(part.task, part.level)
         held_out = round(part.count * eval_share)
         wanted = {split: part.count} if split else {"train": part.count - held_out, "eval": held_out}
         for name, count in wanted.items():
@@ -103,14 +103,14 @@ def seed_of(task: str, level: int | None, split: str, index: int) -> int:
 def _items(part: Part, make: Callable[[int], dict[str, Any]], split: str, count: int, seen: set[int]) -> Iterator[Example]:
     others: set[int] = set()  # prompts of the other split, and those whose answer is to say nothing
     found = stale = failed = index = 0
-    while found < count and stale < PATIENCE:
+    while found < count and stale < MOST_DRAWS_WITHOUT_NEW:
         seed = seed_of(part.task, part.level, split, index)
         index += 1
         try:
             item = make(seed)
         except Exception as error:  # the generators raise whatever they like
             stale, failed = stale + 1, failed + 1
-            if failed == FAILURES and not found:
+            if failed == MOST_DRAWS_THAT_RAISE and not found:
                 raise InputError(
                     f"items of {part.key}", f"{type(error).__name__}: {error}"[:160], "Choose another level or task."
                 ) from error
@@ -172,7 +172,7 @@ def _json_ready(metadata: dict[str, Any]) -> dict[str, Any]:
         return {}
 
 
-def maker(task: str, level: int | None) -> Callable[[int], dict[str, Any]]:
+def make_item_builder(task: str, level: int | None) -> Callable[[int], dict[str, Any]]:
     """A function from a seed to the item that a fresh data set with that seed would give first.
 
     One data set object serves all seeds where re-seeding it is the same as building it anew (checked once); the few tasks

@@ -12,13 +12,13 @@ import pyarrow as pa
 
 from mixwright.corpus.rows import GradedRows, pc, read_groups
 from mixwright.errors import InputError
-from mixwright.estimates.cell_states import FEWEST_ITEMS
-from mixwright.estimates.chance import MOST_ROWS, Chance, Rules, chance_level
+from mixwright.estimates.cell_states import MIN_ITEMS
+from mixwright.estimates.chance import MOST_ROWS_TRIED, Chance, Rules, chance_level
 from mixwright.graders.choice import option_texts
 from mixwright.graders.final_answer import FinalAnswer
 from mixwright.records import Cell, Example, cell_key
 
-SMALL = "small"
+POOLED_LEVEL = "small"
 """Stands for the level of all cells of a task that are too small for a chance level of their own."""
 
 
@@ -35,15 +35,15 @@ def find_cells(corpus: GradedRows) -> tuple[Cell, ...]:
     for (task, _), members in places.items():
         of_task.setdefault(task, []).append(members)
     wanted = {  # the rows that each chance level is found on, once
-        (task, level if len(members) >= FEWEST_ITEMS else SMALL): (
-            members if len(members) >= FEWEST_ITEMS else np.concatenate(of_task[task])
+        (task, level if len(members) >= MIN_ITEMS else POOLED_LEVEL): (
+            members if len(members) >= MIN_ITEMS else np.concatenate(of_task[task])
         )
         for (task, level), members in places.items()
     }
     chances = dict(zip(wanted, _chances(corpus, [task for task, _ in wanted], wanted.values()), strict=True))
     cells = []
     for (task, level), members in places.items():
-        chance = chances[task, level if len(members) >= FEWEST_ITEMS else SMALL]
+        chance = chances[task, level if len(members) >= MIN_ITEMS else POOLED_LEVEL]
         if chance is None:
             cells.append(Cell(task, level, len(members), 0.0, "no answers"))
         else:
@@ -55,8 +55,8 @@ def find_cells(corpus: GradedRows) -> tuple[Cell, ...]:
 def with_rehearsal_counts(cells: Sequence[Cell], rows: pa.Table) -> tuple[Cell, ...]:
     """Cells with the rows to rehearse of each counted; a cell that has no others is added, without a chance level."""
     counts = Counter(zip(rows["task"].to_pylist(), rows["level"].to_pylist(), strict=True))
-    found = [replace(cell, rehearsal=counts.pop((cell.task, cell.level), 0)) for cell in cells]
-    found += [Cell(task, level, 0, rehearsal=count) for (task, level), count in counts.items()]
+    found = [replace(cell, rehearsal_rows=counts.pop((cell.task, cell.level), 0)) for cell in cells]
+    found += [Cell(task, level, 0, rehearsal_rows=count) for (task, level), count in counts.items()]
     return tuple(sorted(found, key=lambda cell: cell.key))
 
 
@@ -96,7 +96,7 @@ def rules_of(corpus: GradedRows, task: str) -> Rules:
 
 def sample_answered_rows(corpus: GradedRows, groups: Iterable[np.ndarray]) -> Iterator[list[Example]]:
     """Of each group of row indices at most `MOST_ROWS` that have an answer, evenly spread."""
-    thin = (members[:: max(1, -(-len(members) // MOST_ROWS))] for members in groups)
+    thin = (members[:: max(1, -(-len(members) // MOST_ROWS_TRIED))] for members in groups)
     for rows in read_groups(corpus.table, thin):
         yield [row for row in rows if row.answer is not None]
 

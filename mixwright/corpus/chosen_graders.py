@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mixwright.errors import one_line
-from mixwright.estimates.chance import FULL_MARKS
+from mixwright.estimates.chance import RIGHT_FROM_SCORE
 from mixwright.graders import load_grader
 from mixwright.graders.includes import is_data
 from mixwright.records import Example, plain
 
-CANDIDATES = ("exact", "numeric", "final_answer", "includes")
+CANDIDATE_GRADERS = ("exact", "numeric", "final_answer", "includes")
 """Graders that are tried on the completions; all of them give the gold answer 1."""
 SENTENCE_GRADER = "includes"
 """The one that reads an answer out of a sentence."""
@@ -19,9 +19,9 @@ FEWEST_MORE_ACCEPTED, SHARE_MORE_ACCEPTED = 2, 1 / 6
 """Completions, and share of them, that `includes` has to accept beyond the other grader to be taken."""
 ALMOST_NOTHING_SHARE = 0.1
 """Share of completions up to which a grader accepts almost nothing."""
-SHOWN = 3
+MOST_COMPLETIONS_SHOWN = 3
 """Completions that are shown."""
-LONGEST = 80
+SHOWN_CHARACTERS = 80
 """Characters of one that are shown."""
 
 
@@ -80,18 +80,18 @@ def choose_grader(task: str, given: str, answers: Sequence[FirstAnswer], *, name
         answers: what the model wrote for a few of its examples, all of which have answers.
         named: whether the user named it.
     """
-    judges = {name: load_grader(name) for name in CANDIDATES}
+    judges = {name: load_grader(name) for name in CANDIDATE_GRADERS}
     full = {
         name: [
             one
             for one in answers
-            if (judge.grade_cut if one.cut else judge.grade)(one.example, one.completion) >= FULL_MARKS
+            if (judge.grade_cut if one.cut else judge.grade)(one.example, one.completion) >= RIGHT_FROM_SCORE
         ]
         for name, judge in judges.items()
     }
     accepted = {name: len(found) for name, found in full.items()}
     total, more = len(answers), accepted[SENTENCE_GRADER] - accepted.get(given, 0)
-    comparable = given.partition("?")[0] != SENTENCE_GRADER and (named or given in CANDIDATES)
+    comparable = given.partition("?")[0] != SENTENCE_GRADER and (named or given in CANDIDATE_GRADERS)
     own_form = any(is_data(plain(one.example.target)) or is_data(one.example.answer or "") for one in answers)
     clearly = (
         more >= max(FEWEST_MORE_ACCEPTED, SHARE_MORE_ACCEPTED * total)
@@ -106,7 +106,7 @@ def choose_grader(task: str, given: str, answers: Sequence[FirstAnswer], *, name
         given,
         accepted,
         total,
-        tuple(told[:SHOWN]),
+        tuple(told[:MOST_COMPLETIONS_SHOWN]),
         _why(given, accepted, total, told, unread=unread),
         remedy_of(task, SENTENCE_GRADER if named else "NAME"),
         unread,
@@ -121,7 +121,7 @@ def remedy_of(task: str, grader: str) -> str:
 def quoted_start(text: str) -> str:
     """The beginning of a completion on one line, quoted."""
     line = " ".join(one_line(text).split())
-    return repr(line if len(line) <= LONGEST else f"{line[:LONGEST]} ...")
+    return repr(line if len(line) <= SHOWN_CHARACTERS else f"{line[:SHOWN_CHARACTERS]} ...")
 
 
 def _why(given: str, accepted: Mapping[str, int], total: int, told: Sequence[FirstAnswer], *, unread: bool) -> str:

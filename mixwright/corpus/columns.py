@@ -34,14 +34,14 @@ NAMES: dict[str, tuple[str, ...]] = {
     "split": ("split",),
 }
 """Our name -> the columns it is looked for in, first match first. `target` beside `input` is the answer, too."""
-WORDS = {"target": "completion"}
+NAMES_IN_NOTES = {"target": "completion"}
 """Our names as notes say them, where they say another word."""
 REMEDY_NAME_COLUMN = (
     f"Name it: --column prompt=COLUMN, or corpus.columns: {{prompt: COLUMN}} in run.yaml. Our names: {', '.join(NAMES)}."
 )
 """How a column gets one of our names."""
-EVAL = ("eval", "test", "validation", "valid", "val", "dev")
-SPLITS = {"train": "train", "training": "train"} | dict.fromkeys(EVAL, "eval")
+EVAL_SPLIT_NAMES = ("eval", "test", "validation", "valid", "val", "dev")
+SPLIT_BY_NAME = {"train": "train", "training": "train"} | dict.fromkeys(EVAL_SPLIT_NAMES, "eval")
 
 
 def check_mapping(config: CorpusConfig) -> None:
@@ -130,9 +130,9 @@ def _columns(present: tuple[str, ...], mapping: tuple[tuple[str, str], ...]) -> 
 def _renamed(found: Mapping[str, str], values: Mapping[str, Any]) -> list[str]:
     """What a note says of the columns that were taken for one of our names and are called otherwise."""
     return [
-        f"{WORDS.get(ours, ours)} from {theirs}"
+        f"{NAMES_IN_NOTES.get(ours, ours)} from {theirs}"
         for ours, theirs in found.items()
-        if ours in values and theirs not in (ours, WORDS.get(ours)) and (ours, theirs) != ("prompt", "instruction")
+        if ours in values and theirs not in (ours, NAMES_IN_NOTES.get(ours)) and (ours, theirs) != ("prompt", "instruction")
     ]
 
 
@@ -361,6 +361,6 @@ def _split(value: Any, place: Place) -> str:
     """Our name of a row's own split; empty when it has none."""
     if value is None:
         return ""
-    if not isinstance(value, str) or value.lower() not in SPLITS:
-        raise place.error(f"one of {', '.join(SPLITS)} in split", repr(value)[:40], _ignoring("split"))
-    return SPLITS[value.lower()]
+    if not isinstance(value, str) or value.lower() not in SPLIT_BY_NAME:
+        raise place.error(f"one of {', '.join(SPLIT_BY_NAME)} in split", repr(value)[:40], _ignoring("split"))
+    return SPLIT_BY_NAME[value.lower()]

@@ -19,11 +19,11 @@ from mixwright.config import CorpusConfig
 from mixwright.corpus.cells import find_cells, rows_by, with_rehearsal_counts
 from mixwright.corpus.columns import check_mapping, example_of
 from mixwright.corpus.derived import format_derived
-from mixwright.corpus.identity import gather
+from mixwright.corpus.identity import build_table
 from mixwright.corpus.levels import bin_levels
 from mixwright.corpus.reading import folder_of, read_rows
-from mixwright.corpus.rows import BATCH_ROWS, SCHEMA, check_saved, decode, pc, read_groups, store, texts
-from mixwright.corpus.timed_grades import SECONDS, TimedGrades
+from mixwright.corpus.rows import BATCH_ROWS, SCHEMA, check_saved, decode, pc, read_groups, store_batches, texts
+from mixwright.corpus.timed_grades import SECONDS_PER_GRADE, TimedGrades
 from mixwright.errors import InputError, unknown_name
 from mixwright.graders import Grader, code_digest, load_grader
 from mixwright.graders.choice import option_texts
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Corpus", "plain", "read_corpus", "read_source", "texts"]
 
-REHEARSE = "rehearse"
+REHEARSE_SPLIT = "rehearse"
 """Split of the rows of `corpus.rehearse`, which only a plan that names their task draws."""
-GENERATED = "reasoning-gym:"
+GENERATED_PREFIX = "reasoning-gym:"
 """How sources begin that are generated and not read."""
 MOST_ANSWERS_CHECKED = 200
 """Answers per task that reading tries on the grader."""
@@ -109,7 +109,7 @@ class Corpus:
                 ]
                 yield batch.filter(functools.reduce(pc.and_, masks))
 
-        table = store(chosen()) if conditions else self.table
+        table = store_batches(chosen()) if conditions else self.table
         graders = {task.name: task.grader for task in self.tasks.values()}
         return Corpus(table, graders, notes=self.notes, folder=self._folder)
 
@@ -148,23 +148,23 @@ class Corpus:
 
     def plan_cells(self) -> tuple[Cell, ...]:
         """The cells with the rows to rehearse of each counted, those among them that have no training rows, too."""
-        return with_rehearsal_counts(self.cells(), self.select(split=REHEARSE).table)
+        return with_rehearsal_counts(self.cells(), self.select(split=REHEARSE_SPLIT).table)
 
     def training(self, rehearse: Collection[str] = ()) -> Corpus:
         """Training rows, and the rows to rehearse of these tasks."""
         train = self.select(split="train")
         if not rehearse:
             return train
-        kept = self.select(split=REHEARSE, tasks=rehearse)
+        kept = self.select(split=REHEARSE_SPLIT, tasks=rehearse)
         graders = {task.name: task.grader for task in self.tasks.values()}
-        table = store([*train.table.to_batches(), *kept.table.to_batches()])
+        table = store_batches([*train.table.to_batches(), *kept.table.to_batches()])
         place = SCHEMA.get_field_index("split")
         table = table.set_column(place, SCHEMA.field("split"), pa.array(["train"] * len(table), pa.string()))
         return Corpus(table, graders, notes=self.notes, folder=self._folder)
 
     def without_rehearsal(self) -> Corpus:
         """The corpus without its rows to rehearse; itself where it has none."""
-        kept = pc.not_equal(self.table["split"], REHEARSE)
+        kept = pc.not_equal(self.table["split"], REHEARSE_SPLIT)
         if not len(self) or pc.all(kept).as_py():
             return self
         graders = {task.name: task.grader for task in self.tasks.values()}
@@ -173,9 +173,9 @@ class Corpus:
     def with_rehearsal(self, rows: Iterable[Example]) -> Corpus:
         """The corpus with these rows as its rows to rehearse, in place of those that it was read with."""
         kept = self.without_rehearsal().table
-        added = gather(replace(row, split=REHEARSE) for row in rows)
+        added = build_table(replace(row, split=REHEARSE_SPLIT) for row in rows)
         graders = {task.name: task.grader for task in self.tasks.values()}
-        table = store([*kept.to_batches(), *added.to_batches()])
+        table = store_batches([*kept.to_batches(), *added.to_batches()])
         return Corpus(table, graders, notes=self.notes, folder=self._folder)
 
     def digest(self) -> str:
@@ -205,7 +205,7 @@ class Corpus:
             with pq.ParquetFile(path) as file:
                 if not file.schema_arrow.equals(SCHEMA):
                     raise pa.ArrowInvalid("other columns than a saved corpus has")
-                table = store(file.iter_batches(BATCH_ROWS))
+                table = store_batches(file.iter_batches(BATCH_ROWS))
             check_saved(table)
         except (OSError, pa.ArrowException) as error:
             raise InputError("rows.parquet of a saved corpus", str(error)[:120], "Save it again.", file=path) from None
@@ -245,7 +245,7 @@ class Corpus:
         Raises:
             InputError: two examples with one id, or a field of the wrong type.
         """
-        return cls(gather(examples), graders)
+        return cls(build_table(examples), graders)
 
 
 def read_corpus(config: CorpusConfig | str | Path, *, base: Path = Path()) -> Corpus:
@@ -267,15 +267,15 @@ def read_corpus(config: CorpusConfig | str | Path, *, base: Path = Path()) -> Co
     if config.eval is not None:
         parts.append((config.eval, "eval"))
     if config.rehearse is not None:
-        parts.append((config.rehearse, REHEARSE))
-    known = replace(config, task=REHEARSE)  # rows to rehearse that name no task are one of their own
+        parts.append((config.rehearse, REHEARSE_SPLIT))
+    known = replace(config, task=REHEARSE_SPLIT)  # rows to rehearse that name no task are one of their own
     examples = (
         row
         for source, split in parts
-        for row in _examples(source, split, known if split == REHEARSE else config, base, notes)
+        for row in _examples(source, split, known if split == REHEARSE_SPLIT else config, base, notes)
     )
-    table = gather(examples, config.eval_share)
-    folder = None if config.train.startswith(GENERATED) else folder_of(config.train, base)
+    table = build_table(examples, config.eval_share)
+    folder = None if config.train.startswith(GENERATED_PREFIX) else folder_of(config.train, base)
     table = _with_bins(table, notes)
     names = pc.unique(table["task"]).to_pylist()
     for task in config.graders:
@@ -312,7 +312,7 @@ def _examples(source: str, split: str, config: CorpusConfig, base: Path, notes: 
     check_mapping(config)
     if not 0 <= config.eval_share < 1:
         raise InputError("corpus.eval_share from 0 to below 1", f"{config.eval_share}", "Correct it.")
-    if source.startswith(GENERATED):
+    if source.startswith(GENERATED_PREFIX):
         from mixwright.corpus._gym import generate
 
         yield from generate(source, split, config.eval_share, notes)
@@ -360,7 +360,7 @@ def _check_answers(corpus: Corpus, *, apart: bool) -> None:
     A function of the user's may want more than the bare answer (a box around it), so only its failing counts.
     """
     verifiable = pa.array([name for name, task in corpus.tasks.items() if task.kind == "verifiable"], pa.string())
-    judged = pc.not_equal(corpus.table["split"], REHEARSE)  # rows to rehearse are never graded
+    judged = pc.not_equal(corpus.table["split"], REHEARSE_SPLIT)  # rows to rehearse are never graded
     rows = pc.indices_nonzero(pc.and_(judged, pc.is_in(corpus.table["task"], value_set=verifiable))).to_numpy()
     answered = pc.is_valid(corpus.table["answer"]).to_numpy()
     groups = rows_by(corpus, rows, "task", "split" if apart else "task")
@@ -378,7 +378,7 @@ def _check_answers(corpus: Corpus, *, apart: bool) -> None:
 
 
 def _try_grader(corpus: Corpus, task: Task, examples: Sequence[Example]) -> None:
-    grades = TimedGrades(corpus, SECONDS, "stop")
+    grades = TimedGrades(corpus, SECONDS_PER_GRADE, "stop")
     for example in examples:
         score = grades.grade(example, example.answer or "")
         if score != 1.0 and ":" not in task.grader:

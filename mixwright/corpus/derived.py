@@ -10,18 +10,18 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from mixwright.graders.choice import NAMES, read_options
+from mixwright.graders.choice import OPTION_COLUMNS, read_options
 
 _LEVEL = re.compile(r"(?:level\s*)?(\d{1,9}(?:\.\d{1,9})?|\?)", re.IGNORECASE)
 LAST_TURN_MARK = "\n\nAssistant:"
 """How the last turn of a dialogue in one text begins, as in hh-rlhf."""
-SHOWN = 4
+MOST_TREATMENTS_SHOWN = 4
 """Different treatments of columns in one note."""
 
 
 def given_options(extra: Mapping[str, Any]) -> dict[str, str]:
     """Letter -> text of a row's column of options, as they are written; empty where it has none or fewer than two."""
-    found = read_options(next((extra[name] for name in NAMES if name in extra), None))
+    found = read_options(next((extra[name] for name in OPTION_COLUMNS if name in extra), None))
     return found if len(found) > 1 and all(text.strip() for text in found.values()) else {}
 
 
@@ -66,6 +66,9 @@ def format_derived(counts: Counter[str], source: str, rows: int) -> list[str]:
     if not counts:
         return []
     common = counts.most_common()
-    parts = [what if count == rows else f"{what} ({count:,} of {rows:,} rows)" for what, count in common[: 2 * SHOWN]]
+    parts = [
+        what if count == rows else f"{what} ({count:,} of {rows:,} rows)"
+        for what, count in common[: 2 * MOST_TREATMENTS_SHOWN]
+    ]
     more = len(common) - len(parts)
     return [f"{source}: {', '.join(parts)}{f' and {more} more' if more > 0 else ''}"]

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 import pyarrow as pa
 
-from mixwright.corpus.rows import BATCH_ROWS, SCHEMA, chunks, encode, pc, store
+from mixwright.corpus.rows import BATCH_ROWS, SCHEMA, chunks, encode, pc, store_batches
 from mixwright.errors import InputError
 from mixwright.records import Example, Text, plain
 
@@ -20,7 +20,7 @@ def prompt_key(prompt: Text) -> int:
     return _hash(" ".join(plain(prompt).casefold().split()))
 
 
-def gather(examples: Iterable[Example], eval_share: float = 0.0) -> pa.Table:
+def build_table(examples: Iterable[Example], eval_share: float = 0.0) -> pa.Table:
     """A table of the examples: ids given where empty, splits given where empty.
 
     Args:
@@ -38,7 +38,7 @@ def gather(examples: Iterable[Example], eval_share: float = 0.0) -> pa.Table:
             prompts.extend(0 if example.split else prompt_key(example.prompt or example.target or "") for example in chunk)
             yield encode(chunk)
 
-    table = store(batches())
+    table = store_batches(batches())
     if any(contents):
         table = _set(table, "id", _ids(table["id"], np.frombuffer(contents, np.uint64)))
     if any(prompts):

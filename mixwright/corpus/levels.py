@@ -6,9 +6,9 @@ import numpy as np
 
 MOST_LEVELS = 12
 """Different levels of a task up to which each is a cell."""
-BINS = 8
+MOST_BINS = 8
 """Bins that more are put into, at most."""
-LEAST_ROWS = 20
+MIN_ROWS_PER_BIN = 20
 """Rows of a bin, about."""
 
 
@@ -32,7 +32,7 @@ def bin_levels(tasks: np.ndarray, levels: np.ndarray, counted: np.ndarray | None
         different = len(np.unique(values))
         if different <= MOST_LEVELS:
             continue
-        count = int(min(BINS, max(1, len(values) // LEAST_ROWS)))
+        count = int(min(MOST_BINS, max(1, len(values) // MIN_ROWS_PER_BIN)))
         edges = np.unique(np.quantile(values, np.linspace(0, 1, count + 1)[1:-1], method="higher"))
         place = np.searchsorted(edges, levels[own], side="right")
         of_values = np.searchsorted(edges, values, side="right")

@@ -18,17 +18,17 @@ from mixwright.records import Example, plain
 if TYPE_CHECKING:
     from mixwright.corpus.corpus import Corpus
 
-ROWS = 2000
+MOST_ROWS_READ = 2000
 """Rows of a task that are looked at, evenly spread."""
-SHARE = 0.95
+MIN_FORM_SHARE = 0.95
 """Share of a task's answers that must have a form."""
-SHORT = 300
+SHORT_ANSWER_CHARACTERS = 300
 """Characters up to which a line that is no sentence is an answer that can be compared as text."""
-SENTENCE = 5
+MIN_SENTENCE_WORDS = 5
 """Words from which a text that ends like a sentence is one."""
-LABELS = 12
+MOST_LABELS = 12
 """Different answers up to which words are labels, such as yes and no."""
-FINAL = "final_answer"
+FINAL_ANSWER_GRADER = "final_answer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ def proposed_graders(corpus: Corpus) -> Mapping[str, ProposedGrader]:
     """
     groups = rows_by(corpus, np.arange(len(corpus)), "task", "task")
     names = [name for name, _ in groups]
-    spread = (rows[np.unique(np.linspace(0, len(rows) - 1, ROWS).astype(int))] for rows in groups.values())
+    spread = (rows[np.unique(np.linspace(0, len(rows) - 1, MOST_ROWS_READ).astype(int))] for rows in groups.values())
     found = read_groups(corpus.table, spread)
     return {name: _proposed(rows) for name, rows in zip(names, found, strict=True)}
 
@@ -68,16 +68,18 @@ def _proposed(rows: Sequence[Example]) -> ProposedGrader:
     if not told:
         return ProposedGrader(None, "nothing to grade: the rows have neither answers nor completions")
     answers = [text for _, text in told]
-    for form, words in FORMS:
+    for form, words in ANSWER_FORMS:
         count = sum(form(row, text) for row, text in told)
-        if count >= SHARE * len(told):
+        if count >= MIN_FORM_SHARE * len(told):
             return _by_form(words, count, told)
     if all(row.answer is None for row, _ in told):
         return ProposedGrader(None, f"nothing to grade: no form of answer is common to the {len(told):,} completions")
-    prose = sum(len(text) > SHORT or "\n" in text or _is_sentence(text) for text in answers)
-    if prose > (1 - SHARE) * len(told):
+    prose = sum(len(text) > SHORT_ANSWER_CHARACTERS or "\n" in text or _is_sentence(text) for text in answers)
+    if prose > (1 - MIN_FORM_SHARE) * len(told):
         return ProposedGrader(
-            None, f"nothing to grade: {_of(prose, told)} answers are sentences, or longer than {SHORT} characters"
+            None,
+            f"nothing to grade: {_of(prose, told)} answers are sentences, "
+            f"or longer than {SHORT_ANSWER_CHARACTERS} characters",
         )
     return _of_words(answers)
 
@@ -88,21 +90,23 @@ def _of_words(answers: Sequence[str]) -> ProposedGrader:
     odd = sum(not (text.islower() or text.isupper() or text.istitle() or text.capitalize() == text) for text in answers)
     read = Counter(final_of(text).casefold().strip(" .,;:!?\"'`*_") for text in different)
     clash = sum(count for text, count in read.items() if count > 1 or not text)
-    if odd > (1 - SHARE) * len(answers) or clash:
+    if odd > (1 - MIN_FORM_SHARE) * len(answers) or clash:
         which = (
             f"{odd:,} of {len(answers):,} mix upper and lower case" if odd else f"{clash:,} differ by case or marks alone"
         )
         return ProposedGrader("exact", f"exact: all answers are short, and {which}")
     few = "one text" if len(different) == 1 else f"one of {len(different)} texts"
-    return _by_form(f"are {few if len(different) <= LABELS else 'short texts'}", len(answers), answers)
+    return _by_form(f"are {few if len(different) <= MOST_LABELS else 'short texts'}", len(answers), answers)
 
 
 def _by_form(form: str, count: int, answers: Sequence[object]) -> ProposedGrader:
-    return ProposedGrader(FINAL, f"{FINAL}: {_of(count, answers)} answers {form}", form, count, len(answers))
+    return ProposedGrader(
+        FINAL_ANSWER_GRADER, f"{FINAL_ANSWER_GRADER}: {_of(count, answers)} answers {form}", form, count, len(answers)
+    )
 
 
 def _is_sentence(text: str) -> bool:
-    return text.endswith((".", "!", "?")) and len(text.split()) >= SENTENCE
+    return text.endswith((".", "!", "?")) and len(text.split()) >= MIN_SENTENCE_WORDS
 
 
 def _has_hash_mark(row: Example, text: str) -> bool:
@@ -125,7 +129,7 @@ def _letter(row: Example, text: str) -> bool:
     return form_of(row, text) == "letter"
 
 
-FORMS = (
+ANSWER_FORMS = (
     (_has_hash_mark, "end in `#### answer`"),
     (_boxed, r"hold `\boxed{answer}`"),
     (_phrase, 'say "the answer is ..."'),

@@ -28,10 +28,10 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 DECODER = json.JSONDecoder(object_pairs_hook=_once)
-PARQUET_ROWS = 2048
+PARQUET_BATCH_ROWS = 2048
 """Rows of a Parquet file in memory at a time."""
 SUFFIXES = (".jsonl", ".ndjson", ".json", ".parquet", ".jsonl.gz", ".ndjson.gz", ".json.gz")
-MARKS = ("dataset_dict.json", "state.json")
+DATASETS_FOLDER_FILES = ("dataset_dict.json", "state.json")
 """Files of a folder that datasets' save_to_disk wrote."""
 SPLIT_NAMES = ("train", "training", "test", "validation", "valid", "val", "dev", "eval")
 
@@ -108,7 +108,7 @@ def files_of(source: str, base: Path = Path()) -> list[Path]:
     """
     path = base / source
     if path.is_dir():
-        found = [] if any((path / mark).is_file() for mark in MARKS) else path.iterdir()
+        found = [] if any((path / mark).is_file() for mark in DATASETS_FOLDER_FILES) else path.iterdir()
     else:
         root = Path(path.anchor) if path.is_absolute() else base
         found = root.glob(str(path.relative_to(root))) if "*" in source and not path.exists() else []
@@ -251,19 +251,19 @@ def _parquet(path: Path) -> Rows:
             names = file.schema_arrow.names
             if twice := [name for name in names if names.count(name) > 1]:
                 raise InputError("each column once", f"{twice[0]!r:.60} twice", "Rename one of them.", file=path)
-            for batch in file.iter_batches(PARQUET_ROWS):
+            for batch in file.iter_batches(PARQUET_BATCH_ROWS):
                 for value in batch.to_pylist():
                     row += 1
                     yield value, Place(str(path), row=row)
     except UnicodeDecodeError as error:
-        got = f"byte 0x{error.object[error.start]:02x} in a text of rows {row + 1} to {row + PARQUET_ROWS}"
+        got = f"byte 0x{error.object[error.start]:02x} in a text of rows {row + 1} to {row + PARQUET_BATCH_ROWS}"
         raise InputError("UTF-8 text", got, "Write it again as UTF-8.", file=path) from None
     except (OSError, pa.ArrowException) as error:
         raise InputError("a Parquet file", str(error)[:120], "Write it again.", file=path) from None
 
 
 def _folder(path: Path, split: str) -> Rows:
-    if not any((path / mark).is_file() for mark in MARKS):
+    if not any((path / mark).is_file() for mark in DATASETS_FOLDER_FILES):
         expected = "a folder written by datasets' save_to_disk, or one of data files, each a task"
         raise InputError(expected, "another folder", "Name a file in it instead.", file=path)
     datasets = _datasets(str(path))

@@ -40,11 +40,11 @@ SCHEMA = pa.schema(
 """One column per field of `Example`. `knobs` and `extra` are JSON objects. Where `chat` is true, prompt, target, chosen and
 rejected are JSON lists of messages; `texts` reads either form."""
 
-OPTIONAL = ("target", "answer", "level", "chosen", "rejected")
+OPTIONAL_COLUMNS = ("target", "answer", "level", "chosen", "rejected")
 """Columns in which a value may be missing."""
-TEXTS = ("prompt", "target", "chosen", "rejected")
+TEXT_COLUMNS = ("prompt", "target", "chosen", "rejected")
 BATCH_ROWS = 8192
-MEMORY_BYTES = 32 * 2**20
+MOST_BYTES_IN_MEMORY = 32 * 2**20
 
 
 class GradedRows(Protocol):
@@ -84,10 +84,10 @@ def encode(examples: Sequence[Example]) -> pa.RecordBatch:
     """
     columns: dict[str, list[Any]] = {name: [] for name in SCHEMA.names}
     for example in examples:
-        chat = any(not isinstance(getattr(example, name), str | None) for name in TEXTS)
+        chat = any(not isinstance(getattr(example, name), str | None) for name in TEXT_COLUMNS)
         for name in ("id", "task", "answer", "level", "skills", "source", "split"):
             columns[name].append(getattr(example, name))
-        for name in TEXTS:
+        for name in TEXT_COLUMNS:
             columns[name].append(_encode_text(getattr(example, name), chat, "user" if name == "prompt" else "assistant"))
         columns["knobs"].append(_json(example.knobs, example))
         columns["extra"].append(_json(example.extra, example))
@@ -103,7 +103,7 @@ def encode(examples: Sequence[Example]) -> pa.RecordBatch:
 
 def check_saved(table: pa.Table) -> None:
     """Raise ArrowInvalid for a missing value, a level or a split that `encode` never writes; reads no JSON."""
-    lacking = [name for name in SCHEMA.names if name not in OPTIONAL and table[name].null_count]
+    lacking = [name for name in SCHEMA.names if name not in OPTIONAL_COLUMNS and table[name].null_count]
     if pc.list_flatten(table["skills"]).null_count:
         lacking.append("skills")
     if lacking:
@@ -116,7 +116,7 @@ def check_saved(table: pa.Table) -> None:
 
 def decode(row: Mapping[str, Any]) -> Example:
     """The example that one row of `SCHEMA` (as a dict) holds. Raises InputError when its JSON is damaged."""
-    fields: dict[str, Any] = {name: _decode_text(row[name], row["chat"]) for name in TEXTS}
+    fields: dict[str, Any] = {name: _decode_text(row[name], row["chat"]) for name in TEXT_COLUMNS}
     return Example(
         id=row["id"],
         task=row["task"],
@@ -131,7 +131,7 @@ def decode(row: Mapping[str, Any]) -> Example:
     )
 
 
-def store(batches: Iterable[pa.RecordBatch]) -> pa.Table:
+def store_batches(batches: Iterable[pa.RecordBatch]) -> pa.Table:
     """A table of the batches: in memory while small, else memory-mapped from a temporary file that needs no cleaning up."""
     kept: list[pa.RecordBatch] = []
     size = 0
@@ -139,7 +139,7 @@ def store(batches: Iterable[pa.RecordBatch]) -> pa.Table:
     for batch in stream:
         kept.append(batch)
         size += batch.nbytes
-        if size > MEMORY_BYTES:
+        if size > MOST_BYTES_IN_MEMORY:
             return _spill(kept, stream)
     return pa.Table.from_batches(kept, SCHEMA)
 
@@ -160,7 +160,7 @@ def _spill(kept: list[pa.RecordBatch], rest: Iterator[pa.RecordBatch]) -> pa.Tab
         path.unlink()  # the mapping keeps the data until the table goes
 
 
-def pick(table: pa.Table, rows: np.ndarray) -> pa.Table:
+def pick_rows(table: pa.Table, rows: np.ndarray) -> pa.Table:
     """The rows of those indices, in the table's order; only they are copied, and only chunks that hold some are read."""
     rows, batches = np.unique(np.asarray(rows, np.int64)), table.to_batches()
     starts = np.cumsum([0, *(batch.num_rows for batch in batches)])
@@ -183,7 +183,7 @@ def read_groups(table: pa.Table, groups: Iterable[np.ndarray], *, block: int = 2
 
 def _read_together(table: pa.Table, groups: list[np.ndarray]) -> Iterator[list[Example]]:
     rows = np.unique(np.concatenate(groups))
-    found = [decode(row) for row in pick(table, rows).to_pylist()]
+    found = [decode(row) for row in pick_rows(table, rows).to_pylist()]
     for group in groups:
         yield [found[place] for place in np.searchsorted(rows, group).tolist()]
 

@@ -11,7 +11,7 @@ from mixwright.corpus.rows import SCHEMA
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus
 
-SEED = 3_000_017
+SHUFFLE_SEED = 3_000_017
 """Added to the run's seed: the permutation is the same in every seed of the trial."""
 
 
@@ -22,7 +22,7 @@ def shuffle_levels(corpus: Corpus, seed: int) -> Corpus:
         corpus: left as it is.
         seed: of the run.
     """
-    rng = np.random.default_rng(seed + SEED)
+    rng = np.random.default_rng(seed + SHUFFLE_SEED)
     keys = np.array([f"{split}\n{task}" for task, split in _columns(corpus)], dtype=object)
     source = np.arange(len(corpus))
     for key in sorted(set(keys)):

@@ -10,9 +10,9 @@ from typing import Literal
 from mixwright.corpus.rows import GradedRows
 from mixwright.errors import InputError
 from mixwright.records import Example
-from mixwright.time_limit import TOLD_AFTER, TooSlow, call_with_timeout
+from mixwright.time_limit import NAMED_AFTER_SECONDS, TooSlow, call_with_timeout
 
-SECONDS = 10.0
+SECONDS_PER_GRADE = 10.0
 """For one answer, where nobody says otherwise."""
 
 
@@ -50,7 +50,9 @@ class TimedGrades:
             return call_with_timeout(
                 self.seconds,
                 lambda: self.corpus.grade(example, completion, cut=cut),
-                lambda: self._name(example.id, f"Still grading: {who}, for over {min(self.seconds, TOLD_AFTER):g} s."),
+                lambda: self._name(
+                    example.id, f"Still grading: {who}, for over {min(self.seconds, NAMED_AFTER_SECONDS):g} s."
+                ),
             )
         except TooSlow:
             pass

@@ -10,7 +10,7 @@ from mixwright.errors import InputError
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus
 
-NEEDED = {"grpo": ("prompt", "answer"), "sft": ("target",), "dpo": ("chosen", "rejected")}
+NEEDED_COLUMNS = {"grpo": ("prompt", "answer"), "sft": ("target",), "dpo": ("chosen", "rejected")}
 """Objective -> what each training row must have; of plain text the text itself is the target."""
 
 
@@ -32,12 +32,12 @@ def check_training(objective: str, corpus: Corpus, setting: str = "train.objecti
         InputError: rows without it; how many, and the first of them.
     """
     train = corpus.table.filter(pc.equal(corpus.table["split"], "train"))
-    for column in NEEDED[objective]:
+    for column in NEEDED_COLUMNS[objective]:
         absent = pc.or_(pc.is_null(train[column]), pc.equal(train[column], "")) if column == "prompt" else None
         lacking = train.filter(pc.is_null(train[column]) if absent is None else absent)
         if len(lacking):
             first = lacking["source"][0].as_py() or lacking["id"][0].as_py()
             got = f"none in {len(lacking)} of {len(train)} rows, the first at {first}"
-            others = ", ".join(name for name in NEEDED if name != objective)
+            others = ", ".join(name for name in NEEDED_COLUMNS if name != objective)
             remedy = f"Add it, leave those rows out, or choose another {setting} ({others})."
             raise InputError(f"{column!r} in every training row, for {setting} {objective}", got, remedy)

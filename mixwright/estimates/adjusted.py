@@ -20,9 +20,9 @@ from mixwright.estimates.outcome import Item, ItemScores
 
 FOLDS = 10
 """Parts of the answered items; the coefficient of each is fitted on the others."""
-FEWEST = 25
+MIN_ANSWERED_ITEMS = 25
 """Answered items below which nothing is adjusted: a coefficient would be noise."""
-GOLD = "gold"
+GOLD_MEASUREMENT = "gold"
 Array = NDArray[np.float64]
 
 
@@ -39,7 +39,7 @@ def estimate_adjusted(
         other_cells: cells of those; items of cells in which none was answered are left out.
     """
     items = len(difference)
-    if items < FEWEST:
+    if items < MIN_ANSWERED_ITEMS:
         return None
     groups, place = np.unique(cells, return_inverse=True)
     counts = np.bincount(place).astype(float)
@@ -69,7 +69,7 @@ def adjusted_change(before: ItemScores, after: ItemScores, items: Sequence[Item]
         after: the other.
         items: that both answered.
     """
-    read = before.scores.get(GOLD, {}).keys() & after.scores.get(GOLD, {}).keys()
+    read = before.scores.get(GOLD_MEASUREMENT, {}).keys() & after.scores.get(GOLD_MEASUREMENT, {}).keys()
     cells = {cell: number for number, cell in enumerate(sorted({item[:2] for item in items}, key=str))}
     chosen = set(items)
     rest = sorted((item for item in read if item[:2] in cells and item not in chosen), key=str)
@@ -80,7 +80,9 @@ def adjusted_change(before: ItemScores, after: ItemScores, items: Sequence[Item]
         return after.column(name, of) - before.column(name, of)
 
     places = [np.array([cells[item[:2]] for item in of], dtype=np.int64) for of in (items, rest)]
-    return estimate_adjusted(moved("greedy", items), moved(GOLD, items), places[0], moved(GOLD, rest), places[1])
+    return estimate_adjusted(
+        moved("greedy", items), moved(GOLD_MEASUREMENT, items), places[0], moved(GOLD_MEASUREMENT, rest), places[1]
+    )
 
 
 def _means(values: Array, place: NDArray[np.int64]) -> Array:

@@ -1,9 +1,9 @@
 """States of a cell and every threshold behind them: one decider for planner, selector, gate and verdict.
 
 In this order: *mastered* or *hopeless* when the interval of plain success lies over or under the band; *lucky* only on
-evidence of no dependence on the prompt (upper end of kappa under `LUCKY`); *reachable* when answers earn more on their own
-prompts than on permuted ones (p < `ALPHA`); else *unknown*, which is admitted and drawn like reachable. A guess by the form
-of the prompt is reachable by this rule; what may be called learnt must lie above the chance level, too.
+evidence of no dependence on the prompt (upper end of kappa under `LUCKY_KAPPA`); *reachable* when answers earn more on their
+own prompts than on permuted ones (p < `PERMUTATION_ALPHA`); else *unknown*, which is admitted and drawn like reachable. A
+guess by the form of the prompt is reachable by this rule; what may be called learnt must lie above the chance level, too.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from mixwright.records import CellState
 
 BAND = (0.1, 0.9)
 """Success between which rewards of a group differ often enough."""
-LEAST_EVIDENCE = 32
+MIN_ROLLOUTS = 32
 """Graded rollouts below which a cell is unknown."""
-FEWEST_ITEMS = 8
+MIN_ITEMS = 8
 """Measured prompts below which a cell is judged with its task."""
-ONE_SIDED = 1.645
+Z_STATE = 1.645
 """One-sided 95 %: what a state rests on."""
-SCREEN = 1.28
+Z_SCREEN = 1.28
 """One-sided 90 %: for a choice that is looked at again in a moment, where a late verdict costs more than a wrong one."""
-LUCKY = 0.10
+LUCKY_KAPPA = 0.10
 """Kappa that must be excluded from above before a cell is lucky."""
-ALPHA = 0.05
+PERMUTATION_ALPHA = 0.05
 """Level of the permutation test."""
-FEW = 64
+HALF_WEIGHT_EXAMPLES = 64
 """Examples at which a cell counts half: fewer would be drawn again and again, and memorised."""
 
 
@@ -56,11 +56,11 @@ def classify(
     if not low <= success <= high:
         return "unknown"
     worth = effective_rollouts(success, low, high)
-    return state_of(int(side(success * worth, worth, *band)), n, kappa_high=kappa_high, p=p)
+    return state_of(int(side_of_band(success * worth, worth, *band)), n, kappa_high=kappa_high, p=p)
 
 
 def state_of(place: int, n: float, *, kappa_high: float | None = None, p: float | None = None) -> CellState:
-    """The state of a cell whose `side` of the band is known: the order that is described above.
+    """The state of a cell whose `side_of_band` is known: the order that is described above.
 
     Args:
         place: 1 over the band, -1 under it, else 0.
@@ -68,16 +68,16 @@ def state_of(place: int, n: float, *, kappa_high: float | None = None, p: float 
         kappa_high: as for `classify`.
         p: as for `classify`.
     """
-    if n < LEAST_EVIDENCE:
+    if n < MIN_ROLLOUTS:
         return "unknown"
     if place:
         return "mastered" if place > 0 else "hopeless"
-    if kappa_high is not None and kappa_high < LUCKY:
+    if kappa_high is not None and kappa_high < LUCKY_KAPPA:
         return "lucky"
-    return "reachable" if p is not None and p < ALPHA else "unknown"
+    return "reachable" if p is not None and p < PERMUTATION_ALPHA else "unknown"
 
 
-def side(wins: Numbers, tries: Numbers, low: Numbers, high: Numbers, z: float = ONE_SIDED) -> np.ndarray:
+def side_of_band(wins: Numbers, tries: Numbers, low: Numbers, high: Numbers, z: float = Z_STATE) -> np.ndarray:
     """1 where the interval of success lies over the band (mastered), -1 where it lies under it (hopeless), else 0.
 
     Args:
@@ -91,7 +91,7 @@ def side(wins: Numbers, tries: Numbers, low: Numbers, high: Numbers, z: float = 
     return np.where(least >= high, 1, np.where(most < low, -1, 0))
 
 
-def room(success: Numbers, swapped: Numbers) -> np.ndarray:
+def room_to_learn(success: Numbers, swapped: Numbers) -> np.ndarray:
     """What can be learnt at a success, 0..1, softly weighed by kappa: 4 kappa (1 - kappa), 0 below S.
 
     Without an answer that any prompt could have had (S = 0) it is the variance of rewards, 4 p (1 - p) (LILO, 2502.12272).

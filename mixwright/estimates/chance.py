@@ -26,16 +26,16 @@ from numpy.typing import NDArray
 from mixwright.estimates.intervals import wilson
 from mixwright.records import Example, Interval
 
-MOST_ROWS = 500
+MOST_ROWS_TRIED = 500
 """Rows of a cell that rules are tried on; more are thinned evenly (standard error at most .022)."""
-MOST_CONSTANTS = 3
+MOST_CONSTANT_ANSWERS = 3
 """How many of the commonest answers are tried as the one that is always given."""
 FOLDS = 5
-CLOSED_SET_REPEATS = 4
+CLOSED_SET_MEAN_REPEATS = 4
 """Answers are a closed set where each stands this often on average: two answers from 8 rows on, five from 20."""
-FULL_MARKS = 1.0 - 1e-6
+RIGHT_FROM_SCORE = 1.0 - 1e-6
 """A completion counts as right from this score on; partial credit is no success."""
-BLIND = "blind choice"
+BLIND_CHOICE_RULE = "blind choice"
 NUMBER = re.compile(r"-?\d{1,18}(?:\.\d{1,9})?")
 CHARACTERS_READ = 4000
 """Characters of a prompt that are searched for numbers, at each end."""
@@ -99,23 +99,23 @@ class Rules:
         """What each rule that is not chosen on rows earns on each scored one; empty where answers are open."""
         found = {}
         if self._blind is not None and self._blind(scored) is not None:
-            found[BLIND] = self.hits(BLIND, scored)
+            found[BLIND_CHOICE_RULE] = self.hits(BLIND_CHOICE_RULE, scored)
         readings = {row.id: self._reading(row.answer) for row in (*other, *scored) if row.answer is not None}
         counts = Counter(readings.values())
-        if counts.total() >= CLOSED_SET_REPEATS * max(1, len(counts)):
+        if counts.total() >= CLOSED_SET_MEAN_REPEATS * max(1, len(counts)):
             own = [readings.get(row.id) for row in scored]
             earned = [
                 self._hit(f"constant {said}", row) if said is not None else 0.0
                 for said, row in zip(own, scored, strict=True)
             ]
             right, alike = np.array(earned), np.array([counts[said] - 1 if said is not None else 0 for said in own])
-            found[f"{BLIND} among {len(counts)} answers"] = right / len(counts)
+            found[f"{BLIND_CHOICE_RULE} among {len(counts)} answers"] = right / len(counts)
             found["answers drawn as often as they stand"] = right * alike / (counts.total() - 1)
         return found
 
     def _candidates(self, rows: Sequence[Example]) -> list[str]:
         counts = Counter(self._reading(row.answer) for row in rows if row.answer is not None)
-        ranked = sorted(counts, key=lambda answer: (-counts[answer], answer))[:MOST_CONSTANTS]
+        ranked = sorted(counts, key=lambda answer: (-counts[answer], answer))[:MOST_CONSTANT_ANSWERS]
         found = [f"constant {answer}" for answer in ranked]
         options = [self._options(row) for row in rows]
         if all(options):
@@ -124,17 +124,17 @@ class Rules:
         elif not any(options):
             found += ["first number", "last number"]
         if self._blind is not None and self._blind(rows) is not None:
-            found.append(BLIND)
+            found.append(BLIND_CHOICE_RULE)
         return found
 
     def _hit(self, rule: str, row: Example) -> float:
         key = (rule, row.id)
         if key not in self._known:
-            if rule == BLIND and self._blind is not None:
+            if rule == BLIND_CHOICE_RULE and self._blind is not None:
                 self._known[key] = self._blind([row]) or 0.0
             else:
                 answer = self._answer(rule, row)
-                self._known[key] = float(answer is not None and self._grade(row, answer) >= FULL_MARKS)
+                self._known[key] = float(answer is not None and self._grade(row, answer) >= RIGHT_FROM_SCORE)
         return self._known[key]
 
     def _answer(self, rule: str, row: Example) -> str | None:
@@ -196,5 +196,5 @@ def _fold(name: str) -> int:
 
 
 def thinned(rows: Sequence[Example]) -> Sequence[Example]:
-    """At most `MOST_ROWS` of them, evenly spread."""
-    return rows[:: max(1, math.ceil(len(rows) / MOST_ROWS))]
+    """At most `MOST_ROWS_TRIED` of them, evenly spread."""
+    return rows[:: max(1, math.ceil(len(rows) / MOST_ROWS_TRIED))]

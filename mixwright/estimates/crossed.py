@@ -15,12 +15,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mixwright.estimates.intervals import LEVEL, Z, t_quantile, t_tail
+from mixwright.estimates.intervals import COVERAGE, Z, t_quantile, t_tail
 from mixwright.records import Interval
 
-LEAST = 0.02
+UNMOVED_SHARE = 0.02
 """Move of an item, a share, up to which it did not move."""
-POWER = 0.8
+DETECTION_POWER = 0.8
 """Chance of seeing the detectable effect."""
 
 
@@ -51,9 +51,9 @@ class Estimate:
         return Interval(self.value, self.low, self.high, self.seeds if self.seeds > 1 else self.items)
 
     def detectable(self, family: int = 1) -> float:
-        """Size of a true difference that would be seen in `POWER` of such trials, as the first of `family` under Holm."""
-        seen = t_quantile(self.freedom, 1 - (1 - LEVEL) / max(family, 1))
-        return (seen + t_quantile(self.freedom, 2 * POWER - 1)) * self.error
+        """Size of a true difference seen in `DETECTION_POWER` of such trials, as the first of `family` under Holm."""
+        seen = t_quantile(self.freedom, 1 - (1 - COVERAGE) / max(family, 1))
+        return (seen + t_quantile(self.freedom, 2 * DETECTION_POWER - 1)) * self.error
 
 
 def estimate_crossed(
@@ -108,7 +108,7 @@ def estimate_crossed(
 def estimate_of(value: float, variance: float, freedom: float, seeds: int, items: int) -> Estimate:
     """From a mean, its variance and degrees of freedom."""
     error, freedom = math.sqrt(variance), max(round(freedom, 3), 1.0)
-    half = t_quantile(freedom, LEVEL) * error
+    half = t_quantile(freedom, COVERAGE) * error
     if seeds == items == 1 and error <= 1e-12:  # one reading has no spread: nothing is known of another item
         return Estimate(value, value, value, 1.0, error, freedom, seeds, items)
     p = float(abs(value) < 1e-12) if error <= 1e-12 else t_tail(value / error, freedom) if math.isfinite(error) else 1.0
@@ -117,7 +117,7 @@ def estimate_of(value: float, variance: float, freedom: float, seeds: int, items
 
 def squares_for(moved: NDArray[np.float64], added: float = Z) -> float:
     """Squares that are added beside these moves of items, each its mean over seeds; a probability always moves a little."""
-    return pseudo_squares(float((moved**2).sum()), float((np.abs(moved) > LEAST).sum()), added)
+    return pseudo_squares(float((moved**2).sum()), float((np.abs(moved) > UNMOVED_SHARE).sum()), added)
 
 
 def pseudo_squares(squares: float, moved: float, added: float = Z) -> float:

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from mixwright.estimates.intervals import Numbers, Z, t_quantile
 from mixwright.records import Interval
 
-ROUNDS = 1999
+PERMUTATION_ROUNDS = 1999
 """Random permutations of a test."""
-UNSEEN = Z * Z
+UNSEEN_SQUARES = Z * Z
 """Squares added to a spread: Wilson's interval of 0 in n has the same width, so that what no prompt has shown is excluded
 only beyond about four of them."""
 Array = NDArray[np.float64]
@@ -94,17 +94,17 @@ def dependence_of_items(success: Array, items: Array) -> Dependence:
 
 
 def _interval(values: Array, unit: float, least: float) -> Interval:
-    """Mean with a 95 % t interval within (least, 1), of a spread with `UNSEEN` squares of `unit` more than were seen.
+    """Mean with a 95 % t interval within (least, 1), of a spread with `UNSEEN_SQUARES` of `unit` more than were seen.
 
     A skill that few prompts show, all of them upwards, and pseudo-values that are all alike (constant answers; two equally
     common gold answers, all of them right) have too small a spread of their own: plain t covers 15 to 90 % there.
     """
     n, mean = len(values), float(values.mean())
-    half = t_quantile(n - 1) * math.sqrt((float(((values - mean) ** 2).sum()) + UNSEEN * unit**2) / (n - 1) / n)
+    half = t_quantile(n - 1) * math.sqrt((float(((values - mean) ** 2).sum()) + UNSEEN_SQUARES * unit**2) / (n - 1) / n)
     return Interval(max(mean, least), max(mean - half, least), min(mean + half, 1.0), n)
 
 
-def permutation_p(grades: Array, rng: np.random.Generator, rounds: int = ROUNDS) -> float:
+def permutation_p(grades: Array, rng: np.random.Generator, rounds: int = PERMUTATION_ROUNDS) -> float:
     """One-sided p value of "answers earn no more on their own prompts than on permuted ones"; exact for any grader.
 
     Args:

@@ -1,8 +1,8 @@
 """Size of a loss that some items can exclude: how often an unharmed checkpoint would be shown to have lost less.
 
-A checkpoint that lost nothing still answers some items otherwise. With a share `CHURN` of the items changing, as many up as
-down, the lower end of the mean change lies above -margin in a share of cases that needs no data, so that it can be told
-before anything is measured. The error is that of `crossed`, each cell counted once.
+A checkpoint that lost nothing still answers some items otherwise. With a share `CHURN_SHARE` of the items changing, as many
+up as down, the lower end of the mean change lies above -margin in a share of cases that needs no data, so that it can be
+told before anything is measured. The error is that of `crossed`, each cell counted once.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ import math
 from collections.abc import Sequence
 from statistics import NormalDist
 
-from mixwright.estimates.cell_states import FEWEST_ITEMS
+from mixwright.estimates.cell_states import MIN_ITEMS
 from mixwright.estimates.intervals import Z, t_quantile
 
-CHURN = 0.2
+CHURN_SHARE = 0.2
 """Share of items whose answer changes for no reason."""
 UNHARMED_SHARE = 0.875
 """Share of unharmed checkpoints that must be shown to have lost less than the margin: about nine of ten, as 800 items show
@@ -25,7 +25,7 @@ MOST_ITEMS_PER_CELL = 1_000_000
 """Items of a cell beyond which none are proposed."""
 
 
-def share_excluding(sizes: Sequence[int], margin: float, churn: float = CHURN) -> float:
+def share_excluding(sizes: Sequence[int], margin: float, churn: float = CHURN_SHARE) -> float:
     """Share of unharmed checkpoints whose mean loss is shown to be less than `margin`.
 
     Args:
@@ -67,9 +67,9 @@ def smallest_excluded(sizes: Sequence[int]) -> float | None:
     return next((margin for margin in ROUND_MARGINS if share_excluding(sizes, margin) >= UNHARMED_SHARE), None)
 
 
-def items_excluding(margin: float, cells: int, churn: float = CHURN) -> int:
+def items_excluding(margin: float, cells: int, churn: float = CHURN_SHARE) -> int:
     """Items per cell that exclude a mean loss of `margin` over so many cells in `UNHARMED_SHARE` of unharmed cases."""
-    low, high = FEWEST_ITEMS - 1, FEWEST_ITEMS
+    low, high = MIN_ITEMS - 1, MIN_ITEMS
     while high < MOST_ITEMS_PER_CELL and share_excluding([high] * cells, margin, churn) < UNHARMED_SHARE:
         low, high = high, 2 * high
     while high - low > 1:

@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 
 from mixwright.records import Interval
 
-LEVEL = 0.95
+COVERAGE = 0.95
 """Coverage of every two-sided interval."""
 Z = 1.959964
 """97.5 % point of the normal distribution."""
 PRIOR_WEIGHT = 2.0
 """How much evidence, in pseudo-observations, stands for "samples of one item are all alike" until data says otherwise."""
-NORMAL = 1e4
+NORMAL_FROM_FREEDOM = 1e4
 """Degrees of freedom from which Student's t is taken for the normal distribution."""
 Numbers = NDArray[np.float64] | float
 
@@ -165,7 +165,7 @@ def t_tail(t: float, freedom: float) -> float:
 
     With t = sqrt(freedom) tan(a) the density is that of cos(a)^(freedom - 1), which is integrated by Gauss and Legendre.
     """
-    if freedom >= NORMAL:
+    if freedom >= NORMAL_FROM_FREEDOM:
         return math.erfc(abs(t) / math.sqrt(2))
     angle = math.atan(abs(t) / math.sqrt(freedom))
     places, weights = _nodes()
@@ -175,7 +175,7 @@ def t_tail(t: float, freedom: float) -> float:
 
 
 @functools.cache
-def t_quantile(freedom: float, confidence: float = LEVEL) -> float:
+def t_quantile(freedom: float, confidence: float = COVERAGE) -> float:
     """T such that P(|T| <= t) = confidence; `freedom` of at least 1."""
     low, high = 0.0, 1e4
     for _ in range(80):

@@ -10,23 +10,23 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from mixwright.estimates.cell_states import FEWEST_ITEMS
+from mixwright.estimates.cell_states import MIN_ITEMS
 from mixwright.estimates.crossed import Estimate
 from mixwright.estimates.intervals import holm
 from mixwright.estimates.outcome import Change
-from mixwright.estimates.readings import GRADED, READINGS, Outcome
+from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, Outcome
 from mixwright.records import ChangeWord
 
-MARGIN = 0.05
+NO_CHANGE_MARGIN = 0.05
 """Change up to which nobody should mind."""
-ALPHA = 0.05
+SIGN_ALPHA = 0.05
 """Two-sided level of every word with a sign: each is one-sided, so wrong in at most half of it."""
-FEWEST_SEEDS = 5
+MIN_SEEDS = 5
 """Seeds of a trial below which every word is "cannot tell"."""
-SIGNED: tuple[ChangeWord, ...] = ("worsens", "improves", "commonest", "less dependent", "sharper")
+SIGNED_WORDS: tuple[ChangeWord, ...] = ("worsens", "improves", "commonest", "less dependent", "sharper")
 """Words with a sign, in the order in which they are given."""
 
-TOLD: dict[str, str] = {
+WRITTEN_WORDS: dict[str, str] = {
     "improves": "improves",
     "worsens": "worsens",
     "commonest": "gives the commonest answer more often",
@@ -50,7 +50,7 @@ def evidence(change: Change, above: Estimate | None = None) -> dict[ChangeWord, 
         known = [part for part in parts if part is not None and math.isfinite(part.value) and part.value * sign > 0]
         return max(part.p for part in known) if len(known) == len(parts) else 1.0
 
-    parts = (change.success, change.dependence) if change.outcome in GRADED else (change.success,)
+    parts = (change.success, change.dependence) if change.outcome in GRADED_OUTCOMES else (change.success,)
     rise = parts if above is None else (*parts, above)
     return {
         "worsens": largest(-1, change.success),
@@ -64,7 +64,7 @@ def evidence(change: Change, above: Estimate | None = None) -> dict[ChangeWord, 
 def change_words(
     changes: Sequence[Change],
     *,
-    margin: float = MARGIN,
+    margin: float = NO_CHANGE_MARGIN,
     above: Sequence[Estimate | None] = (),
     times: float = 1.0,
 ) -> list[ChangeWord]:
@@ -77,31 +77,31 @@ def change_words(
         times: further correction, a factor on every p value.
     """
     found = [evidence(change, *above[at : at + 1]) for at, change in enumerate(changes)]
-    adjusted = {word: holm([table[word] for table in found]) for word in SIGNED}
+    adjusted = {word: holm([table[word] for table in found]) for word in SIGNED_WORDS}
     tables: list[dict[ChangeWord, float]] = [
-        {word: times * adjusted[word][at] for word in SIGNED} for at in range(len(changes))
+        {word: times * adjusted[word][at] for word in SIGNED_WORDS} for at in range(len(changes))
     ]
     return [_word(change, table, margin) for change, table in zip(changes, tables, strict=True)]
 
 
-def change_word(change: Change, *, margin: float = MARGIN, times: float = 1.0) -> ChangeWord:
+def change_word(change: Change, *, margin: float = NO_CHANGE_MARGIN, times: float = 1.0) -> ChangeWord:
     """The word for a single change."""
     return change_words([change], margin=margin, times=times)[0]
 
 
 def _word(change: Change, p: Mapping[ChangeWord, float], margin: float) -> ChangeWord:
     success = change.success
-    few = change.outcome not in GRADED and success.items < FEWEST_ITEMS  # one text has no spread at all
-    if few or 1 < success.seeds < FEWEST_SEEDS:
+    few = change.outcome not in GRADED_OUTCOMES and success.items < MIN_ITEMS  # one text has no spread at all
+    if few or 1 < success.seeds < MIN_SEEDS:
         return "cannot tell"
     same = -margin < success.low and success.high < margin
-    for word in SIGNED:
-        if p[word] < ALPHA and (word != "sharper" or same):
+    for word in SIGNED_WORDS:
+        if p[word] < SIGN_ALPHA and (word != "sharper" or same):
             return word
     return "no change" if same else "cannot tell"
 
 
-def format_word(word: str, margin: float = MARGIN, outcome: Outcome = "greedy") -> str:
+def format_word(word: str, margin: float = NO_CHANGE_MARGIN, outcome: Outcome = "greedy") -> str:
     """The word for people; the margin in the unit of the outcome."""
     unit = READINGS[outcome].unit
-    return TOLD[word].format(margin=f"{100 * margin:g} points" if unit == "share" else f"{margin:g} {unit}")
+    return WRITTEN_WORDS[word].format(margin=f"{100 * margin:g} points" if unit == "share" else f"{margin:g} {unit}")

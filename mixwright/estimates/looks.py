@@ -19,18 +19,18 @@ import numpy as np
 from mixwright.estimates.crossed import Estimate
 from mixwright.estimates.intervals import t_quantile
 
-LOOKS = 4
+PLANNED_LOOKS = 4
 """Looks that are planned: at a quarter, a half, three quarters and all of the items."""
-ALPHA = 0.05
+FAMILY_ALPHA = 0.05
 """Two-sided error over all looks."""
-TOLD = re.compile(r"look (\d{1,2}) of (\d{1,2}), ([\d,]{1,20}) of ([\d,]{1,20}) items")
+LABEL_PATTERN = re.compile(r"look (\d{1,2}) of (\d{1,2}), ([\d,]{1,20}) of ([\d,]{1,20}) items")
 """How a look is written down for people."""
-NODES = 80
+QUADRATURE_NODES = 80
 """Points of the Gauss-Legendre rule; with 40 the constants change in the tenth digit."""
 
 
 @functools.cache
-def obrien_fleming(looks: int = LOOKS, alpha: float = ALPHA) -> tuple[float, ...]:
+def obrien_fleming(looks: int = PLANNED_LOOKS, alpha: float = FAMILY_ALPHA) -> tuple[float, ...]:
     """Values of |z| from which on each look decides, so that a true zero is rejected at any of them in `alpha` of cases.
 
     Args:
@@ -47,7 +47,7 @@ def obrien_fleming(looks: int = LOOKS, alpha: float = ALPHA) -> tuple[float, ...
 def _crossing_probability(constant: float, looks: int) -> float:
     """Chance that a sum of steps of N(0, 1) leaves +-constant * sqrt(looks) at one of so many looks."""
     bound = constant * math.sqrt(looks)
-    places, weights = np.polynomial.legendre.leggauss(NODES)
+    places, weights = np.polynomial.legendre.leggauss(QUADRATURE_NODES)
     places, weights = bound * places, bound * weights
     step = np.exp(-0.5 * (places[:, None] - places) ** 2) / math.sqrt(2 * math.pi)
     density = np.exp(-0.5 * places**2) / math.sqrt(2 * math.pi)
@@ -66,7 +66,7 @@ class Look:
     """Items that each checkpoint has answered by now."""
     last_items: int
     """Items at the last look."""
-    planned_looks: int = LOOKS
+    planned_looks: int = PLANNED_LOOKS
     """How many are planned."""
 
     @property
@@ -74,11 +74,11 @@ class Look:
         """Whether no other follows."""
         return self.number >= self.planned_looks
 
-    def z(self, alpha: float = ALPHA) -> float:
+    def z(self, alpha: float = FAMILY_ALPHA) -> float:
         """Boundary of this look."""
         return obrien_fleming(self.planned_looks, alpha)[self.number - 1]
 
-    def confidence(self, alpha: float = ALPHA) -> float:
+    def confidence(self, alpha: float = FAMILY_ALPHA) -> float:
         """Level of an interval that excludes what lies beyond the boundary."""
         return 1 - 2 * NormalDist().cdf(-self.z(alpha))
 
@@ -88,14 +88,14 @@ class Look:
         return replace(found, low=found.value - half, high=found.value + half)
 
     @property
-    def told(self) -> str:
+    def label(self) -> str:
         """`look 2 of 4, 240 of 480 items`."""
         return f"look {self.number} of {self.planned_looks}, {self.items:,} of {self.last_items:,} items"
 
 
-def read_look(told: str) -> Look | None:
-    """The look that was written down as `Look.told`; None where this is none."""
-    found = TOLD.fullmatch(told)
+def parse_look(told: str) -> Look | None:
+    """The look that was written down as `Look.label`; None where this is none."""
+    found = LABEL_PATTERN.fullmatch(told)
     if found is None:
         return None
     number, of, items, most = (int(part.replace(",", "") or 0) for part in found.groups())

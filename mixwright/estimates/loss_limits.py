@@ -1,12 +1,12 @@
 """Loss of a single cell that a gate can exclude, and how often it would pass: simulated from numbers of items alone.
 
 The mean over cells says little about one of them: with 40 cells a loss of 20 points in one moves it by half a point. So a
-cell has to exclude a loss of `CELL_LOSS`, one-sided at 95 %. Where cells are too small for that, unharmed checkpoints would
-hardly ever pass; of such cells only a significant loss stops the gate, and what it cannot see is told as a number. Which
-cells these are is decided by the numbers of items, never by outcomes.
+cell has to exclude a loss of `CELL_LOSS_SHARE`, one-sided at 95 %. Where cells are too small for that, unharmed checkpoints
+would hardly ever pass; of such cells only a significant loss stops the gate, and what it cannot see is told as a number.
+Which cells these are is decided by the numbers of items, never by outcomes.
 
-An answer is right with a chance `START`; after training a share of the answers is drawn anew; a loss turns right answers
-into wrong ones. Source: non-inferiority with a discordant pair's variance, as in `crossed`.
+An answer is right with a chance `START_SUCCESS`; after training a share of the answers is drawn anew; a loss turns right
+answers into wrong ones. Source: non-inferiority with a discordant pair's variance, as in `crossed`.
 """
 
 from __future__ import annotations
@@ -23,53 +23,53 @@ from numpy.typing import NDArray
 from mixwright.estimates.exclusion import MOST_ITEMS_PER_CELL, UNHARMED_SHARE
 from mixwright.estimates.intervals import Z, t_quantile
 
-CELL_LOSS = 0.2
+CELL_LOSS_SHARE = 0.2
 """Loss of one cell that must be excluded, a share."""
-ONE_SIDED = 0.9
+CELL_INTERVAL_LEVEL = 0.9
 """Two-sided level of the interval whose lower end excludes it: 5 % on one side."""
 Z_CELL = NormalDist().inv_cdf(0.95)
 """Quantile of the same, whose square is added for items that were not seen to move."""
-REDRAWN, START = 0.2, 0.7
+REDRAWN_SHARE, START_SUCCESS = 0.2, 0.7
 """Share of answers drawn anew, and success before, of the unharmed checkpoint that the rule is chosen for."""
-PASSING_SHARE = 0.5
+MIN_PASSING_SHARE = 0.5
 """Share of unharmed checkpoints that must pass for the rule of single cells to apply."""
-SEEN_SHARE = 0.95
+MIN_SEEN_SHARE = 0.95
 """Share of checkpoints with a loss of one cell that must be stopped for the gate to see such a loss."""
-ALPHA = 0.05
+LOSS_ALPHA = 0.05
 """Level of a significant loss, corrected over the cells."""
 SIMULATED_RUNS = 2000
 """Simulated checkpoints."""
-LOSSES = tuple(round(0.05 * step, 2) for step in range(2, 15))
+CANDIDATE_LOSSES = tuple(round(0.05 * step, 2) for step in range(2, 15))
 Counts = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class World:
+class SimulatedCheckpoint:
     """A checkpoint that is simulated."""
 
-    start: float = START
+    start: float = START_SUCCESS
     """Success before, 0..1."""
-    redrawn: float = REDRAWN
+    redrawn: float = REDRAWN_SHARE
     """Share of answers drawn anew."""
-    one: float = 0.0
+    smallest_cell_loss: float = 0.0
     """Loss of the smallest cell alone, at most `start`."""
 
     def changes(self, cells: int) -> NDArray[np.float64]:
         """Chances of an item to become right, to become wrong and to stay, of each cell, the smallest last: (cells, 3)."""
-        keep = 1 - self.one * (np.arange(cells) == cells - 1) / self.start
+        keep = 1 - self.smallest_cell_loss * (np.arange(cells) == cells - 1) / self.start
         up = (1 - self.start) * self.redrawn * self.start * keep
         down = self.start * (1 - (1 - self.redrawn + self.redrawn * self.start) * keep)
         return np.stack([up, down, 1 - up - down], axis=1)
 
 
-def excludes_cell_loss(change: float, error: float, freedom: float, confidence: float = ONE_SIDED) -> bool:
-    """Whether a loss of `CELL_LOSS` is excluded by a cell's change, its standard error and degrees of freedom."""
-    return change - t_quantile(freedom, confidence) * error > -CELL_LOSS
+def excludes_cell_loss(change: float, error: float, freedom: float, confidence: float = CELL_INTERVAL_LEVEL) -> bool:
+    """Whether a loss of `CELL_LOSS_SHARE` is excluded by a cell's change, its standard error and degrees of freedom."""
+    return change - t_quantile(freedom, confidence) * error > -CELL_LOSS_SHARE
 
 
 @functools.cache
 def items_excluding_cell_loss(cells: int, churn: float, often: float = UNHARMED_SHARE) -> int:
-    """Items with which each of so many unharmed cells excludes `CELL_LOSS`, all of them in a share `often` of cases.
+    """Items with which each of so many unharmed cells excludes `CELL_LOSS_SHARE`, all of them in a share `often` of cases.
 
     Args:
         cells: at least one.
@@ -80,7 +80,7 @@ def items_excluding_cell_loss(cells: int, churn: float, often: float = UNHARMED_
 
     def enough(items: int) -> bool:
         error = math.sqrt((churn + Z_CELL * Z_CELL / items) / (items - 1))
-        return t_quantile(items - 1.0, ONE_SIDED) * error + beyond * math.sqrt(churn / items) <= CELL_LOSS
+        return t_quantile(items - 1.0, CELL_INTERVAL_LEVEL) * error + beyond * math.sqrt(churn / items) <= CELL_LOSS_SHARE
 
     return next(items for items in range(2, MOST_ITEMS_PER_CELL) if enough(items))
 
@@ -94,24 +94,32 @@ def least_items(sizes: tuple[int, ...], margin: float) -> int | None:
         margin: mean loss that is to be excluded, a share.
 
     Returns:
-        One of the sizes; None where an unharmed checkpoint passes with none in `PASSING_SHARE` of cases.
+        One of the sizes; None where an unharmed checkpoint passes with none in `MIN_PASSING_SHARE` of cases.
     """
-    found = (size for size in sorted(set(sizes)) if share_passing(sizes, margin, World(), least=size) >= PASSING_SHARE)
+    found = (
+        size
+        for size in sorted(set(sizes))
+        if share_passing(sizes, margin, SimulatedCheckpoint(), least=size) >= MIN_PASSING_SHARE
+    )
     return next(found, None)
 
 
 @functools.cache
 def unseen_loss(sizes: tuple[int, ...], margin: float, least: int | None) -> float | None:
-    """Largest loss of the smallest cell that more than 1 - `SEEN_SHARE` of checkpoints would pass with; None where none
+    """Largest loss of the smallest cell that more than 1 - `MIN_SEEN_SHARE` of checkpoints would pass with; None where none
     does.
 
-    Nothing else of the checkpoint changed but `REDRAWN` answers; in steps of 5 points from 10 to `START`.
+    Nothing else of the checkpoint changed but `REDRAWN_SHARE` answers; in steps of 5 points from 10 to `START_SUCCESS`.
     """
-    passed = [one for one in LOSSES if share_passing(sizes, margin, World(one=one), least=least) > 1 - SEEN_SHARE]
+    passed = [
+        one
+        for one in CANDIDATE_LOSSES
+        if share_passing(sizes, margin, SimulatedCheckpoint(smallest_cell_loss=one), least=least) > 1 - MIN_SEEN_SHARE
+    ]
     return max(passed, default=None)
 
 
-def share_passing(sizes: Sequence[int], margin: float, world: World, *, least: int | None) -> float:
+def share_passing(sizes: Sequence[int], margin: float, world: SimulatedCheckpoint, *, least: int | None) -> float:
     """Share of simulated checkpoints that pass; the same numbers give the same share.
 
     Args:
@@ -136,12 +144,12 @@ def _passes(up: Counts, down: Counts, sizes: Counts, margin: float, least: int |
     freedom = whole**2 / (parts**2 / (sizes - 1)).sum(axis=1)
     mean_low = change.mean(axis=1) - _quantiles(freedom) * np.sqrt(whole)
     own = np.sqrt((squares + Z * Z) / (sizes - 1) / sizes)
-    strict = np.array([t_quantile(float(size - 1), 1 - ALPHA / cells) for size in sizes])
+    strict = np.array([t_quantile(float(size - 1), 1 - LOSS_ALPHA / cells) for size in sizes])
     passed = (mean_low > -margin) & ~(change < -strict * own).any(axis=1)
     if least is not None:
-        once = np.array([t_quantile(float(size - 1), ONE_SIDED) for size in sizes])
+        once = np.array([t_quantile(float(size - 1), CELL_INTERVAL_LEVEL) for size in sizes])
         error = np.sqrt((squares + Z_CELL * Z_CELL) / (sizes - 1) / sizes)
-        passed &= ((change - once * error > -CELL_LOSS) | (sizes < least)).all(axis=1)
+        passed &= ((change - once * error > -CELL_LOSS_SHARE) | (sizes < least)).all(axis=1)
     return passed
 
 

@@ -21,15 +21,15 @@ from mixwright.estimates.intervals import Z
 from mixwright.records import Measurement
 
 Array = NDArray[np.float64]
-TRANSFER = "transfer"
+TRANSFER_PROBE = "transfer"
 """The probe that the effects are read from."""
-PLACE, OVER = "place in the best order", "the best order less all tasks together"
+PLACE_MEASUREMENT, GAIN_MEASUREMENT = "place in the best order", "the best order less all tasks together"
 """Its measurements of the best order: of each task; and, where that order was tried anew, over all."""
-EXHAUSTIVE = 8
+MOST_TASKS_EXHAUSTIVE = 8
 """Up to so many tasks every order is tried."""
-DRAWS, SEED = 400, 11
+DRAWN_MATRICES, DEFAULT_SEED = 400, 11
 """Matrices that are drawn for the test, and for resamples; where no other is given, their seed."""
-CERTAIN, LEAST = 0.9, 0.02
+MIN_CERTAINTY, MIN_GAIN_SHARE = 0.9, 0.02
 """Certainty that orders differ, and mean success over a random order, from which on an order is worth trying."""
 
 
@@ -82,19 +82,19 @@ def choose_order(effects: Effects, rng: np.random.Generator | None = None) -> Ch
 
     Without `rng` the draws are always the same, so that the probe and the planner come to the same choice.
     """
-    rng = np.random.default_rng(SEED) if rng is None else rng
+    rng = np.random.default_rng(DEFAULT_SEED) if rng is None else rng
     count = len(effects.own)
     orders = _orders(count)
     advantages = effects.gains() - effects.gains().T
     order, best = _best(advantages, orders)
     errors = np.sqrt(effects.errors**2 + effects.errors.T**2)
     below = resampled = 0
-    for _ in range(DRAWS):
+    for _ in range(DRAWN_MATRICES):
         noise = np.triu(rng.normal(size=(count, count)) * errors, 1)
         noise -= noise.T
         below += _best(noise, orders)[1] < best
         resampled += _score(advantages + noise, np.array([order]))[0] > 0  # the mean, and the median, of all orders is 0
-    return Choice(order, best / count, below / DRAWS, resampled / DRAWS)
+    return Choice(order, best / count, below / DRAWN_MATRICES, resampled / DRAWN_MATRICES)
 
 
 def effects_of(measured: Sequence[Measurement], tasks: Sequence[str]) -> Effects:
@@ -103,7 +103,7 @@ def effects_of(measured: Sequence[Measurement], tasks: Sequence[str]) -> Effects
     Raises:
         InputError: a task was not measured after every run.
     """
-    rows = {(row.task, row.name): row for row in measured if row.probe == TRANSFER}
+    rows = {(row.task, row.name): row for row in measured if row.probe == TRANSFER_PROBE}
 
     def read(task: str, name: str) -> Measurement:
         if (task, name) not in rows:
@@ -126,7 +126,7 @@ def effects_of(measured: Sequence[Measurement], tasks: Sequence[str]) -> Effects
 
 def _orders(count: int) -> NDArray[np.int64] | None:
     """Every order, shape (orders, K); None where they are too many."""
-    return np.array(list(itertools.permutations(range(count)))) if count <= EXHAUSTIVE else None
+    return np.array(list(itertools.permutations(range(count)))) if count <= MOST_TASKS_EXHAUSTIVE else None
 
 
 def _score(advantages: Array, orders: NDArray[np.int64]) -> Array:

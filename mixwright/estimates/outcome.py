@@ -19,16 +19,16 @@ from mixwright.errors import InputError
 from mixwright.estimates.crossed import Estimate, estimate_crossed
 from mixwright.estimates.intervals import Z
 from mixwright.estimates.possible import within_possible
-from mixwright.estimates.readings import PROBES, READINGS
+from mixwright.estimates.readings import READING_PROBES, READINGS
 from mixwright.estimates.readings import Decoding as Decoding
 from mixwright.estimates.readings import Outcome as Outcome
 from mixwright.records import Measurement
 
 MEASUREMENT_BY_DECODING: dict[str, str] = {"greedy": "greedy", "sampled": "pass@1"}
 """Decoding -> name of its measurement."""
-SWAPPED = ".swapped"
+SWAPPED_SUFFIX = ".swapped"
 """After the name of a measurement: S of the same completions."""
-CHANCE = "chance"
+CHANCE_MEASUREMENT = "chance"
 Item = tuple[str, float | None, str]
 """(task, level, example id)."""
 Array = NDArray[np.float64]
@@ -58,9 +58,9 @@ def item_scores(rows: Sequence[Measurement]) -> ItemScores:
     """The rows of single items. Raises InputError for measurements of an earlier version, which did not keep S."""
     scores: dict[str, dict[Item, float]] = {}
     for row in rows:
-        if row.probe in PROBES and row.example is not None:
+        if row.probe in READING_PROBES and row.example is not None:
             scores.setdefault(row.name, {})[row.task, row.level, row.example] = row.value
-    if "pass@1" in scores and not any(name.endswith(SWAPPED) for name in scores):
+    if "pass@1" in scores and not any(name.endswith(SWAPPED_SUFFIX) for name in scores):
         got = "measurements of an earlier version, without success on other prompts"
         raise InputError("measurements that a change can be judged by", got, "Measure again, in a new folder.")
     return ItemScores(scores)
@@ -135,7 +135,7 @@ def estimate_change(
         return old, new
 
     def parts(column: str) -> tuple[Estimate, Estimate, Estimate]:
-        (old, new), (old_swapped, new_swapped) = values(column), values(column + SWAPPED)
+        (old, new), (old_swapped, new_swapped) = values(column), values(column + SWAPPED_SUFFIX)
         own, swapped = sign * (new - old), new_swapped - old_swapped
         kinds = (own, swapped, own - swapped)  # an item that moves moves the pseudo-values of its whole cell
         whole, other, rest = (

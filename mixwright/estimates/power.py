@@ -2,8 +2,8 @@
 
 The variance of a difference of two arms is that of `crossed`: sd(seeds)^2 / S + k (items + rest / S), with k the sum of
 squared item weights. The last two are shares of an item's spread 2 p (1 - p), p being its sampled success before: an item
-that is always right, or never, hardly moves. The shares, and the noise of seeds, come from earlier trials (`PRIOR`), or from
-finished seeds of the run itself. `crossed` takes the largest of three variances, so few seeds give it a little more.
+that is always right, or never, hardly moves. The shares, and the noise of seeds, come from earlier trials (`PRIOR_NOISE`),
+or from finished seeds of the run itself. `crossed` takes the largest of three variances, so few seeds give it a little more.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from mixwright.estimates.crossed import POWER, Estimate, pseudo_squares
-from mixwright.estimates.intervals import LEVEL, t_quantile
-from mixwright.estimates.judgement import FEWEST_SEEDS
+from mixwright.estimates.crossed import DETECTION_POWER, Estimate, pseudo_squares
+from mixwright.estimates.intervals import COVERAGE, t_quantile
+from mixwright.estimates.judgement import MIN_SEEDS
 from mixwright.estimates.outcome import Decoding, Item, ItemScores
 from mixwright.records import Power
 
-EFFECT = 0.02
+EFFECT_SHARE = 0.02
 """Difference that most people would act on, and for which seeds and items are counted."""
 Against = Literal["untrained", "trained"]
-MOST_SEEDS, MOST_ITEMS = 1000, 100.0
+MOST_SEEDS, MOST_TIMES_ITEMS = 1000, 100.0
 """Seeds, and how many times the items, beyond which nothing is recommended."""
-TYPICAL = 0.15
+TYPICAL_ITEM_SPREAD = 0.15
 """Spread of an item in earlier runs (0.13 to 0.17), where nothing was measured yet; at most 0.5."""
 
 
@@ -43,7 +43,7 @@ class Noise:
     """Variance of an item within one seed, as a share of its spread."""
 
 
-PRIOR: dict[tuple[Decoding, Against], Noise] = {
+PRIOR_NOISE: dict[tuple[Decoding, Against], Noise] = {
     ("greedy", "untrained"): Noise(0.01, 0.25, 0.42),
     ("greedy", "trained"): Noise(0.01, 0.02, 0.47),
     ("sampled", "untrained"): Noise(0.004, 0.12, 0.18),
@@ -51,7 +51,7 @@ PRIOR: dict[tuple[Decoding, Against], Noise] = {
 }
 """From benchmarks/results/leave_one_out.json (contrasts through TRL). The noise of seeds was 0 to 2.1 points there and 0 to
 3.4 in rollouts.json, 4 to 18 in overhard.json where runs collapsed: such a trial sees less than this says."""
-PRIOR_SEEDS = 6
+PRIOR_WORTH_SEEDS = 6
 """Seeds that the prior is worth beside those of the run itself."""
 
 
@@ -72,7 +72,8 @@ def cells_of(before: Sequence[ItemScores], samples: int) -> list[Cell]:
 
     Args:
         before: with sampled success of the same items.
-        samples: samples behind each success; with one there is no telling how uncertain an item is, so `TYPICAL` is taken.
+        samples: samples behind each success; with one there is no telling how uncertain an item is, so `TYPICAL_ITEM_SPREAD`
+            is taken.
     """
     found: dict[tuple[str, float | None], list[Item]] = {}
     for item in before[0].items if before else []:
@@ -80,12 +81,14 @@ def cells_of(before: Sequence[ItemScores], samples: int) -> list[Cell]:
     cells = []
     for (task, _), items in found.items():
         success = np.array([scores.column("pass@1", items) for scores in before])
-        spread = TYPICAL if samples < 2 else 2 * float(np.nanmean(success * (1 - success))) * samples / (samples - 1)
-        cells.append(Cell(task, len(items), min(spread if math.isfinite(spread) else TYPICAL, 0.5)))
+        spread = (
+            TYPICAL_ITEM_SPREAD if samples < 2 else 2 * float(np.nanmean(success * (1 - success))) * samples / (samples - 1)
+        )
+        cells.append(Cell(task, len(items), min(spread if math.isfinite(spread) else TYPICAL_ITEM_SPREAD, 0.5)))
     return cells
 
 
-def expected(cells: Sequence[Cell], seeds: int, noise: Noise, times: float = 1.0) -> Estimate:
+def expected_null_change(cells: Sequence[Cell], seeds: int, noise: Noise, times: float = 1.0) -> Estimate:
     """What `crossed` would give for a true difference of 0: error and degrees of freedom.
 
     Args:
@@ -109,7 +112,7 @@ def expected(cells: Sequence[Cell], seeds: int, noise: Noise, times: float = 1.0
     parts = ((of_seeds, seeds - 1), (of_items, of_freedom), (of_rest, (seeds - 1) * of_freedom))
     worth = whole**2 / max(sum(part**2 / df for part, df in parts), 1e-300)
     error, degrees = math.sqrt(float(whole)), max(round(float(worth), 3), 1.0)
-    half = t_quantile(degrees, LEVEL) * error
+    half = t_quantile(degrees, COVERAGE) * error
     return Estimate(0.0, -half, half, 1.0, error, degrees, seeds, round(counts.sum()))
 
 
@@ -120,7 +123,7 @@ def power(
     against: Against,
     *,
     family: int = 1,
-    effect: float = EFFECT,
+    effect: float = EFFECT_SHARE,
     basis: str = "",
 ) -> Power:
     """What a trial of this size would tell from 0 in 80 of 100 cases, and what an effect would take.
@@ -142,11 +145,11 @@ def power(
     asked = max(seeds, 2)
 
     def sees(count: int, times: float = 1.0) -> bool:
-        return expected(cells, count, noise, times).detectable(family) <= effect
+        return expected_null_change(cells, count, noise, times).detectable(family) <= effect
 
-    found = expected(cells, asked, noise)
+    found = expected_null_change(cells, asked, noise)
     items = sum(cell.items for cell in cells)
-    times = _least(lambda number: sees(asked, number / items), items, round(items * MOST_ITEMS))
+    times = _least(lambda number: sees(asked, number / items), items, round(items * MOST_TIMES_ITEMS))
     return Power(
         against,
         seeds,
@@ -154,7 +157,7 @@ def power(
         found.high,
         found.detectable(family),
         effect,
-        _least(sees, FEWEST_SEEDS, MOST_SEEDS),
+        _least(sees, MIN_SEEDS, MOST_SEEDS),
         times,
         noise.seeds,
         basis,
@@ -179,10 +182,10 @@ def seeds_for(found: Estimate, per_seed: Sequence[float], aim: float) -> int | N
 
     def sees(wanted: int) -> bool:
         freedom = found.freedom * (wanted - 1) / (seeds - 1)
-        width = t_quantile(freedom) + t_quantile(freedom, 2 * POWER - 1)
+        width = t_quantile(freedom) + t_quantile(freedom, 2 * DETECTION_POWER - 1)
         return width * math.sqrt(of_seeds * seeds / wanted + of_items) <= aim
 
-    return _least(sees, max(seeds + 1, FEWEST_SEEDS), MOST_SEEDS)
+    return _least(sees, max(seeds + 1, MIN_SEEDS), MOST_SEEDS)
 
 
 def _least(enough: Callable[[int], bool], low: int, high: int) -> int | None:
@@ -207,9 +210,9 @@ def noise_of(
         differences: one table (seeds, items) per pair of arms.
         strata: cell of each item.
         weights: of each item, summing to 1.
-        prior: worth `PRIOR_SEEDS` seeds.
+        prior: worth `PRIOR_WORTH_SEEDS` seeds.
     """
-    known, worth = prior.seeds**2 * PRIOR_SEEDS, float(PRIOR_SEEDS)
+    known, worth = prior.seeds**2 * PRIOR_WORTH_SEEDS, float(PRIOR_WORTH_SEEDS)
     for table in differences:
         seeds = len(table)
         if seeds < 2:

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from mixwright.errors import unknown_name
-from mixwright.estimates.cell_states import BAND, FEWEST_ITEMS
+from mixwright.estimates.cell_states import BAND, MIN_ITEMS
 from mixwright.estimates.outcome import Item, ItemScores
-from mixwright.estimates.readings import GRADED, READINGS, Decoding, Outcome
+from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, Decoding, Outcome
 from mixwright.records import cell_key
 
 ONE_IN_DECIDES = 5
@@ -25,7 +25,7 @@ def cell_order(cell: Cell) -> tuple[str, float]:
     return cell[0], -math.inf if cell[1] is None else cell[1]
 
 
-def decides(item: Item) -> bool:
+def decides_protection(item: Item) -> bool:
     """Whether this item decides what is protected: one of `ONE_IN_DECIDES`, by a hash of its id that nothing else uses."""
     return hashlib.sha256(f"protect {item[2]}".encode("utf-8", "replace")).digest()[0] % ONE_IN_DECIDES == 0
 
@@ -39,12 +39,12 @@ def mastered_cells(before: Side, decoding: Decoding) -> list[Cell]:
     values: dict[Cell, dict[Item, list[float]]] = {}
     for scores in before:
         for item, value in scores.scores.get(READINGS[decoding].column, {}).items():
-            if decides(item):
+            if decides_protection(item):
                 values.setdefault(item[:2], {}).setdefault(item, []).append(value)
     found = []
     for cell, items in values.items():
         wins = sum(float(np.mean(own)) for own in items.values())
-        if len(items) >= FEWEST_ITEMS and wins >= BAND[1] * len(items):
+        if len(items) >= MIN_ITEMS and wins >= BAND[1] * len(items):
             found.append(cell)
     return sorted(found, key=cell_order)
 
@@ -67,7 +67,7 @@ def protected_items(before: Side, outcome: Outcome, names: Sequence[str] = ()) -
             if name not in known:
                 raise unknown_name("task or cell that was measured before (trial.protect)", name, known)
         return frozenset(item for item in items if item[0] in names or cell_key(*item[:2]) in names)
-    if outcome not in GRADED:
+    if outcome not in GRADED_OUTCOMES:
         return frozenset()
     cells = set(mastered_cells(before, outcome))
-    return frozenset(item for item in items if item[:2] in cells and not decides(item))
+    return frozenset(item for item in items if item[:2] in cells and not decides_protection(item))

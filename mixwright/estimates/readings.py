@@ -28,7 +28,7 @@ class Reading:
     """Probe that measures it."""
     column: str
     """Name of its measurement of single items."""
-    told: str
+    title: str
     """For people."""
     unit: str = "share"
     """share (0..1) or nats per token."""
@@ -48,8 +48,8 @@ READINGS: dict[Outcome, Reading] = {
     "margin": Reading("margin", "preference", "margin", "margin of chosen over rejected", "nats"),
     "gold": Reading("gold", "gold", "gold", "probability of the gold answer"),
 }
-PROBES = frozenset(reading.probe for reading in READINGS.values())
-GRADED = ("greedy", "sampled")
+READING_PROBES = frozenset(reading.probe for reading in READINGS.values())
+GRADED_OUTCOMES = ("greedy", "sampled")
 
 
 def outcome_of(probes: Collection[str], decoding: Decoding) -> Outcome | None:

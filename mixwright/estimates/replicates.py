@@ -20,14 +20,14 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from mixwright.estimates.intervals import LEVEL
+from mixwright.estimates.intervals import COVERAGE
 from mixwright.records import Interval
 
-TARGET = 0.8
+TARGET_RELIABILITY = 0.8
 """Reliability from which a ranking is commonly used."""
-NOISE = 0.5
+NOISE_RELIABILITY = 0.5
 """Reliability below which more than half of what sets candidates apart is noise."""
-NODES = 256
+QUADRATURE_NODES = 256
 RankingWord = Literal["ranking noise", "uncertain", "reliable"]
 
 
@@ -65,12 +65,14 @@ class Ranking:
     def word(self) -> RankingWord:
         """What the ranking may be called; reliable only where the interval, too, excludes that most of it is noise."""
         found = self.reliability
-        if found.value < NOISE:
+        if found.value < NOISE_RELIABILITY:
             return "ranking noise"
-        return "reliable" if found.value >= self.target and found.low >= NOISE else "uncertain"
+        return "reliable" if found.value >= self.target and found.low >= NOISE_RELIABILITY else "uncertain"
 
 
-def ranking(scores: Sequence[Sequence[Sequence[float]]], *, paired: bool = False, target: float = TARGET) -> Ranking:
+def ranking(
+    scores: Sequence[Sequence[Sequence[float]]], *, paired: bool = False, target: float = TARGET_RELIABILITY
+) -> Ranking:
     """The reliability of ranking candidates by their means.
 
     Args:
@@ -99,7 +101,7 @@ def ranking(scores: Sequence[Sequence[Sequence[float]]], *, paired: bool = False
 
 
 def ranking_of_summaries(
-    means: Sequence[Sequence[float]], spreads: Sequence[Sequence[float]], runs: int, *, target: float = TARGET
+    means: Sequence[Sequence[float]], spreads: Sequence[Sequence[float]], runs: int, *, target: float = TARGET_RELIABILITY
 ) -> Ranking:
     """The same from what is often published: mean and standard deviation (over n - 1) of each candidate's runs.
 
@@ -134,7 +136,7 @@ def _ranking(
     elif of_mean <= 0:
         found = Interval(1.0, 1.0, 1.0, len(counts))
     else:
-        ratio, tail = spread / of_mean, (1 - LEVEL) / 2
+        ratio, tail = spread / of_mean, (1 - COVERAGE) / 2
         low, high = 1 - f_quantile(tail, loose, freedom) / ratio, 1 - 1 / (ratio * f_quantile(tail, freedom, loose))
         found = Interval(1 - 1 / ratio, low, high, len(counts))
     needed = [_needed(value, runs, target) for value in (found.value, found.high, found.low)]
@@ -200,7 +202,7 @@ def f_tail(ratio: float, above: float, below: float) -> float:
 
 @functools.cache
 def _nodes() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    return np.polynomial.legendre.leggauss(NODES)
+    return np.polynomial.legendre.leggauss(QUADRATURE_NODES)
 
 
 @functools.cache

@@ -17,14 +17,14 @@ from typing import Any
 
 import numpy as np
 
-SCALES = (0.03, 8.0)
+SCALE_LIMITS = (0.03, 8.0)
 """Least and largest standard deviation of a weight, per standard deviation of its feature."""
-START = 0.5
+START_SCALE = 0.5
 """Scale before anything was seen."""
-CONCENTRATIONS = (0.5, 512.0)
-NEWTON = 12
+CONCENTRATION_LIMITS = (0.5, 512.0)
+MOST_NEWTON_STEPS = 12
 """Newton steps at most."""
-STEEPEST = 6.0
+MOST_LOGITS_PER_STEP = 6.0
 """Logits that one Newton step may move a row."""
 MOST_LOGIT = 12.0
 
@@ -93,7 +93,7 @@ class SuccessRegression:
 
     def __init__(self, intercepts: int, blocks: Sequence[int]) -> None:
         self.intercepts, self._blocks = intercepts, tuple(blocks)
-        self.shape = Shape((START,) * len(self._blocks))
+        self.shape = Shape((START_SCALE,) * len(self._blocks))
         self.mean = np.zeros(intercepts + sum(blocks))
         self.root = np.diag(1 / np.sqrt(self._precision(self.shape)))
         """A square root of the covariance: root @ root.T."""
@@ -127,10 +127,10 @@ class SuccessRegression:
     def _near(self, shape: Shape) -> Iterator[Shape]:
         """Shapes that differ by a factor of two in one number."""
         for factor in (0.5, 2.0):
-            if CONCENTRATIONS[0] <= shape.concentration * factor <= CONCENTRATIONS[1]:
+            if CONCENTRATION_LIMITS[0] <= shape.concentration * factor <= CONCENTRATION_LIMITS[1]:
                 yield replace(shape, concentration=shape.concentration * factor)
             for place, scale in enumerate(shape.scales):
-                if SCALES[0] <= scale * factor <= SCALES[1]:
+                if SCALE_LIMITS[0] <= scale * factor <= SCALE_LIMITS[1]:
                     yield replace(shape, scales=(*shape.scales[:place], scale * factor, *shape.scales[place + 1 :]))
 
     def _precision(self, shape: Shape) -> np.ndarray:
@@ -143,12 +143,12 @@ class SuccessRegression:
         precision, weights, x = self._precision(shape), self.mean, seen.x
         counted = seen.worth * seen.tries * (1 + shape.concentration) / (seen.tries + shape.concentration)
         share = seen.wins / seen.tries
-        for _ in range(NEWTON):
+        for _ in range(MOST_NEWTON_STEPS):
             success = sigmoid(np.clip(seen.offset + x @ weights, -MOST_LOGIT, MOST_LOGIT))
             curvature = (x * (counted * success * (1 - success))[:, None]).T @ x + np.diag(precision)
             step = np.linalg.solve(curvature, x.T @ (counted * (share - success)) - precision * weights)
             most = float(np.abs(x @ step).max(initial=0.0))
-            weights = weights + step * min(1.0, STEEPEST / max(most, 1e-12))
+            weights = weights + step * min(1.0, MOST_LOGITS_PER_STEP / max(most, 1e-12))
             if most < 1e-3:
                 break
         success = sigmoid(np.clip(seen.offset + x @ weights, -MOST_LOGIT, MOST_LOGIT))

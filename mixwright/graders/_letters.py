@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from mixwright.graders._readings import REJECTED, UNCLEAR, normalise_words, plain_math
+from mixwright.graders._readings import REJECTED, UNCLEAR_NUMBER, normalise_words, plain_math
 
 _BRACKETED = re.compile(r"\(([A-Za-z])\)")
 _BARE_LETTER = re.compile(r"(?:(?:option|choice|answer) ?)?\(?([A-Za-z])(?:[.):,](?= |$)|$)", re.IGNORECASE)
@@ -31,7 +31,7 @@ def stated_letter(text: str) -> str | None:
     letter = found.pop()
     before, *after = re.split(rf"\b{letter}\b", text, maxsplit=1, flags=re.IGNORECASE)
     denied = _DENIED.search(before) or _WRONG.match("".join(after))
-    return UNCLEAR if found or denied else letter
+    return UNCLEAR_NUMBER if found or denied else letter
 
 
 def option_letter(answer: str) -> str | None:

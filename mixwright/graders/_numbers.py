@@ -7,7 +7,7 @@ from collections.abc import Set
 from fractions import Fraction
 
 from mixwright.graders._claims import Asked, Sentence, sentence_ends, stem, takes_back, words_in
-from mixwright.graders._readings import LONGEST, Number, amount_of, numbers_in, unit_differs
+from mixwright.graders._readings import CHARACTERS_READ, Number, amount_of, numbers_in, unit_differs
 
 _CLAIMS = re.compile(
     r"(?:=|:|\u2248|\b(?:is|are|was|were|be|equals?|makes?|gives?|gets?|have|has|had|left|answer|becomes|totals?|costs?"
@@ -29,7 +29,7 @@ def states_number(text: str, gold: str, prompt: str, *, cut: bool) -> bool:
     Numbers of the prompt that come again in a sum or an explanation are no claims.
     """
     amount, asked = amount_of(gold), Asked(tuple(words_in(gold)), tuple(words_in(prompt)))
-    pieces = [prompt[i : i + LONGEST] for i in range(0, len(prompt), LONGEST)]
+    pieces = [prompt[i : i + CHARACTERS_READ] for i in range(0, len(prompt), CHARACTERS_READ)]
     given = {abs(number.value) for piece in pieces for number in numbers_in(piece) if number.value is not None}
     right, start, told = False, 0, ""
     for end in sentence_ends(text):
@@ -37,7 +37,7 @@ def states_number(text: str, gold: str, prompt: str, *, cut: bool) -> bool:
         start = end
         if sentence.copied:
             continue
-        if len(sentence.text) > LONGEST:
+        if len(sentence.text) > CHARACTERS_READ:
             return False
         numbers = numbers_in(sentence.text)
         used = {abs(number.value) for number in numbers if number.value is not None} & given

@@ -1,7 +1,7 @@
 r"""Readings of a stated answer: the one number, the plain words that a short text gives.
 
-A reading is None where the text has nothing of the kind, and `UNCLEAR` where it has more than one (`3 or 4`, `(A) and (B)`)
-or says something else about it (`not 4`, `2x`): a text that leaves the choice to its reader is no answer.
+A reading is None where the text has nothing of the kind, and `UNCLEAR_NUMBER` where it has more than one (`3 or 4`, `(A) and
+(B)`) or says something else about it (`not 4`, `2x`): a text that leaves the choice to its reader is no answer.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ import re
 from dataclasses import dataclass
 from fractions import Fraction
 
-LONGEST = 400
+CHARACTERS_READ = 400
 """Characters of a stated answer that are read."""
-UNCLEAR = "unclear"
+UNCLEAR_NUMBER = "unclear"
 
 _SIGNS = str.maketrans(
     {"\u2212": "-", "\u2013": "-", "\u00d7": "*", "\u2019": "'", "\u201c": '"', "\u201d": '"', "\u00a0": " "}
@@ -81,7 +81,7 @@ _EQUALS = re.compile(r"=|\\approx(?![a-zA-Z])|\u2248")
 
 def plain_math(text: str) -> str:
     r"""Without LaTeX that changes nothing: `\dfrac`, `\left`, spaces, dollar signs, `\text{...}`, degrees, bold."""
-    text = text[:LONGEST].translate(_SIGNS)
+    text = text[:CHARACTERS_READ].translate(_SIGNS)
     if _LATEX_SIGN.search(text):
         for pattern, replacement in _LATEX:
             text = pattern.sub(replacement, text)
@@ -104,11 +104,11 @@ def number_of(text: str) -> Fraction | str | None:
     if not found:
         return None
     value = _value(found[0])
-    return UNCLEAR if len(found) > 1 or value is None or _qualified(text, found[0]) else value
+    return UNCLEAR_NUMBER if len(found) > 1 or value is None or _qualified(text, found[0]) else value
 
 
 def last_number(sentence: str) -> Fraction | str | None:
-    """The number right after the last `=` of a sentence, else its last number; `UNCLEAR` where that is one of a list."""
+    """The number right after the last `=` of a sentence, else its last number; `UNCLEAR_NUMBER` if that is one of a list."""
     *before, text = _EQUALS.split(_FRACTION.sub(_slash, plain_math(sentence)))
     found = list(_NUMBER.finditer(text))
     if not found:
@@ -116,10 +116,10 @@ def last_number(sentence: str) -> Fraction | str | None:
     at = 0 if before and not text[: found[0].start()].strip(" ($") else -1
     near = found[:2] if at == 0 else found[-2:]
     if len(near) > 1 and _BETWEEN.fullmatch(text[near[0].end() : near[1].start()]):
-        return UNCLEAR
+        return UNCLEAR_NUMBER
     alone = text[: found[1].start()] if at == 0 and len(found) > 1 else text if at == 0 else text[found[-1].start() :]
     if at == -1 and _BEFORE.search(text[: found[-1].start()]):
-        return UNCLEAR
+        return UNCLEAR_NUMBER
     return number_of(alone)
 
 

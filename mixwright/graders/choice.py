@@ -16,9 +16,9 @@ from typing import Any
 from mixwright.graders._grader import Grader
 from mixwright.records import Example
 
-LABEL = re.compile(r"\(?([A-Za-z0-9]{1,2})[.):]?\s*(.*)", re.DOTALL)
-NAMES = ("options", "choices")
-LONGEST_OPTION = 2000
+LABELLED_OPTION = re.compile(r"\(?([A-Za-z0-9]{1,2})[.):]?\s*(.*)", re.DOTALL)
+OPTION_COLUMNS = ("options", "choices")
+LONGEST_OPTION_CHARACTERS = 2000
 """Characters from which a text is not searched for an option."""
 
 
@@ -58,7 +58,7 @@ class Choice(Grader):
 
     def _options(self, example: Example) -> dict[str, str]:
         """Label -> text, both normalised; empty when the row has none."""
-        names = (self.column,) if self.column else NAMES
+        names = (self.column,) if self.column else OPTION_COLUMNS
         return read_normalised_options(next((example.extra[name] for name in names if name in example.extra), None))
 
 
@@ -82,13 +82,15 @@ def read_options(value: Any) -> dict[str, str]:
 
 def option_names(example: Example) -> dict[str, str]:
     """Label -> text of a row's options as they are written; empty where it has none."""
-    return read_options(next((example.extra[name] for name in NAMES if name in example.extra), None))
+    return read_options(next((example.extra[name] for name in OPTION_COLUMNS if name in example.extra), None))
 
 
 def option_texts(example: Example) -> list[str]:
     """Texts of a row's options in order; empty where it has none."""
     return list(
-        read_normalised_options(next((example.extra[name] for name in NAMES if name in example.extra), None)).values()
+        read_normalised_options(
+            next((example.extra[name] for name in OPTION_COLUMNS if name in example.extra), None)
+        ).values()
     )
 
 
@@ -99,7 +101,7 @@ def position(value: Any, text: str) -> int | None:
     they say.
     """
     options = read_normalised_options(value)
-    label = _option(text, options) if options and len(text) < LONGEST_OPTION else None
+    label = _option(text, options) if options and len(text) < LONGEST_OPTION_CHARACTERS else None
     return list(options).index(label) if label in options else None
 
 
@@ -113,7 +115,7 @@ def _option(text: str, options: dict[str, str]) -> str | None:
     for label, option in options.items():
         if normal == option:
             return label
-    match = LABEL.fullmatch(normal)
+    match = LABELLED_OPTION.fullmatch(normal)
     if match is None:
         return None
     label, rest = match[1], match[2]

@@ -16,11 +16,11 @@ from collections.abc import Container, Sequence
 from typing import Literal
 
 from mixwright.errors import InputError
-from mixwright.final_answer import BRIEF, Stated, find_stated_answers
+from mixwright.final_answer import WHOLE_ANSWER_CHARACTERS, Stated, find_stated_answers
 from mixwright.graders._grader import Grader
 from mixwright.graders._letters import label_of_text, option_letter, stated_letter
 from mixwright.graders._readings import (
-    UNCLEAR,
+    UNCLEAR_NUMBER,
     amount_of,
     is_number,
     last_number,
@@ -104,7 +104,9 @@ def final_of(answer: str) -> str:
     """The final answer of a gold answer: what its last mark marks; without a mark the answer itself."""
     answer = answer.strip()
     marked = next((found for found in find_stated_answers(answer) if found.kind == "marked"), None)
-    if marked is None or (len(answer) <= BRIEF and "\n" not in answer and not re.search(r"####|\\boxed", answer)):
+    if marked is None or (
+        len(answer) <= WHOLE_ANSWER_CHARACTERS and "\n" not in answer and not re.search(r"####|\\boxed", answer)
+    ):
         return answer
     return marked.text.strip()
 
@@ -148,7 +150,7 @@ def _agrees(gold: str, found: Stated, options: dict[str, str]) -> bool | None:
         return None if given is None and found.kind == "marked" else given == letter
     if (amount := amount_of(gold)) is not None:
         given = number_of(found.text)
-        if given == UNCLEAR and found.kind == "last":
+        if given == UNCLEAR_NUMBER and found.kind == "last":
             given = last_number(found.text)
         return None if given is None and found.kind == "marked" else given == amount and not unit_differs(gold, found.text)
     return _head(found.text) == normalise_words(gold)

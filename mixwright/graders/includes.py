@@ -14,12 +14,12 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from mixwright.final_answer import own_part
+from mixwright.final_answer import own_text
 from mixwright.graders._claims import Asked, Sentence, is_list, sentence_ends, takes_back, words_in
 from mixwright.graders._grader import Grader
 from mixwright.graders._letters import option_letter
 from mixwright.graders._numbers import states_number
-from mixwright.graders._readings import LONGEST, amount_of, is_number, normalise_words
+from mixwright.graders._readings import CHARACTERS_READ, amount_of, is_number, normalise_words
 from mixwright.graders.final_answer import FinalAnswer
 from mixwright.records import Example, plain
 
@@ -72,7 +72,7 @@ def _judged(example: Example, completion: str, *, cut: bool) -> bool:
         return False
     if option_letter(gold):
         return bool(_final(example, completion, cut=cut))
-    text = own_part(completion, prompt[-PROMPT_CHARACTERS_READ:])
+    text = own_text(completion, prompt[-PROMPT_CHARACTERS_READ:])
     text = text + "\n" if completion[-1].isspace() else text  # what stands before is whole
     cut, text = cut or len(text) > COMPLETION_CHARACTERS_READ, text[:COMPLETION_CHARACTERS_READ]
     if is_data(text) or is_list(text):
@@ -94,7 +94,7 @@ def _states(text: str, gold: str, prompt: str, *, cut: bool) -> bool:
     words = words_in(gold)
     words = words[1:] if len(words) > 1 and words[0] in ("the", "a", "an") else words
     if not words or len(words) > MOST_ANSWER_WORDS:
-        return not cut and len(text) <= LONGEST and normalise_words(text) == normalise_words(gold)
+        return not cut and len(text) <= CHARACTERS_READ and normalise_words(text) == normalise_words(gold)
     asked = Asked(tuple(words), tuple(words_in(prompt)))
     if gold.casefold() in ("yes", "no"):
         return _yes_or_no(text, gold.casefold(), cut=cut)

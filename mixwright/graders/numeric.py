@@ -15,9 +15,9 @@ from mixwright.errors import InputError
 from mixwright.graders._grader import Grader
 from mixwright.records import Example
 
-LONGEST = 100
-NUMBER = re.compile(r"[+-]?(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)?(?:\.[0-9]*)?(?:[eE][+-]?[0-9]{1,3})?")
-EXACT = decimal.Context(prec=2500, traps=[])
+MOST_CHARACTERS = 100
+NUMBER_PATTERN = re.compile(r"[+-]?(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)?(?:\.[0-9]*)?(?:[eE][+-]?[0-9]{1,3})?")
+EXACT_CONTEXT = decimal.Context(prec=2500, traps=[])
 
 
 class Numeric(Grader):
@@ -47,12 +47,16 @@ class Numeric(Grader):
         given, gold = _number(text), _number(answer)
         if given is None or gold is None:
             return 0.0
-        difference = EXACT.abs(EXACT.subtract(given, gold))
-        return float(difference <= max(self.tolerance, EXACT.multiply(self.relative, EXACT.abs(gold))))
+        difference = EXACT_CONTEXT.abs(EXACT_CONTEXT.subtract(given, gold))
+        return float(difference <= max(self.tolerance, EXACT_CONTEXT.multiply(self.relative, EXACT_CONTEXT.abs(gold))))
 
 
 def _number(text: str) -> decimal.Decimal | None:
-    if len(text) > LONGEST or not NUMBER.fullmatch(text) or not any("0" <= letter <= "9" for letter in text.split("e")[0]):
+    if (
+        len(text) > MOST_CHARACTERS
+        or not NUMBER_PATTERN.fullmatch(text)
+        or not any("0" <= letter <= "9" for letter in text.split("e")[0])
+    ):
         return None
     try:
         return decimal.Decimal(text.replace(",", ""))

@@ -23,8 +23,8 @@ from mixwright.records import Example, plain
 NEEDS = ("reasoning_gym",)
 EXTRA = "gym"
 
-LONGEST = 4096
-EVALUATES = {"eval", "exec", "compile", "parse_expr", "sympify"}
+MOST_CHARACTERS = 4096
+EVALUATING_CALLS = {"eval", "exec", "compile", "parse_expr", "sympify"}
 
 
 class ReasoningGym(Grader):
@@ -43,7 +43,7 @@ class ReasoningGym(Grader):
         scorer = _scorer(origin["task"])
         if completion == example.answer:
             return 1.0
-        if len(completion) > LONGEST:
+        if len(completion) > MOST_CHARACTERS:
             return 0.0
         entry = {"question": plain(example.prompt), "answer": example.answer, "metadata": origin.get("metadata", {})}
         try:
@@ -74,4 +74,4 @@ def _evaluates(cls: type) -> bool:
     names = {
         getattr(node.func, "id", getattr(node.func, "attr", "")) for node in ast.walk(tree) if isinstance(node, ast.Call)
     }
-    return bool(names & EVALUATES)
+    return bool(names & EVALUATING_CALLS)

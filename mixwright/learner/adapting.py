@@ -19,12 +19,12 @@ from mixwright.runs import write_json
 if TYPE_CHECKING:
     from mixwright.contracts import Adapter
 
-SETTINGS = ADAPTER_FILES[1]
+SETTINGS_FILE = ADAPTER_FILES[1]
 """Settings in the folder of an adapter: {"adapter": name in the catalogue, "options": its options, "base": its base}."""
-WEIGHTS = "adapter.safetensors"
+WEIGHTS_FILE = "adapter.safetensors"
 """Weights in the folder of an adapter, where it has no format of its own."""
 
-MATRICES = (
+MATRIX_NAMES = (
     *("q_proj", "k_proj", "v_proj", "o_proj", "out_proj", "qkv_proj", "query_key_value", "Wqkv", "c_attn", "c_proj"),
     *("gate_proj", "up_proj", "down_proj", "gate_up_proj", "c_fc", "fc1", "fc2"),
     *("dense", "dense_h_to_4h", "dense_4h_to_h"),
@@ -37,18 +37,18 @@ def matrices(model: nn.Module, targets: Sequence[str] | None) -> dict[str, Any]:
 
     Args:
         model: a causal language model.
-        targets: last parts of their names, such as `down_proj` or `mlp.c_proj`; None for `MATRICES`.
+        targets: last parts of their names, such as `down_proj` or `mlp.c_proj`; None for `MATRIX_NAMES`.
 
     Raises:
         InputError: the model has no such matrix, or is adapted already, so that none of them is plain.
     """
-    wanted = tuple(f".{name}" for name in targets or MATRICES)
+    wanted = tuple(f".{name}" for name in targets or MATRIX_NAMES)
     plain = {name: module for name, module in model.named_modules() if type(module) in (nn.Linear, Conv1D)}
     found = {name: module for name, module in plain.items() if f".{name}".endswith(wanted)}
     if not found:
         there = join_some(sorted({name.rpartition(".")[2] for name in plain})) if plain else "no plain matrix at all"
         remedy = "Name targets that the model has; merge another adapter first."
-        raise InputError(f"matrices named {join_some(targets or MATRICES)}", there, remedy)
+        raise InputError(f"matrices named {join_some(targets or MATRIX_NAMES)}", there, remedy)
     return found
 
 
@@ -78,18 +78,18 @@ def name_of(adapter: Adapter) -> str:
 def write_settings(adapter: Adapter, model: nn.Module, folder: Path, **more: Any) -> None:
     """Write the name and the options of an adapter, its base's name, and what else its `load` reads, into its folder."""
     base = getattr(getattr(model, "config", None), "_name_or_path", "")
-    write_json(folder / SETTINGS, {"adapter": name_of(adapter), "options": vars(adapter), "base": base} | more)
+    write_json(folder / SETTINGS_FILE, {"adapter": name_of(adapter), "options": vars(adapter), "base": base} | more)
 
 
 def read_settings(folder: Path) -> dict[str, Any]:
     """What `write_settings` wrote. Raises InputError for a folder without it."""
-    file = folder / SETTINGS
+    file = folder / SETTINGS_FILE
     found: Any = None
     with contextlib.suppress(OSError, ValueError, RecursionError):  # nested a thousandfold
         found = json.loads(file.read_text(encoding="utf-8"))
     if not (isinstance(found, dict) and isinstance(found.get("adapter"), str) and isinstance(found.get("options"), dict)):
         remedy = "Name a folder that an adapter was saved in."
-        raise InputError("the folder of an adapter", f"no readable {SETTINGS}", remedy, file=file)
+        raise InputError("the folder of an adapter", f"no readable {SETTINGS_FILE}", remedy, file=file)
     return found
 
 

@@ -19,8 +19,8 @@ from mixwright.workers.progress import report
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus
 
-TINY = "tiny:"
-MARK = "config.json"
+TINY_PREFIX = "tiny:"
+WHOLE_MARK_FILE = "config.json"
 """Written by `save_pretrained`; a base is moved to its place only when it is whole."""
 
 
@@ -40,27 +40,27 @@ class BaseJob:
 
 def bases_of(config: RunConfig, run: RunFolder) -> list[str]:
     """Checkpoint folders or hub names of the starting models; tiny ones may not be built yet."""
-    if config.model.path != TINY:
+    if config.model.path != TINY_PREFIX:
         return [resolve_model(config.model.path)]
     return [str(run.path / "bases" / f"base-{place}") for place in range(max(1, config.model.bases))]
 
 
-def build_bases(config: RunConfig, run: RunFolder, pool: Workers, base: Path) -> None:
+def build_bases(config: RunConfig, run: RunFolder, workers: Workers, base: Path) -> None:
     """Build and warm up the tiny bases that are not there yet; nothing to do for given checkpoints.
 
     Args:
         config: the settings.
         run: the run folder.
-        pool: running workers.
+        workers: running workers.
         base: folder that relative paths in the settings start from.
     """
-    if config.model.path != TINY:
+    if config.model.path != TINY_PREFIX:
         return
-    missing = [place for place, built in enumerate(bases_of(config, run)) if not (Path(built) / MARK).is_file()]
+    missing = [place for place, built in enumerate(bases_of(config, run)) if not (Path(built) / WHOLE_MARK_FILE).is_file()]
     data, log = to_data(config), run.path / "bases" / "log.txt"
     jobs = [Job(f"base {place}", build_base, BaseJob(str(run.path), place, data, str(base)), log=log) for place in missing]
     if jobs:
-        pool.run(jobs, title="warm up")
+        workers.run(jobs, title="warm up")
 
 
 def build_base(job: BaseJob) -> str:

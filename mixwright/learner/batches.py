@@ -14,17 +14,17 @@ from jaxtyping import Int
 from torch import Tensor
 from transformers.utils import logging
 
-MAX_TOKENS = 16384
+MOST_TOKENS_PER_PASS = 16384
 """Tokens per forward pass: 256 rows of 64, where small models on a CPU are fastest."""
 
-MAX_LOGITS = 2**27
+MOST_LOGITS_PER_PASS = 2**27
 """Logits per forward pass: half a gigabyte in float32, for large vocabularies."""
 
 
 def logits_limit(model: Any) -> int:
     """Most tokens per forward pass of this model."""
     vocabulary = model.config.get_text_config().vocab_size
-    return max(1, min(MAX_TOKENS, MAX_LOGITS // vocabulary))
+    return max(1, min(MOST_TOKENS_PER_PASS, MOST_LOGITS_PER_PASS // vocabulary))
 
 
 def token_batches(sizes: Sequence[int], limit: int) -> Iterator[list[int]]:
@@ -99,7 +99,7 @@ def restrict_output(model: Any, places: Int[Tensor, " tokens"]) -> Iterator[list
 
 
 @contextlib.contextmanager
-def calm() -> Iterator[None]:
+def without_warnings() -> Iterator[None]:
     """Without warnings that a user can do nothing about: of what PEFT sets by itself, and of a name that it reads.
 
     PEFT asks a model for `is_gradient_checkpointing`, which transformers calls `is_activation_checkpointing` now.

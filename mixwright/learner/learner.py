@@ -23,7 +23,7 @@ from torch import Tensor
 
 from mixwright.errors import InputError, disk_full_error
 from mixwright.learner.batches import (
-    MAX_TOKENS,
+    MOST_TOKENS_PER_PASS,
     left_padded,
     logits_limit,
     reading_mode,
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from mixwright.records import Text
 
 
-LATER = 2**32
+CONTINUATION_PLACE_OFFSET = 2**32
 """Added to the place of a prompt where numbers are drawn that continue its completions; no corpus has as many prompts."""
 
 
@@ -207,7 +207,7 @@ class Learner:
         width, done = min(rows, self.batch_size or rows), 0
         with reading_mode(self.model):
             for batch in self._batches([len(ids) + max_new_tokens for ids in encoded], rows):
-                noise = None if greedy else uniforms(seed, [numbers[i] for i in batch], count, max_new_tokens)
+                noise = None if greedy else draw_uniforms(seed, [numbers[i] for i in batch], count, max_new_tokens)
                 for first in range(0, rows, width):  # more than one part only where --batch-size is below `count`
                     part = min(width, rows - first)
                     drawn = (
@@ -246,7 +246,10 @@ class Learner:
             part = [(*cut[place], found[cut[place][0]][cut[place][1]]) for place in batch]
             noise = None
             if temperature != 0:
-                more = [uniforms(seed, [LATER + numbers[i]], len(found[i]), longest)[k] for i, k, _ in part]
+                more = [
+                    draw_uniforms(seed, [CONTINUATION_PLACE_OFFSET + numbers[i]], len(found[i]), longest)[k]
+                    for i, k, _ in part
+                ]
                 noise = torch.stack(more)
             whole = [(prompts[i], made.token_ids) for i, _, made in part]
             for (i, k, made), row in zip(part, continue_begun(self, whole, 1, temperature, longest, noise), strict=True):
@@ -258,7 +261,9 @@ class Learner:
         if self.batch_size is not None:
             return row_batches(sizes, self.batch_size // rows)
         last_alone = "logits_to_keep" in self.accepts  # then logits of a row are those of one position
-        return token_batches([rows * size for size in sizes], MAX_TOKENS if last_alone else logits_limit(self.model))
+        return token_batches(
+            [rows * size for size in sizes], MOST_TOKENS_PER_PASS if last_alone else logits_limit(self.model)
+        )
 
     def logprobs(self, prompts: Sequence[Text], completions: Sequence[Sequence[int]]) -> list[list[float]]:
         """Log-probability in nats of each completion token (end token included if it is there), at temperature 1.
@@ -352,7 +357,7 @@ class Learner:
             )
 
 
-def uniforms(seed: int, prompts: Sequence[int], count: int, length: int) -> Float[Tensor, "rows length"]:
+def draw_uniforms(seed: int, prompts: Sequence[int], count: int, length: int) -> Float[Tensor, "rows length"]:
     """Uniform numbers in [0, 1), float64; those of a prompt depend only on (seed, its place), not on the batch."""
     draws = []
     for place in prompts:
@@ -361,7 +366,7 @@ def uniforms(seed: int, prompts: Sequence[int], count: int, length: int) -> Floa
     return torch.from_numpy(np.concatenate(draws))
 
 
-def choose(
+def choose_tokens(
     logits: Float[Tensor, "rows vocabulary"], temperature: float, uniform: Float[Tensor, " rows"] | None
 ) -> tuple[Int[Tensor, " rows"], Float[Tensor, " rows"]]:
     """Next tokens and their log-probabilities: the likeliest without `uniform`, else by the inverse of the cumulative sum.
@@ -443,7 +448,7 @@ def continue_prompts(
     done = torch.zeros(len(ids), dtype=torch.bool, device=device)
     tokens, logprobs, over = [], [], []
     for step in range(max_new_tokens):
-        token, logprob = choose(logits, temperature, noise[:, step] if noise is not None else None)
+        token, logprob = choose_tokens(logits, temperature, noise[:, step] if noise is not None else None)
         over.append(done)
         tokens.append(token)
         logprobs.append(logprob)

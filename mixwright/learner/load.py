@@ -15,8 +15,8 @@ from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 
 from mixwright.config import ADAPTER_FILES, ModelConfig
 from mixwright.errors import InputError, join_some, missing_extra
-from mixwright.learner.adapting import SETTINGS, load_adapted, read_settings
-from mixwright.learner.batches import calm, without_progress_bars
+from mixwright.learner.adapting import SETTINGS_FILE, load_adapted, read_settings
+from mixwright.learner.batches import without_progress_bars, without_warnings
 from mixwright.learner.learner import Learner
 from mixwright.learner.prompt_form import PromptForm, no_template
 from mixwright.learner.sources import describe_model, resolve_model
@@ -149,7 +149,7 @@ def _is_adapter(folder: Path) -> bool:
 
 def _is_catalogue_adapter(folder: Path) -> bool:
     """Whether an adapter of the catalogue was saved there that has no PEFT format."""
-    return (folder / SETTINGS).is_file() and not (folder / ADAPTER_FILES[0]).is_file()
+    return (folder / SETTINGS_FILE).is_file() and not (folder / ADAPTER_FILES[0]).is_file()
 
 
 def _check_adapter(folder: Path) -> None:
@@ -192,7 +192,7 @@ def _with_adapter(model: Any, adapter: str) -> Any:
     from peft import PeftModel
 
     try:
-        with calm():
+        with without_warnings():
             return PeftModel.from_pretrained(model, adapter, is_trainable=True)
     except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
         remedy = "Use the model it was trained on, and a whole adapter."

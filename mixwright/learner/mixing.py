@@ -25,7 +25,7 @@ SINGLE_EXPERT_SHARE = 0.95
 """Share of the weights above which a mixture is one expert."""
 GAIN_STANDARD_ERRORS = 2.0
 """Standard errors that a gain has to exceed."""
-FIRST_SPREAD, LEAST_SPREAD = 0.5, 0.05
+FIRST_WEIGHT_SPREAD, ADDED_WEIGHT_SPREAD = 0.5, 0.05
 """Standard deviation of the first weights that are drawn; what is added to that of the elite, less with each round."""
 
 
@@ -47,7 +47,7 @@ class Mixed:
     """Weights that were scored."""
 
 
-def mixture(experts: Sequence[Scales], weights: Sequence[float]) -> dict[str, Float[Tensor, " values"]]:
+def mix_experts(experts: Sequence[Scales], weights: Sequence[float]) -> dict[str, Float[Tensor, " values"]]:
     """The merged expert z = sum_k weight_k z_k, for `mixwright.learner.singular.set_scales`.
 
     Raises:
@@ -66,7 +66,7 @@ def mixture(experts: Sequence[Scales], weights: Sequence[float]) -> dict[str, Fl
     return found
 
 
-def search(
+def search_weights(
     score: Score,
     experts: int,
     *,
@@ -99,7 +99,7 @@ def search(
         raise InputError("experts, iterations of at least 1, population of at least experts + 2, elite in 0..1", got, remedy)
     rng, singles = np.random.default_rng(seed), list(np.eye(experts))
     best, highest = singles[0], -np.inf
-    centre, spread = np.full(experts, 1 / experts), np.full(experts, FIRST_SPREAD)
+    centre, spread = np.full(experts, 1 / experts), np.full(experts, FIRST_WEIGHT_SPREAD)
     for place in range(iterations):
         drawn = np.clip(rng.normal(centre, spread, (population, experts)), 0.0, 1.0)
         if not place:
@@ -109,7 +109,7 @@ def search(
         if means[order[0]] > highest:
             best, highest = drawn[order[0]].copy(), float(means[order[0]])
         kept = drawn[order[: max(2, round(elite * population))]]
-        centre, spread = kept.mean(0), kept.std(0) + LEAST_SPREAD * (1 - (place + 1) / iterations)
+        centre, spread = kept.mean(0), kept.std(0) + ADDED_WEIGHT_SPREAD * (1 - (place + 1) / iterations)
     single = int(np.argmax([np.mean(score(weights)) for weights in singles]))
     measured = check or score
     values = [np.asarray(measured(weights), float) for weights in (best, np.zeros(experts), singles[single])]

@@ -16,7 +16,7 @@ TINY_TEMPLATE = (
 )
 """Of the tiny models that are built here, so that conversational data work with them. They learn from plain strings as these
 stand, so that it is not taken where nobody asks for it."""
-ROLES = {"prompt": "user", "completion": "assistant", "chosen": "assistant", "rejected": "assistant"}
+ROLE_BY_COLUMN = {"prompt": "user", "completion": "assistant", "chosen": "assistant", "rejected": "assistant"}
 """Columns of TRL's data sets -> whose message a plain string in them is."""
 
 
@@ -59,7 +59,9 @@ class PromptForm:
         if not prompt:
             return dict(row)
         prompt = prompt if isinstance(prompt, str) else tuple(prompt)
-        made = {name: self.answer_to(prompt, _text(row[name])) for name in ROLES if row.get(name) and name != "prompt"}
+        made = {
+            name: self.answer_to(prompt, _text(row[name])) for name in ROLE_BY_COLUMN if row.get(name) and name != "prompt"
+        }
         return {**row, "prompt": _listed(self.format_prompt(prompt)), **{name: _listed(text) for name, text in made.items()}}
 
     def describe(self, prompts: Iterable[Text]) -> str:

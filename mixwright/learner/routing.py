@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 States = Float[np.ndarray, "prompts width"]
 Centres = Float[np.ndarray, "experts width"]
-QUESTION = "\nThe text above is one of: {names}. It is"
+ROUTING_QUESTION = "\nThe text above is one of: {names}. It is"
 """What is put after a prompt to ask which expert it is for; a name is its answer."""
 
 
@@ -76,7 +76,9 @@ def fit_classifier(learner: Learner, prompts: Sequence[Sequence[Text]]) -> Class
     return Classifier(*found, share_interval(right, len(states)), max(counts) / len(states))
 
 
-def ask(learner: Learner, prompts: Sequence[Text], names: Sequence[str], question: str = QUESTION) -> list[int]:
+def ask_for_experts(
+    learner: Learner, prompts: Sequence[Text], names: Sequence[str], question: str = ROUTING_QUESTION
+) -> list[int]:
     """Place of the name that the model, read without its expert, finds likeliest after a prompt and a question.
 
     A name's log-probability is that of its tokens after the question, less that after the question alone, so that a name is

@@ -6,7 +6,7 @@ from typing import Any
 
 _MEMORY = "saves memory that small models do not need: 1.3-1.5 times slower (TRL turns it on)"
 
-REASONS: dict[str, str] = {
+REASON_BY_SETTING: dict[str, str] = {
     "use_cpu": "there is no accelerator",
     "bf16": "a CPU without bfloat16 units emulates it: 3.1-3.5 times slower (TRL turns it on)",
     "activation_checkpointing": _MEMORY,
@@ -28,7 +28,9 @@ def slow_settings(args: Any) -> list[str]:
     if args.device.type != "cpu":
         return []
     names = ("bf16", "activation_checkpointing")
-    return [f"{name}=True on a CPU: {REASONS[name]}; set it to False" for name in names if getattr(args, name, False)]
+    return [
+        f"{name}=True on a CPU: {REASON_BY_SETTING[name]}; set it to False" for name in names if getattr(args, name, False)
+    ]
 
 
 def cheap_settings(device: Any) -> dict[str, Any]:

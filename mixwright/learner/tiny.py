@@ -16,19 +16,19 @@ from mixwright.learner.prompt_form import TINY_TEMPLATE
 if TYPE_CHECKING:
     from mixwright.config import ModelConfig
 
-SPECIAL = {"pad_token": "<|pad|>", "bos_token": "<|bos|>", "eos_token": "<|eos|>"}
+SPECIAL_TOKENS = {"pad_token": "<|pad|>", "bos_token": "<|bos|>", "eos_token": "<|eos|>"}
 """Special tokens; ids 0, 1, 2. The start token exists but is not put before prompts, neither here nor by TRL."""
 
-SPREAD = 0.03
+INITIAL_WEIGHT_SPREAD = 0.03
 """Standard deviation of the initial weights."""
 
-MIN_VOCABULARY = len(SPECIAL) + 256
+MIN_VOCABULARY = len(SPECIAL_TOKENS) + 256
 """Special tokens and one entry per byte, so that every text can be written."""
 
-COMMON = 0.02
+MIN_OCCURRENCES_PER_TEXT = 0.02
 """A piece of the tokenizer occurs at least this often per text."""
 
-CONTEXT = 2048
+CONTEXT_TOKENS = 2048
 """Longest sequence; rotary positions cost no parameters."""
 
 
@@ -47,7 +47,7 @@ def build_tiny(corpus_texts: Iterable[str], config: ModelConfig, seed: int) -> L
     """
     _check(config)
     tokenizer = train_tokenizer(corpus_texts, config.vocabulary)
-    ids = {f"{name}_id": getattr(tokenizer, f"{name}_id") for name in SPECIAL}
+    ids = {f"{name}_id": getattr(tokenizer, f"{name}_id") for name in SPECIAL_TOKENS}
     shape = LlamaConfig(
         vocab_size=len(tokenizer),
         hidden_size=config.width,
@@ -55,8 +55,8 @@ def build_tiny(corpus_texts: Iterable[str], config: ModelConfig, seed: int) -> L
         num_hidden_layers=config.depth,
         num_attention_heads=config.heads,
         num_key_value_heads=config.heads,
-        max_position_embeddings=CONTEXT,
-        initializer_range=SPREAD,
+        max_position_embeddings=CONTEXT_TOKENS,
+        initializer_range=INITIAL_WEIGHT_SPREAD,
         tie_word_embeddings=True,
         dtype="float32",
         **ids,
@@ -72,8 +72,9 @@ def build_tiny(corpus_texts: Iterable[str], config: ModelConfig, seed: int) -> L
 def train_tokenizer(texts: Iterable[str], vocabulary: int) -> PreTrainedTokenizerFast:
     """A byte-level BPE of at most `vocabulary` entries, trained in memory; each digit is its own token.
 
-    Pieces may span words, so that a task's fixed template becomes a few tokens, and must stand in `COMMON` of the texts,
-    so that rare words stay spelt out: measured 2.5x fewer tokens and half the steps to learn spelling backward.
+    Pieces may span words, so that a task's fixed template becomes a few tokens, and must stand in `MIN_OCCURRENCES_PER_TEXT`
+    of the texts, so that rare words stay spelt out: measured 2.5x fewer tokens and half the steps to learn spelling
+    backward.
     """
     texts = list(texts)
     tokenizer = Tokenizer(models.BPE())
@@ -83,8 +84,8 @@ def train_tokenizer(texts: Iterable[str], vocabulary: int) -> PreTrainedTokenize
     tokenizer.decoder = decoders.ByteLevel()  # pyright: ignore[reportAttributeAccessIssue]
     trainer = trainers.BpeTrainer(
         vocab_size=vocabulary,
-        min_frequency=max(2, int(COMMON * len(texts))),
-        special_tokens=list(SPECIAL.values()),
+        min_frequency=max(2, int(MIN_OCCURRENCES_PER_TEXT * len(texts))),
+        special_tokens=list(SPECIAL_TOKENS.values()),
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
@@ -93,9 +94,9 @@ def train_tokenizer(texts: Iterable[str], vocabulary: int) -> PreTrainedTokenize
         tokenizer_object=tokenizer,
         padding_side="left",
         clean_up_tokenization_spaces=False,
-        model_max_length=CONTEXT,
+        model_max_length=CONTEXT_TOKENS,
         chat_template=TINY_TEMPLATE,
-        **SPECIAL,
+        **SPECIAL_TOKENS,
     )
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from mixwright.config import RunConfig
 from mixwright.errors import InputError, one_line
 from mixwright.learner.bases import bases_of, build_bases
-from mixwright.measure.notes import MUCH, UNREAD, nothing_right, write_notes
+from mixwright.measure.notes import UNREAD_NOTE, WARNING_CUT_SHARE, nothing_right, write_notes
 from mixwright.measure.other_form import other_form_notes
 from mixwright.records import Measurement, Observation, RunManifest, from_data, to_data
 from mixwright.runs import RunFolder, read_json, read_measurements, write_measurements, write_table
@@ -23,7 +23,7 @@ from mixwright.workers.progress import report
 if TYPE_CHECKING:
     from mixwright.measure.stage import MeasureResult
 
-P_VALUE = "p value"
+P_VALUE_UNIT = "p value"
 """Unit of a measurement that is the p value of a test."""
 MEASURE_SEED = 1_000_003
 """Added to the run's seed for the measuring before; training never uses these numbers."""
@@ -95,7 +95,7 @@ def measure_base(job: MeasureJob) -> tuple[float, list[Observation]]:
     if job.shuffled:
         return found.cut, []
     length, chosen = config.measure.longest_completion, config.model.chat_template is not None
-    notes = [note for note in nothing_right([found], corpus) if note.check == UNREAD]
+    notes = [note for note in nothing_right([found], corpus) if note.check == UNREAD_NOTE]
     return found.cut, notes + other_form_notes(learner, corpus, found, length, chosen=chosen)
 
 
@@ -149,7 +149,7 @@ def _mean(rows: Sequence[Measurement]) -> Measurement:
     n = sum(row.n for row in rows)
     shares = [row.n / n for row in rows] if n else [1 / len(rows)] * len(rows)
     value = sum(share * row.value for share, row in zip(shares, rows, strict=True))
-    if rows[0].unit == P_VALUE:
+    if rows[0].unit == P_VALUE_UNIT:
         value = min(1.0, 2 * value)
         return replace(rows[0], value=value, low=value, high=value, n=n)
     below = math.sqrt(sum((share * (row.value - row.low)) ** 2 for share, row in zip(shares, rows, strict=True)))
@@ -158,17 +158,22 @@ def _mean(rows: Sequence[Measurement]) -> Measurement:
 
 
 def measure_bases(
-    config: RunConfig, folder: RunFolder, pool: Workers, *, base: Path = Path(), say: Callable[[str], None] = lambda _: None
+    config: RunConfig,
+    folder: RunFolder,
+    workers: Workers,
+    *,
+    base: Path = Path(),
+    say: Callable[[str], None] = lambda _: None,
 ) -> list[Measurement]:
     """Build and measure every starting model; writes measure/<base>.parquet and, all together, before.parquet."""
     if read_json(folder.manifest, RunManifest).settings.get("use_cpu"):
         say("  on this CPU: float32 without gradient checkpointing; TRL's defaults are for a GPU, about 4 times slower here")
-    build_bases(config, folder, pool, base)
+    build_bases(config, folder, workers, base)
     bases, data = bases_of(config, folder), to_data(config)
     jobs = [Job(f"measure {base_name(b)}", measure_base, MeasureJob(str(folder.path), b, base_name(b), data)) for b in bases]
     notes: list[Observation] = []
-    for path, (cut, doubts) in zip(bases, pool.run(jobs, title="measure"), strict=True):
-        if cut > MUCH:
+    for path, (cut, doubts) in zip(bases, workers.run(jobs, title="measure"), strict=True):
+        if cut > WARNING_CUT_SHARE:
             length = config.measure.longest_completion
             told = f"{cut:.1%} of completions of {base_name(path)} were cut at {length:,} tokens"
             say(f"  warning: {told}; another length: measure.max_new_tokens")

@@ -25,9 +25,9 @@ from mixwright.records import Interval, Measurement
 Losses = Callable[[nn.Module, np.ndarray], Float[Tensor, " rows"]]
 """(model, row numbers) -> nats per target token of each row, with gradients."""
 
-WARM = 5
+WARMUP_STEPS = 5
 """Steps over which each branch's learning rate rises: Adam's first steps are as long as its later ones."""
-LONGEST = 10.0
+MOST_TIMES_WATCHED = 10.0
 """A half-life longer than this many times the steps watched is reported as that."""
 
 
@@ -95,8 +95,11 @@ def watch_bursts(
 
 
 def half_life(curve: np.ndarray, times: Sequence[int]) -> float:
-    """Steps in which half of a gain is lost: least squares of curve[0] 2 ** -(t / h), h from 0.5 to `LONGEST` x the last."""
-    tried = np.geomspace(0.5, LONGEST * times[-1], 1000)
+    """Steps in which half of a gain is lost: least squares of curve[0] 2 ** -(t / h).
+
+    h lies between 0.5 and `MOST_TIMES_WATCHED` times the last of `times`.
+    """
+    tried = np.geomspace(0.5, MOST_TIMES_WATCHED * times[-1], 1000)
     expected = curve[0] * 2.0 ** -(np.asarray(times) / tried[:, None])
     return float(tried[((expected - curve) ** 2).sum(1).argmin()])
 
@@ -113,7 +116,7 @@ def _estimates(task: str, gains: np.ndarray, start: np.ndarray, sizes: Burst) ->
     for place, time in enumerate(times[1:], start=1):
         kept = jackknife(gains, lambda total, place=place: total[place] / total[0])
         found.append(_as_measurement(task, f"retained@{time}", kept, "share of the gain", 1.0, "nothing forgotten"))
-    most = LONGEST * times[-1]
+    most = MOST_TIMES_WATCHED * times[-1]
     life = jackknife(gains, lambda total: half_life(total, times))
     if life is not None:
         life = Interval(life.value, min(max(life.low, 0.5), life.value), max(min(life.high, most), life.value), life.n)
@@ -182,7 +185,7 @@ def train_on(
     optimizer = torch.optim.AdamW(weights, lr=rate_, weight_decay=0.0)
     for step, rows in enumerate(batches, start=1):
         for group in optimizer.param_groups:
-            group["lr"] = rate_ * min(1.0, step / WARM)
+            group["lr"] = rate_ * min(1.0, step / WARMUP_STEPS)
         optimizer.zero_grad()
         losses(model, rows).mean().backward()
         torch.nn.utils.clip_grad_norm_(weights, 1.0)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 ITEMS_PER_TASK = 12
 """Items of a task that are answered."""
-CHOSEN = "grader chosen"
+GRADER_CHOSEN_NOTE = "grader chosen"
 """What `Observation.check` of a note about a choice says."""
 
 
@@ -106,7 +106,7 @@ def with_first_answers(
         return rows, []
     config_of = replace(rows.config, graders=dict(rows.config.graders) | graders)
     made = replace(rows, corpus=rows.corpus.with_graders(graders), config=config_of)
-    return made, [note_on(one) for one in found if one.changed]
+    return made, [note_of_choice(one) for one in found if one.changed]
 
 
 def format_choice(found: ChosenGrader) -> str:
@@ -114,7 +114,7 @@ def format_choice(found: ChosenGrader) -> str:
     return one_line(f"grader of {found.task}: {found.reason}; another: {found.remedy}")
 
 
-def note_on(found: ChosenGrader) -> Observation:
+def note_of_choice(found: ChosenGrader) -> Observation:
     """The same for the notes on measuring; information where the grader was changed, since it needs no action."""
     count = found.accepted.get(found.grader, 0)
     evidence = tuple(
@@ -122,4 +122,6 @@ def note_on(found: ChosenGrader) -> Observation:
         for one in found.examples
     )
     message = f"the grader of task {found.task!r} is {found.grader}, because {found.why}"
-    return Observation(CHOSEN, found.task, "info", count, found.total, message, f"Another: {found.remedy}.", "", evidence)
+    return Observation(
+        GRADER_CHOSEN_NOTE, found.task, "info", count, found.total, message, f"Another: {found.remedy}.", "", evidence
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mixwright.estimates.cell_states import FEWEST_ITEMS
+from mixwright.estimates.cell_states import MIN_ITEMS
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ def most_items_within(counts: Sequence[int], items: float) -> int:
 
 def least_items(counts: Sequence[int]) -> int:
     """Items per cell from which a cell is judged; fewer only where no cell has so many."""
-    return min(FEWEST_ITEMS, max(counts, default=0))
+    return min(MIN_ITEMS, max(counts, default=0))
 
 
 def fit_sizes(

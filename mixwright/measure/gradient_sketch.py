@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from mixwright.learner.learner import Learner
     from mixwright.measure.scan_rows import ScanRow
 
-SMALLEST = 1e-30
+MIN_SECOND_MOMENT = 1e-30
 """Second moments below it count as this much."""
 
 
@@ -253,9 +253,12 @@ def _scaled(matrix: Matrix, factors: Factors | None, moments: Moments | None) ->
         got = f"{len(moments.outputs)} x {len(moments.inputs)}"
         expected = f"second moments of {matrix.name}, {matrix.outputs} x {matrix.inputs}"
         raise InputError(expected, got, "Give those of a warm-up of this model.")
-    mean = moments.outputs.float().mean().clamp_min(SMALLEST)
+    mean = moments.outputs.float().mean().clamp_min(MIN_SECOND_MOMENT)
     second = torch.cat([moments.inputs.float(), mean[None]])[: matrix.inputs]  # a bias counts as an average input
-    scales = (moments.outputs.float().clamp_min(SMALLEST) / mean).rsqrt(), second.clamp_min(SMALLEST).rsqrt()
+    scales = (
+        (moments.outputs.float().clamp_min(MIN_SECOND_MOMENT) / mean).rsqrt(),
+        second.clamp_min(MIN_SECOND_MOMENT).rsqrt(),
+    )
     made = [scale if part is None else part * scale[:, None] for scale, part in zip(scales, pair, strict=True)]
     return made[0], made[1]
 

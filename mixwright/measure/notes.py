@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from mixwright.corpus import Corpus
     from mixwright.measure.stage import MeasureResult
 
-NOTHING_RIGHT, UNREAD, CUT = "nothing right", "answers not read", "cut"
+NOTHING_RIGHT_NOTE, UNREAD_NOTE, CUT_NOTE = "nothing right", "answers not read", "cut"
 """What `Observation.check` of a note says."""
-MUCH = 0.05
+WARNING_CUT_SHARE = 0.05
 """Share of completions cut from which it is a warning."""
-READ = 400
+COMPLETIONS_READ = 400
 """Completions of a task of which nothing was right that are read for another grader."""
-SHOWN = 80
+SHOWN_CHARACTERS = 80
 """Characters of an answer or a completion that are shown."""
 
 
@@ -39,10 +39,10 @@ def notes_on(found: Mapping[str, MeasureResult], corpus: Corpus, max_new_tokens:
             message = (
                 f"{result.cut:.1%} of completions{side} were cut at {max_new_tokens:,} tokens, graded by what was finished"
             )
-            much = result.cut > MUCH
+            much = result.cut > WARNING_CUT_SHARE
             remedy = "Raise --max-new-tokens, or look why the model does not stop." if much else ""
             count = round(result.cut * result.rollouts)
-            notes.append(Observation(CUT, None, "warning" if much else "info", count, result.rollouts, message, remedy))
+            notes.append(Observation(CUT_NOTE, None, "warning" if much else "info", count, result.rollouts, message, remedy))
     return notes
 
 
@@ -66,7 +66,9 @@ def nothing_right(results: Sequence[MeasureResult], corpus: Corpus) -> list[Obse
         shown = [row for row in results[-1].completions if row["task"] == task]
         example = next((row for row in shown if row["completion"].strip()), shown[0])
         given = corpus.tasks[task].grader
-        read = choose_grader(task, given, [one for result in results for one in _answers(result, task)][:READ], named=True)
+        read = choose_grader(
+            task, given, [one for result in results for one in _answers(result, task)][:COMPLETIONS_READ], named=True
+        )
         if read.answers_in_sentences:
             best = read.examples[0]
             example = {"example": best.example.id, "answer": best.example.answer, "completion": best.completion}
@@ -79,7 +81,7 @@ def nothing_right(results: Sequence[MeasureResult], corpus: Corpus) -> list[Obse
             message = f"no answer of task {task!r} was right{when}, but {read.why}"
             remedy = f"Take {read.remedy}."
         evidence = ({name: example[name] for name in ("example", "answer", "completion")},)
-        check = UNREAD if read.answers_in_sentences else NOTHING_RIGHT
+        check = UNREAD_NOTE if read.answers_in_sentences else NOTHING_RIGHT_NOTE
         notes.append(Observation(check, task, "warning", items[task], items[task], message, remedy, "", evidence))
     return notes
 
@@ -100,4 +102,4 @@ def _answers(result: MeasureResult, task: str) -> list[FirstAnswer]:
 def _short(text: str) -> str:
     """The end of a text on one line: that is where an answer stands."""
     line = " ".join(text.split())
-    return repr(line if len(line) <= SHOWN else f"... {line[-SHOWN:]}")
+    return repr(line if len(line) <= SHOWN_CHARACTERS else f"... {line[-SHOWN_CHARACTERS:]}")

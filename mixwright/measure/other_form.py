@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from mixwright.estimates.chance import FULL_MARKS
+from mixwright.estimates.chance import RIGHT_FROM_SCORE
 from mixwright.records import Observation
 
 if TYPE_CHECKING:
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from mixwright.learner.learner import Learner
     from mixwright.measure.stage import MeasureResult
 
-OTHER_FORM = "other form of prompts"
+OTHER_FORM_NOTE = "other form of prompts"
 """What `Observation.check` of the note says."""
-ITEMS_ASKED, LEAST_MORE_RIGHT = 8, 4
+ITEMS_ASKED, MIN_MORE_ITEMS_RIGHT = 8, 4
 """Items that are asked in the other form; how many more it must get right before it is worth a word."""
 Row = Mapping[str, Any]
 
@@ -47,18 +47,18 @@ def other_form_notes(
     plain = learner.with_form(replace(learner.form, template=False))
     prompts = [examples[row["example"]].prompt for row in few]
     made = plain.sample(prompts, count=1, temperature=0, max_new_tokens=max_new_tokens, seed=0)
-    own = sum(row["score"] >= FULL_MARKS for row in few)
+    own = sum(row["score"] >= RIGHT_FROM_SCORE for row in few)
     other = sum(
-        corpus.grade(examples[row["example"]], best.text, cut=not best.finished) >= FULL_MARKS
+        corpus.grade(examples[row["example"]], best.text, cut=not best.finished) >= RIGHT_FROM_SCORE
         for row, (best,) in zip(few, made, strict=True)
     )
-    if other - own < LEAST_MORE_RIGHT:
+    if other - own < MIN_MORE_ITEMS_RIGHT:
         return []
     message = (
         f"of {len(few)} items {other} are right when prompts are given as plain text, and {own} through the chat template"
     )
     remedy = "Choose the form: --no-chat-template, or model.chat_template: false in run.yaml."
-    return [Observation(OTHER_FORM, None, "warning", other - own, len(few), message, remedy)]
+    return [Observation(OTHER_FORM_NOTE, None, "warning", other - own, len(few), message, remedy)]
 
 
 def _one_task_after_another(rows: Sequence[Row]) -> list[Row]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from mixwright.corpus.timed_grades import TimedGrades
 from mixwright.errors import InputError
-from mixwright.estimates.chance import FULL_MARKS
+from mixwright.estimates.chance import RIGHT_FROM_SCORE
 from mixwright.estimates.intervals import rate
 from mixwright.estimates.outcome import MEASUREMENT_BY_DECODING
 from mixwright.records import Example, Measurement
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 Group = tuple[str, float | None]
 """A task and one of its levels; level None stands for the whole task."""
-WRITING = 0.9
+WRITING_TIME_SHARE = 0.9
 """Share of measuring's time that writing completions takes, roughly; the rest reads probabilities of them."""
 
 
@@ -46,11 +46,11 @@ class ExampleRollouts:
     @property
     def correct(self) -> NDArray[np.float64]:
         """Shape (samples,): 1 for full marks, else 0."""
-        return (np.array(self.scores) >= FULL_MARKS).astype(float)
+        return (np.array(self.scores) >= RIGHT_FROM_SCORE).astype(float)
 
     def success(self, name: str) -> float:
         """Share right of what the measurement `greedy` or `pass@1` reads, 0..1."""
-        return float(self.greedy_score >= FULL_MARKS) if name == "greedy" else float(self.correct.mean())
+        return float(self.greedy_score >= RIGHT_FROM_SCORE) if name == "greedy" else float(self.correct.mean())
 
     def texts(self, name: str) -> Counter[tuple[str, bool]]:
         """Its completions, each with whether it was cut, and how often each was written."""
@@ -161,7 +161,7 @@ class Passes:
         config, prompts = self.config, [item.prompt for item in self.items]
         length: dict[str, Any] = {"max_new_tokens": config.max_new_tokens}
         length |= {"longest": config.continued_tokens} if config.continued_tokens else {}
-        first = WRITING / (1 + config.samples)
+        first = WRITING_TIME_SHARE / (1 + config.samples)
         greedy = self.learner.sample(prompts, count=1, temperature=0, seed=self.seed, **length, **self._heard(0, first))
         found, sampled = {}, [[] for _ in prompts]
         if config.samples:
@@ -173,7 +173,7 @@ class Passes:
                 seed=self.seed,
                 **places,
                 **length,
-                **self._heard(first, WRITING),
+                **self._heard(first, WRITING_TIME_SHARE),
             )
         for item, (best,), samples in zip(self.items, greedy, sampled, strict=True):
             score, *scores = (self.grades.grade(item, made.text, cut=not made.finished) for made in (best, *samples))
@@ -195,7 +195,7 @@ class Passes:
         read: dict[tuple[str, tuple[int, ...]], tuple[NDArray[np.float64], NDArray[np.float64] | None]] = {}
         for count, (index, table) in enumerate(now, start=1):
             if self.done:
-                self.done(WRITING + (1 - WRITING) * count / len(rows))
+                self.done(WRITING_TIME_SHARE + (1 - WRITING_TIME_SHARE) * count / len(rows))
             chance = table.exp()
             entropy = -(chance * table).nan_to_num().sum(-1)
             divergence = None

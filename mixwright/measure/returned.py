@@ -16,18 +16,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mixwright.estimates.chance import FULL_MARKS
+from mixwright.estimates.chance import RIGHT_FROM_SCORE
 from mixwright.records import Example
 from mixwright.runs import RunFolder
 
 if TYPE_CHECKING:
     from mixwright.measure.passes import Passes
 
-FEWEST, MOST = 5, 200
+MIN_LOST_ANSWERS, MOST_ASKED = 5, 200
 """Lost answers below which nothing is asked, and how many are asked at most."""
 Rows = Sequence[Mapping[str, Any]]
 """Completions as a measuring writes them: example, task, answer, completion, score."""
-FIRST = re.compile(r"\s*\S{1,200}")
+FIRST_WORD = re.compile(r"\s*\S{1,200}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Returned:
     """Those that were asked again; fewer where there are many, or where the word gives the answer away."""
     returned: int
     """Those of them that are right then."""
-    told: int
+    not_askable: int
     """Items not asked, because the first word has the answer in it, or leaves no room for more."""
     other_asked: int
     """Items asked with the first word of another item's answer of the same task: the null."""
@@ -55,13 +55,13 @@ def returned_file(run: RunFolder) -> Path:
 
 def lost_answers(before: Rows, after: Rows) -> list[str]:
     """Ids of the items that were right before and are wrong after, in an order that no result decides."""
-    right = {row["example"] for row in before if row["score"] >= FULL_MARKS}
-    lost = [row["example"] for row in after if row["example"] in right and row["score"] < FULL_MARKS]
+    right = {row["example"] for row in before if row["score"] >= RIGHT_FROM_SCORE}
+    lost = [row["example"] for row in after if row["example"] in right and row["score"] < RIGHT_FROM_SCORE]
     return sorted(lost, key=lambda example: hashlib.sha256(f"returned {example}".encode()).digest())
 
 
 def returned(passes: Passes, before: Rows, after: Rows) -> Returned | None:
-    """Ask the lost answers again; None for fewer than `FEWEST`.
+    """Ask the lost answers again; None for fewer than `MIN_LOST_ANSWERS`.
 
     Args:
         passes: the later checkpoint, its items and graders; nothing that it has made is used.
@@ -69,15 +69,15 @@ def returned(passes: Passes, before: Rows, after: Rows) -> Returned | None:
         after: greedy completions of the later one.
     """
     lost = lost_answers(before, after)
-    if len(lost) < FEWEST:
+    if len(lost) < MIN_LOST_ANSWERS:
         return None
-    words = {row["example"]: first_word(str(row["completion"])) for row in before if row["score"] >= FULL_MARKS}
+    words = {row["example"]: first_word(str(row["completion"])) for row in before if row["score"] >= RIGHT_FROM_SCORE}
     items = {item.id: item for item in passes.items}
     known: dict[str, list[str]] = defaultdict(list)
     for example in sorted(words):
         if example in items:
             known[items[example].task].append(example)
-    chosen = [items[example] for example in lost[:MOST] if example in items]
+    chosen = [items[example] for example in lost[:MOST_ASKED] if example in items]
     own = [(item, word) for item in chosen if _fits(passes, item, word := words[item.id])]
     other = [(item, word) for item, _ in own if (word := _another(passes, item, known[item.task], words)) is not None]
     right = [_right(passes, asked) for asked in (own, other)]
@@ -86,7 +86,7 @@ def returned(passes: Passes, before: Rows, after: Rows) -> Returned | None:
 
 def first_word(text: str) -> str:
     """The first word with the spaces before it; empty where there is none."""
-    found = FIRST.match(text[:1000])
+    found = FIRST_WORD.match(text[:1000])
     return found.group() if found else ""
 
 
@@ -97,7 +97,7 @@ def _fits(passes: Passes, item: Example, word: str) -> bool:
         return False
     if len(_tokens(passes, word)) >= passes.config.longest_completion:
         return False
-    return passes.grades.grade(item, word, cut=False) < FULL_MARKS
+    return passes.grades.grade(item, word, cut=False) < RIGHT_FROM_SCORE
 
 
 def _another(passes: Passes, item: Example, known: Sequence[str], words: Mapping[str, str]) -> str | None:
@@ -120,7 +120,9 @@ def _right(passes: Passes, asked: Sequence[tuple[Example, str]]) -> int:
         begun=[_tokens(passes, word) for _, word in asked],
     )
     judged = zip(asked, made, strict=True)
-    return sum(passes.grades.grade(item, best.text, cut=not best.finished) >= FULL_MARKS for (item, _), (best,) in judged)
+    return sum(
+        passes.grades.grade(item, best.text, cut=not best.finished) >= RIGHT_FROM_SCORE for (item, _), (best,) in judged
+    )
 
 
 def _tokens(passes: Passes, word: str) -> list[int]:

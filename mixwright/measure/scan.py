@@ -25,17 +25,17 @@ from mixwright.runs import RunFolder, write_table
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus
 
-OWN = ("id", "task", "split")
+OWN_COLUMNS = ("id", "task", "split")
 """Columns of every shard, which come first."""
-KEY = b"mixwright.scan"
+METADATA_KEY = b"mixwright.scan"
 """Metadata of a shard: what it was made from, as JSON."""
-COSTLY = ("hidden", "gradients", "rollouts")
+COSTLY_PASSES = ("hidden", "gradients", "rollouts")
 """Passes of groups that are scanned only when they are named: they take much room or time."""
-SHARD = 1024
+SHARD_ROWS = 1024
 """Rows of a shard."""
 
 
-class Group(Protocol):
+class ColumnGroup(Protocol):
     """What is read here of a group of columns (`mixwright.contracts.Columns`, which knows this module)."""
 
     NAMES: ClassVar[Mapping[str, str]]
@@ -54,7 +54,7 @@ def shard_file(folder: Path, number: int) -> Path:
     return folder / f"part-{number:05d}.parquet"
 
 
-def groups_of(asked: Sequence[str] | None) -> dict[str, Any]:
+def column_groups(asked: Sequence[str] | None) -> dict[str, Any]:
     """Groups of columns by name, in the order of the catalogue.
 
     Args:
@@ -65,7 +65,7 @@ def groups_of(asked: Sequence[str] | None) -> dict[str, Any]:
     """
     every = {name: catalog.create("columns", name) for name in catalog.listing("columns")}
     if asked is None:
-        return {name: group for name, group in every.items() if not set(group.PASSES) & set(COSTLY)}
+        return {name: group for name, group in every.items() if not set(group.PASSES) & set(COSTLY_PASSES)}
     wanted: set[str] = set()
     for name in asked:
         owners = {group for group, made in every.items() if name in (group, "all") or name in made.NAMES}
@@ -94,18 +94,18 @@ def read_matching_shard(path: Path, key: Mapping[str, Any]) -> pa.Table | None:
         table = pq.read_table(path)
     except (OSError, pa.ArrowException):
         return None
-    return table if (table.schema.metadata or {}).get(KEY) == _text(key) else None
+    return table if (table.schema.metadata or {}).get(METADATA_KEY) == _text(key) else None
 
 
 def made_from(path: Path) -> dict[str, Any]:
     """What a shard was made from; empty where the file is none."""
     try:
-        return json.loads((pq.read_schema(path).metadata or {}).get(KEY, b"{}"))
+        return json.loads((pq.read_schema(path).metadata or {}).get(METADATA_KEY, b"{}"))
     except (OSError, pa.ArrowException, ValueError):
         return {}
 
 
-def missing_groups(path: Path, key: Mapping[str, Any], groups: Mapping[str, Group]) -> list[str]:
+def missing_groups(path: Path, key: Mapping[str, Any], groups: Mapping[str, ColumnGroup]) -> list[str]:
     """Groups of which a shard does not have every column; read from its last bytes."""
     if made_from(path) != key:
         return list(groups)
@@ -121,17 +121,17 @@ def write_part(
     Args:
         path: where to.
         key: what it is made from.
-        own: the columns of `OWN`.
+        own: the columns of `OWN_COLUMNS`.
         found: the new columns: numbers or texts of shape (rows,), or vectors of shape (rows, dimensions).
     """
     earlier = read_matching_shard(path, key)
     columns = {} if earlier is None else dict(zip(earlier.column_names, earlier.columns, strict=True))
-    columns |= {name: pa.array(own[name], pa.string()) for name in OWN}
+    columns |= {name: pa.array(own[name], pa.string()) for name in OWN_COLUMNS}
     columns |= {name: _arrow(values) for name, values in found.items()}
     order = [name for group in catalog.listing("columns") for name in catalog.load("columns", group).NAMES]
-    names = [*OWN, *(name for name in order if name in columns)]
+    names = [*OWN_COLUMNS, *(name for name in order if name in columns)]
     table = pa.table({name: columns[name] for name in names})
-    write_table(path, table.replace_schema_metadata({KEY: _text(key)}))
+    write_table(path, table.replace_schema_metadata({METADATA_KEY: _text(key)}))
 
 
 def _arrow(values: np.ndarray) -> pa.Array:
@@ -168,12 +168,12 @@ class Scan:
         """Name of the starting model that was scanned."""
         self.folder = place / "scan" / self.base
         """Where the shards lie."""
-        self.key: dict[str, Any] = json.loads((self._schema(shard_file(self.folder, 0)).metadata or {})[KEY])
+        self.key: dict[str, Any] = json.loads((self._schema(shard_file(self.folder, 0)).metadata or {})[METADATA_KEY])
         """What it was made from: corpus, weights, rows, lengths."""
         self.parts = [shard_file(self.folder, number) for number in range(self.key["shards"])]
         """The shards, in order."""
         schemas = [self._schema(path) for path in self.parts]
-        if any((schema.metadata or {}).get(KEY) != _text(self.key) for schema in schemas):
+        if any((schema.metadata or {}).get(METADATA_KEY) != _text(self.key) for schema in schemas):
             raise InputError("shards of one scan", "some of another", "Run `mixwright scan` again.", file=self.folder)
         self.names = tuple(name for name in schemas[0].names if all(name in schema.names for schema in schemas))
         """Columns that every shard has, `id`, `task` and `split` first."""

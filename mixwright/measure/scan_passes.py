@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 
 BATCH_TOKENS = 2048
 """Padded tokens of a forward pass on the CPU, where larger batches fall out of the cache; elsewhere more is better."""
-FORWARD = ("target", "prompt", "hidden")
+FORWARD_PASSES = ("target", "prompt", "hidden")
 """Passes that are read of prompt and target in this order."""
-REVERSED = ("response_only", "prompt_given_target")
+REVERSED_PASSES = ("response_only", "prompt_given_target")
 """Passes that are read of target and prompt in this order."""
 
 
@@ -207,7 +207,10 @@ class ScanPasses:
         if self.done is None:
             return
         length = sum(len(row.prompt) + len(row.target) for row in self.rows)
-        weights = {"target": any(n in self.asked for n in FORWARD), "response_only": any(n in self.asked for n in REVERSED)}
+        weights = {
+            "target": any(n in self.asked for n in FORWARD_PASSES),
+            "response_only": any(n in self.asked for n in REVERSED_PASSES),
+        }
         total = sum(weights.values()) + 3 * ("gradients" in self.asked)
         self._spent += tokens * (3 if name == "gradients" else 1)
         self.done(min(1.0, self._spent / max(1, length * total)))

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from mixwright.config import RunConfig
     from mixwright.learner.learner import Learner
 
-TRL_LENGTH = 1024
+TRL_MAX_LENGTH_TOKENS = 1024
 """`max_length` of TRL's SFT and DPO configs where nothing is set."""
 
 
@@ -47,7 +47,7 @@ def longest_row(config: RunConfig, learner: Learner) -> int | None:
     """
     limits = [learner.context]
     if config.train.objective != "grpo":
-        limits.append(dict(config.train.settings).get("max_length", TRL_LENGTH))
+        limits.append(dict(config.train.settings).get("max_length", TRL_MAX_LENGTH_TOKENS))
     return min((int(limit) for limit in limits if limit is not None), default=None)
 
 

@@ -20,9 +20,9 @@ from mixwright.learner.bases import bases_of, build_bases
 from mixwright.learner.load import load_base
 from mixwright.measure.bases import base_name
 from mixwright.measure.scan import (
-    OWN,
-    SHARD,
-    groups_of,
+    OWN_COLUMNS,
+    SHARD_ROWS,
+    column_groups,
     made_from,
     missing_groups,
     sampled_rows,
@@ -33,7 +33,7 @@ from mixwright.measure.scan import (
 from mixwright.measure.scan_passes import ScanPasses
 from mixwright.measure.scan_rows import longest_row, scan_rows, target_of
 from mixwright.measure.sketch_calibration import (
-    ROWS,
+    CALIBRATION_ROWS,
     SketchSettings,
     calibrate,
     load_calibration,
@@ -97,7 +97,7 @@ class ScanResult:
 def scan_bases(
     config: RunConfig,
     folder: RunFolder,
-    pool: Workers,
+    workers: Workers,
     *,
     columns: Sequence[str] | None = None,
     sample: int | None = None,
@@ -110,7 +110,7 @@ def scan_bases(
     Args:
         config: the settings.
         folder: the run folder, open, with its corpus.
-        pool: running workers.
+        workers: running workers.
         columns: groups or columns; None takes the cheap ones, `all` every one.
         sample: so many rows by a hash of their ids; None takes all.
         moments: second moments of a warm-up, for gradient sketches.
@@ -120,11 +120,11 @@ def scan_bases(
     Raises:
         InputError: an unknown column, or data or a model that cannot be used.
     """
-    groups = groups_of(columns)
-    build_bases(config, folder, pool, base)
+    groups = column_groups(columns)
+    build_bases(config, folder, workers, base)
     shared = (to_data(config), tuple(groups), sample, str(moments.resolve()) if moments else None)
     jobs = [ScanJob(str(folder.path), path, *shared) for path in bases_of(config, folder)]
-    keys = pool.run([Job(f"prepare {base_name(job.base)}", prepare_scan, job) for job in jobs], title="prepare scan")
+    keys = workers.run([Job(f"prepare {base_name(job.base)}", prepare_scan, job) for job in jobs], title="prepare scan")
     dealt: list[ScanJob] = []
     for job, key in zip(jobs, keys, strict=True):
         place = scan_folder(folder, base_name(job.base))
@@ -136,7 +136,7 @@ def scan_bases(
     names = ", ".join(name for group in groups.values() for name in group.NAMES)
     say(f"scan: {keys[0]['rows']:,} rows, columns {names}")
     work = [Job(f"scan {base_name(job.base)}", scan_shards, job, cost=len(job.shards)) for job in dealt]
-    made = pool.run(work, title="scan") if work else []
+    made = workers.run(work, title="scan") if work else []
     return [
         _result(job, key, [m for d, m in zip(dealt, made, strict=True) if d.base == job.base])
         for job, key in zip(jobs, keys, strict=True)
@@ -185,7 +185,7 @@ def prepare_scan(job: ScanJob) -> dict[str, Any]:
         "measure": {**{name: getattr(config.measure, name) for name in measured}, "seed": config.seed},
         "moments": hashlib.sha256(moments.read_bytes()).hexdigest() if moments else None,
         "rows": len(places),
-        "shards": -(-len(places) // SHARD),
+        "shards": -(-len(places) // SHARD_ROWS),
     }
     path = _directions_file(job)
     if any("gradients" in group.PASSES for group in groups.values()) and load_calibration(path, key) is None:
@@ -203,7 +203,7 @@ def scan_shards(job: ScanJob) -> tuple[int, int, Counter[str]]:
     tokens, kinds = 0, Counter[str]()
     for done, number in enumerate(job.shards):
         wanted = {name: groups[name] for name in missing_groups(shard_file(folder, number), job.key, groups)}
-        examples = [corpus[int(place)] for place in places[number * SHARD : (number + 1) * SHARD]]
+        examples = [corpus[int(place)] for place in places[number * SHARD_ROWS : (number + 1) * SHARD_ROWS]]
         rows = list(scan_rows(learner, examples, **_tokenising_options(job.key)))
         passes = ScanPasses(
             learner,
@@ -217,7 +217,10 @@ def scan_shards(job: ScanJob) -> tuple[int, int, Counter[str]]:
         )
         found = {name: values for group in wanted.values() for name, values in group.read(rows, passes).items()}
         write_part(
-            shard_file(folder, number), job.key, {name: [getattr(row.example, name) for row in rows] for name in OWN}, found
+            shard_file(folder, number),
+            job.key,
+            {name: [getattr(row.example, name) for row in rows] for name in OWN_COLUMNS},
+            found,
         )
         tokens += sum(len(row.prompt) + len(row.target) for row in rows)
         kinds.update(_kind(row) for row in rows)
@@ -229,7 +232,7 @@ def _load_job(job: ScanJob) -> tuple[Corpus, RunConfig, Learner, dict[str, Colum
     """What a job works on."""
     config = from_data(RunConfig, dict(job.config))
     learner = load_base(config.model, job.base)
-    return Corpus.load(RunFolder(job.run).corpus), config, learner, groups_of(job.columns)
+    return Corpus.load(RunFolder(job.run).corpus), config, learner, column_groups(job.columns)
 
 
 def _directions_file(job: ScanJob) -> Path:
@@ -255,7 +258,7 @@ def _first_rows(learner: Learner, corpus: Corpus, places: np.ndarray, read: Mapp
     """`ROWS` rows with targets, by a hash of their ids; all where there are fewer."""
     order = sorted(places.tolist(), key=lambda place: hashlib.sha256(corpus[place].id.encode()).digest())
     targets = (example for example in map(corpus.__getitem__, order) if target_of(example) is not None)
-    return list(itertools.islice((row for row in scan_rows(learner, targets, **read) if row.target), ROWS))
+    return list(itertools.islice((row for row in scan_rows(learner, targets, **read) if row.target), CALIBRATION_ROWS))
 
 
 def _kind(row: ScanRow) -> str:

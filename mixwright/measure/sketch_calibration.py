@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from mixwright.learner.learner import Learner
     from mixwright.measure.scan_rows import ScanRow
 
-ROWS = 256
-"""Rows that directions are found from; fewer where they would not fit into `MEMORY`."""
-MEMORY = 2**28
+CALIBRATION_ROWS = 256
+"""Rows that directions are found from; fewer where they would not fit into `MOST_NUMBERS_HELD`."""
+MOST_NUMBERS_HELD = 2**28
 """Numbers of projected gradients that are held at a time."""
-PROBES = 16
+INPUT_PROBES = 16
 """Random directions that stand for the inputs while those of the outputs are found."""
 BATCH_TOKENS = 2048
 """Padded tokens of a batch."""
@@ -69,9 +69,9 @@ class Calibration:
 
 
 def calibration_rows(rows: Sequence[ScanRow], seed: int) -> list[ScanRow]:
-    """At most `ROWS` rows with targets, by a hash of their ids."""
+    """At most `CALIBRATION_ROWS` rows with targets, by a hash of their ids."""
     usable = [row for row in rows if row.target]
-    return sorted(usable, key=lambda row: hashlib.sha256(f"{seed} {row.example.id}".encode()).digest())[:ROWS]
+    return sorted(usable, key=lambda row: hashlib.sha256(f"{seed} {row.example.id}".encode()).digest())[:CALIBRATION_ROWS]
 
 
 def calibrate(
@@ -91,8 +91,8 @@ def calibrate(
     if not rows:
         raise InputError("rows with a target, for gradients", "none", "Leave the column `sketch` out.")
     parts = matrices(learner.model)
-    width = max(sum(part.outputs for part in parts) * PROBES, sum(part.inputs for part in parts) * settings.side)
-    rows, side = rows[: max(8, MEMORY // width)], settings.side
+    width = max(sum(part.outputs for part in parts) * INPUT_PROBES, sum(part.inputs for part in parts) * settings.side)
+    rows, side = rows[: max(8, MOST_NUMBERS_HELD // width)], settings.side
     probes = {part.name: Factors(None, _signs(part.inputs)) for part in parts}
     found = _products(learner, rows, GradientSketch(learner.model, factors=probes, moments=moments))
     outputs = [_directions(part.transpose(0, 1).flatten(1), side) for part in found]
@@ -202,10 +202,10 @@ def _batches(rows: Sequence[ScanRow]) -> Iterator[list[ScanRow]]:
 
 def _signs(size: int) -> Float[Tensor, "size probes"] | None:
     """Random signs, always the same."""
-    if size <= PROBES:
+    if size <= INPUT_PROBES:
         return None
     generator = torch.Generator().manual_seed(size)
-    return torch.randint(0, 2, (size, PROBES), generator=generator).float() * 2 - 1
+    return torch.randint(0, 2, (size, INPUT_PROBES), generator=generator).float() * 2 - 1
 
 
 def _directions(columns: Float[Tensor, "size columns"], side: int) -> Float[Tensor, "size side"]:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mixwright.estimates.cell_states import FEWEST_ITEMS
-from mixwright.estimates.chance import FULL_MARKS
+from mixwright.estimates.cell_states import MIN_ITEMS
+from mixwright.estimates.chance import RIGHT_FROM_SCORE
 from mixwright.estimates.dependence import Dependence, dependence, permutation_p
 from mixwright.graders.choice import option_texts, position
 from mixwright.records import Example
@@ -18,9 +18,9 @@ from mixwright.records import Example
 if TYPE_CHECKING:
     from mixwright.measure.passes import Group, Passes
 
-WHOLE = 100
-"""Items of a cell up to which every answer is graded on every other item; of more, each on `SHIFTS` others."""
-SHIFTS = 64
+MOST_ITEMS_ALL_PAIRS = 100
+"""Items of a cell up to which every answer is graded on every other item; of more, each on `OTHER_ITEMS_PER_ITEM` others."""
+OTHER_ITEMS_PER_ITEM = 64
 
 
 @dataclass(frozen=True)
@@ -39,39 +39,43 @@ def swap_cells(passes: Passes, cells: Mapping[Group, Sequence[Example]], rng: np
     """Every cell by its own items; the small ones of a task together, with all of the task's items where they are few."""
     small: dict[str, list[Example]] = defaultdict(list)
     for (task, _), items in cells.items():
-        if len(items) < FEWEST_ITEMS:
+        if len(items) < MIN_ITEMS:
             small[task] += items
     joined = {}
     for task, items in small.items():
-        if len(items) < FEWEST_ITEMS:
+        if len(items) < MIN_ITEMS:
             items = [item for (own, _), members in cells.items() if own == task for item in members]
-        joined[task] = swap(passes, items, rng)
+        joined[task] = swap_answers(passes, items, rng)
     return {
-        (task, level): swap(passes, items, rng) if len(items) >= FEWEST_ITEMS else joined[task]
+        (task, level): swap_answers(passes, items, rng) if len(items) >= MIN_ITEMS else joined[task]
         for (task, level), items in cells.items()
     }
 
 
-def swap(passes: Passes, items: Sequence[Example], rng: np.random.Generator) -> Swaps:
+def swap_answers(passes: Passes, items: Sequence[Example], rng: np.random.Generator) -> Swaps:
     """S, dependence and the permutation test of some items, both decodings; where nothing can be swapped, S is success."""
     if len(items) < 3:
         # no answer could be swapped: nothing of their success counts as dependence, so that none is claimed from them
         own = {name: {item.id: passes.rollouts[item.id].success(name) for item in items} for name in passes.names}
         return Swaps({}, {}, own)
-    tables = {name: grades(passes, items, name) for name in passes.names}
+    tables = {name: grade_swapped(passes, items, name) for name in passes.names}
     found = {name: dependence(table) for name, table in tables.items()}
     ids = [item.id for item in items]
     values = {name: dict(zip(ids, known.items.tolist(), strict=True)) for name, known in found.items()}
     return Swaps(found, {name: permutation_p(table, rng) for name, table in tables.items()}, values)
 
 
-def grades(passes: Passes, items: Sequence[Example], name: str) -> np.ndarray:
+def grade_swapped(passes: Passes, items: Sequence[Example], name: str) -> np.ndarray:
     """Shape (items, items): mean grade of the answers to one item judged on another; NaN for pairs left out.
 
     Answers to rows with options are taken by their place among the options, so that a habit of one place is no skill.
     """
     count = len(items)
-    shifts = range(count) if count <= WHOLE else [0, *np.linspace(1, count - 1, SHIFTS).astype(int).tolist()]
+    shifts = (
+        range(count)
+        if count <= MOST_ITEMS_ALL_PAIRS
+        else [0, *np.linspace(1, count - 1, OTHER_ITEMS_PER_ITEM).astype(int).tolist()]
+    )
     table = np.full((count, count), np.nan)
     known: dict[tuple[int, str, bool], bool] = {}
     for row, item in enumerate(items):
@@ -83,7 +87,7 @@ def grades(passes: Passes, items: Sequence[Example], name: str) -> np.ndarray:
                 given = text if not shift else _moved(item, items[column], text)
                 key = (column, given, cut)
                 if key not in known:
-                    known[key] = passes.grades.grade(items[column], given, cut=cut) >= FULL_MARKS
+                    known[key] = passes.grades.grade(items[column], given, cut=cut) >= RIGHT_FROM_SCORE
                 right += times * known[key]
             table[row, column] = right / sum(answers.values())
     return table

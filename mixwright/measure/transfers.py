@@ -13,25 +13,32 @@ from numpy.typing import NDArray
 from torch import nn
 
 from mixwright.estimates.crossed import estimate_crossed
-from mixwright.estimates.orders import CERTAIN, LEAST, OVER, PLACE, choose_order, effects_of
+from mixwright.estimates.orders import (
+    GAIN_MEASUREMENT,
+    MIN_CERTAINTY,
+    MIN_GAIN_SHARE,
+    PLACE_MEASUREMENT,
+    choose_order,
+    effects_of,
+)
 from mixwright.measure.bursts import Losses, train_on
 from mixwright.records import Measurement
 
 Read = Callable[[nn.Module], Mapping[str, Mapping[str, NDArray[np.float64]]]]
 """(model) -> what is read (success, entropy) -> task -> value of each held-out item, shape (items,)."""
-UNITS = {"success": "share", "entropy": "nats per token"}
-START = "start"
-AFTER = " after "
-THEN = ", then "
+UNIT_BY_MEASUREMENT = {"success": "share", "entropy": "nats per token"}
+START_LABEL = "start"
+AFTER_LABEL = " after "
+THEN_LABEL = ", then "
 Draws = Mapping[str, Sequence[NDArray[np.int64]]]
 """Row numbers of each step, per task."""
-BEST = "the best order"
-TOGETHER = "all tasks together"
+BEST_ORDER_LABEL = "the best order"
+TOGETHER_LABEL = "all tasks together"
 """Name of the run that has the rows of all single runs in one shuffled sequence, and their steps."""
 
 
 @dataclass(frozen=True)
-class Runs:
+class RunSizes:
     """Sizes of the experiment."""
 
     steps: int
@@ -53,7 +60,7 @@ def watch_transfer(
     losses: Losses,
     read: Read,
     train: Mapping[str, NDArray[np.int64]],
-    sizes: Runs,
+    sizes: RunSizes,
     rng: np.random.Generator,
     told: Callable[[float], None] = lambda share: None,
 ) -> list[Measurement]:
@@ -78,15 +85,15 @@ def watch_transfer(
         draws = _drawn(train, sizes, rng)
         for path, branch in _branches(model, losses, draws, sizes):
             found.setdefault(path, []).append(read(branch))
-            done += len(train) if path == (TOGETHER,) else 1
+            done += len(train) if path == (TOGETHER_LABEL,) else 1
             told(done / (all_runs + to_try))
     rows = [_row(what, task, path, runs) for path, runs in found.items() for what in start for task in start[what]]
     rows += _changes(found, list(train), pairs=sizes.pairs)
     choice = choose_order(effects_of(rows, list(train)))
     order = [list(train)[place] for place in choice.order]
     for number, task in enumerate(order, 1):
-        rows.append(Measurement("transfer", task, PLACE, number, number, number, 1, "place"))
-    if choice.certainty >= CERTAIN and choice.gain >= LEAST:
+        rows.append(Measurement("transfer", task, PLACE_MEASUREMENT, number, number, number, 1, "place"))
+    if choice.certainty >= MIN_CERTAINTY and choice.gain >= MIN_GAIN_SHARE:
         rows += _try_order(order, model, losses, read, train, replace(sizes, steps=sizes.tried * sizes.steps), rng)
         all_runs += to_try
     told(1.0)
@@ -94,7 +101,9 @@ def watch_transfer(
     return [*rows, Measurement("transfer", "*", "rows_trained", trained, trained, trained, 1, "rows")]
 
 
-def _branches(model: nn.Module, losses: Losses, draws: Draws, sizes: Runs) -> Iterator[tuple[tuple[str, ...], nn.Module]]:
+def _branches(
+    model: nn.Module, losses: Losses, draws: Draws, sizes: RunSizes
+) -> Iterator[tuple[tuple[str, ...], nn.Module]]:
     """A copy after each task's run, one after each pair in turn, and one after all tasks together."""
     for first, own in draws.items():
         branch = copy.deepcopy(model)
@@ -105,14 +114,14 @@ def _branches(model: nn.Module, losses: Losses, draws: Draws, sizes: Runs) -> It
                 later = copy.deepcopy(branch)
                 train_on(later, losses, other, sizes.learning_rate)
                 yield (first, second), later
-    yield (TOGETHER,), _together(model, losses, draws, sizes)
+    yield (TOGETHER_LABEL,), _together(model, losses, draws, sizes)
 
 
-def _drawn(train: Mapping[str, NDArray[np.int64]], sizes: Runs, rng: np.random.Generator) -> Draws:
+def _drawn(train: Mapping[str, NDArray[np.int64]], sizes: RunSizes, rng: np.random.Generator) -> Draws:
     return {task: [rng.choice(rows, sizes.batch) for _ in range(sizes.steps)] for task, rows in train.items()}
 
 
-def _together(model: nn.Module, losses: Losses, draws: Draws, sizes: Runs) -> nn.Module:
+def _together(model: nn.Module, losses: Losses, draws: Draws, sizes: RunSizes) -> nn.Module:
     """A copy after the rows of all tasks in one shuffled sequence."""
     rows = np.concatenate([rows for own in draws.values() for rows in own])
     branch = copy.deepcopy(model)
@@ -127,7 +136,7 @@ def _try_order(
     losses: Losses,
     read: Read,
     train: Mapping[str, NDArray[np.int64]],
-    sizes: Runs,
+    sizes: RunSizes,
     rng: np.random.Generator,
 ) -> list[Measurement]:
     """Success after that order, with rows drawn anew, beside all tasks together, in runs of `sizes.steps` per task.
@@ -150,10 +159,10 @@ def _try_order(
     found = estimate_crossed(
         first - second, np.repeat(np.arange(len(tasks)), items), np.repeat(1 / items / len(tasks), items)
     )
-    over = (found.value, found.low, found.high, first.size, UNITS["success"])
+    over = (found.value, found.low, found.high, first.size, UNIT_BY_MEASUREMENT["success"])
     return [
-        *(_row("success", task, (BEST,), ordered) for task in tasks),
-        Measurement("transfer", "*", OVER, *over, null=0.0, null_of=TOGETHER),
+        *(_row("success", task, (BEST_ORDER_LABEL,), ordered) for task in tasks),
+        Measurement("transfer", "*", GAIN_MEASUREMENT, *over, null=0.0, null_of=TOGETHER_LABEL),
     ]
 
 
@@ -162,17 +171,17 @@ def _row(what: str, task: str, path: tuple[str, ...], runs: Sequence[Any]) -> Me
     values = np.stack([run[what][task] for run in runs])
     estimate = estimate_crossed(values, np.zeros(values.shape[1], dtype=np.int64))
     low, high = max(estimate.low, 0.0), estimate.high if what != "success" else min(estimate.high, 1.0)
-    name = what + (AFTER + THEN.join(path) if path else f" at the {START}")
+    name = what + (AFTER_LABEL + THEN_LABEL.join(path) if path else f" at the {START_LABEL}")
     ends = min(low, estimate.value), max(high, estimate.value)
-    return Measurement("transfer", task, name, estimate.value, *ends, values.size, UNITS[what])
+    return Measurement("transfer", task, name, estimate.value, *ends, values.size, UNIT_BY_MEASUREMENT[what])
 
 
 def _changes(found: Mapping[tuple[str, ...], Sequence[Any]], tasks: Sequence[str], *, pairs: bool) -> list[Measurement]:
     """Changes of success, paired by item and by run: by a run from the start, by a later and an earlier run."""
     rows = []
-    for task, other in itertools.product(tasks, (*tasks, TOGETHER)):
+    for task, other in itertools.product(tasks, (*tasks, TOGETHER_LABEL)):
         rows.append(_change(f"change at the start by {other}", task, found[other,], found[()]))
-        if pairs and other not in (task, TOGETHER):
+        if pairs and other not in (task, TOGETHER_LABEL):
             rows.append(_change(f"change by {other}", task, found[task, other], found[task,]))
             rows.append(_change(f"change from {other}", task, found[other, task], found[task,]))
     return rows
@@ -182,4 +191,4 @@ def _change(name: str, task: str, after: Sequence[Any], before: Sequence[Any]) -
     read = [np.stack([run["success"][task] for run in runs]) for runs in (after, before)]
     estimate = estimate_crossed(read[0] - read[1], np.zeros(read[0].shape[1], dtype=np.int64))
     ends, null = (estimate.value, estimate.low, estimate.high), "the same without that run"
-    return Measurement("transfer", task, name, *ends, read[0].size, UNITS["success"], null=0.0, null_of=null)
+    return Measurement("transfer", task, name, *ends, read[0].size, UNIT_BY_MEASUREMENT["success"], null=0.0, null_of=null)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from mixwright.corpus import Corpus
     from mixwright.learner.learner import Learner
 
-ROOM = 64
+ANSWER_TOKENS = 64
 """Tokens of an answer, where no length was asked for: its form shows at its beginning."""
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mixwright.errors import InputError
-from mixwright.estimates.chance import FULL_MARKS
+from mixwright.estimates.chance import RIGHT_FROM_SCORE
 from mixwright.mine.pairing import Candidate
 from mixwright.records import Example, Text
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from mixwright.corpus.timed_grades import TimedGrades
     from mixwright.learner.learner import Completion, Learner
 
-TRIES = 16
+MOST_NULL_ANSWERS_TRIED = 16
 """Answers to other prompts that are tried for the null of a pair."""
 
 
@@ -31,7 +31,7 @@ class Answers:
     """All others."""
 
 
-def room(learner: Learner, rows: Sequence[Example], wanted: int) -> int:
+def shared_room(learner: Learner, rows: Sequence[Example], wanted: int) -> int:
     """Tokens that every prompt leaves room for. Raises InputError where that is none."""
     if learner.context is None:
         return wanted
@@ -41,19 +41,19 @@ def room(learner: Learner, rows: Sequence[Example], wanted: int) -> int:
     return min(wanted, left)
 
 
-def judged(row: Example, written: Sequence[Completion], grades: TimedGrades) -> Answers:
+def judge_answers(row: Example, written: Sequence[Completion], grades: TimedGrades) -> Answers:
     """Different answers to one prompt; of those that were cut only the wrong ones."""
     found = Answers({}, {})
     for made in written:
         cut = not made.finished
-        right = grades.grade(row, made.text, cut=cut) >= FULL_MARKS
+        right = grades.grade(row, made.text, cut=cut) >= RIGHT_FROM_SCORE
         if right and cut:
             continue  # whether the rest would have been right is not known
         (found.right if right else found.wrong).setdefault(made.text, cut)
     return found
 
 
-def length(learner: Learner, text: str) -> int:
+def count_answer_tokens(learner: Learner, text: str) -> int:
     """Tokens of an answer, without the end token."""
     return len(learner.tokenizer(text, add_special_tokens=False)["input_ids"])
 
@@ -104,8 +104,8 @@ def null_of(
     found = []
     for example, pair in zip(made, pairs, strict=True):
         pool = [text for place, text in pools[example.task] if place != pair.place]
-        order = (pool[at] for at in rng.permutation(len(pool)).tolist()[:TRIES])
-        other = next((t for t in order if grades.grade(rows[pair.place], t) < FULL_MARKS and t != pair.chosen), None)
+        order = (pool[at] for at in rng.permutation(len(pool)).tolist()[:MOST_NULL_ANSWERS_TRIED])
+        other = next((t for t in order if grades.grade(rows[pair.place], t) < RIGHT_FROM_SCORE and t != pair.chosen), None)
         if other is None:
             return ()
         kept = {name: example.extra[name] for name in example.extra if name not in ("error_class", "closeness", "margin")}

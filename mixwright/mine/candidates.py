@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mixwright.estimates.crossed import Estimate, estimate_crossed
-from mixwright.estimates.intervals import LEVEL, holm
+from mixwright.estimates.intervals import COVERAGE, holm
 from mixwright.records import plain
 
 if TYPE_CHECKING:
@@ -55,19 +55,19 @@ def candidates_of(corpus: Corpus, rows: TrainRows, column: str) -> Candidates:
     return Candidates(np.array(prompts, dtype=np.int64), np.array(sources).astype(str), rows.tasks)
 
 
-def lowest(values: NDArray[np.float64], prompts: NDArray[np.int64]) -> NDArray[np.int64]:
+def lowest_per_prompt(values: NDArray[np.float64], prompts: NDArray[np.int64]) -> NDArray[np.int64]:
     """Place of the row with the lowest value of each prompt, sorted; rows of NaN last, the first of equal ones."""
     order = np.lexsort((np.nan_to_num(values, nan=np.inf), prompts))
     return np.sort(order[np.unique(prompts[order], return_index=True)[1]])
 
 
-def one_each(prompts: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
+def random_per_prompt(prompts: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
     """Place of a random row of each prompt, sorted."""
-    return lowest(rng.random(len(prompts)), prompts)
+    return lowest_per_prompt(rng.random(len(prompts)), prompts)
 
 
 @dataclass(frozen=True)
-class Reach:
+class SourceTrials:
     """What short trainings showed in one task."""
 
     before: float
@@ -86,7 +86,7 @@ class Reach:
         """Sources, the most accurate first."""
         return sorted(self.accuracy, key=lambda name: (-self.accuracy[name], name))
 
-    def said(self, name: str) -> str:
+    def format_accuracy(self, name: str) -> str:
         """Accuracy after training on a source, and on the mix of all."""
         if name not in self.accuracy:
             return "not tried in this task"
@@ -97,22 +97,22 @@ class Reach:
     def winner(self) -> str | None:
         """The most accurate source, where it beats the mix beyond chance."""
         best = self.order[0]
-        return best if self.gains[best].value > 0 and self.p[best] < 1 - LEVEL else None
+        return best if self.gains[best].value > 0 and self.p[best] < 1 - COVERAGE else None
 
     @property
     def beyond(self) -> list[str]:
         """Sources that are worse than the mix beyond chance."""
-        return [name for name in self.order if self.gains[name].value < 0 and self.p[name] < 1 - LEVEL]
+        return [name for name in self.order if self.gains[name].value < 0 and self.p[name] < 1 - COVERAGE]
 
 
-def reach(
+def train_on_each_source(
     candidates: Candidates,
     usable: NDArray[np.bool_],
     train: Try,
     before: NDArray[np.float64],
     strata: NDArray[np.str_],
     seeds: Sequence[int],
-) -> dict[str, Reach]:
+) -> dict[str, SourceTrials]:
     """Train on every source alone and on a mix of them with every seed; what that did for each task.
 
     Args:
@@ -130,7 +130,7 @@ def reach(
         if (candidates.sources[places] == name).any()
     }
     right = {name: np.array([train(rows(seed), seed) for seed in seeds]) for name, rows in arms.items()}
-    drawn = [places[one_each(candidates.prompts[places], np.random.default_rng([seed, 1]))] for seed in seeds]
+    drawn = [places[random_per_prompt(candidates.prompts[places], np.random.default_rng([seed, 1]))] for seed in seeds]
     mix = np.array([train(rows, seed) for rows, seed in zip(drawn, seeds, strict=True)])
     found = {}
     for task in np.unique(strata):
@@ -139,5 +139,5 @@ def reach(
         gains = {name: estimate_crossed((right[name] - mix)[:, own], np.zeros(int(own.sum()), dtype=int)) for name in there}
         adjusted = dict(zip(gains, holm([gain.p for gain in gains.values()]), strict=True))
         accuracy = {name: float(right[name][:, own].mean()) for name in there}
-        found[str(task)] = Reach(float(before[own].mean()), float(mix[:, own].mean()), accuracy, gains, adjusted)
+        found[str(task)] = SourceTrials(float(before[own].mean()), float(mix[:, own].mean()), accuracy, gains, adjusted)
     return found

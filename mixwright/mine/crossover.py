@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mixwright.estimates.crossed import Estimate, estimate_crossed
-from mixwright.estimates.intervals import LEVEL, holm
+from mixwright.estimates.intervals import COVERAGE, holm
 from mixwright.workers.progress import report
 
 End = Literal["hard", "easy", "random"]
@@ -41,7 +41,7 @@ class Fraction:
     @property
     def winner(self) -> Word:
         """The end that beats random rows, the better one where both do; else keep all."""
-        won = [end for end, gain in self.gains.items() if gain.value > 0 and self.p[end] < 1 - LEVEL]
+        won = [end for end, gain in self.gains.items() if gain.value > 0 and self.p[end] < 1 - COVERAGE]
         best = min(won, key=lambda end: self.errors[end], default="keep all")
         return "hard" if best == "hard" else "easy" if best == "easy" else "keep all"
 

@@ -13,11 +13,11 @@ from mixwright.mine.halving import Halved, order_of
 if TYPE_CHECKING:
     from mixwright.mine.edit_runs import EditRuns
 
-FORGOTTEN = 0.05
+FORGOTTEN_FALL = 0.05
 """Fall of the protected rows' probability per token from which a note warns."""
 
 
-def reported(found: Halved, names: Sequence[str], trial: EditRuns) -> list[str]:
+def describe_edits(found: Halved, names: Sequence[str], trial: EditRuns) -> list[str]:
     """A sentence per candidate, best first, then how far the ranking can be believed and whether the winner is proven."""
     scores, items = trial.read()
     before, kept = float(scores[::2].mean()), float(items.mean()) if len(items) else 0.0
@@ -35,7 +35,7 @@ def reported(found: Halved, names: Sequence[str], trial: EditRuns) -> list[str]:
         lines.append(line + (f"; protected rows {np.mean(found.kept[place]) - kept:+.3g}." if len(items) else "."))
     if found.ranking is not None and len(names) > 2:
         lines += format_ranking(found.ranking)
-    if len(items) and np.mean(found.kept[found.best]) < kept - FORGOTTEN:
+    if len(items) and np.mean(found.kept[found.best]) < kept - FORGOTTEN_FALL:
         lines.append("The best way costs protected tasks: mix their rows in, or train for fewer steps.")
     if found.gain is not None:
         lines.append(

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from mixwright.learner.batches import calm
+from mixwright.learner.batches import without_warnings
 from mixwright.learner.warmup import warmup_tokens
 from mixwright.measure.bursts import read_losses, train_on
 from mixwright.measure.row_losses import RowLosses
@@ -119,7 +119,7 @@ class EditRuns:
         from peft import LoraConfig, get_peft_model
 
         rank = self.short.rank
-        with torch.random.fork_rng(devices=[]), calm():
+        with torch.random.fork_rng(devices=[]), without_warnings():
             torch.manual_seed(seed)
             settings = LoraConfig(r=rank, lora_alpha=2 * rank, target_modules="all-linear", task_type="CAUSAL_LM")
             return get_peft_model(model, settings).eval()

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mixwright.estimates.crossed import Estimate, estimate_crossed
-from mixwright.estimates.intervals import LEVEL
+from mixwright.estimates.intervals import COVERAGE
 from mixwright.estimates.replicates import Ranking, ranking
 
 Try = Callable[[int, int], tuple[NDArray[np.float64], NDArray[np.float64]]]
@@ -41,7 +41,7 @@ class Halved:
     @property
     def proven(self) -> bool:
         """Whether the winner beats the reference beyond chance."""
-        return self.gain is not None and self.gain.value > 0 and self.gain.p < 1 - LEVEL
+        return self.gain is not None and self.gain.value > 0 and self.gain.p < 1 - COVERAGE
 
 
 def halve(count: int, run: Try, questions: int, *, runs: int, seeds: Iterator[int]) -> Halved:

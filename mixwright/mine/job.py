@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mixwright.config import RunConfig
-from mixwright.corpus.corpus import REHEARSE
+from mixwright.corpus.corpus import REHEARSE_SPLIT
 from mixwright.errors import InputError
 from mixwright.learner.bases import bases_of
 from mixwright.measure.bases import base_name
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from mixwright.contracts import Miner
     from mixwright.corpus import Corpus
 
-REHEARSAL = "rehearsal"
+REHEARSAL_MINER = "rehearsal"
 """Miner whose table a plan's rows to rehearse are drawn from."""
 
 
@@ -51,7 +51,7 @@ def options_of(config: RunConfig, name: str, keep: float | None) -> dict[str, An
 def mine_in_run(
     config: RunConfig,
     folder: RunFolder,
-    pool: Workers,
+    workers: Workers,
     name: str,
     *,
     keep: float | None = None,
@@ -63,7 +63,7 @@ def mine_in_run(
     Args:
         config: the settings.
         folder: the run folder, open, with its corpus.
-        pool: running workers.
+        workers: running workers.
         name: of the miner.
         keep: share of the rows to choose; None takes the settings'.
         base: folder that relative paths in the settings start from.
@@ -78,27 +78,27 @@ def mine_in_run(
     made = make_miner(name, options)
     start = bases_of(config, folder)[0]
     if missing := missing_columns(made, folder, base_name(start)):
-        scan_bases(config, folder, pool, columns=missing, base=base, say=say)
+        scan_bases(config, folder, workers, columns=missing, base=base, say=say)
     say(f"mine: {name}")
-    pool.run(
+    workers.run(
         [Job(f"mine {name}", mine_in_worker, MineJob(str(folder.path), start, to_data(config), name, options))], title="mine"
     )
     return table_file(folder, name)
 
 
 def rehearse_run(
-    config: RunConfig, folder: RunFolder, pool: Workers, corpus: Corpus, *, say: Callable[[str], None] = lambda _: None
+    config: RunConfig, folder: RunFolder, workers: Workers, corpus: Corpus, *, say: Callable[[str], None] = lambda _: None
 ) -> None:
     """Write mine/rehearsal.parquet, the rows to rehearse, prompts among them answered by the first starting model.
 
     Nothing is done where the corpus has none, or where the table is newer than the corpus.
     """
-    table, rows = table_file(folder, REHEARSAL), folder.corpus / "rows.parquet"
-    if not len(corpus.select(split=REHEARSE)) or (table.exists() and table.stat().st_mtime > rows.stat().st_mtime):
+    table, rows = table_file(folder, REHEARSAL_MINER), folder.corpus / "rows.parquet"
+    if not len(corpus.select(split=REHEARSE_SPLIT)) or (table.exists() and table.stat().st_mtime > rows.stat().st_mtime):
         return
-    start, options = bases_of(config, folder)[0], options_of(config, REHEARSAL, None)
-    job = MineJob(str(folder.path), start, to_data(config), REHEARSAL, options)
-    (told,) = pool.run([Job("rehearsal", answer_prompts_to_rehearse, job)], title="rehearsal")
+    start, options = bases_of(config, folder)[0], options_of(config, REHEARSAL_MINER, None)
+    job = MineJob(str(folder.path), start, to_data(config), REHEARSAL_MINER, options)
+    (told,) = workers.run([Job("rehearsal", answer_prompts_to_rehearse, job)], title="rehearsal")
     for note in told:
         say(f"  {note}")
 
@@ -125,9 +125,9 @@ def load_rehearsed(folder: RunFolder) -> Corpus:
 
 def with_mined_rehearsal(folder: RunFolder, corpus: Corpus) -> Corpus:
     """The corpus with the rows of mine/rehearsal.parquet in place of the rows to rehearse that it was read with."""
-    if not len(corpus.select(split=REHEARSE)):
+    if not len(corpus.select(split=REHEARSE_SPLIT)):
         return corpus
-    table = table_file(folder, REHEARSAL)
+    table = table_file(folder, REHEARSAL_MINER)
     return corpus.with_rehearsal(read_rows(table) if table.is_file() else ())
 
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mixwright.audit.leaks import leaks
-from mixwright.corpus.corpus import REHEARSE
-from mixwright.corpus.identity import gather, prompt_key
+from mixwright.audit.leaks import find_leaks
+from mixwright.corpus.corpus import REHEARSE_SPLIT
+from mixwright.corpus.identity import build_table, prompt_key
 from mixwright.corpus.rows import SCHEMA, decode
 from mixwright.errors import InputError
 from mixwright.records import Example
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from mixwright.corpus import Corpus
     from mixwright.learner.learner import Learner
 
-ROOM = 32
+FIRST_ROOM_TOKENS = 32
 """Tokens of an answer that are tried first."""
-FINISHED = 0.75
+ENOUGH_ENDED_SHARE = 0.75
 """Share of a task's prompts whose answers must have ended before no more room is tried."""
 
 
@@ -62,7 +62,7 @@ class OwnAnswers:
         """Task -> answers that ended by themselves."""
         return Counter(row.task for row in self.rows)
 
-    def told(self) -> list[str]:
+    def sentences(self) -> list[str]:
         """A sentence about prompts that are too long, if any are, and one per task."""
         return ([self.long] if self.long else []) + [
             f"{task}: the model's own answers to {self.finished[task]} of {asked} prompts ended within {self.room[task]} "
@@ -116,13 +116,13 @@ def rehearsal_rows(
     if not prompts.open:
         return RehearsalRows(prompts.ready, prompts.notes, len(prompts.ready), 0, {})
     made = answer_prompts(load(), prompts.open, max_new_tokens=max_new_tokens, progress=progress)
-    rows, notes = (*prompts.ready, *made.rows), (*prompts.notes, *made.told())
+    rows, notes = (*prompts.ready, *made.rows), (*prompts.notes, *made.sentences())
     return RehearsalRows(rows, notes, len(prompts.ready), made.rollouts, made.room)
 
 
 def write_rows(path: Path, rows: Sequence[Example]) -> None:
     """Write rows as a table with the columns of a corpus, atomically."""
-    write_table(path, gather(rows))
+    write_table(path, build_table(rows))
 
 
 def read_rows(path: Path) -> list[Example]:
@@ -142,10 +142,10 @@ def usable_prompts(corpus: Corpus) -> Prompts:
     A held-out row is recognised as the audit recognises a leak: the same, nearly the same, or with text around it.
     """
     splits, numbers = corpus.table["split"].to_pylist(), []
-    numbers = [number for number, split in enumerate(splits) if split == REHEARSE]
+    numbers = [number for number, split in enumerate(splits) if split == REHEARSE_SPLIT]
     if not numbers:
         return Prompts((), (), ())
-    copied = leaks(corpus).copied if "eval" in splits else None
+    copied = find_leaks(corpus).copied if "eval" in splits else None
     held_out = {prompt_key(row.prompt or row.target or "") for row in corpus.select(split="eval")}
     train = {prompt_key(row.prompt or row.target or "") for row in corpus.select(split="train")}
     seen: set[int] = set()
@@ -194,7 +194,7 @@ def answer_prompts(
         InputError: chat prompts without a chat template.
     """
     taken = {row.id: len(learner.encode(row.prompt)) for row in prompts} if learner.context else {}
-    size = min(ROOM, max_new_tokens)
+    size = min(FIRST_ROOM_TOKENS, max_new_tokens)
     prompts, long = _with_room(prompts, taken, size, learner.context)
     asked = Counter(row.task for row in prompts)
     answers: dict[str, str] = {}
@@ -213,7 +213,7 @@ def answer_prompts(
         if size == max_new_tokens:
             break
         size = min(2 * size, max_new_tokens)
-        waiting = [row for row in waiting if row.id not in answers and done[row.task] < FINISHED * asked[row.task]]
+        waiting = [row for row in waiting if row.id not in answers and done[row.task] < ENOUGH_ENDED_SHARE * asked[row.task]]
         waiting, _ = _with_room(waiting, taken, size, learner.context)
     rows = tuple(_row(row, answers[row.id], learner.name) for row in prompts if row.id in answers)
     return OwnAnswers(rows, dict(asked), room, rollouts, long)
@@ -232,12 +232,14 @@ def _with_room(
 def _row(prompt: Example, answer: str, model: str) -> Example:
     extra = {**prompt.extra, "parents": [prompt.id], "provenance": f"Greedy answer of {model} before training."}
     blank = {"answer": None, "chosen": None, "rejected": None}
-    return replace(prompt, id=f"{prompt.id}:own", target=answer, source="rehearsal", split=REHEARSE, extra=extra, **blank)
+    return replace(
+        prompt, id=f"{prompt.id}:own", target=answer, source="rehearsal", split=REHEARSE_SPLIT, extra=extra, **blank
+    )
 
 
 def check_rehearsal(objective: str, corpus: Corpus) -> None:
     """Whether an objective can use rows to rehearse. Raises InputError: own answers have no rejected side for DPO."""
-    rows = corpus.select(split=REHEARSE)
+    rows = corpus.select(split=REHEARSE_SPLIT)
     if len(rows) and objective == "grpo":
         remedy = "Leave it out: in GRPO a plan rehearses by its weights (plan.options: mastered_share)."
         raise InputError("rows to rehearse (corpus.rehearse) for SFT", "the objective grpo", remedy)

@@ -11,10 +11,10 @@ import numpy as np
 from mixwright.final_answer import final_answer
 from mixwright.skeleton import skeleton
 
-LONGEST = 400
-"""Characters up to which texts are compared by characters; longer ones by words, the first `LONGEST` of them."""
-PIECES = re.compile(r"\w+|[^\w\s]")
-BOUND = 20_000
+MOST_COMPARED_CHARACTERS = 400
+"""Characters up to which texts are compared by characters; longer ones by as many words at most."""
+PIECE_PATTERN = re.compile(r"\w+|[^\w\s]")
+CHARACTERS_READ = 20_000
 """Characters of a text that is looked at."""
 
 
@@ -40,9 +40,9 @@ class Candidate:
 
 def closeness(one: str, other: str) -> float:
     """1 - Levenshtein distance / longer length, by characters, or by words where a text is long; 1 for two empty texts."""
-    first, second = one[:BOUND], other[:BOUND]
-    long = max(len(first), len(second)) > LONGEST
-    parts = [PIECES.findall(text)[:LONGEST] if long else list(text) for text in (first, second)]
+    first, second = one[:CHARACTERS_READ], other[:CHARACTERS_READ]
+    long = max(len(first), len(second)) > MOST_COMPARED_CHARACTERS
+    parts = [PIECE_PATTERN.findall(text)[:MOST_COMPARED_CHARACTERS] if long else list(text) for text in (first, second)]
     size = max(map(len, parts))
     return 1.0 if not size else 1 - distance(*parts) / size
 
@@ -72,18 +72,18 @@ def error_class(chosen: str, rejected: str, *, cut: bool = False) -> str:
         return "cut"
     if not rejected.strip():
         return "empty"
-    one, other = (PIECES.findall(text[:BOUND]) for text in (chosen, rejected))
+    one, other = (PIECE_PATTERN.findall(text[:CHARACTERS_READ]) for text in (chosen, rejected))
     if sorted(one) == sorted(other):
         return "order" if one != other else "form"
-    if skeleton(chosen[:BOUND]) == skeleton(rejected[:BOUND]):
+    if skeleton(chosen[:CHARACTERS_READ]) == skeleton(rejected[:CHARACTERS_READ]):
         return "value"
     return "form" if final_answer(chosen).strip() == final_answer(rejected).strip() else "other"
 
 
 def near_misses(text: str, rng: np.random.Generator) -> Iterator[tuple[str, str]]:
     """Texts that are one edit away, each with the edit's name, in random order; whether they are wrong a grader says."""
-    pieces = [(found.start(), found.end()) for found in PIECES.finditer(text[:BOUND])]
-    digits = [place for place, mark in enumerate(text[:BOUND]) if mark.isascii() and mark.isdigit()]
+    pieces = [(found.start(), found.end()) for found in PIECE_PATTERN.finditer(text[:CHARACTERS_READ])]
+    digits = [place for place, mark in enumerate(text[:CHARACTERS_READ]) if mark.isascii() and mark.isdigit()]
     made: list[tuple[str, str]] = []
     for place in rng.permutation(digits).tolist()[:4]:
         other = str((int(text[place]) + int(rng.integers(1, 10))) % 10)

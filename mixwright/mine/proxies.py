@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mixwright.errors import InputError
-from mixwright.estimates.chance import FULL_MARKS
+from mixwright.estimates.chance import RIGHT_FROM_SCORE
 from mixwright.measure.bursts import read_losses, train_on
 from mixwright.measure.row_losses import RowLosses
 
@@ -106,7 +106,7 @@ def grade_greedy_answers(
     prompts = [row.prompt for row in rows]
     made = reader.sample(prompts, count=1, temperature=0, max_new_tokens=longest, seed=0)
     scores = [grades.grade(row, own[0].text, cut=not own[0].finished) for row, own in zip(rows, made, strict=True)]
-    return (np.array(scores) >= FULL_MARKS).astype(float)
+    return (np.array(scores) >= RIGHT_FROM_SCORE).astype(float)
 
 
 def choose_held_back(tasks: NDArray[np.str_], rng: np.random.Generator) -> NDArray[np.bool_]:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mixwright.mine.answers import length, room
-from mixwright.mine.candidates import Reach, lowest, reach
+from mixwright.mine.answers import count_answer_tokens, shared_room
+from mixwright.mine.candidates import SourceTrials, lowest_per_prompt, train_on_each_source
 from mixwright.mine.proxies import choose_held_back, grade_greedy_answers, make_copy_trainer
 from mixwright.records import plain
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from mixwright.mine.choosing import TrainRows
     from mixwright.mine.proxies import Sizes
 
-SECONDS = 5.0
+SECONDS_PER_GRADE = 5.0
 """For the grade of one answer; slower ones count as wrong."""
 
 
-def reach_of(
+def try_sources(
     corpus: Corpus,
     learner: Learner,
     rows: TrainRows,
@@ -33,7 +33,7 @@ def reach_of(
     sizes: Sizes,
     max_new_tokens: int,
     rng: np.random.Generator,
-) -> tuple[dict[str, Reach], list[str], int]:
+) -> tuple[dict[str, SourceTrials], list[str], int]:
     """What short trainings showed of each task that a grader judges, what was done, and the rollouts that it took.
 
     Args:
@@ -53,17 +53,17 @@ def reach_of(
 
     several = [corpus[int(rows.numbers[at])] for at in np.flatnonzero(found.several)]
     judged = _judged(corpus, rows, found)
-    first = lowest(np.where(judged, 0.0, np.nan), found.prompts)
+    first = lowest_per_prompt(np.where(judged, 0.0, np.nan), found.prompts)
     first = first[judged[first]]  # a row of each prompt that can be judged
     if not len(first):
         return {}, [], 0
     back = first[choose_held_back(rows.tasks[first], rng)]
     usable = found.several & ~np.isin(found.prompts, found.prompts[back])
-    items, grades = [corpus[int(rows.numbers[at])] for at in back], TimedGrades(corpus, SECONDS, "wrong")
-    most = max(length(learner, plain(row.target if row.target is not None else row.answer)) for row in several)
-    longest = room(learner, items, min(most + 1, max_new_tokens))
+    items, grades = [corpus[int(rows.numbers[at])] for at in back], TimedGrades(corpus, SECONDS_PER_GRADE, "wrong")
+    most = max(count_answer_tokens(learner, plain(row.target if row.target is not None else row.answer)) for row in several)
+    longest = shared_room(learner, items, min(most + 1, max_new_tokens))
     trained = make_copy_trainer(learner, RowLosses(learner, corpus), rows.numbers, sizes)
-    tried = reach(
+    tried = train_on_each_source(
         found,
         usable,
         lambda places, seed: grade_greedy_answers(learner, trained(places, seed), items, grades, longest),

@@ -41,7 +41,7 @@ def bm25(rows: Sequence[Sequence[str]], shots: Sequence[Sequence[str]], *, k1: f
     return found
 
 
-def in_turn(scores: Scores, count: int) -> Int[np.ndarray, " chosen"]:
+def choose_in_turn(scores: Scores, count: int) -> Int[np.ndarray, " chosen"]:
     """Rows that the shots choose in turn, each the best that is left, until `count` are chosen."""
     orders = np.argsort(-scores, axis=0, kind="stable")
     taken, chosen, ahead = np.zeros(len(scores), dtype=bool), [], np.zeros(scores.shape[1], dtype=int)

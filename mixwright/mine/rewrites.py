@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mixwright.corpus.identity import prompt_key
-from mixwright.mine.answers import room
-from mixwright.mine.rewriting import Slots, filled, text_of
+from mixwright.mine.answers import shared_room
+from mixwright.mine.rewriting import Slots, fill_form, text_of
 from mixwright.records import Example, Text, plain
 
 if TYPE_CHECKING:
     from mixwright.learner.learner import Learner
 
-AS_IS = "as they stand"
-OWN = "written by the model"
+AS_IS_WAY = "as they stand"
+OWN_WAY = "written by the model"
 MOST_ASKED_SHARE = 0.5
 """Share of a way's rows that may ask what is asked already; one with more asks the questions themselves and is not tried."""
 Ways = dict[str, list[Example]]
@@ -48,7 +48,9 @@ def rewrite_in_forms(facts: Sequence[Example], read: Sequence[Sequence[Slots]], 
     said = {(plain(row.prompt), plain(row.target)) for row in facts}
     ways: Ways = {}
     for form in dict.fromkeys(forms):
-        pairs = [(row, n, *filled(form, fact)) for row, own in zip(facts, read, strict=True) for n, fact in enumerate(own)]
+        pairs = [
+            (row, n, *fill_form(form, fact)) for row, own in zip(facts, read, strict=True) for n, fact in enumerate(own)
+        ]
         if not said.issuperset(pair[2:] for pair in pairs):
             ways[form] = [new_row(row, n, form, prompt, target) for row, n, prompt, target in pairs]
     return ways
@@ -66,12 +68,12 @@ def write_own_edits(
         for text, row in zip(texts, facts, strict=True)
     ]
     asked = [replace(row, prompt=prompt) for row, prompt in zip(facts, prompts, strict=True)]
-    tokens = room(learner, asked, max_new_tokens)
+    tokens = shared_room(learner, asked, max_new_tokens)
     written = learner.sample(prompts, count=samples, temperature=1.0, max_new_tokens=tokens, seed=seed)
-    ways: Ways = {f"{OWN}, {number}": [] for number in range(1, samples + 1)}
+    ways: Ways = {f"{OWN_WAY}, {number}": [] for number in range(1, samples + 1)}
     for row, own in zip(facts, written, strict=True):
         for number, made in enumerate(own, 1):
-            way = f"{OWN}, {number}"
+            way = f"{OWN_WAY}, {number}"
             lines = [line.strip() for line in made.text.splitlines() if line.strip()]
             ways[way] += [new_row(row, place, way, "", line) for place, line in enumerate(lines)]
     return {way: rows for way, rows in ways.items() if rows}, len(facts) * samples
@@ -83,9 +85,9 @@ def without_questions(ways: Ways, asked: Sequence[Example]) -> tuple[Ways, list[
     for way, rows in ways.items():
         kept = [row for row in rows if not row.prompt or prompt_key(row.prompt) not in keys]
         gone = len(rows) - len(kept)
-        if way == AS_IS or gone <= MOST_ASKED_SHARE * len(rows):
-            left[way] = rows if way == AS_IS else kept
-        if gone and way != AS_IS:
+        if way == AS_IS_WAY or gone <= MOST_ASKED_SHARE * len(rows):
+            left[way] = rows if way == AS_IS_WAY else kept
+        if gone and way != AS_IS_WAY:
             rest = "they were left out" if way in left else "the way was left out"
             notes.append(f"Of {len(rows)} rows in the way {way!r}, {gone} ask reward or held-out questions: {rest}.")
     return left, notes
@@ -101,9 +103,9 @@ def draw_null(ways: Mapping[str, Sequence[Example]], parents: Collection[str], r
     by_parent: dict[str, dict[str, list[Example]]] = {name: {} for name in sorted(parents)}
     for way, rows in ways.items():
         for row in rows:
-            parent = row.id if way == AS_IS else row.extra["parents"][0]
+            parent = row.id if way == AS_IS_WAY else row.extra["parents"][0]
             if parent in by_parent:
-                by_parent[parent].setdefault(way, []).append(as_own_parent(row) if way == AS_IS else row)
+                by_parent[parent].setdefault(way, []).append(as_own_parent(row) if way == AS_IS_WAY else row)
     found: list[Example] = []
     for own in by_parent.values():
         names = sorted(own)

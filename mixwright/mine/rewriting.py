@@ -14,15 +14,15 @@ from mixwright.errors import InputError, join_some
 from mixwright.records import Example, plain
 
 ARROW = " => "
-SLOT = re.compile(r"\{(\w+)\}")
-PIECES = re.compile(r"\{\w+\}|=>|\w+|[^\w\s]")
-BOUND, LONGEST, SPAN = 20_000, 80, 3
+SLOT_PATTERN = re.compile(r"\{(\w+)\}")
+PIECE_PATTERN = re.compile(r"\{\w+\}|=>|\w+|[^\w\s]")
+CHARACTERS_READ, MOST_SLOT_CHARACTERS, MOST_FOUND_SLOT_WORDS = 20_000, 80, 3
 """Characters of a text that are read, characters of a slot, and words of one that is found."""
-INSIDE = r"(?:[^\n.:;!?|]|[.:](?=\w))"
+SLOT_CHARACTER = r"(?:[^\n.:;!?|]|[.:](?=\w))"
 """A character of a slot; marks that end a clause are none."""
-ROWS, VALUES = 2_000, 500
+MOST_ROWS_SEARCHED, MOST_SLOT_VALUES = 2_000, 500
 """Rows that forms are looked for in, and values of a slot that are recognised."""
-FEWEST = 3
+MIN_FORM_FACTS = 3
 """Different things that a form is said of, so that it is one."""
 
 Slots = Mapping[str, str]
@@ -31,23 +31,23 @@ Slots = Mapping[str, str]
 
 def slots_of(text: str) -> tuple[str, ...]:
     """Names of the slots, in order."""
-    return tuple(SLOT.findall(text))
+    return tuple(SLOT_PATTERN.findall(text))
 
 
-def filled(form: str, fact: Slots) -> tuple[str, str]:
+def fill_form(form: str, fact: Slots) -> tuple[str, str]:
     """Prompt and target of a fact in a form. Raises InputError for a slot that the fact does not have."""
     if missing := [name for name in slots_of(form) if name not in fact]:
         raise InputError(
             f"slots of the pattern: {join_some(sorted(fact))}", join_some(missing), "Correct the form, or the pattern."
         )
     prompt, arrow, target = form.partition(ARROW)
-    said = [SLOT.sub(lambda found: fact[found[1]], text) for text in (prompt, target)]
+    said = [SLOT_PATTERN.sub(lambda found: fact[found[1]], text) for text in (prompt, target)]
     return (said[0], said[1]) if arrow else ("", said[0])
 
 
 def text_of(example: Example) -> str:
     """All that a row says: prompt, then target."""
-    return f"{plain(example.prompt)}{plain(example.target)}"[:BOUND]
+    return f"{plain(example.prompt)}{plain(example.target)}"[:CHARACTERS_READ]
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Reader:
         if not self.patterns:
             return []
         shared: dict[str, str] = {}
-        begin, text = 0, text[:BOUND]
+        begin, text = 0, text[:CHARACTERS_READ]
         for pattern in self.patterns[:-1]:
             found = _compiled(pattern).search(text, begin)
             if found is None:
@@ -75,15 +75,16 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     names = slots_of(pattern)
     if not names or len(set(names)) < len(names):
         raise InputError("a pattern with slots such as {entity}, each once", repr(pattern), "Correct the pattern.")
-    parts = SLOT.split(pattern)
+    parts = SLOT_PATTERN.split(pattern)
     literals = [re.sub(r"(?:\\ |\s)+", r"\\s+", re.escape(text)) for text in parts[::2]]
     body = "".join(
-        rf"{before}(?P<{name}>\w{INSIDE}{{0,{LONGEST}}}?)" for before, name in zip(literals[:-1], parts[1::2], strict=True)
+        rf"{before}(?P<{name}>\w{SLOT_CHARACTER}{{0,{MOST_SLOT_CHARACTERS}}}?)"
+        for before, name in zip(literals[:-1], parts[1::2], strict=True)
     )
     return re.compile(body + (literals[-1] or r"(?=\s*(?:$|[\n;!?|]|\.(?!\w)))"))
 
 
-def found_forms(rows: Iterable[Example], facts: Sequence[Slots], most: int) -> list[tuple[str, int]]:
+def find_forms(rows: Iterable[Example], facts: Sequence[Slots], most: int) -> list[tuple[str, int]]:
     """Forms in which rows say such facts, with how many different things each says it of; the commonest first.
 
     All slots but one are recognised by their values, which the rows and the facts share (attributes, colours); the last one
@@ -97,7 +98,7 @@ def found_forms(rows: Iterable[Example], facts: Sequence[Slots], most: int) -> l
     names = sorted({name for fact in facts for name in fact})
     marks = _marks(names, facts)
     seen: dict[str, dict[str, set[int]]] = {}
-    for number, row in zip(range(ROWS), rows, strict=False):
+    for number, row in zip(range(MOST_ROWS_SEARCHED), rows, strict=False):
         for form, filler in _possible(_marked(row, marks), names):
             seen.setdefault(form, {}).setdefault(filler, set()).add(number)
     found: list[tuple[str, int]] = []
@@ -105,7 +106,7 @@ def found_forms(rows: Iterable[Example], facts: Sequence[Slots], most: int) -> l
         # Of spans that change alike the shortest is the slot.
         best = max(seen, key=lambda form: (len(seen[form]), len(form), form))
         fillers = seen[best]
-        if len(fillers) < FEWEST:
+        if len(fillers) < MIN_FORM_FACTS:
             break
         found.append((best, len(fillers)))
         said = set().union(*fillers.values())
@@ -118,15 +119,15 @@ def _marks(names: Sequence[str], facts: Sequence[Slots]) -> dict[str, re.Pattern
     """Slot -> pattern of its values; values of two slots are left out."""
     values = {name: {fact[name] for fact in facts if name in fact} for name in names}
     own = {name: values[name] - set().union(*(values[other] for other in names if other != name)) for name in names}
-    order = {name: sorted(sorted(own[name])[:VALUES], key=len, reverse=True) for name in names}
+    order = {name: sorted(sorted(own[name])[:MOST_SLOT_VALUES], key=len, reverse=True) for name in names}
     return {name: re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, order[name]))})(?!\w)") for name in names if own[name]}
 
 
 def _marked(row: Example, marks: Mapping[str, re.Pattern[str]]) -> str:
     """A row with its known values as slots."""
     prompt, target = plain(row.prompt), plain(row.target)
-    text = (f"{prompt}{ARROW}{target}" if prompt else target)[: 8 * LONGEST]
-    if SLOT.search(text):
+    text = (f"{prompt}{ARROW}{target}" if prompt else target)[: 8 * MOST_SLOT_CHARACTERS]
+    if SLOT_PATTERN.search(text):
         return ""
     for name, pattern in marks.items():
         text = pattern.sub(f"{{{name}}}", text)
@@ -142,9 +143,9 @@ def _possible(text: str, names: Sequence[str]) -> Iterable[tuple[str, str]]:
     if not left:
         yield text, text
         return
-    pieces = list(PIECES.finditer(text))
+    pieces = list(PIECE_PATTERN.finditer(text))
     for at in range(len(pieces)):
-        for last in range(at, min(at + SPAN, len(pieces))):
+        for last in range(at, min(at + MOST_FOUND_SLOT_WORDS, len(pieces))):
             if pieces[last].group().startswith(("{", "=>")):
                 break
             begin, end = pieces[at].start(), pieces[last].end()

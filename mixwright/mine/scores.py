@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mixwright.errors import InputError
-from mixwright.estimates.chance import FULL_MARKS
+from mixwright.estimates.chance import RIGHT_FROM_SCORE
 from mixwright.measure.scan import Scan
 from mixwright.records import plain
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from mixwright.mine.choosing import TrainRows
 
 Score = Literal["el2n", "forgetting", "prototypes"]
-COLUMNS: dict[str, tuple[str, ...]] = {"el2n": ("el2n",), "forgetting": ("greedy",), "prototypes": ("hidden",)}
+COLUMNS_BY_SCORE: dict[str, tuple[str, ...]] = {"el2n": ("el2n",), "forgetting": ("greedy",), "prototypes": ("hidden",)}
 """Columns of the scan that each score reads."""
-ANSWERS = 10
+MOST_ANSWER_GROUPS = 10
 """Answers up to which a task is pruned within each answer, so that no end holds one answer only."""
-ROUNDS = 20
+KMEANS_ROUNDS = 20
 """Rounds of k-means."""
 MOST_PROTOTYPES = 64
 
@@ -85,7 +85,7 @@ def prototype_distance(
             continue
         points = unit[usable]
         centres = points[rng.choice(len(points), min(max(round(len(points) ** 0.5), 1), MOST_PROTOTYPES), replace=False)]
-        for _ in range(ROUNDS):
+        for _ in range(KMEANS_ROUNDS):
             nearest = (points @ centres.T).argmax(1)
             sums = np.zeros_like(centres)
             np.add.at(sums, nearest, points)
@@ -95,20 +95,20 @@ def prototype_distance(
     return found
 
 
-def groups_of(corpus: Corpus, rows: TrainRows) -> NDArray[np.int64]:
+def pruning_groups(corpus: Corpus, rows: TrainRows) -> NDArray[np.int64]:
     """Group of each row that pruning keeps the shares of: its task, and its answer where the task has few answers."""
     texts = corpus.table.select(["target", "answer"]).take(rows.numbers).to_pylist()
     answers = np.array([row["answer"] if row["answer"] is not None else row["target"] or "" for row in texts], dtype=object)
     keys: list[tuple[str, str]] = [(task, "") for task in rows.tasks.tolist()]
     for task, own in rows.by_task().items():
-        if len(set(answers[own].tolist())) <= ANSWERS:
+        if len(set(answers[own].tolist())) <= MOST_ANSWER_GROUPS:
             for at in own.tolist():
                 keys[at] = (task, str(answers[at]))
     numbers = {key: number for number, key in enumerate(sorted(set(keys)))}
     return np.array([numbers[key] for key in keys], dtype=np.int64)
 
 
-def disputed(corpus: Corpus, scan: Scan, rows: TrainRows, highest: Sequence[int]) -> list[str]:
+def find_disputed(corpus: Corpus, scan: Scan, rows: TrainRows, highest: Sequence[int]) -> list[str]:
     """Ids, of the rows with the highest scores, whose label a verifier or the model itself speaks against.
 
     The grader refuses the target beside the row's own answer; or, where rollouts were scanned, every sample says the same
@@ -121,6 +121,6 @@ def disputed(corpus: Corpus, scan: Scan, rows: TrainRows, highest: Sequence[int]
     for at in highest:
         example = corpus[int(rows.numbers[at])]
         both = example.answer is not None and example.target is not None
-        if sure[at] or (both and corpus.grade(example, plain(example.target)) < FULL_MARKS):
+        if sure[at] or (both and corpus.grade(example, plain(example.target)) < RIGHT_FROM_SCORE):
             found.append(rows.ids[at])
     return found

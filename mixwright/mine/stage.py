@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 MINE_SEED = 6_000_011
 """Added to the run's seed: what a miner draws."""
-SHIFT = 0.02
+NOTED_SHIFT_SHARE = 0.02
 """Change of a task's share that is never silent."""
-LEAST_TASK_ROWS = 20
+MIN_TASK_ROWS = 20
 """Rows that a task keeps at least, where it has them and nothing was measured of its retention."""
 FADING_SHARE = 0.5
 """Share of a gain that is left after other tasks were trained, under which a task's rows are not pruned at all."""
@@ -47,10 +47,10 @@ class Mining:
     """CPU seconds of the miner."""
 
     def shifts(self) -> dict[str, tuple[float, float]]:
-        """Share of each task among training rows and among mined rows, where they differ by more than `SHIFT`."""
+        """Share of each task among training rows and among mined rows, if they differ by over `NOTED_SHIFT_SHARE`."""
         before, after = (max(sum(pair[place] for pair in self.counts.values()), 1) for place in (0, 1))
         shares = {task: (one / before, other / after) for task, (one, other) in self.counts.items()}
-        return {task: pair for task, pair in shares.items() if abs(pair[1] - pair[0]) > SHIFT}
+        return {task: pair for task, pair in shares.items() if abs(pair[1] - pair[0]) > NOTED_SHIFT_SHARE}
 
 
 def make_miner(name: str, options: Mapping[str, Any]) -> Miner:
@@ -87,13 +87,13 @@ def mine(
     seconds = time.process_time() - begun
     rows = train_rows(corpus, scan)
     there = dict(zip(rows.ids, rows.tasks.tolist(), strict=True))
-    strange = [row.id for row in (*found.rows, *found.harmful, *found.rule) if row.id not in there]
+    strange = [row.id for row in (*found.rows, *found.harmful, *found.simple_rule_rows) if row.id not in there]
     if strange:
         raise InputError("training rows of this corpus from the miner", f"{strange[0]!r}", "Correct the miner.")
     counts = Counter(there.values())
     if found.rows:
-        found = with_floor(found, there, fading(measured))
-    made = Counter(there[row.id] for row in found.rows) if found.rows else Counter(row.task for row in found.made)
+        found = with_min_rows(found, there, find_fading_tasks(measured))
+    made = Counter(there[row.id] for row in found.rows) if found.rows else Counter(row.task for row in found.new_rows)
     mining = Mining(found, {task: (counts[task], made[task]) for task in sorted({*counts, *made})}, seconds)
     total = corpus.table["split"].to_pylist().count("train")
     partly = [f"{len(there)} of {total} training rows were scanned; the others were not considered."]
@@ -104,19 +104,19 @@ def mine(
     return replace(mining, mined=replace(found, miner=name, notes=(*found.notes, *notes)))
 
 
-def fading(measured: Sequence[Measurement]) -> set[str]:
+def find_fading_tasks(measured: Sequence[Measurement]) -> set[str]:
     """Tasks whose gain fades to less than `FADING_SHARE` in the probe `retention`: they are never pruned."""
     kept = [row for row in measured if row.probe == "retention" and row.name.startswith("retained@")]
     return {row.task for row in kept if row.low < FADING_SHARE}
 
 
-def with_floor(found: MiningResult, tasks: Mapping[str, str], whole: Collection[str]) -> MiningResult:
+def with_min_rows(found: MiningResult, tasks: Mapping[str, str], whole: Collection[str]) -> MiningResult:
     """What was mined, with rows put back where a task has too few, first of the corpus first.
 
     Args:
         found: chosen rows.
         tasks: task of each training row.
-        whole: tasks that keep all of their rows. Others of which any were chosen keep `LEAST_TASK_ROWS`.
+        whole: tasks that keep all of their rows. Others of which any were chosen keep `MIN_TASK_ROWS`.
     """
     there, chosen = Counter(tasks.values()), Counter(tasks[row.id] for row in found.rows)
     members: dict[str, list[str]] = {task: [] for task in there}
@@ -124,7 +124,7 @@ def with_floor(found: MiningResult, tasks: Mapping[str, str], whole: Collection[
         members[task].append(name)
     kept, back, notes = {row.id for row in found.rows}, [], []
     for task, count in there.items():
-        least = count if task in whole else min(LEAST_TASK_ROWS, count) if chosen[task] else 0
+        least = count if task in whole else min(MIN_TASK_ROWS, count) if chosen[task] else 0
         few = least > chosen[task]
         own = [name for name in members[task] if name not in kept][: least - chosen[task]] if few else []
         if own:
@@ -145,12 +145,12 @@ def write_mined(mining: Mining, corpus: Corpus, folder: Path) -> Path:
 
     mined = mining.mined
     path = folder / f"{mined.miner}.parquet"
-    write_table(path, _table(mined.rows) if not mined.made else Rows.from_examples(mined.made).table)
+    write_table(path, _table(mined.rows) if not mined.new_rows else Rows.from_examples(mined.new_rows).table)
     null = folder / f"{mined.miner}.random_like.parquet"
     null.unlink(missing_ok=True)  # of an earlier mining
-    if mined.null:
-        write_table(null, Rows.from_examples(mined.null).table)
-    for kind, rows in (("harmful", mined.harmful), ("simple_rule", mined.rule)):
+    if mined.null_rows:
+        write_table(null, Rows.from_examples(mined.null_rows).table)
+    for kind, rows in (("harmful", mined.harmful), ("simple_rule", mined.simple_rule_rows)):
         beside = folder / f"{mined.miner}.{kind}.parquet"
         beside.unlink(missing_ok=True)
         if rows:
@@ -163,13 +163,13 @@ def summary(mining: Mining, corpus: Corpus) -> dict[str, Any]:
     """Counts, what changed in the mix, notes and price, as JSON values."""
     return {
         "miner": mining.mined.miner,
-        "kind": "new rows" if mining.mined.made else "chosen rows",
-        "rows": len(mining.mined.made or mining.mined.rows),
+        "kind": "new rows" if mining.mined.new_rows else "chosen rows",
+        "rows": len(mining.mined.new_rows or mining.mined.rows),
         "training rows": sum(before for before, _ in mining.counts.values()),
         "tasks": {task: {"training rows": before, "mined rows": after} for task, (before, after) in mining.counts.items()},
         "shares changed": {task: {"before": a, "after": b} for task, (a, b) in mining.shifts().items()},
         "harmful": len(mining.mined.harmful),
-        "simple rule": mining.mined.rule_told,
+        "simple rule": mining.mined.simple_rule_description,
         "notes": list(mining.mined.notes),
         "price": _price(mining),
         "tried": "not yet: `mixwright trial` with trial.data tries it against as many random rows",

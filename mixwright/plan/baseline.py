@@ -22,7 +22,7 @@ def task_counts(cells: Sequence[Cell]) -> dict[str, int]:
     return dict(sorted(counts.items()))
 
 
-def shares(weights: Mapping[str, float]) -> dict[str, float]:
+def as_shares(weights: Mapping[str, float]) -> dict[str, float]:
     """Weights scaled to sum to 1, rounded to 4 places so that a plan is readable; the largest takes the rounding error."""
     total = sum(weights.values())
     rounded = {task: round(weight / total, 4) for task, weight in weights.items()}
@@ -40,6 +40,6 @@ def weights_only(planner: str, weights: Mapping[str, float], reasons: Mapping[st
         reasons: per task, why that weight.
         training: what it is for.
     """
-    stage = Stage("training", training.objective, training.steps, shares(weights))
+    stage = Stage("training", training.objective, training.steps, as_shares(weights))
     why = {f"stages.0.weights.{task}": reasons[task] for task in weights}
     return Plan(planner, (stage,), why=why | {"stages.0.steps": "asked for", "stages.0.selector": "baseline: no lever"})

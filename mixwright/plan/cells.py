@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from mixwright.errors import InputError
-from mixwright.estimates.cell_states import FEWEST_ITEMS, classify
-from mixwright.estimates.outcome import CHANCE, SWAPPED
+from mixwright.estimates.cell_states import MIN_ITEMS, classify
+from mixwright.estimates.outcome import CHANCE_MEASUREMENT, SWAPPED_SUFFIX
 from mixwright.records import Cell, CellPlan, Measurement
 
-SUCCESS = "pass@1"
+SUCCESS_MEASUREMENT = "pass@1"
 """The measurement that states and forecasts are about."""
 
 
 def success_rows(competence: Sequence[Measurement]) -> dict[tuple[str, float | None], Measurement]:
     """(task, level) -> its pass@1 row; per-example rows are left out."""
-    return {(row.task, row.level): row for row in competence if row.name == SUCCESS and row.example is None}
+    return {(row.task, row.level): row for row in competence if row.name == SUCCESS_MEASUREMENT and row.example is None}
 
 
 def plan_cells(cells: Sequence[Cell], competence: Sequence[Measurement], band: tuple[float, float]) -> tuple[CellPlan, ...]:
@@ -35,7 +35,7 @@ def plan_cells(cells: Sequence[Cell], competence: Sequence[Measurement], band: t
         if cell.task not in measured:
             got = f"only {', '.join(sorted(measured))}" if measured else "none"
             remedy = "Run `mixwright measure` on data that has every task, or plan with a baseline (proportional)."
-            raise InputError(f"a {SUCCESS} measurement of task {cell.task!r}", got, remedy)
+            raise InputError(f"a {SUCCESS_MEASUREMENT} measurement of task {cell.task!r}", got, remedy)
         row = rows.get((cell.task, cell.level))
         if row is None:
             found.append(CellPlan(cell.task, cell.level, "unknown", None, cell.chance, 0, cell.count))
@@ -56,10 +56,14 @@ def _cell_plan(
     def value(name: str) -> Measurement | None:
         return named.get((name, cell.task, cell.level))
 
-    items = value(CHANCE)
-    if items is not None and items.n < FEWEST_ITEMS:
+    items = value(CHANCE_MEASUREMENT)
+    if items is not None and items.n < MIN_ITEMS:
         row = whole
-    kappa, swapped, p = value(f"{SUCCESS}.kappa"), value(SUCCESS + SWAPPED), value(f"{SUCCESS}.permutation")
+    kappa, swapped, p = (
+        value(f"{SUCCESS_MEASUREMENT}.kappa"),
+        value(SUCCESS_MEASUREMENT + SWAPPED_SUFFIX),
+        value(f"{SUCCESS_MEASUREMENT}.permutation"),
+    )
     spread, chance = value("learnability"), items.value if items is not None else cell.chance
     high, tested = kappa.high if kappa else None, p.value if p else None
     state = classify(row.value, row.low, row.high, row.n, band, kappa_high=high, p=tested)
@@ -81,7 +85,7 @@ def _cell_plan(
     )
 
 
-MEANING = {
+MEANING_BY_STATE = {
     "unknown": "too little evidence to say more",
     "mastered": "success is over the band: little left to learn, something to lose",
     "reachable": "answers depend on their prompts: rewards carry signal",
@@ -98,4 +102,4 @@ def reason_of(cell: CellPlan) -> str:
     if cell.kappa is not None and cell.swapped is not None:
         numbers += f", {cell.swapped:.0%} on other prompts: kappa {cell.kappa:.0%}"
         numbers += f", at most {cell.kappa_high:.0%}" if cell.kappa_high is not None else ""
-    return f"{numbers}; {MEANING[cell.state]}"
+    return f"{numbers}; {MEANING_BY_STATE[cell.state]}"

@@ -13,17 +13,17 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from mixwright.estimates.cell_states import room as room_of
-from mixwright.plan.cells import SUCCESS, success_rows
+from mixwright.estimates.cell_states import room_to_learn as room_of
+from mixwright.plan.cells import SUCCESS_MEASUREMENT, success_rows
 from mixwright.records import CellPlan, Forecast, Measurement
 
 STEPS_TO_63_PERCENT = 40.0
 """Steps spent wholly on one cell that make 63 % of its possible gain."""
-MARGIN = 0.02
+UNTRAINED_MOVE_SHARE = 0.02
 """Success by which a task may move without being trained on, beyond sampling error."""
 
 
-def room(cell: CellPlan) -> float:
+def forecast_room(cell: CellPlan) -> float:
     """k(1 - k) of a reachable or unknown cell's kappa, 0..0.25, times the share of variance within a prompt; 0 for others.
 
     A cell that was not measured counts as half right.
@@ -55,9 +55,9 @@ def spent_by_room(cells: Sequence[CellPlan], weights: Mapping[str, float], steps
     """Steps' worth of draws of each cell, by its key: a task's share of the steps, split over its cells by their room."""
     total: dict[str, float] = {}
     for cell in cells:
-        total[cell.task] = total.get(cell.task, 0.0) + room(cell)
+        total[cell.task] = total.get(cell.task, 0.0) + forecast_room(cell)
     return {
-        cell.key: steps * weights.get(cell.task, 0.0) * room(cell) / total[cell.task] if total[cell.task] else 0.0
+        cell.key: steps * weights.get(cell.task, 0.0) * forecast_room(cell) / total[cell.task] if total[cell.task] else 0.0
         for cell in cells
     }
 
@@ -73,11 +73,15 @@ def forecast_from_draws(
             continue
         gains, variance = 0.0, 0.0
         for cell in own:
-            gains += room(cell) * (1 - (cell.swapped or 0.0)) * (1 - math.exp(-spent[cell.key] / STEPS_TO_63_PERCENT))
+            gains += (
+                forecast_room(cell) * (1 - (cell.swapped or 0.0)) * (1 - math.exp(-spent[cell.key] / STEPS_TO_63_PERCENT))
+            )
             row = rows[task, cell.level]
             variance += 2 * ((row.high - row.low) / 2 / 1.96) ** 2
         before = sum(cell.success or 0.0 for cell in own) / len(own)
-        gain, noise = gains / len(own), 1.28 * math.sqrt(variance) / len(own) + MARGIN
+        gain, noise = gains / len(own), 1.28 * math.sqrt(variance) / len(own) + UNTRAINED_MOVE_SHARE
         low, high = max(before - noise, 0.0), min(before + 2 * gain + noise, 1.0)
-        found.append(Forecast(task, SUCCESS, *(round(number, 4) for number in (before, before + gain, low, high))))
+        found.append(
+            Forecast(task, SUCCESS_MEASUREMENT, *(round(number, 4) for number in (before, before + gain, low, high)))
+        )
     return tuple(found)

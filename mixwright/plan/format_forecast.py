@@ -19,20 +19,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from mixwright.records import Forecast, Measurement, Plan
-from mixwright.skeleton import ACCURACY, OTHER, SHARE
+from mixwright.skeleton import ACCURACY_PREFIX, OTHER_FORMS, SHARE_PREFIX
 
 PUSH_NATS = 0.25
 """Nats by which the log-odds of two formats move per optimiser step and unit of difference in accuracy. It goes with the
 learning rate; this one was fitted at 5e-4 with Adam on tiny models, and its score says how well it transfers."""
 PUSH_ERROR_SHARE = 0.3
 """Standard error of `PUSH_NATS`, as a share of it; fitted with it."""
-WANDER = 0.1
+WANDER_NATS = 0.1
 """Nats by which the log-odds of equally good formats wander in a step (times the root of steps); fitted with `PUSH_NATS`."""
-IN_USE = 0.02
+IN_USE_SHARE = 0.02
 """Share from which a format is in use: rarer ones are hardly ever sampled, so they are hardly ever rewarded."""
-COVERED = 0.8
+COVERED_SHARE = 0.8
 """Formats are a choice of formats where the commonest cover this share; else forms are content, and nothing is forecast."""
-CONTENT = 0.05
+CONTENT_SHARE = 0.05
 """Share of gold answers from which a form is one that questions ask for. Where they ask for several (numbers with and
 without a sign), the question decides, and nothing is forecast either."""
 LOW_ACCURACY = 0.1
@@ -65,7 +65,7 @@ def projected_shares(shares: Sequence[float], accuracies: Sequence[float], pushe
     return [part / math.fsum(parts) for part in parts]
 
 
-def crossing(rarer: FormatShare, commonest: FormatShare, push: float = PUSH_NATS) -> float:
+def steps_to_cross(rarer: FormatShare, commonest: FormatShare, push: float = PUSH_NATS) -> float:
     """Steps until `rarer` is as common as `commonest`: 0 when it is already, infinite when it is not gaining."""
     behind, gain = math.log(commonest.share / rarer.share), push * (rarer.accuracy - commonest.accuracy)
     return 0.0 if behind <= 0 else behind / gain if gain > 0 else math.inf
@@ -85,11 +85,13 @@ def forecast_formats(task: str, choices: Sequence[FormatShare], steps: int, push
     found = []
     for place, (one, end) in enumerate(zip(choices, ends, strict=True)):
         rival = max((other for other in range(len(choices)) if other != place), key=lambda other: ends[other], default=place)
-        model = math.hypot(PUSH_ERROR_SHARE * pushed * (one.accuracy - choices[rival].accuracy), WANDER * math.sqrt(steps))
+        model = math.hypot(
+            PUSH_ERROR_SHARE * pushed * (one.accuracy - choices[rival].accuracy), WANDER_NATS * math.sqrt(steps)
+        )
         error = Z80 * math.hypot(errors[place], errors[rival], model)
         low, high = (_moved(end, nats) for nats in (-error, error))
         numbers = (round(number, 4) for number in (one.share, end, low, high))
-        found.append(Forecast(task, SHARE + one.form, *numbers))
+        found.append(Forecast(task, SHARE_PREFIX + one.form, *numbers))
     return sorted(found, key=lambda forecast: (-forecast.expected, forecast.name))
 
 
@@ -98,26 +100,30 @@ def _moved(share: float, nats: float) -> float:
     return 1.0 if share >= 1 else 1 / (1 + (1 - share) / share * math.exp(-nats)) if share > 0 else 0.0
 
 
-def winner(forecasts: Iterable[Forecast]) -> str | None:
+def predict_winner(forecasts: Iterable[Forecast]) -> str | None:
     """The format that one task's forecasts say will be the commonest; None (undecided) where the best two ranges overlap."""
     first, *others = sorted(forecasts, key=lambda forecast: -forecast.expected)
-    undecided = first.name == SHARE + OTHER or any(first.low <= other.high for other in others)
-    return None if undecided else first.name.removeprefix(SHARE)
+    undecided = first.name == SHARE_PREFIX + OTHER_FORMS or any(first.low <= other.high for other in others)
+    return None if undecided else first.name.removeprefix(SHARE_PREFIX)
 
 
 def formats_of(rows: Sequence[Measurement]) -> dict[str, list[FormatShare]]:
     """Task -> its formats in use, commonest first, from the rows of the probe; only tasks that have a choice of formats."""
     named = {(row.task, row.name): row for row in rows if row.example is None and row.probe == "formats"}
-    asked = Counter(task for (task, name), row in named.items() if name.startswith(SHARE) and (row.null or 0.0) >= CONTENT)
+    asked = Counter(
+        task for (task, name), row in named.items() if name.startswith(SHARE_PREFIX) and (row.null or 0.0) >= CONTENT_SHARE
+    )
     found: dict[str, list[FormatShare]] = {}
     for (task, name), row in named.items():
-        right = named.get((task, ACCURACY + name.removeprefix(SHARE)))
-        if name.startswith(SHARE) and right is not None and row.value >= IN_USE:
-            one = FormatShare(name.removeprefix(SHARE), row.value, right.value, _error(row), _error(right))
+        right = named.get((task, ACCURACY_PREFIX + name.removeprefix(SHARE_PREFIX)))
+        if name.startswith(SHARE_PREFIX) and right is not None and row.value >= IN_USE_SHARE:
+            one = FormatShare(name.removeprefix(SHARE_PREFIX), row.value, right.value, _error(row), _error(right))
             found.setdefault(task, []).append(one)
     choices = {task: own for task, own in found.items() if len(own) > 1 and asked[task] < 2}
     several = {task: sorted(own, key=lambda r: (-r.share, r.form)) for task, own in choices.items()}
-    return {task: own for task, own in several.items() if sum(r.share for r in own if r.form != OTHER) >= COVERED}
+    return {
+        task: own for task, own in several.items() if sum(r.share for r in own if r.form != OTHER_FORMS) >= COVERED_SHARE
+    }
 
 
 def _error(row: Measurement) -> float:
@@ -143,8 +149,8 @@ def with_format_forecasts(plan: Plan, rows: Sequence[Measurement]) -> Plan:
 
 def _reason(forecast: Forecast, choices: Sequence[FormatShare], expected: Sequence[Forecast], steps: int) -> str:
     """How one format's forecast came about; `choices` are of its task, commonest first."""
-    one, said = next(r for r in choices if SHARE + r.form == forecast.name), winner(expected)
-    when = crossing(one, choices[0])
+    one, said = next(r for r in choices if SHARE_PREFIX + r.form == forecast.name), predict_winner(expected)
+    when = steps_to_cross(one, choices[0])
     cross = f"; as common as {choices[0].form!r} at step {when:.0f}" if 0 < when <= steps else ""
     ending = f"{said!r} is expected to be the commonest" if said is not None else "none leads for sure: the ranges overlap"
     pace = f"log-odds move by {PUSH_NATS:g} nats per step and unit of accuracy"
@@ -160,11 +166,11 @@ def warnings_of(rows: Sequence[Measurement], forecasts: Iterable[Forecast]) -> l
     """
     expected: dict[str, list[Forecast]] = {}
     for forecast in forecasts:
-        if forecast.name.startswith(SHARE):
+        if forecast.name.startswith(SHARE_PREFIX):
             expected.setdefault(forecast.task, []).append(forecast)
     found, formats = [], formats_of(rows)
     for task, own in sorted(expected.items()):
-        said, choices = winner(own), {one.form: one for one in formats.get(task, ())}
+        said, choices = predict_winner(own), {one.form: one for one in formats.get(task, ())}
         best = max(choices.values(), key=lambda one: one.accuracy, default=None)
         if said in choices and best is not None and _worse(choices[said], best):
             found.append(
@@ -181,12 +187,14 @@ def _worse(one: FormatShare, best: FormatShare) -> bool:
 def _unused(rows: Sequence[Measurement]) -> list[str]:
     """Gold forms that the model hardly writes, in tasks in which hardly anything is right."""
     right: Mapping[str, float] = {
-        row.task: row.null for row in rows if row.name.startswith(ACCURACY) and row.null is not None and row.example is None
+        row.task: row.null
+        for row in rows
+        if row.name.startswith(ACCURACY_PREFIX) and row.null is not None and row.example is None
     }
     return [
-        f"{row.task}: gold answers look like {row.name.removeprefix(SHARE)!r}, {row.value:.1%} of samples do. If that is "
-        "wanted, rewards will hardly ever reach it: train it by SFT first."
+        f"{row.task}: gold answers look like {row.name.removeprefix(SHARE_PREFIX)!r}, {row.value:.1%} of samples do. "
+        "If that is wanted, rewards will hardly ever reach it: train it by SFT first."
         for row in rows
-        if row.name.startswith(SHARE) and row.null is not None and row.null >= 0.5 and row.value < IN_USE
-        if row.name != SHARE + OTHER and right.get(row.task, 0.0) < LOW_ACCURACY
+        if row.name.startswith(SHARE_PREFIX) and row.null is not None and row.null >= 0.5 and row.value < IN_USE_SHARE
+        if row.name != SHARE_PREFIX + OTHER_FORMS and right.get(row.task, 0.0) < LOW_ACCURACY
     ]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from mixwright.corpus import Corpus
 
-WIDTH = 100
+COMMENT_WIDTH = 100
 """Characters of a line of comment."""
 
 
@@ -153,5 +153,5 @@ def commented(notes: Iterable[str]) -> str:
     """Notes as lines of comment; text from data cannot end one."""
     import textwrap
 
-    lines = [line for note in notes for line in textwrap.wrap(one_line(note), WIDTH, subsequent_indent="  ")]
+    lines = [line for note in notes for line in textwrap.wrap(one_line(note), COMMENT_WIDTH, subsequent_indent="  ")]
     return "".join(f"# {line}\n" for line in lines)

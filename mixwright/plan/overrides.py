@@ -10,7 +10,7 @@ from mixwright.errors import InputError, unknown_name
 from mixwright.plan.validate import check_options, validate_plan
 from mixwright.records import Cell, Plan, Stage, from_data, to_data
 
-KINDS = ("selectors", "gates", "controllers", "monitors")
+STEERING_KINDS = ("selectors", "gates", "controllers", "monitors")
 """What steers, by kind of plug-in."""
 
 
@@ -38,8 +38,10 @@ def check_asked(asked: Mapping[str, Any], cells: Sequence[Cell], objective: str)
     # Which plug-ins the planner will name is not known yet: options are tried one by one.
     validate_plan(replace(plan, stages=(replace(plan.stages[0], options={}),)), cells)
     for name, options in plan.stages[0].options.items():
-        if name != "engine" and name.partition(".")[0] not in KINDS:
-            raise unknown_name("plug-in in plan.stage.options", name, ["engine", *(f"{kind}.NAME" for kind in KINDS)])
+        if name != "engine" and name.partition(".")[0] not in STEERING_KINDS:
+            raise unknown_name(
+                "plug-in in plan.stage.options", name, ["engine", *(f"{kind}.NAME" for kind in STEERING_KINDS)]
+            )
         check_options(name, options)
 
 

@@ -92,8 +92,8 @@ def _validate_border(stage: Stage) -> None:
         raise InputError(f"each of kept of stage {stage.name!r} once", ", ".join(stage.kept), "Remove the second.")
     if stage.learning_rate is not None and not 0 < stage.learning_rate < math.inf:
         raise InputError(f"a learning_rate above 0 of stage {stage.name!r}", repr(stage.learning_rate), "Correct it.")
-    if not 0 <= stage.rehearsal <= 0.5:
-        raise InputError(f"a rehearsal share from 0 to 0.5 of stage {stage.name!r}", repr(stage.rehearsal), "Correct it.")
+    if not 0 <= stage.earlier_share <= 0.5:
+        raise InputError(f"an earlier_share from 0 to 0.5 of stage {stage.name!r}", repr(stage.earlier_share), "Correct it.")
     for task, success in stage.expected.items():
         if not 0 <= success <= 1:
             expected = f"an expected success of {task!r} from 0 to 1 in stage {stage.name!r}"

@@ -80,7 +80,7 @@ class Cell:
     """The rule: a constant answer, a position, blind choice, a number of the prompt."""
     chance_error: float = 0.0
     """Half-width of the chance level's 95 % interval."""
-    rehearsal: int = 0
+    rehearsal_rows: int = 0
     """Rows of it beside the training rows that may be trained on to keep it: those of `corpus.rehearse`."""
 
     @property

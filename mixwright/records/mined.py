@@ -27,13 +27,13 @@ class MiningResult:
     """Name of the plug-in."""
     rows: tuple[MinedRow, ...] = ()
     """Chosen training rows; empty where new rows are made."""
-    made: tuple[Example, ...] = ()
+    new_rows: tuple[Example, ...] = ()
     """New rows; `extra` has `parents` (ids of the examples they come from) and `provenance` (one sentence)."""
-    null: tuple[Example, ...] = ()
+    null_rows: tuple[Example, ...] = ()
     """As many new rows made without what the miner knows; empty where random rows of the corpus are the null."""
-    rule: tuple[MinedRow, ...] = ()
+    simple_rule_rows: tuple[MinedRow, ...] = ()
     """Rows that the simplest rule with the same knowledge takes; empty where that rule is all rows or random ones."""
-    rule_told: str = ""
+    simple_rule_description: str = ""
     """What that rule is, in words that follow "against"."""
     rollouts: int = 0
     """Completions that were sampled for it, which are charged."""

@@ -14,18 +14,18 @@ from mixwright.records.serial import from_data
 
 Objective = Literal["sft", "grpo", "dpo"]
 Kept = Literal["optimizer", "reference"]
-BORDER_FIELDS = ("learning_rate", "kept", "expected", "rehearsal", "rehearse")
+BORDER_FIELDS = ("learning_rate", "kept", "expected", "earlier_share", "rehearse")
 """Fields of a stage that say how it is trained and how it begins, which steering does not read."""
 CellState = Literal["unknown", "mastered", "reachable", "hopeless", "lucky"]
 
-ROUNDING = 1e-9
+ROUNDING_TOLERANCE = 1e-9
 """Numbers that are this near are one: an estimate may leave its interval by it."""
 SHARE_NAMES = re.compile(r"greedy|chance|pass@\d+")
 """Names of measurements that are shares of right answers; others (S, dependence, kappa) may be under 0."""
 
 
 def _share(value: float) -> bool:
-    return -ROUNDING <= value <= 1 + ROUNDING
+    return -ROUNDING_TOLERANCE <= value <= 1 + ROUNDING_TOLERANCE
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class Measurement:
         for name, value in numbers.items():
             if not math.isfinite(value):
                 raise ValueError(f"{whose}: {name} is {value}, not finite")
-        if not self.low - ROUNDING <= self.value <= self.high + ROUNDING:
+        if not self.low - ROUNDING_TOLERANCE <= self.value <= self.high + ROUNDING_TOLERANCE:
             raise ValueError(f"{whose}: {self.value} is not within its interval, {self.low} to {self.high}")
         if self.n < 0:
             raise ValueError(f"{whose}: n is {self.n}, under 0")
@@ -212,7 +212,7 @@ class Stage:
     and the reference model is the one that the stage starts from."""
     expected: Mapping[str, float] = field(default_factory=dict)
     """Success of each task that is expected after this stage, 0..1, under the declared decoding; empty says nothing."""
-    rehearsal: float = 0.0
+    earlier_share: float = 0.0
     """Share of this stage's draws that goes to tasks of earlier stages whose success, measured after the stage before, is
     shown to be below what was expected there, 0..0.5; 0 rehearses nothing."""
     rehearse: tuple[str, ...] = ()

@@ -1,8 +1,8 @@
 """Estimates in a run of how much answers depend on their prompts, from recent answers of a cell and its gold answers.
 
-The answers of a cell's last `WINDOW` groups are compared with the gold answers of the other prompts among them: S and kappa
-as `mixwright measure` has them, without a reward call. Nothing is said where there are no gold answers, where rewards are
-graded, or where being equal to the gold answer does not explain the rewards (then the task's grader knows better).
+The answers of a cell's last `WINDOW_GROUPS` groups are compared with the gold answers of the other prompts among them: S and
+kappa as `mixwright measure` has them, without a reward call. Nothing is said where there are no gold answers, where rewards
+are graded, or where being equal to the gold answer does not explain the rewards (then the task's grader knows better).
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ import numpy as np
 from mixwright.estimates.dependence import Dependence, dependence_of_margins
 from mixwright.records import GroupOutcome
 
-WINDOW = 64
+WINDOW_GROUPS = 64
 """Groups of a cell that are kept, one per prompt."""
 JUDGED_GROUPS = 32
 """Groups from which the run's answers count; before, only what was measured before it."""
-PRIOR, BARE = 16.0, 4.0
+PRIOR_GROUPS, BARE_PRIOR_GROUPS = 16.0, 4.0
 """Groups that what was measured before the run is worth in S, and that S = 0 is worth where nothing was, until judged."""
 UNEARNED_S = 0.05
 """S under which a cell is never lucky: answers that earn nothing anywhere are too hard, until the first are right."""
-MOST_ANSWERS = 16
+MOST_ANSWERS_PER_GROUP = 16
 """Answers of a group that are kept."""
-MOST_DIFFERENCE = 0.05
+MOST_REWARD_DIFFERENCE = 0.05
 """Mean difference between reward and being equal to the gold answer above which answers say nothing."""
 Group = tuple[int, float, tuple[int, ...]]
 """Gold answer, success, answers; answers as `answer_key`."""
@@ -83,8 +83,8 @@ class AnswerEvidence:
             if not gold or len(group.answers) != len(group.rewards):
                 continue
             kept.pop(example, None)  # of a prompt that comes again its last group stands
-            kept[example] = (gold, right, tuple(map(answer_key, group.answers[:MOST_ANSWERS])))
-            if len(kept) > WINDOW:
+            kept[example] = (gold, right, tuple(map(answer_key, group.answers[:MOST_ANSWERS_PER_GROUP])))
+            if len(kept) > WINDOW_GROUPS:
                 del kept[next(iter(kept))]
             self._stale.add(cell)
 
@@ -115,7 +115,7 @@ class AnswerEvidence:
             found = _table(groups)
             if found is None:
                 return swapped, 1.0
-            weight = PRIOR if known else BARE if n < JUDGED_GROUPS else 0.0
+            weight = PRIOR_GROUPS if known else BARE_PRIOR_GROUPS if n < JUDGED_GROUPS else 0.0
             swapped = min(max((n * found.swapped.value + weight * swapped) / (n + weight), 0.0), 1.0)
             if n >= JUDGED_GROUPS:  # no window rules kappa out where S is large: what was measured stands until it is shown
                 high = min(high, found.kappa.high) if found.kappa.low <= 0 and high == high else found.kappa.high
@@ -155,7 +155,7 @@ def _table(groups: Sequence[Group]) -> Dependence | None:
     given = np.concatenate([np.array(answers) for _, _, answers in groups])
     equal = np.add.reduceat(given[:, None] == golds[None, :], np.cumsum(counts) - counts, axis=0) / counts[:, None]
     own, right = np.diagonal(equal), np.array([success for _, success, _ in groups])
-    if np.abs(own - right).mean() > MOST_DIFFERENCE:
+    if np.abs(own - right).mean() > MOST_REWARD_DIFFERENCE:
         return None
     rest = len(groups) - 1
     return dependence_of_margins(own, (equal.sum(axis=1) - own) / rest, (equal.sum(axis=0) - own) / rest)

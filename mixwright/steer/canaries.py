@@ -9,8 +9,8 @@ import numpy as np
 from mixwright.records import Plan, Stage
 from mixwright.steer.pool import Pool
 
-PREFERENCE = ("mastered", "reachable", "unknown", "hopeless", "lucky")
-ITEMS = 16
+STATE_PREFERENCE = ("mastered", "reachable", "unknown", "hopeless", "lucky")
+ITEMS_PER_TASK = 16
 """Items per task, where nobody says how many."""
 WHY_UNMEASURED = (
     "nobody measured what the model can do; a plan from measurements, canary_every without a plan, the monitor canary, "
@@ -18,7 +18,7 @@ WHY_UNMEASURED = (
 )
 
 
-def canaries_of(plan: Plan, stage: Stage, pool: Pool, rng: np.random.Generator) -> tuple[tuple[int, ...], str]:
+def select_canaries(plan: Plan, stage: Stage, pool: Pool, rng: np.random.Generator) -> tuple[tuple[int, ...], str]:
     """Pool indices of a stage's canaries, and why there are none.
 
     Where some lever may read them they come from cells whose success was measured, and from all cells when they were asked
@@ -40,7 +40,7 @@ def canaries_of(plan: Plan, stage: Stage, pool: Pool, rng: np.random.Generator) 
         return (), WHY_UNMEASURED
     if count == 0:
         return (), "canaries under engine in the options of the stage is 0"
-    found = choose_canaries(pool, open_to, ITEMS if count is None else count, rng)
+    found = choose_canaries(pool, open_to, ITEMS_PER_TASK if count is None else count, rng)
     return found, "" if found else "the data is too small to hold any back"
 
 
@@ -53,7 +53,7 @@ def choose_canaries(pool: Pool, states: Sequence[str | None], count: int, rng: n
     """Pool indices of at most `count` items per task, at most a quarter of any cell.
 
     Only what the model can do can be lost, so they come from mastered cells; where the data has none, from the first kind of
-    cell in `PREFERENCE` that there is (they still show drift, if not loss).
+    cell in `STATE_PREFERENCE` that there is (they still show drift, if not loss).
 
     Args:
         pool: the pool.
@@ -61,7 +61,7 @@ def choose_canaries(pool: Pool, states: Sequence[str | None], count: int, rng: n
         count: items per task at most.
         rng: where the choice comes from.
     """
-    kind = next(state for state in PREFERENCE if state in states)
+    kind = next(state for state in STATE_PREFERENCE if state in states)
     order = np.argsort(pool.cell_of, kind="stable")
     bounds = np.searchsorted(pool.cell_of[order], np.arange(len(pool.cells) + 1))
     items: dict[str, list[int]] = {task: [] for task in pool.tasks}

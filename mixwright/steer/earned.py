@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from mixwright.records import GroupOutcome
-from mixwright.steer.answers import MOST_ANSWERS, answer_key
+from mixwright.steer.answers import MOST_ANSWERS_PER_GROUP, answer_key
 
-OTHERS = 32
+OTHER_GROUPS = 32
 """Groups whose answers are tried on a new prompt."""
-UNSEEN = 0.1
+UNSEEN_SHARE = 0.1
 """Share of the other answers that S = 0 is worth."""
 NOT_KNOWN = -1.0
 
@@ -36,15 +36,15 @@ class EarnedByOthers:
         """S of the example, `NOT_KNOWN` where nothing can be said; its answers are kept for the next ones."""
         if len(group.answers) != len(group.rewards):
             return NOT_KNOWN
-        kept = np.array([answer_key(answer) for answer in group.answers[:MOST_ANSWERS]], dtype=np.int64)
-        recent = self._recent.setdefault(task, deque(maxlen=OTHERS))
+        kept = np.array([answer_key(answer) for answer in group.answers[:MOST_ANSWERS_PER_GROUP]], dtype=np.int64)
+        recent = self._recent.setdefault(task, deque(maxlen=OTHER_GROUPS))
         others = [answers for other, answers in recent if other != example]
         recent.append((example, kept))
         if not others:
             return NOT_KNOWN
         low, high = min(group.rewards), max(group.rewards)
         share = np.array([(reward - low) / (high - low) if high > low else success for reward in group.rewards])
-        return self._earned(example, kept, share[:MOST_ANSWERS], np.concatenate(others))
+        return self._earned(example, kept, share[:MOST_ANSWERS_PER_GROUP], np.concatenate(others))
 
     def _earned(self, example: int, own: np.ndarray, share: np.ndarray, others: np.ndarray) -> float:
         names, place = np.unique(own, return_inverse=True)
@@ -55,7 +55,7 @@ class EarnedByOthers:
         gold = int(self._golds[example]) if self._golds is not None else 0
         if gold:
             return (earned + float((others[~seen] == gold).sum())) / len(others)
-        return earned / (float(seen.sum()) + UNSEEN * len(others))
+        return earned / (float(seen.sum()) + UNSEEN_SHARE * len(others))
 
     def state(self) -> dict[str, Any]:
         """JSON-ready."""
@@ -64,6 +64,8 @@ class EarnedByOthers:
     def restore(self, state: dict[str, Any]) -> None:
         """Take over what `state` returned."""
         self._recent = {
-            int(task): deque(((int(example), np.array(kept, dtype=np.int64)) for example, kept in known), maxlen=OTHERS)
+            int(task): deque(
+                ((int(example), np.array(kept, dtype=np.int64)) for example, kept in known), maxlen=OTHER_GROUPS
+            )
             for task, known in state.items()
         }

@@ -33,20 +33,20 @@ from mixwright.records import (
     from_data,
     to_data,
 )
-from mixwright.steer.canaries import canaries_of
+from mixwright.steer.canaries import select_canaries
 from mixwright.steer.ledger import Ledger
 from mixwright.steer.policy import CALM_BATCHES, GateRunner, Policy, Reactions
 from mixwright.steer.pool import Ids, Pool
 from mixwright.steer.predictor import Predictor
 from mixwright.steer.scene import Scene
-from mixwright.steer.snapshot import STALE, Staleness, snapshot
+from mixwright.steer.snapshot import STALE_SHARE, Staleness, snapshot
 from mixwright.steer.task_order import Reserve, TaskOrder
 
-VERSION = 5
+STATE_VERSION = 6
 """Of a saved state; one that another version saved is refused. Count it up when what a state holds changes."""
 TRUST_TO_FOLLOW, TRUST_TO_LEAVE = 0.8, 0.27
 """Trust over which draws are said to follow the predictor, more than at the start, and under which they no longer do."""
-LATE_STEPS = 2
+MOST_LATE_STEPS = 2
 """Steps by which signals may come late; training was begun anew when they are further back."""
 
 
@@ -98,7 +98,7 @@ class Engine:
         self._rows = self._ids.digest()  # by row number a state knows its examples
         self._keys = [cell.key for cell in pool.cells]
         self._states = states = dict.fromkeys(self._keys, "unknown") | {cell.key: cell.state for cell in plan.cells}
-        watching = canaries_of(plan, self._stage, pool, np.random.default_rng((seed, stage, 2**32)))
+        watching = select_canaries(plan, self._stage, pool, np.random.default_rng((seed, stage, 2**32)))
         self.canaries: tuple[int, ...] = watching[0]
         """Pool indices of the fixed items that are watched and never drawn."""
         self.why_unwatched: str = watching[1]
@@ -171,7 +171,7 @@ class Engine:
         rewarded = [group for group in groups if isinstance(group, GroupOutcome)]
         if rewarded:
             self._learn(rewarded, found, signals.step)
-        self._ledger.reach(signals.step)
+        self._ledger.advance_to(signals.step)
         for steerer in self._steerers().values():
             steerer.observe(signals.step, groups)
         refusals = self._judge.refusals(rewarded, self._pool.cell_of[found].tolist())
@@ -223,7 +223,7 @@ class Engine:
     def state(self) -> dict[str, Any]:
         """Numbers, texts, lists and bytes, for `write_state`; `restore` on an engine built alike continues exactly."""
         return {
-            "version": VERSION,
+            "version": STATE_VERSION,
             "made_of": self._made_of(),
             "clock": [self._behind, self._last, self._followed],
             "ledger": self._ledger.state(),
@@ -242,9 +242,11 @@ class Engine:
         Raises:
             InputError: the state belongs to another seed, stage, pool or set of plug-ins, or to another version.
         """
-        if state.get("version") != VERSION:
+        if state.get("version") != STATE_VERSION:
             got = str(state.get("version", "one without a number"))
-            raise InputError(f"a state of version {VERSION}", got, "Resume with the version that saved it, or begin anew.")
+            raise InputError(
+                f"a state of version {STATE_VERSION}", got, "Resume with the version that saved it, or begin anew."
+            )
         mine, theirs = self._made_of(), state.get("made_of") or {}
         if other := [name for name in mine if theirs.get(name) != mine[name]]:
             expected, got = (", ".join(f"{name} {str(made.get(name))[:200]}" for name in other) for made in (mine, theirs))
@@ -315,7 +317,9 @@ class Engine:
             self._say_trust(step)
         if self._staleness.observe(step, cells):
             moved = f"{self._staleness.moved:.0%} of the examples in the band now or at the start are not in both"
-            self._note(step, "stale", STALE, self._staleness.moved, f"{moved}: a filter made at the start is out of date")
+            self._note(
+                step, "stale", STALE_SHARE, self._staleness.moved, f"{moved}: a filter made at the start is out of date"
+            )
 
     def _predicting(self) -> Predictor | None:
         """A predictor, when the selector reads one and some task has nothing but its prompts to tell rows apart."""
@@ -338,7 +342,7 @@ class Engine:
 
     def _with_forward_steps(self, signals: Signals) -> Signals:
         """Signals with steps that never go back: a trainer begun anew counts from 0, and waits of plug-ins would not end."""
-        if signals.step < self._last - LATE_STEPS:
+        if signals.step < self._last - MOST_LATE_STEPS:
             self._behind += self._last + 1 - signals.step
         self._last = signals.step
         return replace(signals, step=signals.step + self._behind)

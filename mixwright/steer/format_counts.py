@@ -7,14 +7,14 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from statistics import stdev
 
-from mixwright.plan.format_forecast import IN_USE
+from mixwright.plan.format_forecast import IN_USE_SHARE
 from mixwright.records import GroupOutcome
 
 Row = list[list[float]]
 """One group: (completions, summed rewards) of each watched format, last of all others. JSON-ready."""
 
 
-def in_use(groups: Iterable[GroupOutcome], least: float = IN_USE) -> dict[str, dict[str, float]]:
+def formats_in_use(groups: Iterable[GroupOutcome], least: float = IN_USE_SHARE) -> dict[str, dict[str, float]]:
     """Task -> format -> share of its completions, commonest first; formats rarer than `least` are left out. Pure.
 
     Tasks are sorted; groups without formats (a trainer that does not tell them) say nothing.
@@ -35,7 +35,7 @@ def in_use(groups: Iterable[GroupOutcome], least: float = IN_USE) -> dict[str, d
     return found
 
 
-def row_of(group: GroupOutcome, watched: Sequence[str]) -> Row:
+def count_group(group: GroupOutcome, watched: Sequence[str]) -> Row:
     """Counts and rewards of one group."""
     places = {name: place for place, name in enumerate(watched)}
     row: Row = [[0, 0.0] for _ in range(len(watched) + 1)]
@@ -52,12 +52,12 @@ def shares_of(rows: Sequence[Row]) -> list[list[float]]:
     return [[cell[0] / total for cell, total in zip(column, totals, strict=True)] for column in zip(*rows, strict=True)]
 
 
-def error(values: Sequence[float]) -> float:
+def standard_error(values: Sequence[float]) -> float:
     """Standard error of the mean."""
     return stdev(values) / math.sqrt(len(values))
 
 
-def advantage(rows: Sequence[Row], place: int, leader: int) -> float | None:
+def format_advantage(rows: Sequence[Row], place: int, leader: int) -> float | None:
     """Mean reward of one format above another's within groups that hold both; None where there are none.
 
     Each group weighs n x m / (n + m): the least variance (Mantel and Haenszel 1959).
@@ -71,7 +71,7 @@ def advantage(rows: Sequence[Row], place: int, leader: int) -> float | None:
     return total / weights if weights else None
 
 
-def earned(rows: Sequence[Row], place: int) -> bool:
+def earned_above_least(rows: Sequence[Row], place: int) -> bool:
     """Whether completions of one format earned more than the least that any format earned on the mean in a group."""
     means = [[reward / count for count, reward in column if count] for column in zip(*rows, strict=True)]
     least = min(mean for column in means for mean in column)

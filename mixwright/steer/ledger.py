@@ -23,16 +23,16 @@ from mixwright.steer.pool import Pool
 
 START_GROUP_ROLLOUTS = 8.0
 """Rollouts per prompt that a measurement is taken to have had; only how it mixes with later groups depends on it."""
-UNKNOWN_CORRELATION = 0.3
+CORRELATION_OF_UNKNOWN_CELL = 0.3
 """Intraclass correlation of a cell that nothing is known of, where choosing asks for it."""
 Numbers = np.ndarray | float
 """One number, or one per group."""
 CELL_ARRAYS = ("wins", "tries", "groups", "squares", "seen")
-LEAST_STRENGTH = 0.25
+MIN_CELL_MEAN_ROLLOUTS = 0.25
 """Rollouts that a cell's mean is always worth for its examples."""
-ROW = np.dtype([("wins", "<f4"), ("tries", "<f4"), ("seen", "<i4"), ("drawn", "<i4")])
+ROW_TYPE = np.dtype([("wins", "<f4"), ("tries", "<f4"), ("seen", "<i4"), ("drawn", "<i4")])
 """What is kept of an example, in one cache line: discounted evidence, step last seen, number of its last draw."""
-UNTOUCHED = np.array((0, 0, -1, -1), dtype=ROW)
+UNTOUCHED_ROW = np.array((0, 0, -1, -1), dtype=ROW_TYPE)
 
 
 class CellEvidence:
@@ -123,12 +123,12 @@ class CellEvidence:
         """Intraclass correlation, 0..1: how much of the variance of success lies between prompts.
 
         1: every prompt is always right or always wrong, so no group carries signal; the variance within a prompt is
-        mean (1 - mean) (1 - alike). Drawn towards `UNKNOWN_CORRELATION` while few successes or failures were seen.
+        mean (1 - mean) (1 - alike). Drawn towards `CORRELATION_OF_UNKNOWN_CELL` while few successes or failures were seen.
         """
         least = np.maximum(self.groups[cells], 1e-12) / np.maximum(self.tries[cells], 1e-12)
-        rho = self._between(cells, UNKNOWN_CORRELATION)
+        rho = self._between(cells, CORRELATION_OF_UNKNOWN_CELL)
         return np.where(
-            self.tries[cells] > 0, np.clip((rho - least) / np.maximum(1 - least, 1e-12), 0, 1), UNKNOWN_CORRELATION
+            self.tries[cells] > 0, np.clip((rho - least) / np.maximum(1 - least, 1e-12), 0, 1), CORRELATION_OF_UNKNOWN_CELL
         )
 
     def _between(self, cells: np.ndarray | int, prior: float) -> np.ndarray:
@@ -174,8 +174,8 @@ class Ledger:
         size = len(pool.ids)
         self.pool = pool
         self.strength, self.half_life = strength, half_life
-        self._table = np.full(size, UNTOUCHED)
-        self.wins, self.tries, self.seen, self.drawn = (self._table[name] for name in ROW.names or ())
+        self._table = np.full(size, UNTOUCHED_ROW)
+        self.wins, self.tries, self.seen, self.drawn = (self._table[name] for name in ROW_TYPE.names or ())
         self.answers = AnswerEvidence(len(pool.cells), pool.golds)
         self.recent = CellEvidence(len(pool.cells), recent, cell_half_life)
         self.lasting = CellEvidence(len(pool.cells), lasting)
@@ -227,7 +227,7 @@ class Ledger:
         for evidence in self._evidence().values():
             evidence.add(self.pool.cell_of[indices], step, wins, tries)
 
-    def reach(self, step: int) -> None:
+    def advance_to(self, step: int) -> None:
         """Training has come to `step`, whether or not anything was rewarded in it (losses and pairs are not)."""
         self.step = max(self.step, step)
         for evidence in self._evidence().values():
@@ -252,7 +252,7 @@ class Ledger:
         return wins, tries
 
     def rows(self, indices: np.ndarray) -> np.ndarray:
-        """What is kept of examples, as `ROW`s, not faded."""
+        """What is kept of examples, as `ROW_TYPE`s, not faded."""
         return self._table[indices]
 
     def beta(self, indices: np.ndarray, rows: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
@@ -266,7 +266,7 @@ class Ledger:
         everywhere = np.arange(len(self._tasks))
         mean = self.recent.mean(everywhere)[cells]
         alike = np.maximum(self.lasting.intraclass_correlation(everywhere), 1e-6)
-        strength = np.clip(1 / alike - 1, LEAST_STRENGTH, self.strength)[cells]
+        strength = np.clip(1 / alike - 1, MIN_CELL_MEAN_ROLLOUTS, self.strength)[cells]
         found = self.rows(indices) if rows is None else rows
         keep = np.exp2(np.minimum(found["seen"] - self.step, 0) / self.half_life)
         wins, tries = found["wins"] * keep, found["tries"] * keep
@@ -285,8 +285,8 @@ class Ledger:
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Take over what `state` returned, exactly."""
-        self._table[:] = UNTOUCHED
-        self._table[np.frombuffer(state["index"], "<i4")] = np.frombuffer(state["rows"], ROW)
+        self._table[:] = UNTOUCHED_ROW
+        self._table[np.frombuffer(state["index"], "<i4")] = np.frombuffer(state["rows"], ROW_TYPE)
         for name, evidence in self._evidence().items():
             for part in CELL_ARRAYS:
                 getattr(evidence, part)[:] = state["cells"][name][part]

@@ -8,10 +8,10 @@ few informative groups and from alarms is decided by `Policy`:
   under `min_informative_share`, the learning rate is multiplied by their ratio until the next batch; without any the step
   is skipped.
   Only in stages that have a gate: a stage without one takes every step, as a trainer without steering does.
-- **Alarm.** Each inspection with an alarm tightens once, at most `DEEPEST` times: beta doubles where there is one, else the
-  learning-rate factor halves. After `patience` alarmed inspections in a row the `then` action is taken, if the user asked
-  for one. Each inspection of fresh canaries without an alarm undoes one tightening; where there are no canaries, `QUIET`
-  steps without an alarm undo one.
+- **Alarm.** Each inspection with an alarm tightens once, at most `MOST_TIGHTENINGS` times: beta doubles where there is one,
+  else the learning-rate factor halves. After `patience` alarmed inspections in a row the `then` action is taken, if the user
+  asked for one. Each inspection of fresh canaries without an alarm undoes one tightening; where there are no canaries,
+  `QUIET_STEPS` steps without an alarm undo one.
 - **Measured** (benchmarks/overhard.py, over-hard data, points of greedy success under not training): uniform draws 50,
   refusing alone 36 (22 to 50), with `min_informative_share` 8 (3 to 13); `rehearsal_share` alone 16 (8 to 23); a tighter
   beta on alarms 15 (6 to 22). Beside the selector, where levels are known, each of them changes nothing:
@@ -32,9 +32,9 @@ import numpy as np
 from mixwright.contracts import Controller, Gate, Monitor
 from mixwright.records import Action, Alarm, Decision, EngineOptions, GroupOutcome, Signals
 
-DEEPEST = 4
+MOST_TIGHTENINGS = 4
 """Tightenings at most: a factor of 16."""
-QUIET = 40
+QUIET_STEPS = 40
 """Steps without an alarm that undo one tightening where no canaries are watched."""
 CALM_BATCHES = 10
 """Batches in a row with enough informative groups, after which those with few before them are one line."""
@@ -100,7 +100,7 @@ class GateRunner:
 
 
 @dataclass(frozen=True)
-class Answer:
+class AlarmResponse:
     """What one inspection leads to."""
 
     beta: float
@@ -120,19 +120,19 @@ class Policy:
 
     def __init__(self, options: EngineOptions) -> None:
         self._options = options
-        self.steady = 1.0
+        self.controllers_lr_factor = 1.0
         """Learning-rate factor that controllers asked for."""
-        self.scaled = 1.0
+        self.batch_lr_factor = 1.0
         """Factor of the current batch, under 1 where few groups are informative."""
-        self.tight = 0
+        self.lr_halvings = 0
         """How often the learning rate is halved because of alarms."""
-        self.tight_beta = 0
+        self.beta_doublings = 0
         """How often beta is doubled because of alarms."""
-        self.alarmed = 0
+        self.alarmed_in_a_row = 0
         """Alarmed inspections in a row."""
-        self.told = 1.0
+        self.sent_lr_factor = 1.0
         """Learning-rate factor that the trainer last got."""
-        self.lasting = 1.0
+        self.lasting_lr_factor = 1.0
         """The part of it that alarms and controllers asked for."""
         self.stretch: list[float] = []
         """Batches with few informative groups: first step, last step, how many, how many skipped, lowest and highest factor
@@ -147,12 +147,12 @@ class Policy:
     @property
     def lr_factor(self) -> float:
         """The learning-rate factor that should hold now."""
-        return self.asked * self.scaled
+        return self.asked * self.batch_lr_factor
 
     @property
     def asked(self) -> float:
         """The part of it that alarms and controllers ask for."""
-        return self.steady * 0.5**self.tight
+        return self.controllers_lr_factor * 0.5**self.lr_halvings
 
     def scale_by_informative_share(self, step: int, teaching: int, groups: int) -> tuple[str, Action | None]:
         """Scale or skip the step of this batch.
@@ -165,7 +165,7 @@ class Policy:
         Returns:
             The reason when the learning rate is scaled (else ""), and the action that skips the step, if any.
         """
-        self.scaled = 1.0
+        self.batch_lr_factor = 1.0
         if not groups or teaching >= self._options.min_informative_share * groups:
             self.calm += 1
             return "", None
@@ -178,7 +178,7 @@ class Policy:
         self.stretch = [first, step, count + 1, skipped + (not teaching), lowest, highest]
         if not teaching:
             return "", Action("skip_step", "step", None, f"{reason}: momentum alone would move the weights")
-        self.scaled = factor
+        self.batch_lr_factor = factor
         return reason, None
 
     def end_stretch(self) -> Decision | None:
@@ -196,7 +196,7 @@ class Policy:
             because += f"; {skipped} skipped"
         return Decision(first, "lr_factor", self.asked, 0.0 if skipped else self.asked * lowest, because, last)
 
-    def alarms(self, alarms: Sequence[Alarm], signals: Signals, beta: float) -> Answer:
+    def alarms(self, alarms: Sequence[Alarm], signals: Signals, beta: float) -> AlarmResponse:
         """React to one inspection.
 
         Args:
@@ -208,37 +208,37 @@ class Policy:
         self.watched |= fresh
         if not alarms:
             if fresh:
-                self.alarmed = 0
+                self.alarmed_in_a_row = 0
                 return self._relax(signals.step, beta, "canary success is back within the error of its start")
-            if not self.watched and signals.step - self.changed >= QUIET:
-                self.alarmed = 0
-                return self._relax(signals.step, beta, f"{QUIET} steps without an alarm")
-            return Answer(beta)
-        self.alarmed += 1
+            if not self.watched and signals.step - self.changed >= QUIET_STEPS:
+                self.alarmed_in_a_row = 0
+                return self._relax(signals.step, beta, f"{QUIET_STEPS} steps without an alarm")
+            return AlarmResponse(beta)
+        self.alarmed_in_a_row += 1
         self.changed = signals.step
         if self._options.on_alarm == "log":
-            return Answer(beta)
+            return AlarmResponse(beta)
         reason, last = alarms[0].message, None
-        if self.alarmed >= self._options.patience and self._options.then != "nothing":
+        if self.alarmed_in_a_row >= self._options.patience and self._options.then != "nothing":
             kind: Literal["stop", "restore"] = "stop" if self._options.then == "stop" else "restore"
             target = "run" if kind == "stop" else "last checkpoint without alarm"
-            last = Action(kind, target, None, f"{self.alarmed} alarmed inspections in a row; {reason}")
-        if self.tight + self.tight_beta >= DEEPEST:
-            return Answer(beta, "", last)
-        self.tight_beta, self.tight = self.tight_beta + (beta > 0), self.tight + (beta <= 0)
-        return Answer(beta * 2, reason, last)
+            last = Action(kind, target, None, f"{self.alarmed_in_a_row} alarmed inspections in a row; {reason}")
+        if self.lr_halvings + self.beta_doublings >= MOST_TIGHTENINGS:
+            return AlarmResponse(beta, "", last)
+        self.beta_doublings, self.lr_halvings = self.beta_doublings + (beta > 0), self.lr_halvings + (beta <= 0)
+        return AlarmResponse(beta * 2, reason, last)
 
-    def _relax(self, step: int, beta: float, because: str) -> Answer:
+    def _relax(self, step: int, beta: float, because: str) -> AlarmResponse:
         """Undo one tightening."""
-        if not self.tight_beta and not self.tight:
-            return Answer(beta)
+        if not self.beta_doublings and not self.lr_halvings:
+            return AlarmResponse(beta)
         self.changed = step
         reason = f"{because}: one tightening undone"
-        if self.tight_beta:
-            self.tight_beta -= 1
-            return Answer(beta / 2, reason)
-        self.tight -= 1
-        return Answer(beta, reason)
+        if self.beta_doublings:
+            self.beta_doublings -= 1
+            return AlarmResponse(beta / 2, reason)
+        self.lr_halvings -= 1
+        return AlarmResponse(beta, reason)
 
     def state(self) -> dict[str, Any]:
         """JSON-ready."""
@@ -267,7 +267,7 @@ class Reactions:
         """Controllers, then monitors, then one learning-rate action if its factor changed."""
         known = [canary.kl_nats for canary in signals.canaries if canary.kl_nats is not None]
         kl_nats = signals.kl_nats if signals.kl_nats is not None or not known else float(np.mean(known))
-        signals = replace(signals, kl_nats=kl_nats, lr_factor=self._policy.steady)
+        signals = replace(signals, kl_nats=kl_nats, lr_factor=self._policy.controllers_lr_factor)
         actions: list[Action] = []
         beta, because, moved_because = signals.beta, [scaled_because], []
         for controller in self._controllers:
@@ -277,7 +277,7 @@ class Reactions:
                     beta = action.value
                     moved_because.append(action.because)
                 elif action.kind == "lr_factor" and action.value is not None:
-                    self._policy.steady = action.value
+                    self._policy.controllers_lr_factor = action.value
                     because.append(action.because)
                 else:
                     actions.append(action)
@@ -305,12 +305,12 @@ class Reactions:
         What alarms and controllers ask for is written down here, each change; batches with few informative groups by the
         engine, as stretches.
         """
-        policy, old = self._policy, self._policy.told
-        if policy.asked != policy.lasting:
-            self._note(step, "lr_factor", policy.lasting, policy.asked, "; ".join(filter(None, because[1:])))
-            policy.lasting = policy.asked
+        policy, old = self._policy, self._policy.sent_lr_factor
+        if policy.asked != policy.lasting_lr_factor:
+            self._note(step, "lr_factor", policy.lasting_lr_factor, policy.asked, "; ".join(filter(None, because[1:])))
+            policy.lasting_lr_factor = policy.asked
         if policy.lr_factor == old:
             return []
-        policy.told = policy.lr_factor
+        policy.sent_lr_factor = policy.lr_factor
         text = "; ".join(filter(None, because)) or "enough groups are informative again"
         return [Action("lr_factor", "lr", policy.lr_factor, text)]

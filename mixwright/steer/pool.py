@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from mixwright.corpus import Corpus
 
 
-CHUNK = 8192
+CHUNK_IDS = 8192
 """Ids turned into Python strings at a time."""
 
 
@@ -63,8 +63,8 @@ class Ids:
         return self._text[int(index)].as_py()
 
     def __iter__(self) -> Iterator[str]:
-        for chunk in range(0, len(self), CHUNK):
-            yield from self._text[chunk : chunk + CHUNK].to_pylist()
+        for chunk in range(0, len(self), CHUNK_IDS):
+            yield from self._text[chunk : chunk + CHUNK_IDS].to_pylist()
 
     def digest(self) -> str:
         """Of the ids in their order."""

@@ -31,31 +31,31 @@ from mixwright.records import GroupOutcome
 from mixwright.steer.earned import EarnedByOthers
 from mixwright.steer.ledger import Ledger
 from mixwright.steer.pool import Pool
-from mixwright.steer.prompt_features import SCALE, SHAPE_COLUMNS, features_digest
+from mixwright.steer.prompt_features import FEATURE_SCALE, SHAPE_COLUMNS, features_digest
 
-KEEP_WORTH = 0.98
+WORTH_KEPT_PER_GROUP = 0.98
 """Of L, per group drawn evenly."""
-KEEP = 0.98
+GROUP_WORTH_KEPT_PER_STEP = 0.98
 """Of a group's worth, per step."""
-WINDOW = 1024
+WINDOW_GROUPS = 1024
 """Groups that the regression reads."""
-LEAST_GROUPS = 8
+MIN_GROUPS = 8
 """Groups before the first regression."""
 START_WORTH = 1.0
 """L at the start: odds of 2.7 to 1 that features say more than the task alone."""
 RESHAPE_EVERY_BATCHES = 8
 """Batches between two moves of scale and concentration."""
-YOUNG_GROUPS = 256
+RESHAPE_ALWAYS_GROUPS = 256
 """Groups before which they are moved at every batch."""
-KNOTS = (0.1, 0.25, 0.4, 0.5, 0.6, 0.75, 0.9)
+KNOT_QUANTILES = (0.1, 0.25, 0.4, 0.5, 0.6, 0.75, 0.9)
 """Quantiles of the logits of the window at which the link may bend."""
-INTERCEPTS = 32
+MOST_INTERCEPTS = 32
 """Tasks with an intercept of their own, the largest ones; the others share one."""
-BINS = 10
+CALIBRATION_BINS = 10
 """Of predicted success, in the calibration."""
-EARNED_PRIOR = 8.0
+EARNED_PRIOR_GROUPS = 8.0
 """Groups that S alike everywhere is worth."""
-IN_FLIGHT, MOST_TOLD = 2, 2**15
+MOST_DRAWS_IN_FLIGHT, MOST_EXAMPLES_IN_FLIGHT = 2, 2**15
 """Draws of one example whose groups may still come back, and examples of which such draws are kept, the last drawn ones."""
 Told = tuple[float, ...]
 """Expected success; then success and concentration by features, and by the task alone, own groups left out of both.
@@ -77,23 +77,25 @@ class Predictor:
         self.covers = cells == 1
         """Whether each task has one cell, so that nothing else tells its rows apart."""
         sizes = np.bincount(pool.task_of, minlength=len(pool.tasks)) * self.covers
-        largest = np.argsort(-sizes, kind="stable")[: min(INTERCEPTS, int(self.covers.sum()))]
+        largest = np.argsort(-sizes, kind="stable")[: min(MOST_INTERCEPTS, int(self.covers.sum()))]
         shared = int(self.covers.sum()) > len(largest)
         self._intercepts = len(largest) + shared
         self._place = np.full(len(pool.tasks), self._intercepts - 1)
         self._place[largest] = np.arange(len(largest))
         self._full = SuccessRegression(self._intercepts, (SHAPE_COLUMNS, pool.features.shape[1] - SHAPE_COLUMNS))
         self._bare = SuccessRegression(self._intercepts, ())
-        self._link, self._knots = SuccessRegression(1, (1, len(KNOTS))), np.zeros(len(KNOTS))
+        self._link, self._knots = SuccessRegression(1, (1, len(KNOT_QUANTILES))), np.zeros(len(KNOT_QUANTILES))
         self._earned = np.zeros(self._intercepts + pool.features.shape[1])
         self._others = EarnedByOthers(pool.golds)
-        self._groups: deque[tuple[int, float, float, float, int]] = deque(maxlen=WINDOW)  # example, wins, tries, S, step
+        self._groups: deque[tuple[int, float, float, float, int]] = deque(
+            maxlen=WINDOW_GROUPS
+        )  # example, wins, tries, S, step
         self._earlier: dict[int, tuple[float, float]] = {}
         self._told: dict[int, list[Told]] = {}  # by example: what was said of draws that are not back yet
         self.log_odds, self.judged, self._batches = START_WORTH, 0, 0
         self._gain = self._weight = 0.0
         self._gains = np.zeros(2)  # of all even draws so far: summed log ratios, and their squares
-        self.bins = np.zeros((3, BINS))
+        self.bins = np.zeros((3, CALIBRATION_BINS))
         """Of even draws, by predicted success: how many, summed prediction, summed success."""
         self.digest = features_digest(pool.features)
         """Of the features: a state is taken over for the same ones only."""
@@ -101,7 +103,7 @@ class Predictor:
     @property
     def trust(self) -> float:
         """Share of draws that may follow the predictor: the logistic function of L, 0 before the first regression."""
-        return float(sigmoid(np.array(self.log_odds))) if len(self._groups) >= LEAST_GROUPS else 0.0
+        return float(sigmoid(np.array(self.log_odds))) if len(self._groups) >= MIN_GROUPS else 0.0
 
     def success(self, examples: np.ndarray) -> np.ndarray:
         """Expected success of each example, its own groups included."""
@@ -142,7 +144,7 @@ class Predictor:
             examples: drawn.
             even: whether each was drawn evenly, so that it may judge the predictor.
         """
-        if len(self._groups) < LEAST_GROUPS:
+        if len(self._groups) < MIN_GROUPS:
             return np.full(len(examples), np.nan)
         rows, task = self._rows(examples), self._bare.success(self._rows(examples, bare=True))
         features, _ = self._expected(rows)
@@ -151,8 +153,8 @@ class Predictor:
         for place, example in enumerate(examples.tolist()):
             said = (float(success[place]), float(features[place]), ours, float(task[place]), theirs) if even[place] else ()
             # A group that never comes back must not leave what was said of it to a later one.
-            self._told[example] = [*self._told.pop(example, []), said][-IN_FLIGHT:]
-        for example in list(self._told)[: max(0, len(self._told) - MOST_TOLD)]:
+            self._told[example] = [*self._told.pop(example, []), said][-MOST_DRAWS_IN_FLIGHT:]
+        for example in list(self._told)[: max(0, len(self._told) - MOST_EXAMPLES_IN_FLIGHT)]:
             del self._told[example]
         return success
 
@@ -167,7 +169,7 @@ class Predictor:
             earned = self._others.add(example, int(self._place[self._task_of[example]]), group, wins[place] / tries[place])
             self._groups.append((example, float(wins[place]), float(tries[place]), earned, self._ledger.step))
         self._batches += 1
-        if len(self._groups) >= LEAST_GROUPS:
+        if len(self._groups) >= MIN_GROUPS:
             self._fit()
 
     def _judge(self, examples: Sequence[int], wins: np.ndarray, tries: np.ndarray) -> None:
@@ -186,12 +188,12 @@ class Predictor:
         (expected, ours, concentration, task, shared), wins, tries = np.array(told).T, wins[places], tries[places]
         gains = log_likelihood(wins, tries, ours, concentration) - log_likelihood(wins, tries, task, shared)
         for gain in gains.tolist():
-            self.log_odds = KEEP_WORTH * self.log_odds + gain
-            self._gain, self._weight = KEEP_WORTH * self._gain + gain, KEEP_WORTH * self._weight + 1
+            self.log_odds = WORTH_KEPT_PER_GROUP * self.log_odds + gain
+            self._gain, self._weight = WORTH_KEPT_PER_GROUP * self._gain + gain, WORTH_KEPT_PER_GROUP * self._weight + 1
             self._gains += gain, gain**2
         self.judged += len(told)
         seen = np.stack([np.ones(len(told)), expected, wins / tries], axis=1)
-        np.add.at(self.bins.T, np.minimum((expected * BINS).astype(int), BINS - 1), seen)
+        np.add.at(self.bins.T, np.minimum((expected * CALIBRATION_BINS).astype(int), CALIBRATION_BINS - 1), seen)
 
     def _fit(self) -> None:
         """Both regressions and S, on what the window holds now."""
@@ -199,14 +201,14 @@ class Predictor:
         examples = table[:, 0].astype(np.int64)
         rows, bare = self._rows(examples), self._rows(examples, bare=True)
         wins, tries, earned, steps = table[:, 1], table[:, 2], table[:, 3], table[:, 4]
-        worth = KEEP ** (self._ledger.step - steps)
-        moves = self._batches % RESHAPE_EVERY_BATCHES == 0 or len(self._groups) < YOUNG_GROUPS
+        worth = GROUP_WORTH_KEPT_PER_STEP ** (self._ledger.step - steps)
+        moves = self._batches % RESHAPE_EVERY_BATCHES == 0 or len(self._groups) < RESHAPE_ALWAYS_GROUPS
         for regression, x in ((self._full, rows), (self._bare, bare)):
             self._refit(regression, Seen(x, wins, tries, worth), moves)
         logits = rows @ self._full.mean
-        self._knots = np.quantile(logits, KNOTS)
+        self._knots = np.quantile(logits, KNOT_QUANTILES)
         self._refit(self._link, Seen(self._bent(logits), wins, tries, worth, logits), moves)
-        prior = np.full(rows.shape[1], EARNED_PRIOR)
+        prior = np.full(rows.shape[1], EARNED_PRIOR_GROUPS)
         prior[: self._intercepts] = 1.0
         known = np.flatnonzero(earned >= 0)
         weighed = rows[known] * worth[known, None]
@@ -245,7 +247,7 @@ class Predictor:
         """Intercepts and features (..., columns) of examples."""
         places = self._place[self._task_of[examples]]
         intercepts = (places[..., None] == np.arange(self._intercepts)).astype(float)
-        return intercepts if bare else np.concatenate([intercepts, self._features[examples] / SCALE], axis=-1)
+        return intercepts if bare else np.concatenate([intercepts, self._features[examples] / FEATURE_SCALE], axis=-1)
 
     def figures(self) -> dict[str, Any]:
         """What the prediction is worth, as said of groups that were drawn evenly.
@@ -286,7 +288,7 @@ class Predictor:
     def restore(self, state: dict[str, Any]) -> None:
         """Take over what `state` returned."""
         rows = np.frombuffer(state["groups"], "<f8").reshape(-1, 5).tolist()
-        self._groups = deque(((int(e), w, t, s, int(step)) for e, w, t, s, step in rows), maxlen=WINDOW)
+        self._groups = deque(((int(e), w, t, s, int(step)) for e, w, t, s, step in rows), maxlen=WINDOW_GROUPS)
         self._told = {}
         for example, *said in state["told"]:
             self._told.setdefault(int(example), []).append(tuple(said))

@@ -1,9 +1,9 @@
 """Features of prompts without a model: hashed words and character trigrams, lengths, numbers; 32 bytes per example.
 
-Words (between spaces) and character trigrams are counted in `BUCKETS` hash buckets, the most varied `KEPT` of them are
-projected onto their principal components over a sample of the rows, and each component is scaled to unit variance. Beside
-them stand the length in characters and in words, how many numbers there are, and how long they are. Everything is done in
-whole arrays: no Python loop over tokens.
+Words (between spaces) and character trigrams are counted in `BUCKETS` hash buckets, the most varied `KEPT_BUCKETS` of them
+are projected onto their principal components over a sample of the rows, and each component is scaled to unit variance.
+Beside them stand the length in characters and in words, how many numbers there are, and how long they are. Everything is
+done in whole arrays: no Python loop over tokens.
 
 Source: feature hashing 0902.2206; principal components in place of a random projection are our choice.
 Unit: 1/32 of a standard deviation of the rows, clipped at four.
@@ -16,35 +16,35 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-WIDTH = 32
+FEATURE_BYTES = 32
 """Bytes per example: `SHAPE_COLUMNS` columns of lengths and numbers, the rest principal components."""
 SHAPE_COLUMNS = 7
 WORDS_COLUMN, MOST_MEDIANS = 2, 10
 """Column of the number of words, which is cut at so many times the median of the sample."""
-BUCKETS, KEPT = 2048, 384
-SAMPLE = 8192
+BUCKETS, KEPT_BUCKETS = 2048, 384
+SAMPLE_ROWS = 8192
 """Rows that the components are worked out from, spread evenly over the pool."""
-CHUNK, CHUNK_BYTES = 2048, 2**20
+CHUNK_ROWS, CHUNK_BYTES = 2048, 2**20
 """Rows at a time, and bytes at a time but for one row; 64 bytes of memory each."""
-LONGEST = 4000
+PROMPT_BYTES_READ = 4000
 """Bytes of a prompt that are read: its first and its last half of these, where it is longer."""
-TRIGRAM = 0.5
+TRIGRAM_WEIGHT = 0.5
 """Weight of a trigram against 1 for a word."""
-SCALE = 32
-DECIMALS = 9
+FEATURE_SCALE = 32
+VARIANCE_DECIMALS = 9
 """Of the variance by which buckets are kept."""
-TIE = 1e-6
+TIE_SHARE = 1e-6
 """Share by which the last bucket counts more than the first, in the components: where several would be equally large, as
 for a few templates, rounding, and so the kind of processor, would decide which ones are taken, and with which sign."""
-BASE = np.uint64(0x9E3779B97F4A7C15)  # odd, so that it has an inverse modulo 2^64
-INVERSE = np.uint64(pow(int(BASE), -1, 2**64))
-MIX = np.uint64(0xBF58476D1CE4E5B9)
+HASH_BASE = np.uint64(0x9E3779B97F4A7C15)  # odd, so that it has an inverse modulo 2^64
+HASH_BASE_INVERSE = np.uint64(pow(int(HASH_BASE), -1, 2**64))
+HASH_MIXER = np.uint64(0xBF58476D1CE4E5B9)
 
 
 def prompt_features(prompts: Sequence[str]) -> np.ndarray:
-    """Features of each prompt, int8 of shape (prompts, `WIDTH`); the same texts in the same order give the same numbers."""
+    """Features of each prompt, int8 of shape (prompts, `FEATURE_BYTES`); the same for the same texts in the same order."""
     size = len(prompts)
-    spread_out = np.unique(np.linspace(0, size - 1, min(size, SAMPLE)).round().astype(int))
+    spread_out = np.unique(np.linspace(0, size - 1, min(size, SAMPLE_ROWS)).round().astype(int))
     sample = [prompts[int(row)] for row in spread_out]
     found = list(_counted(sample))
     shapes, counts = np.concatenate([part[0] for part in found]), np.concatenate([part[1] for part in found])
@@ -54,8 +54,8 @@ def prompt_features(prompts: Sequence[str]) -> np.ndarray:
     centre = counts[:, columns].mean(0, dtype=np.float64)
     seen = np.c_[shapes, (counts[:, columns] - centre) @ components]
     middle, spread = seen.mean(0), seen.std(0)
-    scale = np.where(spread > 1e-6, SCALE / np.maximum(spread, 1e-6), 0.0)
-    made = np.zeros((size, WIDTH), dtype=np.int8)
+    scale = np.where(spread > 1e-6, FEATURE_SCALE / np.maximum(spread, 1e-6), 0.0)
+    made = np.zeros((size, FEATURE_BYTES), dtype=np.int8)
     start = 0
     for shape, count in _counted(prompts):
         shape[:, WORDS_COLUMN] = np.minimum(shape[:, WORDS_COLUMN], longest)
@@ -72,15 +72,17 @@ def features_digest(features: np.ndarray) -> str:
 
 def _components(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The most varied buckets, and the principal components of what they hold: (buckets, at most WIDTH - SHAPES)."""
-    variance = counts.var(0, dtype=np.float64).round(DECIMALS)  # so that rounding does not rank buckets that are alike
-    columns = np.sort(np.argsort(-variance, kind="stable")[: min(KEPT, int((variance > 0).sum()))])
+    variance = counts.var(0, dtype=np.float64).round(
+        VARIANCE_DECIMALS
+    )  # so that rounding does not rank buckets that are alike
+    columns = np.sort(np.argsort(-variance, kind="stable")[: min(KEPT_BUCKETS, int((variance > 0).sum()))])
     centred = counts[:, columns] - counts[:, columns].mean(0, dtype=np.float64)
-    centred *= 1 + TIE * np.linspace(0, 1, len(columns))
+    centred *= 1 + TIE_SHARE * np.linspace(0, 1, len(columns))
     values, vectors = np.linalg.eigh(centred.T @ centred)
-    vectors = vectors[:, ::-1][:, : WIDTH - SHAPE_COLUMNS]
+    vectors = vectors[:, ::-1][:, : FEATURE_BYTES - SHAPE_COLUMNS]
     largest = np.abs(vectors).round(6).argmax(0) if vectors.size else np.zeros(0, dtype=int)
     vectors = vectors * np.sign(vectors[largest, np.arange(vectors.shape[1])])  # an eigenvector has no sign of its own
-    alive = values[::-1][: WIDTH - SHAPE_COLUMNS] > 1e-9 * max(float(values[-1]) if len(values) else 0.0, 1e-9)
+    alive = values[::-1][: FEATURE_BYTES - SHAPE_COLUMNS] > 1e-9 * max(float(values[-1]) if len(values) else 0.0, 1e-9)
     return columns, vectors * alive
 
 
@@ -90,7 +92,7 @@ def _counted(prompts: Sequence[str]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     held = 0
     for text in prompts:
         read = _read(text)
-        if texts and (len(texts) == CHUNK or held + len(read) > CHUNK_BYTES):
+        if texts and (len(texts) == CHUNK_ROWS or held + len(read) > CHUNK_BYTES):
             yield _chunk(texts)
             texts, held = [], 0
         texts.append(read)
@@ -101,8 +103,8 @@ def _counted(prompts: Sequence[str]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
 def _read(text: str) -> bytes:
     """The bytes of a prompt that are read, between spaces."""
     raw = text.lower().encode("utf-8", "replace")
-    if len(raw) > LONGEST:
-        raw = raw[: LONGEST // 2] + b" " + raw[-LONGEST // 2 :]
+    if len(raw) > PROMPT_BYTES_READ:
+        raw = raw[: PROMPT_BYTES_READ // 2] + b" " + raw[-PROMPT_BYTES_READ // 2 :]
     return b" " + raw + b" "
 
 
@@ -115,10 +117,10 @@ def _chunk(texts: Sequence[bytes]) -> tuple[np.ndarray, np.ndarray]:
     starts, ends = np.flatnonzero(blank[:-1] & ~blank[1:]) + 1, np.flatnonzero(~blank[:-1] & blank[1:]) + 1
     words = _hashed(letters, starts, ends)
     bits = letters.astype(np.uint64) + np.uint64(1)
-    trigrams = (bits[:-2] * BASE + bits[1:-1]) * BASE + bits[2:]
+    trigrams = (bits[:-2] * HASH_BASE + bits[1:-1]) * HASH_BASE + bits[2:]
     inside = (row[:-2] == row[2:]) & ~(blank[:-2] & blank[1:-1])
     counts = np.log1p(_table(row[starts], words, len(texts), 0))
-    counts += TRIGRAM * np.log1p(_table(row[:-2][inside], trigrams[inside], len(texts), 1))
+    counts += TRIGRAM_WEIGHT * np.log1p(_table(row[:-2][inside], trigrams[inside], len(texts), 1))
     first, last = np.flatnonzero(~digit[:-1] & digit[1:]) + 1, np.flatnonzero(digit[:-1] & ~digit[1:]) + 1
     return _shapes(row, sizes, row[starts], row[first], last - first), counts
 
@@ -137,15 +139,15 @@ def _shapes(row: np.ndarray, sizes: np.ndarray, words: np.ndarray, numbers: np.n
 
 def _hashed(letters: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
     """A 64-bit hash of each run of bytes, by differences of one running polynomial."""
-    powers = np.cumprod(np.full(len(letters), BASE))
+    powers = np.cumprod(np.full(len(letters), HASH_BASE))
     running = np.concatenate([np.zeros(1, np.uint64), np.cumsum((letters.astype(np.uint64) + np.uint64(1)) * powers)])
-    back = np.cumprod(np.full(len(letters), INVERSE))
+    back = np.cumprod(np.full(len(letters), HASH_BASE_INVERSE))
     return (running[ends] - running[starts]) * back[starts]
 
 
 def _table(rows: np.ndarray, hashes: np.ndarray, count: int, kind: int) -> np.ndarray:
     """How often each bucket stands in each row, float32 of shape (count, BUCKETS); kinds have halves of their own."""
     half = BUCKETS // 2
-    mixed = (hashes ^ (hashes >> np.uint64(31))) * MIX
+    mixed = (hashes ^ (hashes >> np.uint64(31))) * HASH_MIXER
     bucket = (mixed >> np.uint64(40)).astype(np.int64) % half + kind * half
     return np.bincount(rows * BUCKETS + bucket, minlength=count * BUCKETS).reshape(count, BUCKETS).astype(np.float32)

@@ -15,15 +15,15 @@ from typing import Any
 
 import numpy as np
 
-from mixwright.estimates.cell_states import LEAST_EVIDENCE, ONE_SIDED, side, state_of
+from mixwright.estimates.cell_states import MIN_ROLLOUTS, Z_STATE, side_of_band, state_of
 from mixwright.estimates.intervals import wilson
 from mixwright.steer.scene import Scene
 
 MOST_LISTED = 100
 """Cells, or tasks, above which a line of the log has those of its batch alone, and changes are summed up."""
-STALE = 0.3
+STALE_SHARE = 0.3
 """Moved share from which a filter made at the start is called stale."""
-MEMORY = 64.0
+YIELD_MEMORY_GROUPS = 64.0
 """Groups that the yield remembers, about."""
 UNKNOWN = -1
 
@@ -44,7 +44,7 @@ def snapshot(scene: Scene, drawn_as: Mapping[str, str], refused: Callable[[str],
     kappa, most = ledger.kappa(recent, everywhere), ledger.answers.kappa_high()
     evidence = ledger.lasting
     low, high = np.array([scene.stage.band_of(cell.task) for cell in cells]).T
-    places = side(*evidence.effective_counts(everywhere), low, high)
+    places = side_of_band(*evidence.effective_counts(everywhere), low, high)
     shown = {}
     for number, cell in enumerate(cells):
         tries = float(evidence.tries[number])
@@ -81,14 +81,14 @@ class Staleness:
         """Groups of these cells came back, with different rewards or not. Called before the ledger learns of them."""
         success = self._ledger.recent.mean(cells)
         inside = (self._ledger.recent.tries[cells] > 0) & (self._low[cells] <= success) & (success <= self._high[cells])
-        keep = math.exp(-int(inside.sum()) / MEMORY)
+        keep = math.exp(-int(inside.sum()) / YIELD_MEMORY_GROUPS)
         self._drawn = self._drawn * keep + int(inside.sum())
         self._mixed = self._mixed * keep + int((inside & mixed).sum())
 
     def observe(self, step: int, cells: np.ndarray) -> bool:
         """The ledger knows more of these cells. True once, when the picture of the start has become stale."""
         self._look(np.unique(cells))
-        if self.since is not None or self.moved < STALE:
+        if self.since is not None or self.moved < STALE_SHARE:
             return False
         self.since = step
         return True
@@ -108,10 +108,10 @@ class Staleness:
     def _look(self, cells: np.ndarray) -> None:
         """Set or change the sides of cells by what the ledger knows lately."""
         recent = self._ledger.recent
-        cells = cells[recent.tries[cells] >= LEAST_EVIDENCE]
+        cells = cells[recent.tries[cells] >= MIN_ROLLOUTS]
         tries, low, high = recent.tries[cells], self._low[cells], self._high[cells]
         success = recent.wins[cells] / np.maximum(tries, 1e-12)
-        least, most = wilson(recent.wins[cells], tries, ONE_SIDED)
+        least, most = wilson(recent.wins[cells], tries, Z_STATE)
         inside = (low <= success) & (success <= high)
         first = self._began[cells] == UNKNOWN
         self._began[cells[first]] = inside[first]

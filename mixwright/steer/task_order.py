@@ -19,10 +19,10 @@ import heapq
 
 import numpy as np
 
-from mixwright.estimates.cell_states import LEAST_EVIDENCE, LUCKY, side
+from mixwright.estimates.cell_states import LUCKY_KAPPA, MIN_ROLLOUTS, side_of_band
 from mixwright.steer.scene import Scene
 
-TIE = 1e-9
+TIE_TOLERANCE = 1e-9
 """More than rounding can make of half a draw, so that ties are broken alike however many draws are asked for."""
 CANDIDATES = 8
 """Random examples of a cell looked at per draw."""
@@ -59,8 +59,8 @@ class TaskOrder:
                 continue
             left, right, share = nodes[node]
             # What was owed under other weights is owed up to half a draw, so that no task makes up leeway in a run.
-            start = min(max(owed[left] - share * owed[node], -0.5), 0.5 - TIE)
-            steps = np.floor(start + share * np.arange(1, len(slots) + 1) + 0.5 + TIE)
+            start = min(max(owed[left] - share * owed[node], -0.5), 0.5 - TIE_TOLERANCE)
+            steps = np.floor(start + share * np.arange(1, len(slots) + 1) + 0.5 + TIE_TOLERANCE)
             goes = np.diff(steps, prepend=0.0) > 0
             end = start + share * len(slots) - int(np.count_nonzero(goes))
             waiting += [(left, slots[goes], end + share * credit), (right, slots[~goes], (1 - share) * credit - end)]
@@ -97,9 +97,9 @@ class Reserve:
         ledger, everywhere = self._ledger, np.arange(len(self._task_of))
         evidence = ledger.lasting
         success = ledger.kappa(evidence.wins / np.maximum(evidence.tries, 1e-12), everywhere)
-        known = (evidence.tries >= LEAST_EVIDENCE) & (ledger.sizes > 0)
-        place = side(*evidence.effective_counts(everywhere), self._low, self._high)
-        skilled = (success > 0) & (ledger.answers.kappa_high() >= LUCKY)
+        known = (evidence.tries >= MIN_ROLLOUTS) & (ledger.sizes > 0)
+        place = side_of_band(*evidence.effective_counts(everywhere), self._low, self._high)
+        skilled = (success > 0) & (ledger.answers.kappa_high() >= LUCKY_KAPPA)
         mastered, reachable = known & (place > 0), known & (place == 0) & skilled
         found = []
         for task in range(len(self._pool.tasks)):

@@ -37,13 +37,13 @@ from mixwright.trainers.rewards import (
     limit_and_check,
     name_of,
     parse_answers,
-    permute,
+    permute_in_groups,
     refuse_weights,
     sum_checked,
 )
 from mixwright.trainers.sampler import SteeredSampler
-from mixwright.trainers.steered_trainer import measured
-from mixwright.trainers.steering import INDEX, Steering, make_run, pool_of, read_steering, with_row_numbers
+from mixwright.trainers.steered_trainer import read_kl_and_entropy
+from mixwright.trainers.steering import INDEX_COLUMN, Steering, make_run, pool_of, read_steering, with_row_numbers
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -97,7 +97,7 @@ class SteeringCallback(SteeringHooks):
             begin=self._begin,
             hand_in=lambda step: None,
             watch=lambda step: None,
-            measured=lambda count: measured(self.trainer, count),
+            measured=lambda count: read_kl_and_entropy(self.trainer, count),
             args=args,
         )
         self.reward_funcs = [self._watched(place, function) for place, function in enumerate(functions)]
@@ -159,7 +159,7 @@ class SteeringCallback(SteeringHooks):
 
         @functools.wraps(function)
         def steered(**given: Any) -> list[float | None]:
-            rows = given.pop(INDEX, None)
+            rows = given.pop(INDEX_COLUMN, None)
             if rows is None:  # evaluation data carries no row numbers
                 if getattr(self._model, "training", False):
                     raise InputError(
@@ -202,7 +202,7 @@ class SteeringCallback(SteeringHooks):
             for name, value in self.run.drain_metrics().items():
                 given["log_metric"](name, value)
         if self.steering.permute_rewards:
-            table = permute(table, size, (self.args.seed, batch, PartialState().process_index))
+            table = permute_in_groups(table, size, (self.args.seed, batch, PartialState().process_index))
         out = [self.run.pool.ids[row] in refused for row in groups]
         return [
             [None if out[place // size] or value != value else value for place, value in enumerate(column)]
@@ -231,7 +231,7 @@ def _stream(source: _Source) -> Iterator[dict[str, Any]]:
     """Rows in drawn order, from the first draw of this training on, for ever."""
     position = 0
     while True:
-        yield source.rows[source.log.read(position, 1)[0]]
+        yield source.rows[source.log.read_or_draw(position, 1)[0]]
         position += 1
 
 

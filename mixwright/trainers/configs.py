@@ -10,12 +10,12 @@ from typing import Any, get_args, get_type_hints
 
 from mixwright.config import RunConfig
 from mixwright.errors import InputError
-from mixwright.learner.bases import TINY
+from mixwright.learner.bases import TINY_PREFIX
 from mixwright.learner.settings import cheap_settings
 from mixwright.records import from_data, to_data
 from mixwright.trainers.checks.refusals import refuse_settings
 
-OWN = {
+OWN_SETTING_REMEDIES = {
     "learning_rate": "Set train.learning_rate.",
     "per_device_train_batch_size": "Set train.prompts.",
     "max_steps": "Set train.steps.",
@@ -24,15 +24,15 @@ OWN = {
     "data_seed": "Set seed: the seeds of a trial are counted from it.",
 }
 """Fields with a setting of their own, which would be at odds with them: each -> what to do."""
-OWN_GRPO = {
+OWN_GRPO_SETTING_REMEDIES = {
     "num_generations": "Set train.generations.",
     "max_completion_length": "Set train.max_new_tokens.",
     "temperature": "Set train.temperature.",
     "beta": "Set train.beta.",
 }
 """The same in GRPO alone."""
-INSIDE = "Leave it out: all files of a run lie in its own folder, and nothing is sent anywhere."
-ELSEWHERE = (
+INSIDE_REMEDY = "Leave it out: all files of a run lie in its own folder, and nothing is sent anywhere."
+OUTSIDE_FIELDS = (
     "output_dir",
     "logging_dir",
     "project",
@@ -52,9 +52,9 @@ ELSEWHERE = (
     "push_to_hub_token",
 )
 """Fields of which TRL or transformers make files outside the run folder, or uploads."""
-PLAIN = (int, float, bool)
+CHECKED_TYPES = (int, float, bool)
 """Types of fields that can be checked before TRL sees them."""
-UNUSED = {
+UNUSED_FIELD_REMEDIES = {
     "resume_from_checkpoint": "Leave it out: a run goes on by itself when it is started again.",
     "eval_strategy": "Leave it out: trial.progress_every evaluates on the way.",
     "eval_on_start": "Leave it out: trial.progress_every evaluates on the way.",
@@ -104,7 +104,7 @@ def resolved_settings(job: StartJob) -> dict[str, Any]:
 
     config = from_data(RunConfig, dict(job.config))
     resolved = check_train_settings(config)
-    if config.model.path != TINY:
+    if config.model.path != TINY_PREFIX:
         check_checkpoint(config.model.path, config.model.adapter, chats=job.chats)
     if config.train.objective != "grpo":
         return {name: getattr(resolved, name) for name in ("learning_rate", "bf16", "use_cpu")}
@@ -138,7 +138,7 @@ def grpo_config(config: RunConfig, shared: Mapping[str, Any]) -> Any:
         "temperature": train.temperature,
         "beta": train.beta,
     }
-    return _checked(GRPOConfig, {**shared, **own}, config, OWN | OWN_GRPO)
+    return _checked(GRPOConfig, {**shared, **own}, config, OWN_SETTING_REMEDIES | OWN_GRPO_SETTING_REMEDIES)
 
 
 def sft_config(config: RunConfig, shared: Mapping[str, Any]) -> Any:
@@ -148,24 +148,24 @@ def sft_config(config: RunConfig, shared: Mapping[str, Any]) -> Any:
     if config.train.objective != "sft":
         settings = {name: value for name, value in config.train.settings.items() if name in SFTConfig.__dataclass_fields__}
         config = replace(config, train=replace(config.train, settings=settings))
-    return _checked(SFTConfig, {**shared, "per_device_train_batch_size": config.train.prompts}, config, OWN)
+    return _checked(SFTConfig, {**shared, "per_device_train_batch_size": config.train.prompts}, config, OWN_SETTING_REMEDIES)
 
 
 def dpo_config(config: RunConfig, shared: Mapping[str, Any]) -> Any:
     """TRL's `DPOConfig`, as `grpo_config`; beta, the temperature of the loss, is TRL's or that of `train.settings`."""
     from trl.trainer.dpo_config import DPOConfig
 
-    return _checked(DPOConfig, {**shared, "per_device_train_batch_size": config.train.prompts}, config, OWN)
+    return _checked(DPOConfig, {**shared, "per_device_train_batch_size": config.train.prompts}, config, OWN_SETTING_REMEDIES)
 
 
 def _checked(cls: type[Any], given: Mapping[str, Any], config: RunConfig, own: dict[str, str]) -> Any:
     """TRL's config of `given` and `train.settings`; fields that may not stand there, or that TRL refuses, as InputErrors."""
     settings = to_data(config.train.settings)
-    refused = own | UNUSED | dict.fromkeys(ELSEWHERE, INSIDE)
+    refused = own | UNUSED_FIELD_REMEDIES | dict.fromkeys(OUTSIDE_FIELDS, INSIDE_REMEDY)
     for name, value in settings.items():
         none = name == "report_to" and value not in ("none", ["none"], [])
         if name in refused or none:
-            raise InputError(f"train.settings without {name}", f"{name}: {value!r:.80}", refused.get(name, INSIDE))
+            raise InputError(f"train.settings without {name}", f"{name}: {value!r:.80}", refused.get(name, INSIDE_REMEDY))
     try:
         return cls(**{**given, **_typed(cls, settings)})
     except (TypeError, ValueError, ImportError, OSError) as error:
@@ -185,7 +185,7 @@ def _typed(cls: type[Any], settings: Mapping[str, Any]) -> dict[str, Any]:
     hints, made = get_type_hints(cls), dict(settings)
     for name, value in settings.items():
         hint = hints.get(name, Any)
-        if hint in PLAIN or (get_args(hint) and set(get_args(hint)) <= {*PLAIN, type(None)}):
+        if hint in CHECKED_TYPES or (get_args(hint) and set(get_args(hint)) <= {*CHECKED_TYPES, type(None)}):
             try:
                 made[name] = TypeAdapter(hint).validate_python(value)
             except ValidationError as error:

@@ -26,7 +26,7 @@ from mixwright.trainers.checks.compatibility import check_methods
 from mixwright.trainers.checks.refusals import refuse_images, refuse_settings
 from mixwright.trainers.logprobs import capture_logprobs, output_at
 from mixwright.trainers.row_trainer import RowTrainer
-from mixwright.trainers.steering import INDEX, Steering, read_steering, with_row_numbers
+from mixwright.trainers.steering import INDEX_COLUMN, Steering, read_steering, with_row_numbers
 
 
 class SteeredDPOTrainer(RowTrainer, DPOTrainer):
@@ -65,7 +65,7 @@ class SteeredDPOTrainer(RowTrainer, DPOTrainer):
 
     def compute_loss(self, model: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         """As TRL's; in training the log-probabilities of each pair are kept."""
-        index = inputs.pop(INDEX, None)
+        index = inputs.pop(INDEX_COLUMN, None)
         if not self.steers(index):
             return super().compute_loss(model, inputs, *args, **kwargs)
         reference = self.model if self.ref_model is None else self.ref_model

@@ -30,15 +30,15 @@ from mixwright.trainers.rewards import (
     limit_and_check,
     mask_refused,
     parse_answers,
-    permute,
+    permute_in_groups,
     refuse_weights,
     sum_checked,
 )
 from mixwright.trainers.sampler import SteeredSampler
 from mixwright.trainers.steered_trainer import SteeredTrainer, is_training
-from mixwright.trainers.steering import INDEX, Steering, pool_of, read_steering, with_row_numbers
+from mixwright.trainers.steering import INDEX_COLUMN, Steering, pool_of, read_steering, with_row_numbers
 
-NO_PROBABILITY = "probability tensor contains"
+NO_PROBABILITY_MESSAGE = "probability tensor contains"
 """In torch's error when it is to sample from probabilities that are no numbers."""
 
 
@@ -103,10 +103,10 @@ class SteeredGRPOTrainer(SteeredTrainer, GRPOTrainer):
     def _generate_and_score_completions(self, inputs: Any) -> Any:
         if self.steered is None:
             return super()._generate_and_score_completions(inputs)
-        plain = [{key: value for key, value in row.items() if key != INDEX} for row in inputs]
+        plain = [{key: value for key, value in row.items() if key != INDEX_COLUMN} for row in inputs]
         if not is_training(self):
             return self._generated(plain)
-        self._rows = [row[INDEX] for row in inputs]
+        self._rows = [row[INDEX_COLUMN] for row in inputs]
         output = self._generated(plain)
         if self._refused_rows is not None:
             local, rank = len(inputs), self.accelerator.process_index
@@ -122,7 +122,7 @@ class SteeredGRPOTrainer(SteeredTrainer, GRPOTrainer):
         try:
             return super()._generate_and_score_completions(rows)
         except RuntimeError as error:
-            if self._generating and NO_PROBABILITY in str(error):
+            if self._generating and NO_PROBABILITY_MESSAGE in str(error):
                 self.hooks.finite.stop(self.state.global_step, "probability of a token", "nothing could be generated")
             raise
 
@@ -180,7 +180,7 @@ class SteeredGRPOTrainer(SteeredTrainer, GRPOTrainer):
         self.beta = run.beta
         warn_at_first_batch(run, self._lint_settings(), groups, step)
         if self.steering.permute_rewards:
-            rewards = permute(rewards, size, (self.args.seed, batch))
+            rewards = permute_in_groups(rewards, size, (self.args.seed, batch))
         out = [place for place, row in enumerate(rows) if run.pool.ids[row] in refused]
         if out:
             rewards = mask_refused(rewards, out, size)

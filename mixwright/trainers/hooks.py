@@ -15,7 +15,7 @@ from mixwright.errors import InputError
 from mixwright.steer.run.run import RunSteering
 from mixwright.trainers.checkpoints.resume import Checkpoints
 from mixwright.trainers.checks.finite import Finite
-from mixwright.trainers.checks.processes import CHECK_EVERY, check_same_data, check_same_run
+from mixwright.trainers.checks.processes import STEPS_BETWEEN_CHECKS, check_same_data, check_same_run
 from mixwright.trainers.checks.refusals import refuse_unresumable
 
 
@@ -119,7 +119,7 @@ class SteeringHooks(TrainerCallback):
         self.finite.check_step(state.global_step, kwargs["optimizer"])
         self.hand_in(state.global_step)
         optimizer, factor = kwargs["optimizer"], self.run.lr_factor
-        if self.run.skip:
+        if self.run.skips_step:
             self.run.count_skipped_step()
             if getattr(optimizer, "scaler", None) is None:
                 for group in optimizer.param_groups:
@@ -151,7 +151,7 @@ class SteeringHooks(TrainerCallback):
         self._align(args, state, control)
         if control.should_save:
             self._stage(state.global_step, kwargs)
-        elif state.global_step % CHECK_EVERY == 0:
+        elif state.global_step % STEPS_BETWEEN_CHECKS == 0:
             check_same_run(self.run, state.global_step)
         return control
 
@@ -210,7 +210,7 @@ class SteeringHooks(TrainerCallback):
         check_same_run(self.run, step)
         kept = {"last": self.last, "whole": self.batch_is_done, "checks": self.run.checks, "remembered": self.remembered()}
         kept |= {"served": self._served(), "max_steps": self.args.max_steps}
-        self.checkpoints.stage(step, kept)
+        self.checkpoints.stage_state(step, kept)
         self._staged = step
 
     def _align(self, args: Any, state: Any, control: Any) -> None:

@@ -19,14 +19,14 @@ from torch import Tensor, nn
 
 from mixwright.errors import InputError
 
-TARGETS = 512
+TARGETS_AT_A_TIME = 512
 """Targets whose logits are made at once where the head is applied again."""
-AFTER_THE_HEAD = ("final_logit_softcapping", "logit_scale", "output_multiplier")
+LOGIT_SETTINGS = ("final_logit_softcapping", "logit_scale", "output_multiplier")
 """Settings of models whose logits are not simply what the head gives."""
 
 
 @dataclass
-class Shown:
+class ShownLogprobs:
     """What one forward pass showed; virtual tokens of prompt-learning adapters may stand in front."""
 
     log_probs: Float[Tensor, "batch time"]
@@ -37,7 +37,7 @@ class Shown:
 
 @contextmanager
 def capture_logprobs(module: Any, labels: Int[Tensor, "batch tokens"] | None) -> Iterator[list[Any]]:
-    """The outputs with per-token log-probabilities (`Shown`, or TRL's own) that `module` gives meanwhile, in order.
+    """The outputs with per-token log-probabilities (`ShownLogprobs`, or TRL's own) that `module` gives meanwhile, in order.
 
     Args:
         module: the model that TRL calls.
@@ -84,7 +84,7 @@ def output_at(outputs: Sequence[Any], place: int) -> Any:
 
 
 @torch.no_grad()
-def _again(base: Any, labels: Tensor, logits: Tensor | None, states: Sequence[Tensor]) -> Shown | None:
+def _again(base: Any, labels: Tensor, logits: Tensor | None, states: Sequence[Tensor]) -> ShownLogprobs | None:
     """Log-probabilities from logits, or from hidden states and the head; None when neither gives them exactly."""
     time = labels.shape[1]
     targets = labels[:, 1:]
@@ -92,15 +92,15 @@ def _again(base: Any, labels: Tensor, logits: Tensor | None, states: Sequence[Te
     head = None
     if logits is None:
         config = base.config.get_text_config()
-        if not states or any(getattr(config, name, None) for name in AFTER_THE_HEAD):
+        if not states or any(getattr(config, name, None) for name in LOGIT_SETTINGS):
             return None
         logits, head = states[-1], base.get_output_embeddings()
     if logits.shape[0] != len(labels) or logits.shape[1] < time:
         return None
     rows, wanted = logits[:, -time:][:, :-1][mask], targets[mask].to(logits.device)
     flat = torch.zeros(len(rows), device=logits.device)
-    for start in range(0, len(rows), TARGETS):
-        part = slice(start, start + TARGETS)
+    for start in range(0, len(rows), TARGETS_AT_A_TIME):
+        part = slice(start, start + TARGETS_AT_A_TIME)
         table = rows[part] if head is None else head(rows[part].to(head.weight.dtype))
         flat[part] = table.float().log_softmax(-1).gather(1, wanted[part, None])[:, 0]
-    return Shown(flat.new_zeros(mask.shape).masked_scatter(mask.to(flat.device), flat), mask)
+    return ShownLogprobs(flat.new_zeros(mask.shape).masked_scatter(mask.to(flat.device), flat), mask)

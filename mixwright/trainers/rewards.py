@@ -27,7 +27,7 @@ from mixwright.errors import InputError, one_line
 from mixwright.records import GroupOutcome
 from mixwright.skeleton import skeleton
 from mixwright.steer.pool import Pool, read_answer
-from mixwright.time_limit import TOLD_AFTER, TooSlow, call_with_timeout, tell_when_slow
+from mixwright.time_limit import NAMED_AFTER_SECONDS, TooSlow, call_with_timeout, tell_when_slow
 
 if TYPE_CHECKING:
     from mixwright.steer.run.run import RunSteering
@@ -68,7 +68,7 @@ def mask_refused(
     return rewards
 
 
-def permute(
+def permute_in_groups(
     rewards: Float[Tensor, "completions functions"], size: int, seed: Sequence[int]
 ) -> Float[Tensor, "completions functions"]:
     """Rows shuffled inside each group of `size`, each group with its own generator seeded (*seed, group).
@@ -140,7 +140,7 @@ def text_of(completion: Any) -> str:
 
 
 REMEDY = "Return a list with a number for each completion; None for one that cannot be judged."
-LARGEST = 1e12
+LARGEST_REWARD = 1e12
 """Largest size of a reward, of a weighted sum of them and of a weight: squares of more overflow in a group's statistics."""
 SHORT_REPR = reprlib.Repr()
 SHORT_REPR.maxother = SHORT_REPR.maxstring = 80
@@ -189,7 +189,7 @@ def limit_and_check(function: Any, steering: Steering, run: RunSteering, step: i
     where = one_line(f"reward function {name}, step {step}, {'task' if len(tasks) == 1 else 'tasks'} {', '.join(tasks)}")
 
     def tell() -> None:
-        logging.getLogger("mixwright").warning("Still running after %g s: %s.", min(seconds, TOLD_AFTER), where)
+        logging.getLogger("mixwright").warning("Still running after %g s: %s.", min(seconds, NAMED_AFTER_SECONDS), where)
 
     def late() -> list[float | None]:
         if steering.slow_rewards == "stop":
@@ -275,9 +275,11 @@ def _number(entry: Any, name: str, place: int) -> float:
 def refuse_weights(weights: Float[Tensor, " functions"], functions: Sequence[Any]) -> None:
     """Raises InputError for a weight of a reward function that is no finite number, or too large to sum with."""
     for weight, function in zip(weights.tolist(), functions, strict=True):
-        if not abs(weight) <= LARGEST:
+        if not abs(weight) <= LARGEST_REWARD:
             name = one_line(name_of(function))
-            raise InputError(f"finite reward_weights of at most {LARGEST:g}", f"{weight:g} for {name}", "Correct them.")
+            raise InputError(
+                f"finite reward_weights of at most {LARGEST_REWARD:g}", f"{weight:g} for {name}", "Correct them."
+            )
 
 
 def sum_checked(
@@ -297,13 +299,13 @@ def sum_checked(
         rows: pool index of each completion.
 
     Raises:
-        InputError: a reward, or a sum, that is infinite or larger than `LARGEST`: advantages of its group, and by them
-            the weights, would be no numbers, or all 0.
+        InputError: a reward, or a sum, that is infinite or larger than `LARGEST_REWARD`: advantages of its group, and by
+            them the weights, would be no numbers, or all 0.
     """
     totals = weighted_sum(rewards, weights)
     run.range.names = [one_line(name_of(function)) for function in functions]
     for table, names in ((rewards, [name_of(function) for function in functions]), (totals[:, None], [])):
-        found = (table.abs() > LARGEST).nonzero().tolist()
+        found = (table.abs() > LARGEST_REWARD).nonzero().tolist()
         if not found:
             continue
         place, column = found[0]
@@ -311,7 +313,7 @@ def sum_checked(
         source = names[column] if names else f"the weighted sum of {', '.join(map(name_of, functions))}"
         remedy = f"Return {run.range.low:g} for a wrong answer." if value < 0 else f"Return at most {run.range.high:g}."
         raise InputError(
-            f"finite rewards of at most {LARGEST:g} in size, or None for a completion that cannot be judged",
+            f"finite rewards of at most {LARGEST_REWARD:g} in size, or None for a completion that cannot be judged",
             f"{value:g} from {one_line(source)} for example {run.pool.ids[row]!r} "
             f"(task {one_line(run.pool.tasks[run.pool.task_of[row]])}), {len(found)} in this batch",
             remedy if names else "Use smaller reward_weights, or smaller rewards.",

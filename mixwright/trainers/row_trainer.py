@@ -21,7 +21,7 @@ from mixwright.trainers.canaries.held_out import HeldOutPass
 from mixwright.trainers.checks.refusals import refuse_prepared
 from mixwright.trainers.sampler import SteeredSampler
 from mixwright.trainers.steered_trainer import SteeredTrainer, is_training
-from mixwright.trainers.steering import INDEX, Steering, pool_of
+from mixwright.trainers.steering import INDEX_COLUMN, Steering, pool_of
 
 
 class RowTrainer(SteeredTrainer):
@@ -42,7 +42,7 @@ class RowTrainer(SteeredTrainer):
         prepared: Any = self.train_dataset
         if len(prepared) == 0:
             raise InputError("rows with a target after truncation", "none", "Raise max_length or change truncation_mode.")
-        rows = list(prepared[INDEX])  # TRL may shuffle, and drops rows that truncation left without a target
+        rows = list(prepared[INDEX_COLUMN])  # TRL may shuffle, and drops rows that truncation left without a target
         self._place = np.full(len(dataset), -1)
         self._place[rows] = np.arange(len(rows))
         self._collected: list[list[torch.Tensor]] = []
@@ -82,7 +82,7 @@ class RowTrainer(SteeredTrainer):
         kept = set(self._signature_columns or []) if self.args.remove_unused_columns else set(dataset.column_names)
         rows = [{key: value for key, value in dataset[item].items() if key in kept} for item in items]
         batch = dict(self.data_collator(rows))
-        batch.pop(INDEX, None)
+        batch.pop(INDEX_COLUMN, None)
         return batch
 
     def _get_train_sampler(self, train_dataset: Any = None) -> Sampler | None:
@@ -124,7 +124,7 @@ class IndexCollator:
 
     def __call__(self, examples: list[dict[str, Any]]) -> Any:
         """TRL's batch, with the row numbers of training examples added."""
-        batch = self.collate([{key: value for key, value in row.items() if key != INDEX} for row in examples])
-        if INDEX in examples[0]:
-            batch[INDEX] = torch.tensor([row[INDEX] for row in examples])
+        batch = self.collate([{key: value for key, value in row.items() if key != INDEX_COLUMN} for row in examples])
+        if INDEX_COLUMN in examples[0]:
+            batch[INDEX_COLUMN] = torch.tensor([row[INDEX_COLUMN] for row in examples])
         return batch

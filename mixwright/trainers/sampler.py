@@ -46,7 +46,7 @@ class SteeredSampler(Sampler[int]):
     def __iter__(self) -> Iterator[int]:
         first = self.epoch * self.rows
         for offset in range(0, self.rows, self.batch_size):
-            batch = self.log.read(first + offset, min(self.batch_size, self.rows - offset))
+            batch = self.log.read_or_draw(first + offset, min(self.batch_size, self.rows - offset))
             for _ in range(self.repeat_count):
                 for row in batch:
                     yield from [row] * self.mini_repeat_count

@@ -21,7 +21,7 @@ from mixwright.trainers.checks.refusals import refuse_dataloader, why_lr_is_fixe
 from mixwright.trainers.checks.selftest import check_draws
 from mixwright.trainers.hooks import SteeringHooks
 from mixwright.trainers.sampler import SteeredSampler
-from mixwright.trainers.steering import INDEX, Steering, make_run
+from mixwright.trainers.steering import INDEX_COLUMN, Steering, make_run
 
 
 class SteeredTrainer(Trainer):
@@ -110,8 +110,8 @@ class SteeredTrainer(Trainer):
     def _set_signature_columns_if_needed(self) -> None:
         super()._set_signature_columns_if_needed()
         columns = self._signature_columns or []
-        if self.steered is not None and INDEX not in columns:
-            self._signature_columns = [*columns, INDEX]
+        if self.steered is not None and INDEX_COLUMN not in columns:
+            self._signature_columns = [*columns, INDEX_COLUMN]
 
     def _serve(self, sampler: SteeredSampler) -> SteeredSampler:
         """The sampler of this training, known to the hooks."""
@@ -133,7 +133,7 @@ class SteeredTrainer(Trainer):
 
     def _measured(self, count: int) -> tuple[float | None, float | None]:
         """KL and entropy (nats per token) of the last `count` micro-steps, from TRL's own metrics."""
-        return measured(self, count)
+        return read_kl_and_entropy(self, count)
 
 
 def is_training(trainer: Any) -> bool:
@@ -141,7 +141,7 @@ def is_training(trainer: Any) -> bool:
     return trainer.model.training
 
 
-def measured(trainer: Any, count: int) -> tuple[float | None, float | None]:
+def read_kl_and_entropy(trainer: Any, count: int) -> tuple[float | None, float | None]:
     """KL and entropy (nats per token) of the last `count` micro-steps; None for what it does not keep, or is no number."""
     metrics = getattr(trainer, "_metrics", {}).get("train", {})
     found = [list(metrics.get(name, []))[-count:] for name in ("kl", "entropy")]

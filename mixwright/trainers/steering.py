@@ -16,7 +16,7 @@ import numpy as np
 from mixwright import catalog
 from mixwright.contracts import Selector
 from mixwright.errors import InputError, unknown_name
-from mixwright.plan.overrides import KINDS as LEVERS
+from mixwright.plan.overrides import STEERING_KINDS as LEVERS
 from mixwright.plan.validate import check_options
 from mixwright.records import Cell, Plan, Stage
 from mixwright.runs import read_plan
@@ -28,15 +28,15 @@ from mixwright.steer.run.run import RunSteering
 if TYPE_CHECKING:
     from datasets import Dataset
 
-INDEX = "mixwright_index"
+INDEX_COLUMN = "mixwright_index"
 """Column that carries a row's pool index through the trainer; taken out before reward functions see the row."""
 Slow = Literal["stop", "wrong"]
-SELECTOR = "difficulty"
+DEFAULT_SELECTOR = "difficulty"
 """Of GRPO without a plan."""
-READ = 1024
+DIGEST_ROWS = 1024
 """Rows that a digest of the data reads."""
-NUMBER = (float, int, np.integer, np.floating)
-KINDS: dict[str, tuple[type, ...]] = {
+NUMBER_TYPES = (float, int, np.integer, np.floating)
+SETTING_TYPES: dict[str, tuple[type, ...]] = {
     "plan": (str, Path, Plan),
     "folder": (str, Path),
     "seed": (int, np.integer),
@@ -44,16 +44,16 @@ KINDS: dict[str, tuple[type, ...]] = {
     "canary_every": (int, np.integer),
     "columns": (Mapping,),
     "replay": (str, Path),
-    "reward_seconds": NUMBER,
+    "reward_seconds": NUMBER_TYPES,
     "slow_rewards": (str,),
     "unscored_batches": (int, np.integer),
     "reward_range": (tuple, list),
     "options": (Mapping,),
 }
 """What each setting of `Steering` may be."""
-NULLS = ("plan", "folder", "seed", "canary_every", "replay", "reward_range")
+NULLABLE_SETTINGS = ("plan", "folder", "seed", "canary_every", "replay", "reward_range")
 """Settings that may be None."""
-COLUMNS = ("id", "task", "level", "answer", "options")
+STEERING_COLUMNS = ("id", "task", "level", "answer", "options")
 """Columns of a dataset that steering reads."""
 
 
@@ -92,8 +92,8 @@ class Steering:
     def __new__(cls, *_: Any, **given: Any) -> Self:
         """Raises InputError for a setting that does not exist, which would otherwise be a TypeError without a remedy."""
         for name in given:
-            if name not in KINDS:
-                raise unknown_name("setting of Steering(...)", name, KINDS)
+            if name not in SETTING_TYPES:
+                raise unknown_name("setting of Steering(...)", name, SETTING_TYPES)
         return super().__new__(cls)
 
     def __post_init__(self) -> None:
@@ -140,12 +140,12 @@ def steering_of(settings: Mapping[str, Any]) -> Steering:
 def check_settings(settings: Mapping[str, Any]) -> None:
     """Raises InputError for a setting of `Steering` that does not exist, or a value of the wrong type or sign."""
     for name, value in settings.items():
-        if name not in KINDS:
-            raise unknown_name("setting under steering:", str(name), KINDS)
-        kinds = KINDS[name]
+        if name not in SETTING_TYPES:
+            raise unknown_name("setting under steering:", str(name), SETTING_TYPES)
+        kinds = SETTING_TYPES[name]
         number = kinds[0] in (int, float)
         right = isinstance(value, kinds) and not (number and isinstance(value, bool))
-        if not right and not (value is None and name in NULLS):
+        if not right and not (value is None and name in NULLABLE_SETTINGS):
             raise InputError(f"steering.{name} as {kinds[0].__name__.lower()}", repr(value)[:80], "Correct the value.")
         if number and value is not None and not 0 <= value < math.inf:
             raise InputError(f"steering.{name} of 0 or more", repr(value), "Correct it, or leave it out.")
@@ -170,7 +170,7 @@ def _check_options(value: Any) -> None:
 
 def _check_range(value: Any) -> None:
     """Raises InputError unless it is two finite numbers, the reward of a wrong answer and that of a right one."""
-    numbers = [each for each in value if isinstance(each, NUMBER) and not isinstance(each, bool)]
+    numbers = [each for each in value if isinstance(each, NUMBER_TYPES) and not isinstance(each, bool)]
     if not (len(value) == len(numbers) == 2 and -math.inf < numbers[0] < numbers[1] < math.inf):
         expected = "steering.reward_range as two finite numbers, low < high"
         remedy = "Give the reward of a wrong and of a right answer, for example (-1, 1)."
@@ -193,8 +193,8 @@ def with_row_numbers(dataset: Any, trainer: str) -> Dataset:
         )
     if len(dataset) == 0:
         raise InputError("a train_dataset with rows", "none", "Check how it was filtered.")
-    dataset = dataset.remove_columns(INDEX) if INDEX in dataset.column_names else dataset
-    return dataset.add_column(INDEX, np.arange(len(dataset)))  # type: ignore[call-arg]
+    dataset = dataset.remove_columns(INDEX_COLUMN) if INDEX_COLUMN in dataset.column_names else dataset
+    return dataset.add_column(INDEX_COLUMN, np.arange(len(dataset)))  # type: ignore[call-arg]
 
 
 def pool_of(dataset: Dataset, steering: Steering, rows: Sequence[int] | None = None, *, prompts: bool = False) -> Pool:
@@ -214,17 +214,17 @@ def pool_of(dataset: Dataset, steering: Steering, rows: Sequence[int] | None = N
 
     columns = steering.columns
     for name, column in columns.items():
-        if name not in COLUMNS:
-            raise InputError(f"columns for {', '.join(COLUMNS)}", repr(name), "Correct Steering.columns.")
+        if name not in STEERING_COLUMNS:
+            raise InputError(f"columns for {', '.join(STEERING_COLUMNS)}", repr(name), "Correct Steering.columns.")
         if column and column not in dataset.column_names:
             raise InputError(f"a column {column!r} ({name})", ", ".join(dataset.column_names), "Correct Steering.columns.")
     count = len(rows) if rows is not None else len(dataset)
-    found = {name: _column(dataset, columns.get(name, name), rows) for name in COLUMNS}
+    found = {name: _column(dataset, columns.get(name, name), rows) for name in STEERING_COLUMNS}
     if found["task"] is None and columns.get("task") != "":
         logging.getLogger("mixwright").warning(
             "The dataset has no column 'task' (its columns: %s), so everything is one task, 'all', and no task is steered "
             "against another. Name the column with Steering(columns={'task': ...}); {'task': ''} says that one is meant.",
-            ", ".join(name for name in dataset.column_names if name != INDEX),
+            ", ".join(name for name in dataset.column_names if name != INDEX_COLUMN),
         )
     for name in ("id", "task"):
         _whole(found[name], name, columns.get(name, name), rows)
@@ -249,8 +249,8 @@ def text_of(prompt: Any) -> str:
 
 
 def content_of(dataset: Dataset) -> str:
-    """Digest of a dataset: its size, its columns, and up to `READ` rows spread over it, whole."""
-    rows = np.unique(np.linspace(0, len(dataset) - 1, READ).astype(int))
+    """Digest of a dataset: its size, its columns, and up to `DIGEST_ROWS` rows spread over it, whole."""
+    rows = np.unique(np.linspace(0, len(dataset) - 1, DIGEST_ROWS).astype(int))
     table: Any = dataset.with_format("arrow")[rows.tolist()]
     digest = hashlib.sha256(f"{len(dataset)} {sorted(table.column_names)}".encode())
     for row in table.to_pylist():
@@ -294,7 +294,7 @@ def predicts(steering: Steering) -> bool:
     """Whether the selector of the GRPO stage draws by success predicted from prompts. Raises InputError for its options."""
     stages = steering.plan.stages if isinstance(steering.plan, Plan) else ()
     stage = next((stage for stage in stages if stage.objective == "grpo"), None)
-    name = SELECTOR if stage is None else stage.selector
+    name = DEFAULT_SELECTOR if stage is None else stage.selector
     own = {} if stage is None else stage.options.get(f"selectors.{name}", {})
     selector: Selector = catalog.create("selectors", name, {**own, **steering.options.get(f"selectors.{name}", {})})
     return selector.predicts()
@@ -325,7 +325,7 @@ def default_plan(pool: Pool, objective: str, steps: int, *, kl_penalty: bool = T
     if objective == "grpo":
         drift = ("drift",) if kl_penalty else ()
         monitors = ("canary",) if canaries else ()
-        stage = replace(stage, selector=SELECTOR, gates=("too_hard",), controllers=drift, monitors=monitors)
+        stage = replace(stage, selector=DEFAULT_SELECTOR, gates=("too_hard",), controllers=drift, monitors=monitors)
     if objective == "dpo":
         stage = replace(stage, monitors=("displacement",), options={"engine": {"canaries": 0, "on_alarm": "log"}})
     return Plan("default", (stage,), why={"stages.0.weights": "the share of each task's rows; no plan was given"})
@@ -389,5 +389,5 @@ def make_run(
     run = RunSteering(engine, pool, files, beta=beta, lr_reason=lr_reason, objective=objective)
     run.patience, run.planned = steering.unscored_batches, isinstance(steering.plan, Plan)
     if steering.replay is not None:
-        run.serve(read_tape(Path(steering.replay), pool))
+        run.replay_tape(read_tape(Path(steering.replay), pool))
     return run

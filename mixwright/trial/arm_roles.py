@@ -24,19 +24,19 @@ Replan = Callable[["Corpus", Sequence[Sequence["Measurement"]]], "Plan"]
 """The plan that the run's planner makes of a corpus and of the measurements of each starting model on it."""
 
 
-COUNTS_AS: dict[Role, str] = {"untrained": "reference", "plan": "lever"}
+COUNTED_ROLE: dict[Role, str] = {"untrained": "reference", "plan": "lever"}
 """What the two arms that have a role of their own are tried as."""
 
 
-MINED, RANDOM = "mined", "random_like"
+MINED_ARM, RANDOM_ARM = "mined", "random_like"
 """Arms of every trial over data, beside `all`."""
-JOINT, ORDER = "joint", "permuted_order"
+JOINT_ARM, PERMUTED_ORDER_ARM = "joint", "permuted_order"
 """Reference and null that every plan of several stages has."""
-RULE = "simple_rule"
+SIMPLE_RULE_ARM = "simple_rule"
 """Joins them where the miner left the rows of a simple rule beside its own."""
-RIGHT = "right_answers"
+RIGHT_ANSWERS_ARM = "right_answers"
 """Stands for `all` in a trial over pairs that are new, where the corpus has none to train on."""
-REWARDS, WEIGHTS = "permuted", "permuted_weights"
+PERMUTED_REWARDS_ARM, PERMUTED_WEIGHTS_ARM = "permuted", "permuted_weights"
 """Nulls that take away what a lever reads: which completion earned what; which task got which weight."""
 
 
@@ -88,17 +88,23 @@ def arms_of(config: TrialConfig, *, pairs: bool = True, rule: bool = False) -> A
         InputError: an arm is unknown, one under nulls is none, or an ablation has no plan to be compared with.
     """
     found: dict[str, list[str]] = {"reference": [builtin_arm("untrained")], "lever": [], "null": [], "ablation": []}
-    data = ("all" if pairs else RIGHT, RANDOM, *[RULE] * rule, MINED, *filter(of_data, config.arms))
+    data = (
+        "all" if pairs else RIGHT_ANSWERS_ARM,
+        RANDOM_ARM,
+        *[SIMPLE_RULE_ARM] * rule,
+        MINED_ARM,
+        *filter(of_data, config.arms),
+    )
     for arm in dict.fromkeys(config.arms if config.data is None else data):
         role = role_of(arm)
         if config.data is None and of_data(arm):
             raise InputError(f"trial.data beside the arm {arm}", "none", "Name a table of mined rows, or take the arm away.")
         if arm != builtin_arm("untrained"):
-            found[COUNTS_AS.get(role, role)].append(arm)
+            found[COUNTED_ROLE.get(role, role)].append(arm)
     for null in dict.fromkeys(config.nulls if config.data is None else ()):
         if (role := role_of(null)) != "null":
             raise InputError(
-                "nulls under trial.nulls", f"{null!r}, a {COUNTS_AS.get(role, role)}", "Name it under trial.arms."
+                "nulls under trial.nulls", f"{null!r}, a {COUNTED_ROLE.get(role, role)}", "Name it under trial.arms."
             )
         if null not in found["null"]:
             found["null"].append(null)
@@ -110,9 +116,11 @@ def arms_of(config: TrialConfig, *, pairs: bool = True, rule: bool = False) -> A
 
 def with_order(arms: Arms, plan: Plan) -> Arms:
     """The arms, with those that a plan of several stages has to be compared with: all tasks together, and other orders."""
-    if len(plan.stages) < 2 or MINED in arms.levers:
+    if len(plan.stages) < 2 or MINED_ARM in arms.levers:
         return arms
-    references, nulls = (dict.fromkeys((*own, one)) for own, one in ((arms.references, JOINT), (arms.nulls, ORDER)))
+    references, nulls = (
+        dict.fromkeys((*own, one)) for own, one in ((arms.references, JOINT_ARM), (arms.nulls, PERMUTED_ORDER_ARM))
+    )
     return replace(arms, references=tuple(references), nulls=tuple(nulls))
 
 
@@ -129,14 +137,14 @@ def role_of(arm: str) -> Role:
 @functools.cache
 def builtin_arm(role: Literal["untrained", "plan"]) -> str:
     """Our one arm of that role: the untrained one, or the plan as it stands, whose nulls keep their own names."""
-    package = catalog.KINDS["arms"].package
+    package = catalog.KIND_BY_NAME["arms"].package
     own = (entry.name for entry in catalog.listing("arms").values() if entry.module.startswith(package))
     (arm,) = (name for name in own if role_of(name) == role)
     return arm
 
 
 @functools.cache
-def required() -> tuple[str, ...]:
+def required_references() -> tuple[str, ...]:
     """The references without which no lever is said to help: not training, and those that a trial has by default."""
     return arms_of(TrialConfig()).references
 
@@ -145,7 +153,7 @@ def own_nulls(nulls: Sequence[str], objective: str) -> tuple[str, ...]:
     """The nulls that fit the objective: without rewards to permute, task weights are permuted."""
     if objective == "grpo":
         return tuple(nulls)
-    return tuple(dict.fromkeys(WEIGHTS if null == REWARDS else null for null in nulls))
+    return tuple(dict.fromkeys(PERMUTED_WEIGHTS_ARM if null == PERMUTED_REWARDS_ARM else null for null in nulls))
 
 
 def idle_ablations(arms: Arms, plan: Plan, corpus: Corpus) -> tuple[str, ...]:
@@ -163,7 +171,7 @@ def null_name(null: str, lever: str) -> str:
     return null if lever == builtin_arm("plan") else f"{null}.{lever}"
 
 
-def left_out(null: str, plan: Plan, corpus: Corpus, config: RunConfig, bases: int, *, replans: bool) -> str:
+def why_left_out(null: str, plan: Plan, corpus: Corpus, config: RunConfig, bases: int, *, replans: bool) -> str:
     """Why a null cannot run here; empty when it can.
 
     Args:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from mixwright.records import Measurement, Plan, Stage
     from mixwright.trial.stages import StageStart
 
-PERMUTATION = 5_000_011
+PERMUTATION_SEED = 5_000_011
 """Added to the branch's seed: order of permuted weights."""
 STAGE_SEED = 9_000_011
 """Times the place of a stage, added to its branch's seed."""
@@ -106,7 +106,7 @@ def branch_digest(
 
 def permuted_weights(plan: Plan, seed: int) -> Plan:
     """The plan with the weights of each stage at other tasks: a random order that differs from the plan's where one does."""
-    rng, stages = np.random.default_rng([seed, PERMUTATION]), []
+    rng, stages = np.random.default_rng([seed, PERMUTATION_SEED]), []
     for stage in plan.stages:
         tasks, weights = sorted(stage.weights), [stage.weights[task] for task in sorted(stage.weights)]
         other = weights
@@ -192,7 +192,7 @@ def _train_stages(job: BranchJob, config: RunConfig, branch: Branch, corpus: Cor
         if start.reference is not None:
             learner.model.config._name_or_path = str(start.reference)  # what TRL loads the reference model from
         own = replace(job, seed=job.seed + STAGE_SEED * start.number)
-        _train(own, for_stage(config, one.plan.stages[0]), one, corpus, learner, part, start)
+        _train(own, stage_config(config, one.plan.stages[0]), one, corpus, learner, part, start)
         seed = seed_after(config, job.seed)
         return measure_learner(learner, corpus, settings_after(config.measure), start=load(None), seed=seed).measurements
 
@@ -213,7 +213,7 @@ def read_data_digest(job: BranchJob, branch: Branch, corpus: Corpus) -> str:
     return read_data(Path(job.data), corpus).content_of(branch.rows)
 
 
-def for_stage(config: RunConfig, stage: Stage) -> RunConfig:
+def stage_config(config: RunConfig, stage: Stage) -> RunConfig:
     """The settings with the stage's learning rate, and without fields of TRL's that are meant for another objective."""
     rate = config.train.learning_rate if stage.learning_rate is None else stage.learning_rate
     settings = config.train.settings if stage.objective == config.train.objective else {}
@@ -255,7 +255,7 @@ def _train(
             load_optimizer(trainer, start.optimizer)
         trainer.train()
     except Exception as error:
-        raise of_settings(error, config) from error
+        raise name_train_settings(error, config) from error
     if start is not None and start.keeps:
         save_optimizer(trainer, folder / "optimizer.safetensors")
     shutil.rmtree(folder / "trainer", ignore_errors=True)
@@ -268,7 +268,7 @@ def _train(
     gc.collect()  # trainer and model hold each other; a long-lived worker would keep every branch's copy
 
 
-def of_settings(error: Exception, config: RunConfig) -> Exception:
+def name_train_settings(error: Exception, config: RunConfig) -> Exception:
     """An `InputError` that names `train.settings`, where TRL found only in training that it cannot work with them."""
     if isinstance(error, InputError) or not config.train.settings or disk_full_error(error) is not None:
         return error

@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from mixwright.records import Cell
     from mixwright.runs import RunFolder
 
-SEED = 4_000_037
+DATA_ROWS_SEED = 4_000_037
 """Added to the run's seed and the trial seed: random rows and resampled ones are drawn by it."""
-SHIFT = 0.02
+NOTED_SHIFT_SHARE = 0.02
 """Change of a task's share that is worth a note."""
-OWN_NULL, OWN_RULE = ".random_like.parquet", ".simple_rule.parquet"
+OWN_NULL_SUFFIX, OWN_RULE_SUFFIX = ".random_like.parquet", ".simple_rule.parquet"
 
 
 @dataclass(frozen=True)
@@ -46,17 +46,17 @@ class DataTable:
     """Of the Parquet file."""
     digest: str
     """SHA-256 of the file, and of the miner's own null where there is one."""
-    like: str
+    random_like_digest: str
     """Of all that random rows follow: counts per task and weights. Tables of one size share these branches."""
     weights: Mapping[str, float]
     """Id -> weight above 0 of selected rows; empty for new rows."""
-    made: Corpus | None = None
+    new_rows: Corpus | None = None
     """New rows; None for a selection."""
-    null: Corpus | None = None
+    null_rows: Corpus | None = None
     """The miner's own null of new rows; None draws random rows of the corpus."""
-    rule: Mapping[str, float] | None = None
+    simple_rule_weights: Mapping[str, float] | None = None
     """Id -> weight of the rows of the miner's simple rule; None where it left none."""
-    ruled: str = ""
+    simple_rule_digest: str = ""
     """SHA-256 of the file of that rule."""
 
     @property
@@ -66,12 +66,12 @@ class DataTable:
 
     def content_of(self, kind: Rows) -> str:
         """Digest of all that decides which rows an arm of this kind gets."""
-        return {"random_like": self.like, "simple_rule": self.ruled}.get(kind, self.digest)
+        return {"random_like": self.random_like_digest, "simple_rule": self.simple_rule_digest}.get(kind, self.digest)
 
     @property
     def size(self) -> int:
         """Rows."""
-        return len(self.weights) if self.made is None else len(self.made)
+        return len(self.weights) if self.new_rows is None else len(self.new_rows)
 
 
 def data_path(asked: str, run: RunFolder, base: Path = Path()) -> Path:
@@ -90,7 +90,7 @@ def data_path(asked: str, run: RunFolder, base: Path = Path()) -> Path:
 
 def rule_path(path: Path) -> Path | None:
     """The table of the simple rule beside a table of mined rows; None where the miner left none."""
-    beside = path.with_name(path.stem + OWN_RULE)
+    beside = path.with_name(path.stem + OWN_RULE_SUFFIX)
     return beside if beside.is_file() else None
 
 
@@ -106,10 +106,10 @@ def read_data(path: Path, corpus: Corpus) -> DataTable:
         rule = rule_path(path)
         if rule is None:
             return found
-        ruled = hashlib.sha256(rule.read_bytes()).hexdigest()
-        return replace(found, rule=_selected(_parquet(rule), corpus, rule), ruled=ruled)
+        digest_of_rule = hashlib.sha256(rule.read_bytes()).hexdigest()
+        return replace(found, simple_rule_weights=_selected(_parquet(rule), corpus, rule), simple_rule_digest=digest_of_rule)
     made = _made(table, corpus, path)
-    beside = path.with_name(path.stem + OWN_NULL)
+    beside = path.with_name(path.stem + OWN_NULL_SUFFIX)
     if not beside.is_file():
         return DataTable(path, digest.hexdigest(), _like((task, 1.0) for task in made.table["task"].to_pylist()), {}, made)
     null = _made(_parquet(beside), corpus, beside)
@@ -137,11 +137,13 @@ def rows_for(kind: Rows, corpus: Corpus, data: DataTable, seed: int) -> Corpus:
     train = corpus.select(split="train")
     if kind == "all":
         return train
-    rng = np.random.default_rng([seed, SEED])
-    if data.made is not None:
-        counts = Counter(data.made.table["task"].to_pylist())
-        return data.made if kind == "mined" else _random(train, counts, rng) if data.null is None else data.null
-    selected = data.rule if kind == "simple_rule" and data.rule is not None else data.weights
+    rng = np.random.default_rng([seed, DATA_ROWS_SEED])
+    if data.new_rows is not None:
+        counts = Counter(data.new_rows.table["task"].to_pylist())
+        return (
+            data.new_rows if kind == "mined" else _random(train, counts, rng) if data.null_rows is None else data.null_rows
+        )
+    selected = data.simple_rule_weights if kind == "simple_rule" and data.simple_rule_weights is not None else data.weights
     chosen = train.select(ids=list(selected))
     weights = np.array([selected[name] for name in chosen.table["id"].to_pylist()])
     tasks = chosen.table["task"].to_pylist()
@@ -189,7 +191,7 @@ def data_notes(data: DataTable, corpus: Corpus, plan: Plan) -> list[str]:
     train = corpus.select(split="train")
     there = Counter(train.table["task"].to_pylist())
     mined = Counter(_tasks(data, train))
-    kind = "new rows" if data.made is not None else f"of {len(train):,} training rows"
+    kind = "new rows" if data.new_rows is not None else f"of {len(train):,} training rows"
     by_task = ", ".join(f"{task} {mined[task]:,} of {there[task]:,}" for task in sorted(there))
     notes = [
         f"Trial over data: {data.path.name}, {data.size:,} {kind} ({by_task}). Plan, steps and batch are the same in every "
@@ -197,7 +199,7 @@ def data_notes(data: DataTable, corpus: Corpus, plan: Plan) -> list[str]:
     ]
     total = max(sum(mined.values()), 1)
     moved = {task: mined[task] / total - there[task] / len(train) for task in there}
-    far = [task for task in sorted(moved) if abs(moved[task]) > SHIFT]
+    far = [task for task in sorted(moved) if abs(moved[task]) > NOTED_SHIFT_SHARE]
     if far:
         told = ", ".join(f"{task} {100 * moved[task]:+.1f}" for task in far)
         notes.append(f"Shares of tasks among these rows differ from those of the corpus, in points: {told}. Weights do not.")
@@ -206,7 +208,7 @@ def data_notes(data: DataTable, corpus: Corpus, plan: Plan) -> list[str]:
         notes.append(
             f"No row of {join_some(gone)} is left: its weight goes to the other tasks in mined and random_like, not in all."
         )
-    if data.made is not None and data.null is None:
+    if data.new_rows is not None and data.null_rows is None:
         short = [task for task in mined if mined[task] > there[task]]
         if short:
             notes.append(f"random_like has fewer rows of {join_some(short)} than were made: all that the corpus has.")
@@ -218,8 +220,8 @@ def data_notes(data: DataTable, corpus: Corpus, plan: Plan) -> list[str]:
 
 
 def _tasks(data: DataTable, train: Corpus) -> list[str]:
-    if data.made is not None:
-        return data.made.table["task"].to_pylist()
+    if data.new_rows is not None:
+        return data.new_rows.table["task"].to_pylist()
     return train.select(ids=list(data.weights)).table["task"].to_pylist()
 
 

@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING
 
 from mixwright.config import RunConfig
 from mixwright.errors import InputError
-from mixwright.estimates.judgement import FEWEST_SEEDS
+from mixwright.estimates.judgement import MIN_SEEDS
 from mixwright.runs import RunFolder, read_json, write_json
 from mixwright.workers.local import count_cores
 
 if TYPE_CHECKING:
     from mixwright.trial.jobs import Trial
 
-SPENT = "spent.json"
+SPENT_FILE = "spent.json"
 """File of a run folder: seconds that earlier calls spent on what is not finished."""
-MOST_TIMES = 2.0
+MOST_TIMES_SEEDS = 2.0
 """Times the seeds of the settings that are trained at most, where time is left."""
-OVER, OVER_FEWEST = 0.05, 0.2
+LATE_SHARE, LATE_SHARE_OF_MIN_SEEDS = 0.05, 0.2
 """Shares of the budget by which seeds that were asked for may end late, and the fewest seeds that allow any word."""
 
 
@@ -49,7 +49,7 @@ class Deadline:
             began: reading of the clock when the command was given; None: now.
             clock: seconds.
         """
-        self.seconds, self._clock, self._file = 60 * minutes, clock, run.path / SPENT
+        self.seconds, self._clock, self._file = 60 * minutes, clock, run.path / SPENT_FILE
         known = self._known()
         self._began, self.pace = (clock() if began is None else began) - known.seconds, known.pace
 
@@ -89,10 +89,10 @@ def seeds_that_fit(deadline: Deadline, *, done: int, wanted: int, arms: int, wor
         arms: that are trained.
         workers: processes.
     """
-    more = wanted - done if done < wanted else int(MOST_TIMES * wanted) - done
+    more = wanted - done if done < wanted else int(MOST_TIMES_SEEDS * wanted) - done
     for seeds in range(min(workers, more), 0, -1):
         needed = branches_seconds(deadline, seeds * arms, arms=arms, workers=workers)
-        late = OVER_FEWEST if done + seeds <= FEWEST_SEEDS else OVER if done + seeds <= wanted else 0.0
+        late = LATE_SHARE_OF_MIN_SEEDS if done + seeds <= MIN_SEEDS else LATE_SHARE if done + seeds <= wanted else 0.0
         if not done or needed <= deadline.left + late * deadline.seconds:
             return seeds
     return 0

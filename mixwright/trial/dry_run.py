@@ -19,7 +19,7 @@ from mixwright import catalog
 from mixwright.config import RunConfig
 from mixwright.corpus.trainable import has_pairs
 from mixwright.errors import InputError
-from mixwright.learner.bases import TINY
+from mixwright.learner.bases import TINY_PREFIX
 from mixwright.measure.free_answers import spread_items
 from mixwright.records import Plan, Stage, from_data
 from mixwright.trial.arm_roles import branch_of
@@ -112,7 +112,7 @@ def _learner(config: RunConfig, corpus: Corpus, scratch: Path) -> tuple[Learner,
     """The model, a tiny one without most of its warm-up, and seconds of one warm-up step."""
     from mixwright.learner.load import load_base, load_learner
 
-    if config.model.path != TINY:
+    if config.model.path != TINY_PREFIX:
         return load_base(config.model, config.model.path), 0.0
     from mixwright.learner.bases import tokenizer_texts
     from mixwright.learner.tiny import build_tiny
@@ -185,7 +185,7 @@ def _training(config: RunConfig, corpus: Corpus, learner: Learner, scratch: Path
     """
     from transformers import TrainerCallback
 
-    from mixwright.trial.branch import of_settings
+    from mixwright.trial.branch import name_train_settings
     from mixwright.trial.training import adapted, make_trainer
 
     ends: list[float] = []
@@ -205,7 +205,7 @@ def _training(config: RunConfig, corpus: Corpus, learner: Learner, scratch: Path
         prompts = min(prompts, LARGE_PROMPTS)
     timed = replace(config, train=replace(config.train, prompts=prompts))
     stage = Stage("training", config.train.objective, steps, {task: 1 / len(tasks) for task in tasks})  # type: ignore[arg-type]
-    branch = branch_of("uniform", Plan("dry run", (stage,)), corpus)
+    branch = branch_of("uniform", Plan("dry_run", (stage,)), corpus)
     began = start = perf_counter()
     try:
         if config.train.adapter:
@@ -215,7 +215,7 @@ def _training(config: RunConfig, corpus: Corpus, learner: Learner, scratch: Path
         start = perf_counter()
         trainer.train()
     except Exception as error:
-        raise of_settings(error, config) from error
+        raise name_train_settings(error, config) from error
     first = (ends[0] if ends else perf_counter()) - start
     step = (ends[-1] - ends[0]) / (len(ends) - 1) if len(ends) > 1 else first  # the first pays for what is made once
     around = start - began + max(first - step, 0.0)

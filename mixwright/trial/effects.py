@@ -8,20 +8,20 @@ from dataclasses import dataclass, replace
 
 from mixwright.estimates.crossed import Estimate
 from mixwright.estimates.intervals import holm
-from mixwright.estimates.judgement import FEWEST_SEEDS, change_word, change_words
+from mixwright.estimates.judgement import MIN_SEEDS, change_word, change_words
 from mixwright.estimates.outcome import Change, Item, ItemScores, estimate_change, keep_probe_columns
-from mixwright.estimates.readings import GRADED, READINGS, Outcome, as_measured
+from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, Outcome, as_measured
 from mixwright.records import ChangeWord, Effect, Interval, SeedRow
 from mixwright.trial.paired_statistics import restricted_ratio
 
-SAMPLED = "success.sampled"
-RETENTION = "retention"
+SAMPLED_SUCCESS = "success.sampled"
+RETENTION_OUTCOME = "retention"
 """The primary outcome on what was mastered before, or was named; cells count the same."""
-ITEMS = ".items"
+ITEMS_SUFFIX = ".items"
 """After the name of a number: the mean over items, not over tasks."""
-TO_TARGET = ("rollouts_to_target", "training_rollouts_to_target")
+TO_TARGET_NUMBERS = ("rollouts_to_target", "training_rollouts_to_target")
 """All rollouts charged; without the measuring before the run, which may be worth more than the whole training."""
-RATIO = ".ratio"
+RATIO_SUFFIX = ".ratio"
 """After the name of a number: the difference is a ratio of restricted means, arm over reference; under 1 is sooner."""
 
 
@@ -34,7 +34,7 @@ class Findings:
     rows: Sequence[SeedRow]
     """Numbers of all branches."""
     watched: Mapping[tuple[str, str], Sequence[int]]
-    """(arm, one of `TO_TARGET`) -> up to which count of it each run was watched; empty where none was."""
+    """(arm, one of `TO_TARGET_NUMBERS`) -> up to which count of it each run was watched; empty where none was."""
     decoding: Outcome
     """Declared; another outcome where nothing is graded."""
     margin: float
@@ -58,7 +58,7 @@ class Findings:
         if not seeds:
             return None
         sides = [[self.scores[name][seed] for seed in seeds] for name in (against, arm)]
-        if decoding not in GRADED:
+        if decoding not in GRADED_OUTCOMES:
             sides = [[keep_probe_columns(scores, decoding) for scores in side] for side in sides]
         weigh = "items" if by_items else "tasks" if only is None else "cells"
         return estimate_change(*sides, decoding=decoding, weigh=weigh, only=only)
@@ -108,7 +108,7 @@ def contrasts(findings: Findings, pairs: Sequence[tuple[str, str]], *, levers: i
     made = []
     for (pair, moved), word, p in zip(found, words, adjusted, strict=True):
         plain = change_word(moved, margin=margin, times=levers)
-        if moved.success.seeds < FEWEST_SEEDS:  # one seed of a trial is no before and after
+        if moved.success.seeds < MIN_SEEDS:  # one seed of a trial is no before and after
             word = plain = "cannot tell"
         made.append(Contrast(pair[0], pair[1], moved, margin, word, plain, p, len(found)))
     return made
@@ -117,9 +117,9 @@ def contrasts(findings: Findings, pairs: Sequence[tuple[str, str]], *, levers: i
 def effects_of(findings: Findings, contrast: Contrast, *, helps: bool = False) -> list[Effect]:
     """Every effect of a pair: the primary outcome, what stands beside it, and rollouts to the target."""
     arm, against, found = contrast.arm, contrast.against, [contrast.effect(helps=helps)]
-    beside: list[tuple[str, Outcome, bool]] = [(READINGS[findings.decoding].name + ITEMS, findings.decoding, True)]
+    beside: list[tuple[str, Outcome, bool]] = [(READINGS[findings.decoding].name + ITEMS_SUFFIX, findings.decoding, True)]
     if findings.decoding == "greedy":
-        beside.insert(0, (SAMPLED, "sampled", False))
+        beside.insert(0, (SAMPLED_SUCCESS, "sampled", False))
     elif findings.decoding == "preference":
         beside.insert(0, (READINGS["margin"].name, "margin", False))
     others: tuple[Outcome, ...] = ("preference", "margin", "loss")
@@ -133,8 +133,8 @@ def effects_of(findings: Findings, contrast: Contrast, *, helps: bool = False) -
             found.append(_effect(arm, against, name, moved, None, moved.success.p, 1))
     kept = findings.changes(arm, against, decoding=findings.decoding, only=findings.protected)
     if kept is not None:  # None where nothing is protected
-        found.append(_effect(arm, against, RETENTION, kept, None, kept.success.p, 1))
-    sooner = [to_target(findings, contrast, name) for name in TO_TARGET]
+        found.append(_effect(arm, against, RETENTION_OUTCOME, kept, None, kept.success.p, 1))
+    sooner = [to_target(findings, contrast, name) for name in TO_TARGET_NUMBERS]
     return [*found, *(effect for effect in sooner if effect is not None)]
 
 
@@ -172,7 +172,7 @@ def to_target(findings: Findings, contrast: Contrast, name: str) -> Effect | Non
     if ratio is None:
         return None
     missed = sum(value is None for side in sides for value in side)
-    return Effect(arm, against, name + RATIO, ratio, None, censored=missed)
+    return Effect(arm, against, name + RATIO_SUFFIX, ratio, None, censored=missed)
 
 
 def _effect(arm: str, against: str, name: str, found: Change, word: ChangeWord | None, p: float, family: int) -> Effect:
@@ -187,7 +187,7 @@ def _effect(arm: str, against: str, name: str, found: Change, word: ChangeWord |
         found.success.detectable(family),
         _interval(found.swapped),
         _interval(found.dependence),
-        _interval(found.sampled) if name != SAMPLED else None,
+        _interval(found.sampled) if name != SAMPLED_SUCCESS else None,
     )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from transformers import TrainerCallback
 
 from mixwright.corpus.timed_grades import TimedGrades
-from mixwright.measure.passes import FULL_MARKS
+from mixwright.measure.passes import RIGHT_FROM_SCORE
 from mixwright.records import Example, cell_key
 from mixwright.workers.progress import report
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from mixwright.corpus import Corpus
     from mixwright.learner.learner import Learner
 
-COMPLETIONS = 128
+EVALUATION_COMPLETIONS = 128
 """Completions per evaluation, about: the standard error is at most .045."""
-TRAINING_SHARE = 0.9
+TRAINING_TIME_SHARE = 0.9
 """Of a branch's time, for the progress line; then it is measured."""
 
 
 def choose_items(corpus: Corpus, *, seed: int) -> dict[str, list[Example]]:
-    """Fixed held-out items per task, of all its levels in turns; every task gets the same share of `COMPLETIONS`.
+    """Fixed held-out items per task, of all its levels in turns; every task gets the same share of `EVALUATION_COMPLETIONS`.
 
     Args:
         corpus: held-out examples.
@@ -43,7 +43,7 @@ def choose_items(corpus: Corpus, *, seed: int) -> dict[str, list[Example]]:
     for task, groups in sorted(found.items()):
         orders = [[groups[key][i] for i in rng.permutation(len(groups[key]))] for key in sorted(groups)]
         turns = [order[turn] for turn in range(max(map(len, orders))) for order in orders if turn < len(order)]
-        chosen[task] = turns[: max(1, COMPLETIONS // len(found))]
+        chosen[task] = turns[: max(1, EVALUATION_COMPLETIONS // len(found))]
     return chosen
 
 
@@ -87,7 +87,7 @@ class ProgressCallback(TrainerCallback):
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Every `every` steps; and how far the branch is, to the progress line."""
-        report(TRAINING_SHARE * state.global_step / state.max_steps)
+        report(TRAINING_TIME_SHARE * state.global_step / state.max_steps)
         if self.every and state.global_step % self.every == 0:
             self._write(state.global_step)
 
@@ -112,7 +112,7 @@ class ProgressCallback(TrainerCallback):
 
     def _success(self, examples: Sequence[Example]) -> float:
         greedy = self.config.decoding == "greedy"
-        count = 1 if greedy else max(1, COMPLETIONS // len(self.items) // len(examples))
+        count = 1 if greedy else max(1, EVALUATION_COMPLETIONS // len(self.items) // len(examples))
         self.evaluated += count * len(examples)
         groups = self.learner.sample(
             [example.prompt for example in examples],
@@ -122,7 +122,7 @@ class ProgressCallback(TrainerCallback):
             seed=self.seed,
         )
         scores = [
-            self.grades.grade(example, sample.text, cut=not sample.finished) >= FULL_MARKS
+            self.grades.grade(example, sample.text, cut=not sample.finished) >= RIGHT_FROM_SCORE
             for example, samples in zip(examples, groups, strict=True)
             for sample in samples
         ]

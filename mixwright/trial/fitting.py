@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from mixwright.estimates.judgement import FEWEST_SEEDS
-from mixwright.estimates.power import PRIOR, TYPICAL, Cell, expected
-from mixwright.estimates.readings import GRADED, outcome_of
+from mixwright.estimates.judgement import MIN_SEEDS
+from mixwright.estimates.power import PRIOR_NOISE, TYPICAL_ITEM_SPREAD, Cell, expected_null_change
+from mixwright.estimates.readings import GRADED_OUTCOMES, outcome_of
 from mixwright.measure.fitting import count_items, least_items, most_items_within
 from mixwright.trial.costs import stage_seconds
 
@@ -26,9 +26,9 @@ USED_SHARE = 0.92
 TRAINING_SHARE = 0.6
 """Share of it up to which steps are raised on the fewest seeds and items; the rest is left for more of those."""
 MOST_SEEDS = 20
-FEWEST_ITEMS_IN_ALL = 40
+MIN_ITEMS_IN_ALL = 40
 """Held-out items over all cells, where there are so many, with fewer of which nothing would be seen."""
-FEWEST_SAMPLES = {"grpo": 4}
+MIN_SAMPLES = {"grpo": 4}
 """Samples per item that the plan of an objective reads; others need none."""
 
 
@@ -106,9 +106,7 @@ def _fit(config: RunConfig, timing: Timing, data: Data, limit: float) -> Fitted 
     fewest = smallest.measure.samples
     possible = [
         sized
-        for seeds, items in itertools.product(
-            range(FEWEST_SEEDS, MOST_SEEDS + 1), _items(data.counts, smallest.measure.items)
-        )
+        for seeds, items in itertools.product(range(MIN_SEEDS, MOST_SEEDS + 1), _items(data.counts, smallest.measure.items))
         if _cost(sized := with_sizes(smallest, steps=steps, seeds=seeds, items=items), timing, data) <= limit
     ]
     chosen = min(possible, key=lambda one: _visible(one, data) or -count_items(data.counts, one.measure.items))
@@ -135,12 +133,12 @@ def _smallest(config: RunConfig, data: Data) -> RunConfig:
     """The settings with the fewest steps, seeds, items and samples that are of use."""
     counts = data.counts
     each = max(least_items(counts), 1)
-    while count_items(counts, each) < min(FEWEST_ITEMS_IN_ALL, sum(counts)):
+    while count_items(counts, each) < min(MIN_ITEMS_IN_ALL, sum(counts)):
         each += 1
-    samples = min(config.measure.samples, FEWEST_SAMPLES.get(config.train.objective, 0))
+    samples = min(config.measure.samples, MIN_SAMPLES.get(config.train.objective, 0))
     if config.measure.decoding == "sampled":
         samples = max(samples, 1)
-    small = with_sizes(config, steps=min(_steps(config)), seeds=FEWEST_SEEDS, items=each)
+    small = with_sizes(config, steps=min(_steps(config)), seeds=MIN_SEEDS, items=each)
     return replace(small, measure=replace(small.measure, samples=samples))
 
 
@@ -168,8 +166,8 @@ def _cost(config: RunConfig, timing: Timing, data: Data) -> float:
 
 
 def _visible(config: RunConfig, data: Data) -> float | None:
-    if outcome_of(config.measure.probes, config.measure.decoding) not in GRADED:
+    if outcome_of(config.measure.probes, config.measure.decoding) not in GRADED_OUTCOMES:
         return None
-    cells = [Cell(task, min(count, config.measure.items), TYPICAL) for task, count in data.cells if count]
-    noise = PRIOR[config.measure.decoding, "trained"]
-    return expected(cells, config.trial.seeds, noise).detectable(max(data.references, 1))
+    cells = [Cell(task, min(count, config.measure.items), TYPICAL_ITEM_SPREAD) for task, count in data.cells if count]
+    noise = PRIOR_NOISE[config.measure.decoding, "trained"]
+    return expected_null_change(cells, config.trial.seeds, noise).detectable(max(data.references, 1))

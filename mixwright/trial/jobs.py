@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from mixwright.trial.data_rows import DataTable
     from mixwright.workers.progress import Progress
 
-CANARIES = 0.2
+CANARY_TIME_SHARE = 0.2
 """What canary passes add to the duration of a branch, about."""
 
 
@@ -41,7 +41,7 @@ class Trial:
     """Rows of both splits."""
     bases: Sequence[str]
     """Checkpoint folders or hub names with different last parts."""
-    pool: Workers | None = None
+    workers: Workers | None = None
     """Running workers; None starts own ones for each batch of jobs."""
     progress: Progress | None = None
     """Called after every job; None shows a line on the terminal."""
@@ -91,14 +91,14 @@ class Trial:
         """Train those that were not finished under the same plan, settings and data."""
         stage, logs = self.plan.stages[-1], self.run.path / "trial" / "logs"
         steps = sum(each.steps for each in self.plan.stages)
-        watched = CANARIES if stage.monitors or stage.controllers else 0.0
+        watched = CANARY_TIME_SHARE if stage.monitors or stage.controllers else 0.0
         self._work(
             [
                 Job(
                     f"{job.arm}, seed {job.seed}",
                     train_branch,
                     job,
-                    cost=steps * (1 + watched * job.planned) if job.branch["trains"] else CANARIES * steps,
+                    cost=steps * (1 + watched * job.planned) if job.branch["trains"] else CANARY_TIME_SHARE * steps,
                     log=logs / f"{job.arm}.{job.seed}.log",
                 )
                 for job in self.unfinished(jobs)
@@ -141,7 +141,7 @@ class Trial:
         return Plan(made.planner, (changed,), made.cells, why=made.why)
 
     def _work(self, jobs: Sequence[Job], title: str) -> None:
-        if jobs and self.pool is not None:
-            self.pool.run(jobs, title=title, progress=self.progress)
+        if jobs and self.workers is not None:
+            self.workers.run(jobs, title=title, progress=self.progress)
         elif jobs:
             run_jobs(jobs, workers=self.config.trial.workers, title=title, progress=self.progress)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from mixwright.estimates.judgement import format_word
 from mixwright.estimates.readings import READINGS, format_change, format_unit
 from mixwright.records import Judgement, LeverWord, Proof
-from mixwright.trial.arm_roles import required
+from mixwright.trial.arm_roles import required_references
 from mixwright.trial.effects import Contrast
 
 
@@ -30,7 +30,9 @@ def judge(
         needed: references without which nothing helps; None takes those of a trial of a plan.
     """
     missing = tuple(
-        name for name in (required() if needed is None else needed) if name not in {contrast.against for contrast in against}
+        name
+        for name in (required_references() if needed is None else needed)
+        if name not in {contrast.against for contrast in against}
     )
     worse = [contrast for contrast in against if contrast.word == "worsens"]
     unbeaten = [contrast for contrast in against if contrast.plain != "improves"]
@@ -42,7 +44,7 @@ def judge(
         word = "helps"
     elif not missing and all(contrast.word in ("no change", "sharper") for contrast in against):
         word = "no change"
-    parts = [] if shown is None else [sentence(shown, shown.plain if word == "helps" else shown.word)]
+    parts = [] if shown is None else [contrast_sentence(shown, shown.plain if word == "helps" else shown.word)]
     if missing:
         parts.append(f"did not run: {', '.join(missing)}")
     return Judgement(lever, word, "; ".join(parts), missing, proof_of(nulls))
@@ -55,11 +57,11 @@ def proof_of(nulls: Sequence[Contrast]) -> Proof:
     return "beats its nulls" if all(null.plain == "improves" for null in nulls) else "does not beat its nulls"
 
 
-def sentence(contrast: Contrast, word: str) -> str:
+def contrast_sentence(contrast: Contrast, word: str) -> str:
     """A contrast with its numbers, success in points."""
     moved, depends, outcome = contrast.change.success, contrast.change.dependence, contrast.change.outcome
     reading = READINGS[outcome]
-    parts = [f"{reading.told} {format_change(moved, outcome)}"]
+    parts = [f"{reading.title} {format_change(moved, outcome)}"]
     if math.isfinite(depends.value):
         parts.append(f"dependence on the prompt {format_change(depends, outcome)}")
     said = format_word(word, contrast.margin, outcome)

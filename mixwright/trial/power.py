@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mixwright.errors import InputError
-from mixwright.estimates.judgement import FEWEST_SEEDS
+from mixwright.estimates.judgement import MIN_SEEDS
 from mixwright.estimates.outcome import MEASUREMENT_BY_DECODING, ItemScores, item_scores, shared_items
-from mixwright.estimates.power import PRIOR, TYPICAL, Against, Cell, Noise, cells_of, noise_of, power
-from mixwright.estimates.readings import GRADED, outcome_of
+from mixwright.estimates.power import PRIOR_NOISE, TYPICAL_ITEM_SPREAD, Against, Cell, Noise, cells_of, noise_of, power
+from mixwright.estimates.readings import GRADED_OUTCOMES, outcome_of
 from mixwright.measure.bases import base_name
 from mixwright.records import Power
 from mixwright.runs import read_measurements
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from mixwright.corpus import Corpus
     from mixwright.runs import RunFolder
 
-LEAST = 3
+MIN_FINISHED_SEEDS = 3
 """Finished seeds of two arms from which their noise is read."""
 AGAINST_WORDS: dict[Against, str] = {"untrained": "from the untrained model", "trained": "from another trained arm"}
 
@@ -47,7 +47,7 @@ class Costs:
     """Completions generated to measure every branch after it, the untrained ones, too."""
 
 
-def costs(config: RunConfig, corpus: Corpus) -> Costs:
+def count_costs(config: RunConfig, corpus: Corpus) -> Costs:
     """Counts of a whole trial, from settings and data."""
     arms, train = arms_in(config, corpus).first, config.train
     branches = sum(arm != builtin_arm("untrained") for arm in arms) * config.trial.seeds
@@ -57,7 +57,7 @@ def costs(config: RunConfig, corpus: Corpus) -> Costs:
     return Costs(branches, steps, rollouts, len(arms) * config.trial.seeds * items * (1 + config.measure.samples))
 
 
-def foresee(config: RunConfig, run: RunFolder, corpus: Corpus, bases: Iterable[str | Path]) -> tuple[Power, ...]:
+def foresee_power(config: RunConfig, run: RunFolder, corpus: Corpus, bases: Iterable[str | Path]) -> tuple[Power, ...]:
     """What the trial can see: against the untrained model, and against another trained arm; empty without graded rows.
 
     Args:
@@ -66,7 +66,7 @@ def foresee(config: RunConfig, run: RunFolder, corpus: Corpus, bases: Iterable[s
         corpus: tells the items where nothing was measured yet.
         bases: starting models.
     """
-    if outcome_of(config.measure.probes, config.measure.decoding) not in GRADED:
+    if outcome_of(config.measure.probes, config.measure.decoding) not in GRADED_OUTCOMES:
         return ()  # earlier trials say nothing of the noise of a loss or of preferences
     before = [scores for base in bases for scores in _scores([run.measurements(base_name(base))])]
     cells = cells_of(before, config.measure.samples) or _planned(config, corpus)
@@ -79,7 +79,7 @@ def foresee(config: RunConfig, run: RunFolder, corpus: Corpus, bases: Iterable[s
     made = []
     kinds: tuple[Against, ...] = ("untrained", "trained")
     for kind in kinds:
-        prior = PRIOR[config.measure.decoding, kind]
+        prior = PRIOR_NOISE[config.measure.decoding, kind]
         noise, seeds = _noise(config, run, arms.first, kind, prior)
         known = f"{seeds} finished seeds of this run and earlier trials" if seeds else "earlier trials"
         basis = f"{measured}; noise between seeds of {100 * noise.seeds:.1f} points, from {known}"
@@ -95,9 +95,9 @@ def format_power(found: Sequence[Power]) -> list[str]:
     first = found[0]
     seen = ", ".join(f"{100 * each.detectable:.1f} points {AGAINST_WORDS[each.against]}" for each in found)
     size = f"{first.seeds} seeds and {first.items:,} held-out items"
-    few = first.seeds < FEWEST_SEEDS
+    few = first.seeds < MIN_SEEDS
     lines = [
-        f'can see nothing: with fewer than {FEWEST_SEEDS} seeds every word is "cannot tell"'
+        f'can see nothing: with fewer than {MIN_SEEDS} seeds every word is "cannot tell"'
         if few
         else f"can see: with {size}, in 80 of 100 such trials, a difference of {seen}"
     ]
@@ -126,7 +126,7 @@ def _planned(config: RunConfig, corpus: Corpus) -> list[Cell]:
     """The cells that will be measured, before anything is known of them."""
     held_out = corpus.select(split="eval")
     counts = [(cell.task, min(cell.count, config.measure.items)) for cell in (held_out.cells() if len(held_out) else ())]
-    return [Cell(task, count, TYPICAL) for task, count in counts if count]
+    return [Cell(task, count, TYPICAL_ITEM_SPREAD) for task, count in counts if count]
 
 
 def _noise(config: RunConfig, run: RunFolder, arms: Sequence[str], kind: Against, prior: Noise) -> tuple[Noise, int]:
@@ -137,7 +137,11 @@ def _noise(config: RunConfig, run: RunFolder, arms: Sequence[str], kind: Against
     items = shared_items(every)
     for one, other in itertools.combinations(arms, 2):
         seeds = sorted(done[one].keys() & done[other].keys())
-        if (builtin_arm("untrained") in (one, other)) != (kind == "untrained") or len(seeds) < LEAST or not items:
+        if (
+            (builtin_arm("untrained") in (one, other)) != (kind == "untrained")
+            or len(seeds) < MIN_FINISHED_SEEDS
+            or not items
+        ):
             continue
         name = MEASUREMENT_BY_DECODING[config.measure.decoding]
         sides = [np.array([done[arm][seed].column(name, items) for seed in seeds]) for arm in (one, other)]

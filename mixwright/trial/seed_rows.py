@@ -13,22 +13,22 @@ from typing import Any
 from mixwright.errors import InputError
 from mixwright.estimates.outcome import (
     MEASUREMENT_BY_DECODING,
-    SWAPPED,
+    SWAPPED_SUFFIX,
     Item,
     ItemScores,
     item_scores,
     keep_probe_columns,
     mean_score,
 )
-from mixwright.estimates.readings import GRADED, READINGS, Outcome
+from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, Outcome
 from mixwright.records import Measurement, SeedRow
 from mixwright.runs import read_json, read_measurements
 
-COMPETENCE = "competence"
+COMPETENCE_PROBE = "competence"
 """Probe that success is read from."""
-CHARGED = ("pass@1", "greedy")
+CHARGED_MEASUREMENTS = ("pass@1", "greedy")
 """Per-example measurements whose `n` counts rollouts."""
-COUNTS = ("step", "rollouts", "evaluated", "groups", "zero_signal", "refused", "tokens")
+COUNT_FIELDS = ("step", "rollouts", "evaluated", "groups", "zero_signal", "refused", "tokens")
 """Counts of a line of steps.jsonl or progress.jsonl."""
 
 
@@ -127,7 +127,9 @@ def _check_line(line: Any, needed: Sequence[str]) -> None:
     if missing := [name for name in needed if name not in line]:
         raise ValueError(f"no {missing[0]}")
     mixed = line.get("mixed", {})
-    counts = {name: line[name] for name in COUNTS if name in line} | (mixed if isinstance(mixed, dict) else {"mixed": mixed})
+    counts = {name: line[name] for name in COUNT_FIELDS if name in line} | (
+        mixed if isinstance(mixed, dict) else {"mixed": mixed}
+    )
     for name, count in counts.items():
         if not isinstance(count, int) or isinstance(count, bool) or count < 0:
             raise ValueError(f"{name} {count!r:.40}, no count")
@@ -138,10 +140,12 @@ def _check_line(line: Any, needed: Sequence[str]) -> None:
 
 def measuring_rollouts(measurements: Iterable[Measurement]) -> int:
     """Completions that these measurements were graded on; greedy and sampled ones of each item."""
-    return sum(row.n for row in measurements if row.probe == COMPETENCE and row.example and row.name in CHARGED)
+    return sum(
+        row.n for row in measurements if row.probe == COMPETENCE_PROBE and row.example and row.name in CHARGED_MEASUREMENTS
+    )
 
 
-def reached(progress: Sequence[Mapping[str, Any]], gain: float) -> tuple[int | None, float | None]:
+def find_target(progress: Sequence[Mapping[str, Any]], gain: float) -> tuple[int | None, float | None]:
     """(rollouts charged when the target was reached or None, the target); None twice without evaluations.
 
     The target is the success of the starting model on the same fixed items plus `gain`, at most 1. It counts as reached
@@ -157,7 +161,7 @@ def reached(progress: Sequence[Mapping[str, Any]], gain: float) -> tuple[int | N
     return None, target
 
 
-def watched(branch: BranchFiles) -> dict[str, int]:
+def watched_rollouts(branch: BranchFiles) -> dict[str, int]:
     """Up to which rollouts a run was watched for its target, by how they are counted; empty without evaluations."""
     if not branch.progress:
         return {}
@@ -194,7 +198,7 @@ def branch_rows(branch: BranchFiles, decoding: Outcome, gain: float, protected: 
         kept = mean_score(branch.scores, READINGS[decoding].column, own, by="cells") if own else math.nan
         values["retention"] = (kept if math.isfinite(kept) else None, READINGS[decoding].unit)
     if branch.info.objective == "grpo":
-        count, target = reached(branch.progress, gain)
+        count, target = find_target(branch.progress, gain)
         if target is not None:
             measuring = branch.measured_before if branch.info.planned else 0
             values["training_rollouts_to_target"] = (count, "rollouts")
@@ -212,10 +216,10 @@ def _outcome(branch: BranchFiles, decoding: Outcome) -> dict[str, tuple[float | 
     items, old = after.items, before.items
     if not items:
         return {}
-    if decoding not in GRADED:
+    if decoding not in GRADED_OUTCOMES:
         return _ungraded(after, before, decoding)
     name = MEASUREMENT_BY_DECODING[decoding]
-    success, swapped = mean_score(after, name, items), mean_score(after, name + SWAPPED, items)
+    success, swapped = mean_score(after, name, items), mean_score(after, name + SWAPPED_SUFFIX, items)
     values = {
         "success": success,
         "swapped": swapped,

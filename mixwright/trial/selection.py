@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from mixwright.estimates.judgement import FEWEST_SEEDS
-from mixwright.estimates.readings import GRADED, READINGS, format_change
+from mixwright.estimates.judgement import MIN_SEEDS
+from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, format_change
 from mixwright.records import Selection, SelectionAdvice, TrialResult
-from mixwright.trial.arm_roles import MINED, RANDOM, RIGHT, RULE, builtin_arm
-from mixwright.trial.effects import RETENTION, Contrast
+from mixwright.trial.arm_roles import MINED_ARM, RANDOM_ARM, RIGHT_ANSWERS_ARM, SIMPLE_RULE_ARM, builtin_arm
+from mixwright.trial.effects import RETENTION_OUTCOME, Contrast
 
-RECOMMENDED: tuple[SelectionAdvice, ...] = ("train on it", "fewer rows do")
+RECOMMENDING_ADVICE: tuple[SelectionAdvice, ...] = ("train on it", "fewer rows do")
 """Advice that recommends mined rows."""
 
 
@@ -40,7 +40,7 @@ def advise(
         answered: whether any arm has any held-out item right; success of none compares no rows.
     """
     by = {contrast.against: contrast for contrast in found}
-    chance = by.get(RANDOM)
+    chance = by.get(RANDOM_ARM)
     advice, why = _decided(by, made=made, rule=rule, answered=answered)
     what = f"{rows:,} new rows" if made else f"{rows:,} of {of:,} rows"
     head = {
@@ -65,14 +65,16 @@ def advise(
 
 def _decided(by: Mapping[str, Contrast], *, made: bool, rule: str, answered: bool) -> tuple[SelectionAdvice, str]:
     """The advice, and why; `by`: the reference of a contrast -> the contrast with it."""
-    chance, untrained, whole, right = (by.get(arm) for arm in (RANDOM, builtin_arm("untrained"), "all", RIGHT))
+    chance, untrained, whole, right = (
+        by.get(arm) for arm in (RANDOM_ARM, builtin_arm("untrained"), "all", RIGHT_ANSWERS_ARM)
+    )
     if chance is None or untrained is None or (whole is None and right is None):
         return "not recommended", "an arm that it must be compared with was not measured on the same items"
     moved, outcome = chance.change.success, chance.change.outcome
-    better = READINGS[outcome].told
+    better = READINGS[outcome].title
     gain = f"{better} {format_change(moved, outcome)} against {'random' if made else 'as many random'} rows"
-    if moved.seeds < FEWEST_SEEDS:
-        return "too few seeds", f"{moved.seeds} of {FEWEST_SEEDS} seeds that a word takes at least ({gain})"
+    if moved.seeds < MIN_SEEDS:
+        return "too few seeds", f"{moved.seeds} of {MIN_SEEDS} seeds that a word takes at least ({gain})"
     if not answered:
         return "cannot tell", f"no arm has any of the {moved.items:,} held-out items right, so success does not compare rows"
     if moved.low <= 0 <= moved.high:
@@ -84,12 +86,12 @@ def _decided(by: Mapping[str, Contrast], *, made: bool, rule: str, answered: boo
     if untrained.plain != "improves":
         still = format_change(untrained.change.success, outcome)
         return "not recommended", f"{gain}, but training on it is not shown to beat not training ({still})"
-    told = {RIGHT: "SFT on the right answers alone", RULE: rule or "the simple rule"}
+    told = {RIGHT_ANSWERS_ARM: "SFT on the right answers alone", SIMPLE_RULE_ARM: rule or "the simple rule"}
     lacks = {
-        RIGHT: "it is not shown that the wrong answers teach anything",
-        RULE: "it is not shown to beat that simple rule",
+        RIGHT_ANSWERS_ARM: "it is not shown that the wrong answers teach anything",
+        SIMPLE_RULE_ARM: "it is not shown to beat that simple rule",
     }
-    for arm in (RIGHT, RULE):
+    for arm in (RIGHT_ANSWERS_ARM, SIMPLE_RULE_ARM):
         if (other := by.get(arm)) is not None:
             beside = f"{format_change(other.change.success, outcome)} against {told[arm]}"
             if other.plain != "improves":
@@ -117,10 +119,10 @@ def format_selection(result: TrialResult) -> list[str]:
         return []
     unit = "rollouts" if any(row.name == "zero_signal_share" for row in result.rows) else "target tokens"
     costs = ", ".join(f"{arm} {spent:,.0f}" for arm, spent in found.trained_on.items())
-    pair = (MINED, builtin_arm("untrained"), RETENTION)
+    pair = (MINED_ARM, builtin_arm("untrained"), RETENTION_OUTCOME)
     kept = next((effect.difference for effect in result.effects if (effect.arm, effect.against, effect.name) == pair), None)
     lines = [found.sentence]
-    if kept is not None and result.decoding in GRADED:
+    if kept is not None and result.decoding in GRADED_OUTCOMES:
         ends = ", ".join(f"{100 * end:+.1f}" for end in (kept.low, kept.high))
         lines.append(f"Of what was mastered or is protected: {100 * kept.value:+.1f} points [{ends}] against not training.")
     lines += _losses(result)
@@ -133,7 +135,9 @@ def _losses(result: TrialResult) -> list[str]:
     if READINGS[result.decoding] is reading:
         return []
     found = {
-        effect.against: effect.difference for effect in result.effects if (effect.arm, effect.name) == (MINED, reading.name)
+        effect.against: effect.difference
+        for effect in result.effects
+        if (effect.arm, effect.name) == (MINED_ARM, reading.name)
     }
     moved = [f"{own.value:+.3g} [{own.low:+.3g}, {own.high:+.3g}] against {arm}" for arm, own in found.items()]
     return [f"Held-out {reading.name}, {reading.unit}, lower is better: {', '.join(moved)}."] if moved else []

@@ -28,17 +28,17 @@ from mixwright.trial.arm_roles import (
     branch_of,
     builtin_arm,
     idle_ablations,
-    left_out,
     null_name,
     own_nulls,
+    why_left_out,
     with_order,
 )
 from mixwright.trial.branch import is_complete, train_branch
 from mixwright.trial.data_rows import DataTable, data_notes, data_path, fit_plan, read_data, rows_for
-from mixwright.trial.deadline import OVER, Deadline, branches_seconds, train_within
+from mixwright.trial.deadline import LATE_SHARE, Deadline, branches_seconds, train_within
 from mixwright.trial.jobs import Trial
-from mixwright.trial.power import foresee, format_power
-from mixwright.trial.seed_rows import COMPETENCE
+from mixwright.trial.power import foresee_power, format_power
+from mixwright.trial.seed_rows import COMPETENCE_PROBE
 from mixwright.trial.summary import MinedTable, summarise
 from mixwright.workers.local import Job, Workers, count_cores
 
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 def try_plan(
     config: RunConfig,
     folder: RunFolder,
-    pool: Workers,
+    workers: Workers,
     *,
     base: Path = Path(),
     say: Callable[[str], None] = lambda _: None,
@@ -69,24 +69,29 @@ def try_plan(
         path = data_path(config.trial.data, folder, base)
         config = replace(config, trial=replace(config.trial, data=str(path)))
         data_of(config, folder, load_rehearsed(folder), read_plan(folder.plan))
-    build_bases(config, folder, pool, base)
-    return run_trial(folder, config, bases_of(config, folder), pool=pool, replan=replan, say=say, deadline=deadline)
+    build_bases(config, folder, workers, base)
+    return run_trial(folder, config, bases_of(config, folder), workers=workers, replan=replan, say=say, deadline=deadline)
 
 
 def steer_once(
-    config: RunConfig, folder: RunFolder, pool: Workers, *, base: Path = Path(), say: Callable[[str], None] = lambda _: None
+    config: RunConfig,
+    folder: RunFolder,
+    workers: Workers,
+    *,
+    base: Path = Path(),
+    say: Callable[[str], None] = lambda _: None,
 ) -> Path:
     """Train once under the plan as it stands; returns the branch folder, which a later trial takes over.
 
     A trial's result that speaks of another plan's branch is set aside.
     """
-    build_bases(config, folder, pool, base)
+    build_bases(config, folder, workers, base)
     one = replace(config, trial=replace(config.trial, seeds=1))
     trial = Trial(folder, one, read_plan(folder.plan), load_rehearsed(folder), bases_of(config, folder))
     job = trial.arm_jobs([builtin_arm("plan")])[0]
     of_another = folder.result.exists() and not is_complete(folder.branch(job.arm, job.seed), job.digest)
     log = folder.path / "trial" / "logs" / f"{job.arm}.0.log"
-    (branch,) = pool.run([Job(f"{job.arm}, seed 0", train_branch, job, log=log)], title="steer")
+    (branch,) = workers.run([Job(f"{job.arm}, seed 0", train_branch, job, log=log)], title="steer")
     if of_another:
         aside = folder.result.with_name("result.earlier.json")
         folder.result.replace(aside)
@@ -99,7 +104,7 @@ def run_trial(
     config: RunConfig,
     bases: Sequence[str | Path],
     *,
-    pool: Workers | None = None,
+    workers: Workers | None = None,
     progress: Progress | None = None,
     replan: Replan | None = None,
     say: Callable[[str], None] = lambda _: None,
@@ -115,7 +120,7 @@ def run_trial(
         run: with corpus/ and plan.yaml. A base without measure/<its folder name>.parquet is measured first.
         config: arms, seeds, target, training and measuring.
         bases: starting models, checkpoint folders or hub names with different last parts.
-        pool: running workers to use; None starts own ones.
+        workers: running workers to use; None starts own ones.
         progress: as in `Workers.run`.
         replan: makes the plan of `shuffled_levels`; without it that null is left out.
         say: called with what the trial can see, before the first branch.
@@ -129,10 +134,10 @@ def run_trial(
     _check(config, plan, corpus, bases)
     data = data_of(config, run, corpus, plan)
     arms, notes = _possible(with_order(arms_in(config, corpus, run), plan), plan, corpus, data)
-    trial = Trial(run, config, plan, corpus, [str(base) for base in bases], pool, progress, data)
+    trial = Trial(run, config, plan, corpus, [str(base) for base in bases], workers, progress, data)
     try:
         trial.measure()
-        seen = foresee(config, run, corpus, bases)
+        seen = foresee_power(config, run, corpus, bases)
         for line in format_power(seen):
             say(f"  {line}")
         limited = deadline if deadline is not None and deadline.seconds else None
@@ -174,14 +179,14 @@ def _with_nulls(
         return replace(result, notes=(*result.notes, *told))
     replans = replan is not None
     reasons = {
-        null: left_out(null, trial.plan, trial.corpus, trial.config, len(trial.bases), replans=replans)
+        null: why_left_out(null, trial.plan, trial.corpus, trial.config, len(trial.bases), replans=replans)
         for null in own_nulls(arms.nulls, trial.config.train.objective)
     }
     possible = [null for null, reason in reasons.items() if not reason]
     if deadline is not None and possible:
         branches, size = len(helping) * len(possible) * trial.config.trial.seeds, {"arms": max(len(arms.first) - 1, 1)}
         workers = trial.config.trial.workers or count_cores()
-        if branches_seconds(deadline, branches, **size, workers=workers) > deadline.left + OVER * deadline.seconds:
+        if branches_seconds(deadline, branches, **size, workers=workers) > deadline.left + LATE_SHARE * deadline.seconds:
             reasons |= dict.fromkeys(possible, "it did not fit into the budget")
             possible = []
     trial.train([job for lever in helping for job in trial.null_jobs(possible, lever, replan)], "nulls")
@@ -212,7 +217,7 @@ def _mined(data: DataTable, corpus: Corpus) -> MinedTable:
     summary = read_json(path, dict[str, Any]) if path.is_file() else {}
     train = len(corpus.select(split="train"))
     said = {name: str(summary.get(name, "")) for name in ("price", "simple rule")}
-    return MinedTable(data.name, data.size, train, data.made is not None, said["price"], said["simple rule"])
+    return MinedTable(data.name, data.size, train, data.new_rows is not None, said["price"], said["simple rule"])
 
 
 def _check(config: RunConfig, plan: Plan, corpus: Corpus, bases: Sequence[str | Path]) -> None:
@@ -250,7 +255,7 @@ def check_trial(config: RunConfig, corpus: Corpus) -> None:
     if outcome_of(config.measure.probes, config.measure.decoding) is None:
         got = ", ".join(config.measure.probes) or "none"
         remedy = "Add it to measure.probes; where nothing is graded, held_out_loss (SFT) or preference (DPO)."
-        raise InputError(f"the probe {COMPETENCE}, which success is read from", got, remedy)
+        raise InputError(f"the probe {COMPETENCE_PROBE}, which success is read from", got, remedy)
     if len(corpus.select(split="train")) == 0:
         raise InputError("training examples", "none", "Give more rows: corpus.train.")
     if len(corpus.select(split="eval")) == 0:

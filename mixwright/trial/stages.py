@@ -28,7 +28,7 @@ TrainOne = Callable[["Branch", "StageStart", Path], Sequence[Measurement]]
 """(branch of one stage, what it starts from, its folder) -> what was measured after it; leaves its files in the folder."""
 STANDARD_ERRORS_BELOW = 2.0
 """Standard errors by which a task has to be below what was expected before it is rehearsed."""
-PER_STAGE = ("steps.jsonl", "decisions.jsonl", "proof.json", "draws.parquet", "measured.parquet", "stage.json")
+STAGE_FILES = ("steps.jsonl", "decisions.jsonl", "proof.json", "draws.parquet", "measured.parquet", "stage.json")
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ def rehearsed(earlier: Sequence[Stage], stage: Stage, measured: Sequence[Measure
         measured: after the last of the earlier ones.
         name: of the measurement that success is read from.
     """
-    if not earlier or not stage.rehearsal:
+    if not earlier or not stage.earlier_share:
         return stage
     least = {task: mean + STANDARD_ERRORS_BELOW * error for task, (mean, error) in success_of(measured, name).items()}
     trained = {task for each in earlier for task, weight in each.weights.items() if weight}
@@ -100,8 +100,8 @@ def rehearsed(earlier: Sequence[Stage], stage: Stage, measured: Sequence[Measure
     ]
     if not worse:
         return stage
-    weights = {task: (1 - stage.rehearsal) * weight for task, weight in stage.weights.items()}
-    return replace(stage, weights=weights | dict.fromkeys(worse, stage.rehearsal / len(worse)))
+    weights = {task: (1 - stage.earlier_share) * weight for task, weight in stage.weights.items()}
+    return replace(stage, weights=weights | dict.fromkeys(worse, stage.earlier_share / len(worse)))
 
 
 def success_of(measured: Sequence[Measurement], name: str) -> dict[str, tuple[float, float]]:
@@ -124,7 +124,7 @@ def permuted_order(plan: Plan, seed: int) -> Plan:
     while len(order) > 1 and order == sorted(order):
         order = rng.permutation(len(plan.stages)).tolist()
     stages = [
-        replace(plan.stages[other], name=here.name, kept=here.kept, expected={}, rehearsal=0.0)
+        replace(plan.stages[other], name=here.name, kept=here.kept, expected={}, earlier_share=0.0)
         for here, other in zip(plan.stages, order, strict=True)
     ]
     return replace(plan, stages=tuple(stages), forecast=(), why={})
@@ -144,7 +144,7 @@ def join(stages: Sequence[Stage], done: Sequence[Path], folder: Path) -> None:
     for number, (stage, place) in enumerate(zip(stages, done, strict=True)):
         own = folder / "stages" / str(number + 1)  # names may hold what paths must not
         own.mkdir(parents=True)
-        for name in PER_STAGE:
+        for name in STAGE_FILES:
             if (place / name).is_file():
                 shutil.copyfile(place / name, own / name)
         for name, found in lines.items():
@@ -153,7 +153,7 @@ def join(stages: Sequence[Stage], done: Sequence[Path], folder: Path) -> None:
         info = read_json(own / "stage.json", dict[str, Any])
         if info["rehearses"]:
             why = f"measured below what was expected after the stage before: {', '.join(info['rehearses'])}"
-            lines["decisions.jsonl"].append(json.dumps(_decision(steps, stage.rehearsal, why)))
+            lines["decisions.jsonl"].append(json.dumps(_decision(steps, stage.earlier_share, why)))
         if (own / "draws.parquet").is_file():
             table = pq.read_table(own / "draws.parquet")
             place_of = table.column_names.index("step")
@@ -170,7 +170,7 @@ def join(stages: Sequence[Stage], done: Sequence[Path], folder: Path) -> None:
 
 
 def _decision(step: int, share: float, why: str) -> Mapping[str, Any]:
-    return {"step": step, "what": "rehearsal", "old": 0.0, "new": share, "because": why}
+    return {"step": step, "what": "earlier_share", "old": 0.0, "new": share, "because": why}
 
 
 def _shifted(line: str, steps: int, rollouts: int) -> str:

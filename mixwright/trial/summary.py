@@ -8,16 +8,24 @@ from dataclasses import dataclass
 from typing import Any
 
 from mixwright.config import RunConfig
-from mixwright.estimates.judgement import FEWEST_SEEDS
+from mixwright.estimates.judgement import MIN_SEEDS
 from mixwright.estimates.outcome import item_scores
 from mixwright.estimates.protected import protected_items
-from mixwright.estimates.readings import GRADED, READINGS, Outcome, outcome_of
+from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, Outcome, outcome_of
 from mixwright.records import Effect, Judgement, Selection, TrialResult
 from mixwright.runs import RunFolder
-from mixwright.trial.arm_roles import MINED, RANDOM, Arms, builtin_arm, of_data
-from mixwright.trial.effects import RATIO, TO_TARGET, Contrast, Findings, contrasts, effects_by_task, effects_of
+from mixwright.trial.arm_roles import MINED_ARM, RANDOM_ARM, Arms, builtin_arm, of_data
+from mixwright.trial.effects import (
+    RATIO_SUFFIX,
+    TO_TARGET_NUMBERS,
+    Contrast,
+    Findings,
+    contrasts,
+    effects_by_task,
+    effects_of,
+)
 from mixwright.trial.judging import judge
-from mixwright.trial.seed_rows import BranchFiles, branch_rows, reached, read_branch, target_tokens, watched
+from mixwright.trial.seed_rows import BranchFiles, branch_rows, find_target, read_branch, target_tokens, watched_rollouts
 from mixwright.trial.selection import advise
 
 
@@ -39,7 +47,7 @@ class MinedTable:
     """What the miner's simple rule is, in words."""
 
 
-PRIMARY_TOLD: dict[Outcome, str] = {
+PRIMARY_SENTENCES: dict[Outcome, str] = {
     "greedy": "Success: greedy decoding",
     "sampled": "Success: sampled decoding",
     "loss": "Held-out loss: nats per token of the target, end token included",
@@ -120,7 +128,7 @@ def _advised(
     rows: dict[str, Any] = {"rows": data.rows, "of": data.nulls_by_lever, "made": data.made}
     column = READINGS[findings.decoding].column
     every = [scores.scores.get(column, {}) for of_arm in findings.scores.values() for scores in of_arm.values()]
-    answered = findings.decoding not in GRADED or any(value > 0 for scores in every for value in scores.values())
+    answered = findings.decoding not in GRADED_OUTCOMES or any(value > 0 for scores in every for value in scores.values())
     return advise(data.name, own, **rows, costs=costs, price=price, rule=data.rule, answered=answered)
 
 
@@ -133,9 +141,9 @@ def _findings(config: RunConfig, names: Sequence[str], branches: Sequence[Branch
         {arm: {b.info.seed: b.scores for b in branches if b.info.arm == arm} for arm in names},
         [row for branch in branches for row in branch_rows(branch, outcome, config.trial.target, protected)],
         {
-            (arm, name): [watched(b)[name] for b in branches if b.info.arm == arm and b.progress]
+            (arm, name): [watched_rollouts(b)[name] for b in branches if b.info.arm == arm and b.progress]
             for arm in names
-            for name in TO_TARGET
+            for name in TO_TARGET_NUMBERS
         },
         outcome,
         config.trial.margin,
@@ -168,7 +176,7 @@ def _judged(
     for lever in arms.levers:
         found = own(lever, first)
         if of_data(lever):  # its null is one of its references, and always runs
-            chance = [contrast for contrast in found if contrast.against == RANDOM]
+            chance = [contrast for contrast in found if contrast.against == RANDOM_ARM]
             judgements.append(judge(lever, found, chance, needed=arms.references))
         else:
             judgements.append(judge(lever, found, own(lever, second)))
@@ -177,7 +185,7 @@ def _judged(
     made = [effects_of(findings, contrast, helps=contrast.arm in helping) for contrast in (*first, *second)]
     made += [effects_of(findings, contrast, helps=False) for contrast in third]
     single = [effects_by_task(findings, contrast) for contrast in first if contrast.arm in arms.levers]
-    return [*itertools.chain(*made)], [*itertools.chain(*single)], judgements, own(MINED, first)
+    return [*itertools.chain(*made)], [*itertools.chain(*single)], judgements, own(MINED_ARM, first)
 
 
 def _charged(branches: Sequence[BranchFiles]) -> int:
@@ -190,7 +198,7 @@ def _targets(branches: Sequence[BranchFiles], gain: float) -> dict[str, float]:
     """The gain fixed before the run, and the success it means per starting model (the same in all its branches)."""
     found = {"gain": gain}
     for branch in branches:
-        target = reached(branch.progress, gain)[1]
+        target = find_target(branch.progress, gain)[1]
         if target is not None:
             found[f"success.{branch.info.base}"] = target
     return found
@@ -200,16 +208,16 @@ def _notes(config: RunConfig, findings: Findings, bases: Sequence[str], effects:
     """What a reader has to know before believing the table."""
     seeds, rows = config.trial.seeds, findings.rows
     notes = [
-        f"{PRIMARY_TOLD[findings.decoding]}, all held-out items, mean over tasks. Intervals: 95 %, over seeds and items; "
-        "words of several comparisons are corrected by Holm, except those that must hold against every reference.",
+        f"{PRIMARY_SENTENCES[findings.decoding]}, all held-out items, mean over tasks. Intervals: 95 %, over seeds and "
+        "items; words of several comparisons are corrected by Holm, except those that must hold against every reference.",
         "All seeds start from one model: nothing is known of other starting models."
         if len(bases) == 1
         else f"{seeds} seeds start from {len(bases)} models: the intervals hold for these models only.",
     ]
-    if seeds < FEWEST_SEEDS:
-        notes.append(f'With fewer than {FEWEST_SEEDS} seeds every word is "cannot tell".')
-    asked = any(row.name in TO_TARGET for row in rows)
-    if any(effect.name.endswith(RATIO) for effect in effects):
+    if seeds < MIN_SEEDS:
+        notes.append(f'With fewer than {MIN_SEEDS} seeds every word is "cannot tell".')
+    asked = any(row.name in TO_TARGET_NUMBERS for row in rows)
+    if any(effect.name.endswith(RATIO_SUFFIX) for effect in effects):
         notes.append(
             "Rollouts to the target: ratio of means, arm over reference; a run that missed it counts with all that it was "
             "watched for. Charged: training, canaries, evaluations on the way and, where the arm rests on it, the measuring "

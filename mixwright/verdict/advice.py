@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from mixwright.records import Claim
-from mixwright.verdict.arm_words import listed
+from mixwright.verdict.arm_words import join_words
 from mixwright.verdict.text import level, points
 
 Advice = Literal[
@@ -14,7 +14,7 @@ Advice = Literal[
     "equal shares", "keep uniform", "no gain", "not this plan", "missing", "do not ship", "ship", "may replace",
     "unjudged", "gate", "cannot tell",
 ]  # fmt: skip
-NONE_RIGHT = "Cannot tell: no answer was right before or after by the declared decoding, only samples were."
+NONE_RIGHT_SENTENCE = "Cannot tell: no answer was right before or after by the declared decoding, only samples were."
 
 
 def format_amount(value: float, unit: str) -> str:
@@ -35,7 +35,7 @@ def better_or_worse(*, lower: bool, by: float = 1.0) -> str:
 
 def with_verb(names: Sequence[str]) -> str:
     """`gcd is`, `gcd and lcm are`."""
-    return f"{listed(names)} {'is' if len(names) == 1 else 'are'}"
+    return f"{join_words(names)} {'is' if len(names) == 1 else 'are'}"
 
 
 def format_cell(claim: Claim) -> str:

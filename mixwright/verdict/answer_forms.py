@@ -10,11 +10,11 @@ from pathlib import Path
 from mixwright.measure.bases import read_completion_rows
 from mixwright.records import Example, plain
 from mixwright.runs import RunFolder, read_json, write_json
-from mixwright.verdict.form_changes import OWN, FormChange, form_changes
-from mixwright.verdict.marks import marks
+from mixwright.verdict.form_changes import OWN_MARK_SHARE, FormChange, form_changes
+from mixwright.verdict.marks import find_marks
 from mixwright.verdict.text import count
 
-ROWS = 500
+ROWS_READ_PER_TASK = 500
 """Rows of a task whose completions are read for their marks."""
 KnownForms = dict[str, dict[str, float]]
 """Task -> mark -> share of the completions in its rows that have it."""
@@ -40,7 +40,7 @@ class GoneOver:
         return sum(change.items for change in self.changes)
 
     @property
-    def told(self) -> str:
+    def sentence(self) -> str:
         """`58 of 58 answers of 4 tasks now look like answers of ticket`, without a full stop."""
         one = self.changes[0].task if len(self.changes) == 1 else count(len(self.changes), "task")
         return f"{self.shown:,} of {count(self.items, 'answer')} of {one} now look like answers of {self.other}"
@@ -87,10 +87,10 @@ def write_known_forms(run: RunFolder, corpus: Iterable[Example]) -> None:
     rows = Counter[str]()
     for example in corpus:
         text = plain(example.target if example.target is not None else example.chosen)
-        if text and rows[example.task] < ROWS:
+        if text and rows[example.task] < ROWS_READ_PER_TASK:
             rows[example.task] += 1
-            found[example.task].update(marks(text))
+            found[example.task].update(find_marks(text))
     shares = {task: {mark: known / rows[task] for mark, known in sorted(own.items())} for task, own in sorted(found.items())}
-    kept = {task: {mark: share for mark, share in own.items() if share >= OWN} for task, own in shares.items()}
+    kept = {task: {mark: share for mark, share in own.items() if share >= OWN_MARK_SHARE} for task, own in shares.items()}
     if any(kept.values()):
         write_json(known_forms_file(run), {task: own for task, own in kept.items() if own})

@@ -9,19 +9,28 @@ from dataclasses import replace
 from pathlib import PurePath
 from typing import Any
 
-from mixwright.estimates.cell_states import FEWEST_ITEMS
-from mixwright.estimates.judgement import FEWEST_SEEDS, MARGIN, change_word
+from mixwright.estimates.cell_states import MIN_ITEMS
+from mixwright.estimates.judgement import MIN_SEEDS, NO_CHANGE_MARGIN, change_word
 from mixwright.estimates.outcome import Change, estimate_change
 from mixwright.estimates.power import seeds_for
-from mixwright.estimates.readings import GRADED, READINGS, Outcome
-from mixwright.measure.notes import CUT
+from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, Outcome
+from mixwright.measure.notes import CUT_NOTE
 from mixwright.records import Claim, Observation, RunManifest, TrialResult
 from mixwright.runs import RunFolder, read_json, read_list
 from mixwright.trial.arm_roles import builtin_arm
 from mixwright.verdict.answer_forms import form_changes_of, grouped
 from mixwright.verdict.arm_words import differences
 from mixwright.verdict.claims import clip_interval, every_claim, unjudged
-from mixwright.verdict.evidence import Sides, arms, comparisons, decoding_of, headline_arm, paired_scores, rows_of, trial_of
+from mixwright.verdict.evidence import (
+    Sides,
+    arm_branches,
+    comparisons,
+    decoding_of,
+    headline_arm,
+    paired_scores,
+    rows_of,
+    trial_of,
+)
 from mixwright.verdict.gate import GateResult, check_mastered
 from mixwright.verdict.gate import Outcome as GateOutcome
 from mixwright.verdict.gate_asked import asked_of
@@ -29,13 +38,13 @@ from mixwright.verdict.gate_ungraded import gate_of
 from mixwright.verdict.gate_words import format_damage
 from mixwright.verdict.loss_damage import far_former_answers, format_unlikely
 from mixwright.verdict.pair_advice import PairSeen
-from mixwright.verdict.recommendation import EQUAL, UNIFORM, Contrast, Recommendation, TrialSeen, recommend
+from mixwright.verdict.recommendation import EQUAL_SHARES_ARM, UNIFORM_ARM, Contrast, Recommendation, TrialSeen, recommend
 from mixwright.verdict.spared import changes_of
 
-NAMELESS = "AFTER"
+UNNAMED_AFTER = "AFTER"
 """The later checkpoint where the run folder does not name it."""
-MOST_ROWS, PACE = "rows of the largest cell", "seconds per item, both checkpoints"
-LEFT_OUT = "tasks left out, nothing to grade"
+MOST_ROWS_SETTING, PACE_SETTING = "rows of the largest cell", "seconds per item, both checkpoints"
+LEFT_OUT_SETTING = "tasks left out, nothing to grade"
 """Name of the setting in a comparison's manifest that says how many items a cell could have had."""
 
 
@@ -54,9 +63,9 @@ def recommended(run: RunFolder) -> tuple[Recommendation | None, TrialSeen | Pair
 
 def _unfinished(run: RunFolder) -> str:
     """What a trial or a comparison lacks; empty where there is neither."""
-    if arms(run):
+    if arm_branches(run):
         return "the trial has no result; run it to its end"
-    half = _name_after(run) != NAMELESS and not run.measurements("after").is_file()
+    half = _name_after(run) != UNNAMED_AFTER and not run.measurements("after").is_file()
     return "the later checkpoint was not measured; run the comparison again" if half else ""
 
 
@@ -66,7 +75,7 @@ def seen_of(run: RunFolder) -> TrialSeen | PairSeen | None:
     if result is not None:
         return _trial(run, result)
     sides = comparisons(run).get(headline_arm(run))
-    return None if sides is None or arms(run) else _pair(run, sides)
+    return None if sides is None or arm_branches(run) else _pair(run, sides)
 
 
 def _trial(run: RunFolder, result: TrialResult) -> TrialSeen:
@@ -80,8 +89,8 @@ def _trial(run: RunFolder, result: TrialResult) -> TrialSeen:
     items = max((effect.items for effect in result.effects), default=0)
     return TrialSeen(
         seeds=len(result.seeds),
-        right=not known or result.decoding not in GRADED or any_right(known.values()),
-        answered=not known or result.decoding not in GRADED or any_right(known.values(), (result.decoding,)),
+        right=not known or result.decoding not in GRADED_OUTCOMES or any_right(known.values()),
+        answered=not known or result.decoding not in GRADED_OUTCOMES or any_right(known.values(), (result.decoding,)),
         trained=trained,
         contrasts=_contrasts(run, result),
         damaged={arm: _damaged([claim for claim in claims if claim.arm == arm]) for arm in trained},
@@ -92,12 +101,12 @@ def _trial(run: RunFolder, result: TrialResult) -> TrialSeen:
         proof=judgement.proof if judgement else "not tried",
         margin=result.margin,
         needed=_needed(run, result, lever),
-        outcome=READINGS[result.decoding].told,
+        outcome=READINGS[result.decoding].title,
         unit=READINGS[result.decoding].unit,
         lower=READINGS[result.decoding].sign < 0,
         items=items,
         exhausted=0 < rows["eval"] <= items,
-        graded=result.decoding in GRADED,
+        graded=result.decoding in GRADED_OUTCOMES,
         steps=steps,
         draws=steps * _whole(noted, "prompts_per_step"),
         rows=rows["train"],
@@ -111,7 +120,7 @@ def _damaged(claims: Sequence[Claim]) -> tuple[Claim, ...]:
     return tuple(claim for claim in claims if claim.kind == "damaged")
 
 
-def any_right(sides: Iterable[Sides], names: Sequence[Outcome] = GRADED) -> bool:
+def any_right(sides: Iterable[Sides], names: Sequence[Outcome] = GRADED_OUTCOMES) -> bool:
     """Whether any answer was right, before or after, by any of these decodings."""
     return any(
         value > 0
@@ -131,11 +140,19 @@ def _contrasts(run: RunFolder, result: TrialResult) -> tuple[Contrast, ...]:
         for e in result.effects
         if e.name == reading.name and e.against in result.references
     ]
-    both = paired_scores(run, EQUAL, UNIFORM) if {EQUAL, UNIFORM} <= set(result.references) else None
+    both = (
+        paired_scores(run, EQUAL_SHARES_ARM, UNIFORM_ARM)
+        if {EQUAL_SHARES_ARM, UNIFORM_ARM} <= set(result.references)
+        else None
+    )
     moved = estimate_change(*both, decoding=result.decoding) if both else None
     if moved is not None:
-        word = change_word(moved, margin=result.margin) if moved.success.seeds >= FEWEST_SEEDS else "cannot tell"
-        found.append(Contrast(EQUAL, UNIFORM, word, clip_interval(moved.success, reading.unit), moved.success.detectable()))
+        word = change_word(moved, margin=result.margin) if moved.success.seeds >= MIN_SEEDS else "cannot tell"
+        found.append(
+            Contrast(
+                EQUAL_SHARES_ARM, UNIFORM_ARM, word, clip_interval(moved.success, reading.unit), moved.success.detectable()
+            )
+        )
     return tuple(found)
 
 
@@ -174,8 +191,8 @@ def _pair(run: RunFolder, sides: Sides) -> PairSeen | None:
     size, aim, more = _seen_with(moved.success.detectable(), moved, len(cells))
     needed = (gate.needed if gate else None) or more
     return PairSeen(
-        right=decoding not in GRADED or any_right([sides]),
-        answered=decoding not in GRADED or any_right([sides], (decoding,)),
+        right=decoding not in GRADED_OUTCOMES or any_right([sides]),
+        answered=decoding not in GRADED_OUTCOMES or any_right([sides], (decoding,)),
         word=change_word(moved),
         difference=clip_interval(moved.success, READINGS[decoding].unit),
         detectable=size,
@@ -190,16 +207,16 @@ def _pair(run: RunFolder, sides: Sides) -> PairSeen | None:
         pace=_pace(run),
         exhausted=_all_measured(run),
         cut=_cut(run),
-        outcome=READINGS[decoding].told,
+        outcome=READINGS[decoding].title,
         unit=READINGS[decoding].unit,
         lower=READINGS[decoding].sign < 0,
-        graded=decoding in GRADED,
-        margin=gate.asked if gate else MARGIN,
+        graded=decoding in GRADED_OUTCOMES,
+        margin=gate.asked if gate else NO_CHANGE_MARGIN,
         asked=asked is not None,
         named=named,
         others=others,
         unjudged=blind,
-        left_out=tuple(_settings(run).get(LEFT_OUT, ())),
+        left_out=tuple(_settings(run).get(LEFT_OUT_SETTING, ())),
         blind=tuple(task for task in blind if task in (tasks or ())),
         unlike=format_unlikely(far_former_answers(run, tasks & set(blind))) if tasks else "",
         because=(gate.why or format_damage(gate)) if gate else "",
@@ -222,21 +239,21 @@ def _damaged_and_others(claims: Sequence[Claim], gate: GateResult | None) -> tup
 
 def _seen_with(size: float, moved: Change, cells: int) -> tuple[float, float, int | None]:
     """The change that these items would show, the one that matters, and items per cell that would show it."""
-    aim = MARGIN if size > MARGIN else max(abs(moved.success.value), 0.01)
+    aim = NO_CHANGE_MARGIN if size > NO_CHANGE_MARGIN else max(abs(moved.success.value), 0.01)
     more = math.ceil(len(moved.items) / cells * (size / aim) ** 2) if math.isfinite(size) else None
-    more = None if more is None else max(more, FEWEST_ITEMS)  # one item shows no spread, and fewer are never judged
+    more = None if more is None else max(more, MIN_ITEMS)  # one item shows no spread, and fewer are never judged
     return size, aim, more
 
 
 def _format_form(run: RunFolder, tasks: Collection[str] | None) -> str:
     """Which of these tasks went over to the form of another; of all where None."""
     found = form_changes_of(run)
-    return "; ".join(group.told for group in grouped(one for one in found if tasks is None or one.task in tasks))
+    return "; ".join(group.sentence for group in grouped(one for one in found if tasks is None or one.task in tasks))
 
 
-ANSWERS: Mapping[str, GateOutcome] = {"do not ship": "damaged", "ship": "passed", "may replace": "passed"}
+GATE_BY_ADVICE: Mapping[str, GateOutcome] = {"do not ship": "damaged", "ship": "passed", "may replace": "passed"}
 """Advice for two checkpoints -> what the gate answers; cannot tell for all other."""
-AGAINST = ("stop", "do not train", "not this plan")
+BLOCKING_ADVICE = ("stop", "do not train", "not this plan")
 """Advice against the arms of a trial, with which no gate passes."""
 
 
@@ -254,29 +271,29 @@ def gate_answer(run: RunFolder) -> GateResult | None:
     result, (found, seen) = gate_of(run, asked), recommended(run)
     if found is None:
         return result
-    outcome = result.outcome if found.advice not in AGAINST else "damaged"
+    outcome = result.outcome if found.advice not in BLOCKING_ADVICE else "damaged"
     if isinstance(seen, PairSeen):
-        outcome = ANSWERS.get(found.advice, "cannot tell")
+        outcome = GATE_BY_ADVICE.get(found.advice, "cannot tell")
     return result if outcome == result.outcome else replace(result, outcome=outcome, because=found.sentence)
 
 
 def _all_measured(run: RunFolder) -> bool:
     """Whether the file of a comparison had no more rows of any cell; False where nobody noted how many there are."""
     noted = _settings(run)
-    rows, items = noted.get(MOST_ROWS), noted.get("items")
+    rows, items = noted.get(MOST_ROWS_SETTING), noted.get("items")
     return isinstance(rows, int) and isinstance(items, int) and rows <= items
 
 
 def _pace(run: RunFolder) -> float:
     """Seconds that an item took on both checkpoints; 0 where nobody noted it."""
-    noted = _settings(run).get(PACE)
+    noted = _settings(run).get(PACE_SETTING)
     return float(noted) if isinstance(noted, int | float) else 0.0
 
 
 def _cut(run: RunFolder) -> float:
     """Largest share of completions that were cut, as measuring noted it."""
     notes = read_list(run.notes, Observation) if run.notes.is_file() else []
-    return max((note.count / note.total for note in notes if note.check == CUT and note.total), default=0.0)
+    return max((note.count / note.total for note in notes if note.check == CUT_NOTE and note.total), default=0.0)
 
 
 def _settings(run: RunFolder) -> Mapping[str, Any]:
@@ -291,4 +308,4 @@ def _whole(noted: Mapping[str, Any], name: str) -> int:
 
 def _name_after(run: RunFolder) -> str:
     """Last part of the path of the later checkpoint, as the manifest has it."""
-    return PurePath(str(_settings(run).get("checkpoint after", ""))).name or NAMELESS
+    return PurePath(str(_settings(run).get("checkpoint after", ""))).name or UNNAMED_AFTER

@@ -11,7 +11,7 @@ from mixwright.records import RunManifest
 from mixwright.runs import RunFolder, read_json
 from mixwright.verdict.evidence import Sides, comparisons, headline_arm, scores
 
-BESIDE = "beside"
+BESIDE_NAME = "beside"
 """Name of its measurements, and what `when` of its completions says."""
 
 
@@ -47,7 +47,7 @@ def three_of(run: RunFolder) -> ThreeCheckpoints | None:
     sides, path = comparisons(run).get(headline_arm(run)), beside_file(run)
     if sides is None or not path.is_file():
         return None
-    table = run.measurements(BESIDE)
+    table = run.measurements(BESIDE_NAME)
     if not table.is_file():
         raise InputError("the measurements of beside.json", "none", "Compare again.", file=table)
     manifest = read_json(run.manifest, RunManifest) if run.manifest.is_file() else None

@@ -244,7 +244,7 @@ class Terms:
     """Words to explain here, if they stand here first; `verdict/terms.py` has their meanings."""
 
     words: tuple[str, ...]
-    """Keys of `terms.MEANING`; others are left out."""
+    """Keys of `terms.MEANING_BY_TERM`; others are left out."""
     meanings: tuple[str, ...] = ()
     """One per word, filled in where it stands first."""
 

@@ -12,12 +12,12 @@ from pathlib import Path
 import numpy as np
 
 from mixwright.estimates.intervals import wilson
-from mixwright.estimates.outcome import CHANCE, Item, ItemScores, shared_items
+from mixwright.estimates.outcome import CHANCE_MEASUREMENT, Item, ItemScores, shared_items
 from mixwright.records import Interval
 from mixwright.runs import RunFolder, read_measurements
-from mixwright.verdict.evidence import arms, comparisons, headline_arm, scores
+from mixwright.verdict.evidence import arm_branches, comparisons, headline_arm, scores
 
-SAME = 1e-6
+SAME_LEVEL_TOLERANCE = 1e-6
 """Levels that are this near are of the same items."""
 Place = tuple[str, float | None, bool]
 """(task, level, whether the whole task of several levels is meant), as a claim has them."""
@@ -31,7 +31,7 @@ def chance_level(side: Sequence[ItemScores], items: Sequence[Item]) -> Interval 
     """
     if not items or not side:
         return None
-    hits = np.mean([one.column(CHANCE, items) for one in side], axis=0)
+    hits = np.mean([one.column(CHANCE_MEASUREMENT, items) for one in side], axis=0)
     value, worth = float(hits.mean()), len(items) / 2
     if not np.isfinite(value):
         return None
@@ -41,7 +41,11 @@ def chance_level(side: Sequence[ItemScores], items: Sequence[Item]) -> Interval 
 
 def _on_file(path: Path) -> dict[Place, Interval]:
     """Intervals as they were measured, which know whether other rows chose the rule; none without a table."""
-    rows = [row for row in read_measurements(path) if row.name == CHANCE and row.example is None] if path.is_file() else []
+    rows = (
+        [row for row in read_measurements(path) if row.name == CHANCE_MEASUREMENT and row.example is None]
+        if path.is_file()
+        else []
+    )
     levelled = {row.task for row in rows if row.level is not None}
     places = [(row.task, row.level, row.level is None and row.task in levelled) for row in rows]
     return {place: Interval(row.value, row.low, row.high, row.n) for place, row in zip(places, rows, strict=True)}
@@ -60,9 +64,9 @@ def chance_levels(run: RunFolder) -> dict[Place, Interval]:
         groups.setdefault((*item[:2], False), []).append(item)
         groups.setdefault((item[0], None, True), []).append(item)
     found = {place: chance_level(both[1], items) for place, items in groups.items()}
-    known = _on_file(next((folder / "before.parquet" for _, folder in arms(run).get(headline_arm(run), [])), path))
+    known = _on_file(next((folder / "before.parquet" for _, folder in arm_branches(run).get(headline_arm(run), [])), path))
     return {
-        place: measured if measured is not None and abs(measured.value - level.value) < SAME else level
+        place: measured if measured is not None and abs(measured.value - level.value) < SAME_LEVEL_TOLERANCE else level
         for place, level, measured in ((place, level, known.get(place)) for place, level in found.items())
         if level is not None
     }

@@ -19,9 +19,9 @@ from mixwright.verdict.text import line
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-WIDTH = 340
+CHART_WIDTH_PIXELS = 340
 """CSS pixels; a chart is never drawn narrower than its text allows."""
-COLOURS = {
+COLOUR_BY_STANDIN = {
     "#0a0001": "var(--ink)",
     "#0a0002": "var(--quiet)",
     "#0a0003": "var(--rule)",
@@ -33,10 +33,10 @@ COLOURS = {
     "#0a0014": "var(--series-4)",
 }
 """Stand-ins that matplotlib draws with -> what the page's style sheet defines."""
-INK, QUIET, RULE, PAGE, NOISE, *SERIES = COLOURS
-STYLES = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (5, 1.5, 1, 1.5)))
-MARKS = ("o", "s", "^", "D")
-SETTINGS = {
+INK, QUIET, RULE, PAGE, NOISE, *SERIES = COLOUR_BY_STANDIN
+LINE_STYLES = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (5, 1.5, 1, 1.5)))
+LINE_MARKS = ("o", "s", "^", "D")
+MATPLOTLIB_SETTINGS = {
     "svg.fonttype": "none",
     "font.size": 12,
     "axes.edgecolor": RULE,
@@ -53,15 +53,15 @@ SETTINGS = {
 }
 
 
-def svg(chart: Chart) -> str:
+def render_svg(chart: Chart) -> str:
     """The chart as an `<svg>` element to put into HTML as it is; its strings are escaped by matplotlib."""
     import matplotlib
     from matplotlib.figure import Figure
 
     salt = hashlib.sha256(repr(chart).encode("utf-8", "replace")).hexdigest()[:12]
-    with matplotlib.rc_context({**SETTINGS, "svg.hashsalt": salt}), warnings.catch_warnings():  # type: ignore[arg-type]
+    with matplotlib.rc_context({**MATPLOTLIB_SETTINGS, "svg.hashsalt": salt}), warnings.catch_warnings():  # type: ignore[arg-type]
         warnings.filterwarnings("ignore", message="Glyph .* missing", category=UserWarning)
-        figure = Figure(figsize=(WIDTH / 72, _height(chart) / 72), dpi=72, layout="constrained")
+        figure = Figure(figsize=(CHART_WIDTH_PIXELS / 72, _height(chart) / 72), dpi=72, layout="constrained")
         axes = figure.add_subplot()
         {Lines: _lines, Forest: _forest, Strips: _strips}[type(chart)](axes, chart)
         out = io.StringIO()
@@ -82,7 +82,7 @@ def _inline(text: str, alternative: str) -> str:
     text = re.sub(r"<style[^>]*>.*?</style>", "", text, count=1, flags=re.DOTALL)
     text = re.sub(r'<g id="[^"]*">', "<g>", text)
     text = re.sub(r"font: ([0-9.]+)px [^;\"]*", r"font-size: \1px", text)
-    for stand_in, variable in COLOURS.items():
+    for stand_in, variable in COLOUR_BY_STANDIN.items():
         text = text.replace(stand_in, variable)
     box = re.search(r'viewBox="[^"]*"', text)
     head = f'<svg role="img" aria-label="{_attribute(alternative)}" {box.group() if box else ""}>'
@@ -103,7 +103,7 @@ def _name(text: str) -> str:
 
 def _lines(axes: Axes, chart: Lines) -> None:
     for place, series in enumerate(chart.series):
-        colour, style, mark = SERIES[place % 4], STYLES[place % 4], MARKS[place % 4]
+        colour, style, mark = SERIES[place % 4], LINE_STYLES[place % 4], LINE_MARKS[place % 4]
         y, low, high = ([100 * value for value in values] for values in (series.y, series.low, series.high))
         axes.fill_between(series.x, low, high, color=colour, alpha=0.16, linewidth=0)
         axes.plot(

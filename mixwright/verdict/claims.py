@@ -14,12 +14,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mixwright.estimates.cell_states import FEWEST_ITEMS
+from mixwright.estimates.cell_states import MIN_ITEMS
 from mixwright.estimates.crossed import Estimate, estimate_crossed
 from mixwright.estimates.intervals import holm
-from mixwright.estimates.judgement import ALPHA, FEWEST_SEEDS, change_words, format_word
-from mixwright.estimates.outcome import CHANCE, Change, Item, ItemScores, estimate_change
-from mixwright.estimates.readings import GRADED, READINGS, Outcome, as_measured
+from mixwright.estimates.judgement import MIN_SEEDS, SIGN_ALPHA, change_words, format_word
+from mixwright.estimates.outcome import CHANCE_MEASUREMENT, Change, Item, ItemScores, estimate_change
+from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, Outcome, as_measured
 from mixwright.measure.former import FormerAnswers
 from mixwright.records import ChangeWord, Claim, ClaimKind, Interval
 from mixwright.runs import RunFolder, read_list
@@ -34,7 +34,7 @@ Cell = tuple[str, float | None]
 MOST_CELLS_NAMED = 8
 """Cells that a line names."""
 NO_ANSWER = "no answer was right before or after; check the grader"
-KINDS: dict[ChangeWord, ClaimKind] = {
+KIND_BY_WORD: dict[ChangeWord, ClaimKind] = {
     "improves": "learnt",
     "worsens": "damaged",
     "commonest": "commonest",
@@ -84,7 +84,7 @@ class Compared:
 def compare_cells(sides: Sides, decoding: Outcome) -> list[Compared]:
     """Every cell that both sides have, and every task of several levels, with its word."""
     parts = list(_parts(sides, decoding))
-    judged = {place: part[3] for place, part in enumerate(parts) if len(part[3].items) >= FEWEST_ITEMS}
+    judged = {place: part[3] for place, part in enumerate(parts) if len(part[3].items) >= MIN_ITEMS}
     above = [_above_chance(sides[1], found.items, decoding) for found in judged.values()]
     words = change_words(list(judged.values()), above=above)
     adjusted = holm([found.success.p for found in judged.values()])
@@ -102,9 +102,9 @@ def compare_cells(sides: Sides, decoding: Outcome) -> list[Compared]:
 
 def _solved(sides: Sides, outcome: Outcome) -> set[str]:
     """Tasks of which some answer was right on either side; every task where answers are not graded."""
-    if outcome not in GRADED:
+    if outcome not in GRADED_OUTCOMES:
         return set(_tasks([scores for side in sides for scores in side]))
-    columns = [READINGS[name].column for name in GRADED]
+    columns = [READINGS[name].column for name in GRADED_OUTCOMES]
     every = [scores.scores.get(name, {}) for side in sides for scores in side for name in columns]
     return {item[0] for values in every for item, value in values.items() if value > 0}
 
@@ -202,11 +202,11 @@ def missing_cells(sides: Sides) -> list[Cell]:
 
 
 def _claim(part: Compared, sides: Sides, decoding: Outcome, arm: str) -> Claim:
-    items, kind, reason = part.change.items, KINDS[part.word], ""
+    items, kind, reason = part.change.items, KIND_BY_WORD[part.word], ""
     before, after = (float(np.mean([s.column(READINGS[decoding].column, items) for s in side])) for side in sides)
     level = chance_level(sides[1], items)
-    if len(items) < FEWEST_ITEMS:
-        reason = f"fewer than {FEWEST_ITEMS} items"
+    if len(items) < MIN_ITEMS:
+        reason = f"fewer than {MIN_ITEMS} items"
     elif kind == "cannot tell":
         reason = _why(part, level, before)
     seeds = part.change.success.seeds
@@ -236,14 +236,14 @@ def _why(part: Compared, chance: Interval | None, before: float) -> str:
         return NO_ANSWER
     signed = moved.low > 0 or moved.high < 0
     rose = (moved.value > 0) == (reading.sign > 0)
-    said = f"{reading.told} {'rose' if rose else 'fell'}"
-    if 1 < moved.seeds < FEWEST_SEEDS:
-        return f"{f'{said}, but ' if signed else ''}nothing is judged with fewer than {FEWEST_SEEDS} seeds"
+    said = f"{reading.title} {'rose' if rose else 'fell'}"
+    if 1 < moved.seeds < MIN_SEEDS:
+        return f"{f'{said}, but ' if signed else ''}nothing is judged with fewer than {MIN_SEEDS} seeds"
     if moved.low > 0 and not part.above_chance and reading.unit == "share":
         level = percent(chance.value) if chance is not None else "not measured"
         return f"{said}, but is not shown to be above the chance level ({level})"
-    significant = part.adjusted_p is not None and part.adjusted_p < ALPHA
-    if moved.low > 0 and significant and part.change.outcome in GRADED:
+    significant = part.adjusted_p is not None and part.adjusted_p < SIGN_ALPHA
+    if moved.low > 0 and significant and part.change.outcome in GRADED_OUTCOMES:
         return f"{said}, but whether by skill or by the commonest answer is not shown"
     if signed:
         return f"{said}, but this is not significant after correction over {count(part.family, 'claim')}"
@@ -258,7 +258,9 @@ def _above_chance(after: Sequence[ItemScores], items: Sequence[Item], decoding: 
     """Success after minus what the chance rule earns, of the same items and decoding; a loss has no chance level."""
     if READINGS[decoding].unit != "share":
         return None
-    own = np.array([scores.column(READINGS[decoding].column, items) - scores.column(CHANCE, items) for scores in after])
+    own = np.array(
+        [scores.column(READINGS[decoding].column, items) - scores.column(CHANCE_MEASUREMENT, items) for scores in after]
+    )
     levels = {cell: place for place, cell in enumerate(dict.fromkeys(item[:2] for item in items))}
     return estimate_crossed(own, [levels[item[:2]] for item in items])
 
@@ -286,8 +288,8 @@ def claims_of(run: RunFolder, arm: str | None = None) -> list[Claim]:
 
 def undecided_because(claims: Collection[Claim], seeds: int) -> str:
     """A sentence on why some claims say "cannot tell": too few seeds whatever the items, else the items; or nothing."""
-    if 1 < seeds < FEWEST_SEEDS:
-        return f"Nothing is judged with fewer than {FEWEST_SEEDS} seeds, and there were {seeds}."
+    if 1 < seeds < MIN_SEEDS:
+        return f"Nothing is judged with fewer than {MIN_SEEDS} seeds, and there were {seeds}."
     judged = [claim for claim in claims if not too_few(claim)]
     blind = sum(claim.kind == "cannot tell" for claim in judged)
     return f"{blind} of {count(len(judged), 'claim')} cannot be decided by these items." if blind else ""
@@ -295,7 +297,7 @@ def undecided_because(claims: Collection[Claim], seeds: int) -> str:
 
 def too_few(claim: Claim) -> bool:
     """Whether it is of too few items to be judged."""
-    return 0 < claim.items < FEWEST_ITEMS
+    return 0 < claim.items < MIN_ITEMS
 
 
 def format_not_judged(claims: Collection[Claim]) -> str:
@@ -307,7 +309,7 @@ def format_not_judged(claims: Collection[Claim]) -> str:
     more = f" and {len(names) - MOST_CELLS_NAMED} more" if len(names) > MOST_CELLS_NAMED else ""
     verb = "is" if len(names) == 1 else "are"
     listed = f"{', '.join(names[:MOST_CELLS_NAMED])}{more}"
-    return f"{count(len(names), 'cell')} of fewer than {FEWEST_ITEMS} items {verb} not judged: {listed}"
+    return f"{count(len(names), 'cell')} of fewer than {MIN_ITEMS} items {verb} not judged: {listed}"
 
 
 def cells_first(claims: Collection[Claim], *kinds: ClaimKind) -> list[Claim]:

@@ -73,7 +73,7 @@ def decoding_of(run: RunFolder) -> Outcome:
     return outcome_of(known, decoding) or decoding
 
 
-def arms(run: RunFolder) -> dict[str, list[tuple[int, Path]]]:
+def arm_branches(run: RunFolder) -> dict[str, list[tuple[int, Path]]]:
     """Arm -> its (seed, branch folder), in the trial's order of arms, else alphabetically.
 
     Once the trial has its result, branches that it does not speak of (dropped seeds, arms of earlier settings) are left out.
@@ -95,7 +95,7 @@ def headline_arm(run: RunFolder) -> str:
     """
     result = trial_of(run)
     if result is None:
-        return next(iter(arms(run)), "")
+        return next(iter(arm_branches(run)), "")
     others = {*result.references, *result.nulls, *result.ablations}
     levers = [arm for arm in result.arms if arm not in others]
     return next(iter([*levers, *(effect.arm for effect in result.effects), *result.arms]), "")
@@ -107,16 +107,16 @@ def arm_suffix(run: RunFolder) -> str:
     return f" (arm {arm} against its start)" if arm else ""
 
 
-def about(run: RunFolder) -> str:
+def describe_run(run: RunFolder) -> str:
     """What run a page is of: its folder, and the size of its trial."""
     result = trial_of(run)
     trial = f" · trial of {count(len(result.arms), 'arm')} over {count(len(result.seeds), 'seed')}" if result else ""
     return f"{run.path.resolve().name}{trial}"
 
 
-def before_and_after(run: RunFolder) -> str:
+def before_after_caption(run: RunFolder) -> str:
     """`Success before and after (arm steered against its start)`: a caption of claims."""
-    told = READINGS[decoding_of(run)].told
+    told = READINGS[decoding_of(run)].title
     return f"{told[:1].upper()}{told[1:]} before and after{arm_suffix(run)}"
 
 
@@ -148,7 +148,7 @@ def comparisons(run: RunFolder) -> dict[str, Sides]:
         InputError: a table is broken, or of an earlier version.
     """
     files: dict[str, list[tuple[Path, Path]]] = {}
-    for arm, branches in sorted(arms(run).items()):
+    for arm, branches in sorted(arm_branches(run).items()):
         files[arm] = [(folder / "before.parquet", folder / "after.parquet") for _, folder in branches]
     files = files or {"": [(run.measurements("before"), run.measurements("after"))]}
     found: dict[str, Sides] = {}
@@ -180,6 +180,8 @@ def rows_of(run: RunFolder) -> Counter[str]:
 
 def paired_scores(run: RunFolder, arm: str, against: str) -> Sides | None:
     """What two arms could do after training, per seed that both finished: the reference first. None without such seeds."""
-    own, other = ({seed: folder / "after.parquet" for seed, folder in arms(run).get(name, [])} for name in (arm, against))
+    own, other = (
+        {seed: folder / "after.parquet" for seed, folder in arm_branches(run).get(name, [])} for name in (arm, against)
+    )
     seeds = [seed for seed in own if seed in other and own[seed].is_file() and other[seed].is_file()]
     return ([scores(other[seed]) for seed in seeds], [scores(own[seed]) for seed in seeds]) if seeds else None

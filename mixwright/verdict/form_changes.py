@@ -13,23 +13,23 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from mixwright.estimates.chance import FULL_MARKS
+from mixwright.estimates.chance import RIGHT_FROM_SCORE
 from mixwright.estimates.intervals import holm, sign_test
 from mixwright.skeleton import skeleton
-from mixwright.verdict.marks import asked_for, marks
+from mixwright.verdict.marks import asked_for, find_marks
 
 Feature = Literal[
     "empty", "cut", "prompt copied", "one answer", "shorter", "longer", "own form gone", "new form", "form of another task"
 ]
-FEWEST, LEAST = 10, 5
+MIN_ITEMS, MIN_FORM_ANSWERS = 10, 5
 """Items of a task below which nothing is tested, and below which its answers are no form that others can go over to."""
-ALPHA = 0.01
+FORM_ALPHA = 0.01
 """Adjusted p value below which a change is reported."""
-PART, OWN = 0.25, 0.05
+MARK_SHARE, OWN_MARK_SHARE = 0.25, 0.05
 """Share of answers from which a task has a mark, and share of its gold answers or training rows from which it may."""
-READ = 4000
+CHARACTERS_READ = 4000
 """Characters of a prompt and of an answer that are compared."""
-COPIED = 0.8
+COPIED_SHARE = 0.8
 """Share of the prompt that a copy of it holds at least."""
 Shares = Mapping[str, Mapping[str, float]]
 """Task -> mark -> share of its training rows that have it."""
@@ -100,7 +100,7 @@ def form_changes(rows: Iterable[Mapping[str, Any]], trained: Shares | None = Non
         trained: marks of the training rows, where they are known.
     """
     tasks = _items(rows)
-    tested = {task: items for task, items in sorted(tasks.items()) if len(items) >= FEWEST}
+    tested = {task: items for task, items in sorted(tasks.items()) if len(items) >= MIN_ITEMS}
     plain = [seen for task, items in tested.items() for seen in _features(task, items)]
     other, new = _forms(tasks, tested, trained or {})
     return [*_judged(other), *_judged([*plain, *new])]
@@ -119,14 +119,14 @@ def _items(rows: Iterable[Mapping[str, Any]]) -> dict[str, list[_Item]]:
             cut = None if None in ends else (bool(ends[0]), bool(ends[1]))
             texts = str(old["completion"] or ""), str(new["completion"] or "")
             gold = None if old["answer"] is None else str(old["answer"])
-            right = float(new["score"] or 0.0) >= FULL_MARKS
+            right = float(new["score"] or 0.0) >= RIGHT_FROM_SCORE
             found[task].append(_Item(str(old["prompt"] or ""), gold, *texts, cut, right))
     return dict(found)
 
 
 def _features(task: str, items: Sequence[_Item]) -> list[_Seen]:
     """All features but those of marks."""
-    texts = [[" ".join(text[:READ].split()) for text in side] for side in _sides(items)]
+    texts = [[" ".join(text[:CHARACTERS_READ].split()) for text in side] for side in _sides(items)]
     empty = [[not text for text in side] for side in texts]
     found = [_Seen(task, "empty", empty[0], empty[1])]
     if ends := [item.cut for item in items if item.cut is not None]:
@@ -134,7 +134,7 @@ def _features(task: str, items: Sequence[_Item]) -> list[_Seen]:
         found += [_Seen(task, "cut", [old for old, _ in ends], [new for _, new in ends])] if known else []
     copies = [_copies(item.prompt, item.gold or "") for item in items]
     sides = [[_copies(item.prompt, text) for item, text in zip(items, side, strict=True)] for side in texts]
-    found.append(_Seen(task, "prompt copied", sides[0], sides[1], able=_share(copies) < OWN))
+    found.append(_Seen(task, "prompt copied", sides[0], sides[1], able=_share(copies) < OWN_MARK_SHARE))
     found += [seen for seen in [_one_answer(task, items, texts)] if seen is not None]
     sizes = [(len(item.before), len(item.after)) for item in items]
     shorter = [[2 * a <= b and b > 0 for a, b in pairs] for pairs in (sizes, [(b, a) for a, b in sizes])]
@@ -154,10 +154,10 @@ def _share(values: Sequence[bool]) -> float:
 
 def _copies(prompt: str, text: str) -> bool:
     """Whether a text holds its prompt, or most of its beginning, instead of an answer; short prompts are no sign of it."""
-    asked, said = (" ".join(part[:READ].split()).casefold() for part in (prompt, text))
+    asked, said = (" ".join(part[:CHARACTERS_READ].split()).casefold() for part in (prompt, text))
     if len(asked) < 20 or len(asked.split()) < 4:
         return False
-    return asked in said or (len(said) >= COPIED * len(asked) and asked.startswith(said.rstrip(".?! ")))
+    return asked in said or (len(said) >= COPIED_SHARE * len(asked) and asked.startswith(said.rstrip(".?! ")))
 
 
 def _one_answer(task: str, items: Sequence[_Item], texts: Sequence[Sequence[str]]) -> _Seen | None:
@@ -212,8 +212,8 @@ class _Marked:
 
     def __init__(self, task: str, items: Sequence[_Item], trained: Mapping[str, float]) -> None:
         self.task, self.items, self.trained = task, items, trained
-        self.before, self.after = ([marks(text) for text in side] for side in _sides(items))
-        self.gold = [marks(item.gold) for item in items if item.gold is not None]
+        self.before, self.after = ([find_marks(text) for text in side] for side in _sides(items))
+        self.gold = [find_marks(item.gold) for item in items if item.gold is not None]
 
     def share(self, mark: str) -> float:
         """Of answers after that have it."""
@@ -228,12 +228,12 @@ class _Marked:
 
         2 where gold answers or training rows have it, 1 where former answers have it or the grader takes it, else 0.
         """
-        if len(self.items) < LEAST or self.share(mark) < PART:
+        if len(self.items) < MIN_FORM_ANSWERS or self.share(mark) < MARK_SHARE:
             return 0
-        if self.asked(mark) >= PART:
+        if self.asked(mark) >= MARK_SHARE:
             return 2
         right = [item.right for item, found in zip(self.items, self.after, strict=True) if mark in found]
-        return int(_share([mark in found for found in self.before]) >= PART or _share(right) >= PART)
+        return int(_share([mark in found for found in self.before]) >= MARK_SHARE or _share(right) >= MARK_SHARE)
 
     def different(self) -> list[list[str]]:
         """Marks that some item has on one side alone and that half of the items may have; twins together."""
@@ -247,7 +247,7 @@ class _Marked:
     def seen(self, feature: Feature, mark: str, strength: int, other: str = "") -> _Seen:
         """The mark as a feature, and whether the task may not have it: nothing of it had the form or asks for it."""
         before, after = ([mark in found for found in side] for side in (self.before, self.after))
-        may = self.asked(mark) >= OWN or _share(before) >= PART
+        may = self.asked(mark) >= OWN_MARK_SHARE or _share(before) >= MARK_SHARE
         may = may or _share([asked_for(mark, item.prompt) for item in self.items]) >= 0.5
         taken = any(item.right and has for item, has in zip(self.items, after, strict=True))
         able = not may and 2 * sum(after) >= len(self.items) and (strength == 2 or not taken)
@@ -272,5 +272,5 @@ def _judged(seen: Sequence[_Seen]) -> list[FormChange]:
     for place, one in enumerate(seen):
         after = adjusted.get(place, 1.0)
         change = FormChange(one.task, one.feature, sum(one.before), sum(one.after), len(one.before), p[place], after)
-        found.append(replace(change, reported=one.able and after < ALPHA, shown=one.shown, other=one.other))
+        found.append(replace(change, reported=one.able and after < FORM_ALPHA, shown=one.shown, other=one.other))
     return found

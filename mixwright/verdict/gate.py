@@ -1,10 +1,10 @@
 """Gate on a checkpoint: it passes when it is shown not to have lost what was protected, not when no loss was shown.
 
-Non-inferiority: the lower end of the protected cells' mean change lies above `MARGIN`, of success and of dependence on the
-prompt, each. What the page calls damaged is damaged here: the same items, the same correction, success or dependence of a
-cell or of a whole task. A cell has to exclude a loss of 20 points by itself where cells are large enough for an unharmed
-checkpoint to do so (`estimates/loss_limits.py`). Else something is damaged, or the items are too few to tell. Where nobody
-said what matters, a cell that was not protected and is shown to be damaged stops it, too.
+Non-inferiority: the lower end of the protected cells' mean change lies above `MEAN_LOSS_MARGIN`, of success and of
+dependence on the prompt, each. What the page calls damaged is damaged here: the same items, the same correction, success or
+dependence of a cell or of a whole task. A cell has to exclude a loss of 20 points by itself where cells are large enough for
+an unharmed checkpoint to do so (`estimates/loss_limits.py`). Else something is damaged, or the items are too few to tell.
+Where nobody said what matters, a cell that was not protected and is shown to be damaged stops it, too.
 
 Which cells are protected by default is decided on other items than those that the mean is taken over: a cell chosen for its
 success on some items falls back to its mean on the same items, and that is no damage. With a margin of the user's own what
@@ -21,14 +21,14 @@ from typing import Literal
 import numpy as np
 
 from mixwright.errors import InputError, unknown_name
-from mixwright.estimates.cell_states import BAND, FEWEST_ITEMS
+from mixwright.estimates.cell_states import BAND, MIN_ITEMS
 from mixwright.estimates.crossed import Estimate
-from mixwright.estimates.exclusion import CHURN, churn_for_error, items_excluding
+from mixwright.estimates.exclusion import CHURN_SHARE, churn_for_error, items_excluding
 from mixwright.estimates.intervals import Z
 from mixwright.estimates.looks import Look
 from mixwright.estimates.loss_limits import (
-    CELL_LOSS,
-    ONE_SIDED,
+    CELL_INTERVAL_LEVEL,
+    CELL_LOSS_SHARE,
     Z_CELL,
     excludes_cell_loss,
     items_excluding_cell_loss,
@@ -36,7 +36,7 @@ from mixwright.estimates.loss_limits import (
     unseen_loss,
 )
 from mixwright.estimates.outcome import Change, Item, estimate_change
-from mixwright.estimates.protected import ONE_IN_DECIDES, Side, cell_order, decides, mastered_cells
+from mixwright.estimates.protected import ONE_IN_DECIDES, Side, cell_order, decides_protection, mastered_cells
 from mixwright.estimates.readings import READINGS, Decoding
 from mixwright.records import ChangeWord, cell_key
 from mixwright.runs import RunFolder
@@ -44,11 +44,11 @@ from mixwright.verdict.claims import Cell, Compared, compare_cells
 from mixwright.verdict.evidence import comparisons, decoding_of, headline_arm
 from mixwright.verdict.gate_asked import GateAsked
 
-MARGIN = 0.05
+MEAN_LOSS_MARGIN = 0.05
 """Mean loss over the protected cells that must be excluded, a share; with `each`, of every cell."""
-PASSED, DAMAGED, CANNOT_TELL = 0, 3, 4
+EXIT_PASSED, EXIT_DAMAGED, EXIT_CANNOT_TELL = 0, 3, 4
 """Exit codes; 1 is wrong input, 2 our bug."""
-LOST: tuple[ChangeWord, ...] = ("worsens", "less dependent")
+LOSS_WORDS: tuple[ChangeWord, ...] = ("worsens", "less dependent")
 """Words of the page that are damage of a protected cell."""
 
 Outcome = Literal["passed", "damaged", "cannot tell"]
@@ -79,7 +79,7 @@ class CellLoss:
     @property
     def lost(self) -> bool:
         """Shown to be damaged."""
-        return self.word in LOST
+        return self.word in LOSS_WORDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ class GateResult:
     small: tuple[TooSmall, ...] = ()
     """Cells that would be protected, were they not too small to decide it."""
     margin: float | None = None
-    """Mean loss by which the named cells are judged as one group, a share; None asks `MARGIN`, and `limit` of each cell."""
+    """Mean loss by which the named cells are judged as one group, a share; None: `MEAN_LOSS_MARGIN`, `limit` of each."""
     least: int = 0
     """Items from which on a cell had to exclude it."""
     unseen: float | None = None
@@ -138,17 +138,17 @@ class GateResult:
     @property
     def asked(self) -> float:
         """Mean loss that had to be excluded, a share."""
-        return MARGIN if self.margin is None else self.margin
+        return MEAN_LOSS_MARGIN if self.margin is None else self.margin
 
     def code(self, cannot_tell: Literal["fail", "warn"] = "fail") -> int:
         """Exit code; with `warn`, too wide an interval does not fail. What was not measured at all always does."""
         if self.outcome == "cannot tell":
             measured = self.mean is not None and all(cell.change is not None for cell in self.cells)
-            return PASSED if cannot_tell == "warn" and measured and not self.because else CANNOT_TELL
-        return PASSED if self.outcome == "passed" else DAMAGED
+            return EXIT_PASSED if cannot_tell == "warn" and measured and not self.because else EXIT_CANNOT_TELL
+        return EXIT_PASSED if self.outcome == "passed" else EXIT_DAMAGED
 
 
-def check(
+def check_protected(
     before: Side,
     after: Side,
     protected: Collection[Cell],
@@ -167,11 +167,11 @@ def check(
         after: one per seed, in the same order.
         protected: cells that must not be damaged.
         decoding: what success is read from.
-        each: every cell must exclude a loss of `MARGIN`.
+        each: every cell must exclude a loss of `MEAN_LOSS_MARGIN`.
         items: those that the mean is taken over; None takes all.
         named: the user said what is protected.
         margin: mean loss, a share, by which the cells are judged as one group; none of them may be shown to be damaged, but
-            none has to exclude a loss by itself. None asks for `MARGIN`, and for that of each cell.
+            none has to exclude a loss by itself. None asks for `MEAN_LOSS_MARGIN`, and for that of each cell.
         look: which of the planned looks it is. Intervals are those of the look; before the last one the page's words stop
             nothing that its boundary would not, and a cell whose items will be enough has to exclude its loss already.
     """
@@ -179,9 +179,9 @@ def check(
     places = _places(compare_cells((before, after), decoding), protected)
     cells, whole, others = (tuple(_at_look((before, after), one, decoding, look) for one in part) for part in places)
     sizes = tuple(sorted(cell.change.items for cell in cells if cell.change is not None))
-    asked = MARGIN if margin is None else margin
+    asked = MEAN_LOSS_MARGIN if margin is None else margin
     least = _least(sizes, asked, look) if sizes and margin is None and not each else None
-    limit = MARGIN if each else CELL_LOSS if least is not None else None
+    limit = MEAN_LOSS_MARGIN if each else CELL_LOSS_SHARE if least is not None else None
     cells = tuple(replace(one, excluded=_excludes((before, after), one, decoding, limit, least or 0, look)) for one in cells)
     bare = GateResult("cannot tell", None, cells, limit, None, whole, others, named, margin=margin, least=least or 0)
     bare = replace(bare, look=look)
@@ -277,10 +277,10 @@ def _excludes(
     """Whether the cell excludes the limit, of success and of D; true where none holds for it."""
     if limit is None or cell.change is None or cell.change.items < least:
         return True
-    if limit != CELL_LOSS:
+    if limit != CELL_LOSS_SHARE:
         return cell.change.low > -limit
-    place, alpha = (cell.task, cell.level), 1 - ONE_SIDED
-    added, confidence = (Z_CELL, ONE_SIDED) if look is None else (look.z(alpha), look.confidence(alpha))
+    place, alpha = (cell.task, cell.level), 1 - CELL_INTERVAL_LEVEL
+    added, confidence = (Z_CELL, CELL_INTERVAL_LEVEL) if look is None else (look.z(alpha), look.confidence(alpha))
     found = estimate_change(*sides, decoding=decoding, only=lambda item: item[:2] == place, added=added)
     parts = [part for part in (found.success, found.dependence) if math.isfinite(part.value)] if found else []
     return all(excludes_cell_loss(part.value, part.error, part.freedom, confidence) for part in parts)
@@ -289,9 +289,9 @@ def _excludes(
 def _needed(bare: GateResult, mean: Estimate) -> int:
     """Items per cell that would pass an unharmed checkpoint whose answers change as these did, `CHURN` at least."""
     sizes = [cell.change.items for cell in bare.cells if cell.change is not None]
-    churn, asked = max(CHURN, churn_for_error(mean.error, sizes)), bare.asked
-    if bare.limit == MARGIN:
-        return items_excluding(MARGIN, 1, churn)
+    churn, asked = max(CHURN_SHARE, churn_for_error(mean.error, sizes)), bare.asked
+    if bare.limit == MEAN_LOSS_MARGIN:
+        return items_excluding(MEAN_LOSS_MARGIN, 1, churn)
     return items_for(len(sizes), margin=asked, churn=churn, cell_rule=bare.margin is None)
 
 
@@ -299,15 +299,17 @@ def check_mastered(
     before: Side, after: Side, *, decoding: Decoding = "greedy", each: bool = False, look: Look | None = None
 ) -> GateResult:
     """The gate over what was mastered before, on the items that did not decide it."""
-    rest = {item for scores in before for item in scores.items if not decides(item)}
-    found = check(before, after, mastered_cells(before, decoding), decoding=decoding, each=each, items=rest, look=look)
-    small = too_small(before, decoding)
+    rest = {item for scores in before for item in scores.items if not decides_protection(item)}
+    found = check_protected(
+        before, after, mastered_cells(before, decoding), decoding=decoding, each=each, items=rest, look=look
+    )
+    small = find_too_small(before, decoding)
     if small and look is not None and not look.last and found.outcome == "passed":  # they may be protected at a later look
         found = replace(found, outcome="cannot tell")
     return replace(found, small=small)
 
 
-def too_small(before: Side, decoding: Decoding) -> tuple[TooSmall, ...]:
+def find_too_small(before: Side, decoding: Decoding) -> tuple[TooSmall, ...]:
     """Cells over the band on all of their items, greedy or sampled, of which fewer than `FEWEST_ITEMS` decide."""
     found: dict[Cell, TooSmall] = {}
     for name in (READINGS[decoding].column, READINGS["sampled"].column):
@@ -316,13 +318,13 @@ def too_small(before: Side, decoding: Decoding) -> tuple[TooSmall, ...]:
             for item, value in scores.scores.get(name, {}).items():
                 values.setdefault(item[:2], {}).setdefault(item, []).append(value)
         for cell, items in values.items():
-            share, deciding = float(np.mean([np.mean(own) for own in items.values()])), sum(map(decides, items))
-            if deciding < FEWEST_ITEMS and share >= BAND[1]:
+            share, deciding = float(np.mean([np.mean(own) for own in items.values()])), sum(map(decides_protection, items))
+            if deciding < MIN_ITEMS and share >= BAND[1]:
                 found.setdefault(cell, TooSmall(cell, share, len(items), deciding))
     return tuple(found[cell] for cell in sorted(found, key=cell_order))
 
 
-def of_run(run: RunFolder, asked: GateAsked) -> GateResult:
+def check_run(run: RunFolder, asked: GateAsked) -> GateResult:
     """The gate over what a run folder holds, of its leading arm where there was a trial.
 
     Args:
@@ -341,18 +343,20 @@ def of_run(run: RunFolder, asked: GateAsked) -> GateResult:
         raise InputError(
             "graded answers, by which the gate judges a loss", f"a run of {decoding} alone", remedy, file=run.path
         )
-    return between(sides, decoding, asked)
+    return check_sides(sides, decoding, asked)
 
 
-def between(sides: tuple[Side, Side], decoding: Decoding, asked: GateAsked) -> GateResult:
-    """The gate over two sides; it raises the same for a name as `of_run`."""
+def check_sides(sides: tuple[Side, Side], decoding: Decoding, asked: GateAsked) -> GateResult:
+    """The gate over two sides; it raises the same for a name as `check_run`."""
     if not asked.protect:
         return check_mastered(*sides, decoding=decoding, each=asked.each, look=asked.look)
-    cells = named(sides[0], asked.protect)
-    return check(*sides, cells, decoding=decoding, each=asked.each, named=True, margin=asked.margin, look=asked.look)
+    cells = named_cells(sides[0], asked.protect)
+    return check_protected(
+        *sides, cells, decoding=decoding, each=asked.each, named=True, margin=asked.margin, look=asked.look
+    )
 
 
-def named(before: Side, names: Sequence[str]) -> list[Cell]:
+def named_cells(before: Side, names: Sequence[str]) -> list[Cell]:
     """The measured cells of the tasks and cells that a user wants protected.
 
     Raises:
@@ -366,7 +370,7 @@ def named(before: Side, names: Sequence[str]) -> list[Cell]:
     return [cell for cell in cells if cell[0] in names or cell_key(*cell) in names]
 
 
-def items_for(cells: int, *, margin: float = MARGIN, churn: float = CHURN, cell_rule: bool = True) -> int:
+def items_for(cells: int, *, margin: float = MEAN_LOSS_MARGIN, churn: float = CHURN_SHARE, cell_rule: bool = True) -> int:
     """Items per cell that pass an unharmed checkpoint in about nine of ten cases.
 
     Args:
@@ -376,7 +380,7 @@ def items_for(cells: int, *, margin: float = MARGIN, churn: float = CHURN, cell_
         cell_rule: whether each cell is to exclude a loss by itself, too.
     """
     number = max(cells, 1)
-    own = items_excluding_cell_loss(number, churn) if cell_rule else FEWEST_ITEMS
+    own = items_excluding_cell_loss(number, churn) if cell_rule else MIN_ITEMS
     return max(items_excluding(margin, number, churn), own)
 
 

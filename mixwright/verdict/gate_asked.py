@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mixwright.errors import InputError
-from mixwright.estimates.looks import Look, read_look
+from mixwright.estimates.looks import Look, parse_look
 from mixwright.records import RunManifest
 from mixwright.runs import RunFolder, read_json, write_json
 
-LOOKED = "looks"
+LOOK_SETTING = "looks"
 """Name of the setting in a comparison's manifest that says at which look it ended."""
 
 
@@ -54,11 +54,13 @@ def asked_of(run: RunFolder) -> GateAsked | None:
 
 def _look_of(run: RunFolder) -> Look | None:
     """The look that the manifest names; None where there were none."""
-    told = read_json(run.manifest, RunManifest).settings.get(LOOKED) if run.manifest.is_file() else None
+    told = read_json(run.manifest, RunManifest).settings.get(LOOK_SETTING) if run.manifest.is_file() else None
     if told is None:
         return None
-    look = read_look(told) if isinstance(told, str) else None
+    look = parse_look(told) if isinstance(told, str) else None
     if look is None:
         remedy = "Compare again, or put back what stood there."
-        raise InputError(f"settings.{LOOKED} as `look 2 of 4, 240 of 480 items`", repr(told)[:80], remedy, file=run.manifest)
+        raise InputError(
+            f"settings.{LOOK_SETTING} as `look 2 of 4, 240 of 480 items`", repr(told)[:80], remedy, file=run.manifest
+        )
     return look

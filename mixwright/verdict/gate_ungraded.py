@@ -16,21 +16,21 @@ from mixwright.measure.former import FormerAnswers
 from mixwright.records import Interval, cell_key
 from mixwright.runs import RunFolder
 from mixwright.verdict.answer_forms import form_changes_of, grouped
-from mixwright.verdict.arm_words import listed
+from mixwright.verdict.arm_words import join_words
 from mixwright.verdict.claims import Cell, Compared, compare_cells, interval
 from mixwright.verdict.evidence import comparisons, decoding_of, headline_arm
-from mixwright.verdict.gate import CellLoss, GateResult, named, of_run
+from mixwright.verdict.gate import CellLoss, GateResult, check_run, named_cells
 from mixwright.verdict.gate_asked import GateAsked
 from mixwright.verdict.loss_damage import far_former_answers, format_unlikely, former_of, is_lost, rose_far
 from mixwright.verdict.text import between, change
 
 
 def gate_of(run: RunFolder, asked: GateAsked) -> GateResult:
-    """What the gate finds in a run folder, graded or not. Raises InputError as `of_run` does."""
+    """What the gate finds in a run folder, graded or not. Raises InputError as `check_run` does."""
     sides = comparisons(run).get("") if not headline_arm(run) else None  # a trial is judged against its references
     if sides is None or decoding_of(run) != "loss":
-        return of_run(run, asked)
-    return _ungraded(run, compare_cells(sides, "loss"), named(sides[0], asked.protect), bool(asked.protect))
+        return check_run(run, asked)
+    return _ungraded(run, compare_cells(sides, "loss"), named_cells(sides[0], asked.protect), bool(asked.protect))
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class _Read:
     lost: bool
 
     @property
-    def told(self) -> str:
+    def sentence(self) -> str:
         """A line for people."""
         parts = []
         if self.rose is not None:
@@ -68,9 +68,9 @@ def _ungraded(run: RunFolder, parts: Sequence[Compared], protected: Sequence[Cel
     forms = grouped(one for one in form_changes_of(run) if one.task in tasks)
     moved = format_unlikely(far_former_answers(run, {one.cell[0] for one in read if one.lost}))
     worse = [f"{cell_key(*one.cell)} {one.rose.value:+.2g}" for one in read if one.rose and rose_far(one.rose)]
-    rose = f"held-out loss rose far, in nats per token: {listed(worse)}" if worse else ""
-    why = "; ".join([*(form.told for form in forms), *filter(None, [moved or rose])])
-    told = [one.told for one in read] + [f"{one.told} (reported only, since others were named)" for one in others]
+    rose = f"held-out loss rose far, in nats per token: {join_words(worse)}" if worse else ""
+    why = "; ".join([*(form.sentence for form in forms), *filter(None, [moved or rose])])
+    told = [one.sentence for one in read] + [f"{one.sentence} (reported only, since others were named)" for one in others]
     losses, beside = (tuple(map(_loss, part)) for part in (read, others))
     outcome = "damaged" if why else "cannot tell"
     return GateResult(outcome, None, losses, None, others=beside, named=chosen, read=tuple(told), why=why)

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import Literal
 
-from mixwright.estimates.cell_states import BAND, FEWEST_ITEMS
+from mixwright.estimates.cell_states import BAND, MIN_ITEMS
 from mixwright.estimates.exclusion import ROUND_MARGINS, smallest_excluded
 from mixwright.estimates.protected import ONE_IN_DECIDES
 from mixwright.records import cell_key
-from mixwright.verdict.gate import MARGIN, PASSED, CellLoss, GateResult
+from mixwright.verdict.gate import EXIT_PASSED, MEAN_LOSS_MARGIN, CellLoss, GateResult
 from mixwright.verdict.text import between as ends_told
 from mixwright.verdict.text import count, format_p, percent, points
 
 
-def lines(result: GateResult, cannot_tell: Literal["fail", "warn"] = "fail") -> list[str]:
+def gate_lines(result: GateResult, cannot_tell: Literal["fail", "warn"] = "fail") -> list[str]:
     """Why the gate answered as it did, for people; the first line is the answer."""
-    told = [*format_look(result), *excludable(result), *format_cells(result), *_small(result)]
+    told = [*format_look(result), *excludable_lines(result), *format_cells(result), *_small(result)]
     if result.because:
         told.insert(0, result.because)
     if result.read:
@@ -34,7 +34,7 @@ def lines(result: GateResult, cannot_tell: Literal["fail", "warn"] = "fail") -> 
             *told,
         ]
     if result.mean is None:
-        head = f"{result.outcome}: no protected cell was measured on {FEWEST_ITEMS} items both before and after"
+        head = f"{result.outcome}: no protected cell was measured on {MIN_ITEMS} items both before and after"
         return [head, *told]
     mean = result.mean
     about = (
@@ -64,11 +64,11 @@ def format_look(result: GateResult) -> list[str]:
         return []
     decided = "decided" if result.outcome != "cannot tell" else "not decided"
     return [
-        f"{decided} at {look.told}; the mean's interval is that of this look, {look.z():.2f} standard errors to each side"
+        f"{decided} at {look.label}; the mean's interval is that of this look, {look.z():.2f} standard errors to each side"
     ]
 
 
-def excludable(result: GateResult) -> list[str]:
+def excludable_lines(result: GateResult) -> list[str]:
     """What the items can exclude at all, and which loss of one cell would not be seen."""
     told = _group(result)
     if result.unseen is not None:
@@ -86,9 +86,15 @@ def _group(result: GateResult) -> list[str]:
     case = "in about nine of ten cases in which nothing was lost and a fifth of the answers changes"
     if able is None:
         return [f"{items} can exclude no mean loss of {100 * ROUND_MARGINS[-1]:g} points or less {case}"]
-    beyond = sorted({margin for margin in (result.margin, MARGIN) if margin < able}, reverse=True)
+    beyond = sorted({margin for margin in (result.margin, MEAN_LOSS_MARGIN) if margin < able}, reverse=True)
     refused = f", not of {' or of '.join(f'{100 * margin:g}' for margin in beyond)}" if beyond else ""
-    default = "" if able > MARGIN else ", so one of the default 5, too" if able < MARGIN else ", which is the default"
+    default = (
+        ""
+        if able > MEAN_LOSS_MARGIN
+        else ", so one of the default 5, too"
+        if able < MEAN_LOSS_MARGIN
+        else ", which is the default"
+    )
     return [f"{items} can exclude a mean loss of {100 * able:g} points{refused}{default}, {case}"]
 
 
@@ -115,7 +121,7 @@ def format_cells(result: GateResult) -> list[str]:
 def _cell(cell: CellLoss) -> str:
     name = f"{cell.task}, all levels" if cell.whole else cell_key(cell.task, cell.level)
     if cell.change is None:
-        return f"{name}: not measurable, fewer than {FEWEST_ITEMS} items both before and after"
+        return f"{name}: not measurable, fewer than {MIN_ITEMS} items both before and after"
     found = cell.change
     text = f"{name}: {points(found.value)} points {ends_told(found.low, found.high)}, {count(found.items, 'item')}"
     if cell.word == "less dependent" and cell.dependence is not None:
@@ -136,13 +142,13 @@ def _small(result: GateResult) -> list[str]:
     """Cells that could not be protected, and why."""
     return [
         f"{cell_key(*found.cell)}: {percent(found.before)} before, and not protected: one item in {ONE_IN_DECIDES} decides "
-        f"what is, {found.deciding} of its {count(found.items, 'item')}, and fewer than {FEWEST_ITEMS} do not; measure "
-        f"about {FEWEST_ITEMS * ONE_IN_DECIDES} items, or name it with --protect"
+        f"what is, {found.deciding} of its {count(found.items, 'item')}, and fewer than {MIN_ITEMS} do not; measure "
+        f"about {MIN_ITEMS * ONE_IN_DECIDES} items, or name it with --protect"
         for found in result.small
     ]
 
 
 def _warned(result: GateResult, cannot_tell: Literal["fail", "warn"]) -> list[str]:
-    if result.code(cannot_tell) != PASSED:
+    if result.code(cannot_tell) != EXIT_PASSED:
         return []
     return ["warning: this is not a pass; the exit code is 0 only because of --cannot-tell warn"]

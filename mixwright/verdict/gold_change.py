@@ -11,14 +11,14 @@ from mixwright.verdict.blocks import Fact
 from mixwright.verdict.evidence import Sides
 from mixwright.verdict.text import count, format_interval, points
 
-GOLD = READINGS["gold"].column
+GOLD_COLUMN = READINGS["gold"].column
 
 
 def read_tasks(sides: Sides) -> list[str]:
     """Tasks of which it was read; empty where one of the checkpoints was not read."""
-    if not all(scores.scores.get(GOLD) for side in sides for scores in side):
+    if not all(scores.scores.get(GOLD_COLUMN) for side in sides for scores in side):
         return []
-    return sorted({item[0] for item in sides[0][0].scores[GOLD]})
+    return sorted({item[0] for item in sides[0][0].scores[GOLD_COLUMN]})
 
 
 def gold_change(sides: Sides, tasks: Collection[str]) -> Change | None:

@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from mixwright.measure.former import FormerAnswers, former_file
 from mixwright.records import Interval
 from mixwright.runs import RunFolder, read_list
-from mixwright.verdict.arm_words import listed
+from mixwright.verdict.arm_words import join_words
 
 FAR_NATS_PER_TOKEN = 1.0
 """Nats a token by which former answers, or targets, must be shown to have become less likely.
@@ -56,4 +56,6 @@ def format_unlikely(found: Sequence[FormerAnswers]) -> str:
         return ""
     most, least = (f"{-one.change:.2g}" for one in (found[0], found[-1]))
     by = most if most == least else f"{least} to {most}"
-    return f"its own former answers to {listed([one.task for one in found])} became far less likely, by {by} nats a token"
+    return (
+        f"its own former answers to {join_words([one.task for one in found])} became far less likely, by {by} nats a token"
+    )

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 
-WINDOW = 1000
+CHARACTERS_READ = 1000
 """Characters that are read from each end of a long text."""
-THOUGHTS = ("think", "thinking", "thought", "reasoning", "scratchpad")
+THOUGHT_TAGS = ("think", "thinking", "thought", "reasoning", "scratchpad")
 KEYS, TAGGED, LABELLED, LETTERED = '{"…": …}', "<…>", "…: …", "A) …"
 """Marks of keys in braces, of a text that begins with a tag, with a label, or with the letter of a choice."""
 
@@ -27,7 +27,7 @@ _TOKEN = re.compile(r"[^\W_]*[^\W\d_](?:([/_:#@~=&>;,+])[^\W\d_][^\W_]*)+\Z")
 _SPACED = re.compile(r"[^\W\d_]\w{0,30}(?: ([-\u2013\u2014/~>]) \w{1,30})+\Z")
 _FENCED = re.compile(r"```[A-Za-z]{0,12}\s*")
 
-ANYWHERE: dict[str, re.Pattern[str]] = {
+PATTERNS_ANYWHERE: dict[str, re.Pattern[str]] = {
     KEYS: re.compile(r"\{\s*[\"'][^\"'{}\n]{1,80}[\"']\s*:"),
     "|": re.compile(r"[^\s|] ?\|{1,2} ?[^\s|]"),
     "```": re.compile(r"```"),
@@ -44,7 +44,7 @@ ANYWHERE: dict[str, re.Pattern[str]] = {
     "@@": re.compile(r"@@|%%|~~"),
 }
 """Mark -> where it stands in a text; each pattern is linear in a bounded text."""
-BEGINNINGS: dict[str, re.Pattern[str]] = {
+PATTERNS_AT_START: dict[str, re.Pattern[str]] = {
     "{…}": re.compile(r"\{"),
     "[…]": re.compile(r"\["),
     TAGGED: _TAG,
@@ -55,7 +55,7 @@ BEGINNINGS: dict[str, re.Pattern[str]] = {
     "def …": re.compile(r"(?:async )?(?:def|class|function) \w{1,60} ?[(:{]|from [\w.]{1,60} import |#include\b|#!/"),
 }
 """Mark -> how a text begins that has it."""
-ASKED: dict[str, re.Pattern[str]] = {
+PATTERNS_ASKED: dict[str, re.Pattern[str]] = {
     KEYS: re.compile(r"\bjson\b", re.IGNORECASE),
     "{…}": re.compile(r"\{"),
     "[…]": re.compile(r"\["),
@@ -70,14 +70,14 @@ ASKED: dict[str, re.Pattern[str]] = {
 """Mark -> how a prompt asks for it, where it does not stand in the prompt as it is."""
 
 
-def marks(text: str) -> frozenset[str]:
+def find_marks(text: str) -> frozenset[str]:
     """The marks of structure of one answer; empty for plain words. Of a long text both ends are read."""
     text = answer_part(text).strip()
-    if len(text) > 2 * WINDOW:
-        text = f"{text[:WINDOW]} … {text[-WINDOW:]}"
+    if len(text) > 2 * CHARACTERS_READ:
+        text = f"{text[:CHARACTERS_READ]} … {text[-CHARACTERS_READ:]}"
     found = {"<|…|>"} if _SPECIAL.search(text) else set[str]()
     text = _SPECIAL.sub(" ", text)
-    found |= {mark for mark, pattern in ANYWHERE.items() if pattern.search(text)}
+    found |= {mark for mark, pattern in PATTERNS_ANYWHERE.items() if pattern.search(text)}
     found |= {f"<{name.lower()}>" for name in _TAG.findall(text)[:20]}
     found |= {f"\\{name}{{…}}" for name in _WRAPPER.findall(text)[:20]}
     found |= {f"{name.lower()}:" for name in (*_LABEL.findall(text)[:20], *_ANSWER.findall(text)[:20])}
@@ -86,7 +86,7 @@ def marks(text: str) -> frozenset[str]:
 
 def answer_part(text: str) -> str:
     """What follows the thoughts of a model that thinks aloud; empty where it was cut before it came to an answer."""
-    for name in THOUGHTS:
+    for name in THOUGHT_TAGS:
         _, end, rest = text.rpartition(f"</{name}>")
         if end:
             return rest
@@ -101,7 +101,7 @@ def _beginnings(text: str, keys: bool) -> set[str]:
     bare = (text[fence.end() :] if fence else text).lstrip("$ \n")
     wrapped = re.match(r"(?:\\[\[(]\s*)?\\([A-Za-z]{2,20})\{", bare)
     found = {f"\\{wrapped.group(1)}{{…}}"} if wrapped else set[str]()
-    found |= {mark for mark, pattern in BEGINNINGS.items() if pattern.match(bare)}
+    found |= {mark for mark, pattern in PATTERNS_AT_START.items() if pattern.match(bare)}
     if keys:  # what begins with a brace or a bracket is said by its keys
         found -= {"{…}", "[…]"}
     whole = bare.rstrip(" .")
@@ -113,10 +113,10 @@ def _beginnings(text: str, keys: bool) -> set[str]:
 
 def asked_for(mark: str, prompt: str) -> bool:
     r"""Whether a prompt names the mark itself (`\boxed`, `<answer>`, JSON, the choices), so that an answer with it obeys."""
-    if len(prompt) > 8 * WINDOW:
-        prompt = f"{prompt[: 4 * WINDOW]}\n{prompt[-4 * WINDOW :]}"
-    if mark in ASKED:
-        return ASKED[mark].search(prompt) is not None
+    if len(prompt) > 8 * CHARACTERS_READ:
+        prompt = f"{prompt[: 4 * CHARACTERS_READ]}\n{prompt[-4 * CHARACTERS_READ :]}"
+    if mark in PATTERNS_ASKED:
+        return PATTERNS_ASKED[mark].search(prompt) is not None
     if mark.startswith("…") and mark.endswith("…"):
         return re.search(rf"[^\W\d_]{re.escape(mark.strip('…'))}[^\W\d_]", prompt) is not None
     needle = mark.split("{")[0] if mark.startswith("\\") else mark

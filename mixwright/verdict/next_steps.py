@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from mixwright.measure.notes import MUCH
+from mixwright.measure.notes import WARNING_CUT_SHARE
 from mixwright.records import RunManifest, Selection
 from mixwright.runs import RunFolder, read_json
 from mixwright.verdict.advice import Advice
@@ -18,21 +18,21 @@ from mixwright.verdict.pair_advice import PairSeen
 from mixwright.verdict.recommendation import Recommendation, TrialSeen
 from mixwright.verdict.text import count, percent
 
-SLOWER = "Take a fifth of train.learning_rate in the settings{}, and try again"
+ADVICE_LOWER_RATE = "Take a fifth of train.learning_rate in the settings{}, and try again"
 ADVICE_OUT_OF_REACH = ", or leave out what is out of reach"
-LONGER = (
+ADVICE_LONGER = (
     "Nothing was damaged, and nothing moved: take more steps (train.steps) or another train.learning_rate, and try again"
 )
 DEFAULT_COMMAND = "mixwright run run.yaml"
 """Where nobody noted how the run was started."""
-MORE_ROWS = "FILE_WITH_MORE_ROWS"
-COMPARE = "mixwright verdict BEFORE AFTER --corpus FILE"
+MORE_ROWS_PLACEHOLDER = "FILE_WITH_MORE_ROWS"
+COMPARE_COMMAND = "mixwright verdict BEFORE AFTER --corpus FILE"
 ADVICE_NONE_RIGHT = "Take a starting model that has some held-out items right, more steps, or easier items, and try again"
-STAGES = ("measure", "plan", "steer", "trial")
+STAGE_COMMANDS = ("measure", "plan", "steer", "trial")
 """Commands of a single stage."""
-HARMED = ("stop", "do not train", "no gain", "not this plan")
+STOPPING_ADVICE = ("stop", "do not train", "no gain", "not this plan")
 """Advice after which training itself has to be another one, in a folder of its own."""
-TRAINS = ("train", "train with losses")
+TRAINING_ADVICE = ("train", "train with losses")
 """Advice by which the plan is trained with."""
 
 
@@ -42,24 +42,24 @@ def steps_of(run: RunFolder, found: Recommendation, seen: TrialSeen | PairSeen |
     command = _whole_flow(manifest.command) if manifest else ""
     needed = seen.needed if seen is not None else None
     if isinstance(seen, PairSeen):
-        return _of_comparison(found.advice, command or COMPARE, seen, manifest.settings if manifest else {})
+        return _of_comparison(found.advice, command or COMPARE_COMMAND, seen, manifest.settings if manifest else {})
     again = command or _from_folder(run)
     if found.advice == "cannot tell" and seen is not None and not needed:
         return [_more_items(again, run, seen)]
-    if found.advice in HARMED:
-        asked = LONGER if found.advice == "no gain" and seen is not None and seen.no_effect else SLOWER
+    if found.advice in STOPPING_ADVICE:
+        asked = ADVICE_LONGER if found.advice == "no gain" and seen is not None and seen.no_effect else ADVICE_LOWER_RATE
         reach = ADVICE_OUT_OF_REACH if seen is None or seen.graded else ""
         return [Code(asked.format(reach), with_option(again, "--folder", _new_folder(run)))]
     if isinstance(seen, TrialSeen) and seen.selection is not None and found.advice == "mined rows":
         return [_of_mined(again, run, seen.selection)]
     first = _of_trial(found.advice, again, f'steering="{run.plan}"', needed)
-    return [first, _export(again)] if found.advice in TRAINS else [first]
+    return [first, _export(again)] if found.advice in TRAINING_ADVICE else [first]
 
 
 def _whole_flow(command: str) -> str:
     """The command that goes on from what is there, where a single stage was asked for."""
     words = command.split(" ")
-    return " ".join([words[0], "run", *words[2:]]) if words[1:] and words[1] in STAGES else command
+    return " ".join([words[0], "run", *words[2:]]) if words[1:] and words[1] in STAGE_COMMANDS else command
 
 
 def _from_folder(run: RunFolder) -> str:
@@ -147,7 +147,11 @@ def _of_comparison(advice: Advice, again: str, seen: PairSeen, settings: Mapping
     """What to do after comparing two checkpoints; first of all to let completions end, where nothing can be told."""
     lengths = [settings.get(name) for name in ("max_new_tokens", "continued_tokens")]
     steps, room = [], max((length for length in lengths if isinstance(length, int)), default=None)
-    if advice in ("cannot tell", "check the grader", "unjudged", "none right") and seen.cut >= MUCH and room is not None:
+    if (
+        advice in ("cannot tell", "check the grader", "unjudged", "none right")
+        and seen.cut >= WARNING_CUT_SHARE
+        and room is not None
+    ):
         again = with_option(again, "--max-new-tokens", str(2 * room))
         asked = (
             f"Raise --max-new-tokens: {percent(seen.cut)} of completions were cut at {room:,} tokens and graded as they are"
@@ -155,7 +159,7 @@ def _of_comparison(advice: Advice, again: str, seen: PairSeen, settings: Mapping
         steps.append(Code(asked, again))
     if advice == "cannot tell" and seen.exhausted and seen.needed:
         source = "--eval" if "--eval" in shlex.split(again) else "--corpus"
-        more = with_option(with_option(again, source, MORE_ROWS), "--items", str(seen.needed))
+        more = with_option(with_option(again, source, MORE_ROWS_PLACEHOLDER), "--items", str(seen.needed))
         each = max(seen.needed - seen.items // seen.cells, 1)
         every = f"All {seen.items:,} items of the file were" if seen.items > 1 else "The only item of the file was"
         asked = f"{every} measured: add about {each:,} rows per task and level to it"
@@ -179,7 +183,7 @@ def _of_pair(advice: Advice, again: str, seen: PairSeen) -> Code:
     price = f", about {count(minutes, 'minute')} at the speed of this comparison" if minutes else ""
     if advice in ("may replace", "unjudged") and not seen.graded:
         asked = "See whether its answers are right: compare both on examples with answers that can be graded"
-        return Code(asked, f"{COMPARE} --gate")
+        return Code(asked, f"{COMPARE_COMMAND} --gate")
     gated = again if "--gate" in shlex.split(again) else f"{again} --gate"
     told = {
         "no gain": ("Leave the model before as it is, or ask the same of a later checkpoint", again),

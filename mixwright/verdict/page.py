@@ -13,15 +13,15 @@ from mixwright.estimates.readings import READINGS
 from mixwright.records import Claim, ClaimKind
 from mixwright.verdict import text
 from mixwright.verdict.blocks import Chart, Forest, Headline, Lines, Part, Strips, Table, Terms
-from mixwright.verdict.charts import svg
+from mixwright.verdict.charts import render_svg
 from mixwright.verdict.claims import format_kind
 
-HEAT_COLOURS = 6
+HEAT_COLOUR_COUNT = 6
 """Colours of the heat map, each with its own text colour."""
 FIRST_SCREEN_ORDER = 20
 """Sections below this order stand above the fold."""
 
-MARKS: dict[ClaimKind, str] = {
+SIGN_BY_KIND: dict[ClaimKind, str] = {
     "learnt": "▲",
     "damaged": "▼",
     "commonest": "≈",
@@ -33,7 +33,7 @@ MARKS: dict[ClaimKind, str] = {
 """Signs of the heat map."""
 
 
-def page(title: str, about: str, parts: Sequence[Part]) -> str:
+def render_page(title: str, about: str, parts: Sequence[Part]) -> str:
     """The whole page.
 
     Args:
@@ -77,15 +77,15 @@ def _template() -> Template:
         "change": text.change,
         "unit": lambda claims: READINGS[claims.outcome].unit,
         "level": text.level,
-        "svg": lambda chart: Markup(svg(chart)),
+        "svg": lambda chart: Markup(render_svg(chart)),
         "numbers": chart_table,
         "told": format_kind,
-        "heat": lambda share: min(int(share * HEAT_COLOURS), HEAT_COLOURS - 1) if share is not None else "none",
+        "heat": lambda share: min(int(share * HEAT_COLOUR_COUNT), HEAT_COLOUR_COUNT - 1) if share is not None else "none",
         "axis": axis_positions,
         "words": lambda block: {cell.mark for _, cells in block.rows for cell in cells if cell is not None},
         "narrow": lambda blocks: all(isinstance(block, Lines | Forest | Strips | Terms) for block in blocks),
     }
-    environment.globals["marks"] = MARKS
+    environment.globals["marks"] = SIGN_BY_KIND
     return environment.get_template("page.html")
 
 
@@ -102,7 +102,7 @@ def chart_table(chart: Chart) -> Table:
         rows = [
             (
                 row.label,
-                text.NONE if row.value is None else f"{chart.scale * row.value:.4g}",
+                text.NO_VALUE_SIGN if row.value is None else f"{chart.scale * row.value:.4g}",
                 f"{chart.scale * row.low:.4g} to {chart.scale * row.high:.4g}",
                 ", ".join(f"{chart.scale * point:.3g}" for point in row.points),
                 row.note,

@@ -7,17 +7,17 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mixwright.estimates.readings import GRADED, READINGS
+from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS
 from mixwright.records import RunManifest, to_data
 from mixwright.runs import RunFolder, read_json
 from mixwright.verdict.basis import recommended
 from mixwright.verdict.blocks import Part
 from mixwright.verdict.cells import CellSeen, cells_of
 from mixwright.verdict.claims import every_claim
-from mixwright.verdict.evidence import about, decoding_of, trial_of
+from mixwright.verdict.evidence import decoding_of, describe_run, trial_of
 from mixwright.verdict.next_steps import steps_of
 
-FORMAT = 1
+FORMAT_VERSION = 1
 """Rises when a field changes its meaning or goes away."""
 
 
@@ -34,15 +34,15 @@ def data_of(run: RunFolder, parts: Sequence[Part]) -> dict[str, Any]:
     manifest = read_json(run.manifest, RunManifest) if run.manifest.is_file() else None
     said = None if found is None else plain(found) | {"next": [plain(step) for step in steps_of(run, found, seen)]}
     return {
-        "format": FORMAT,
+        "format": FORMAT_VERSION,
         "run": run.path.resolve().name,
-        "about": about(run),
+        "about": describe_run(run),
         "decoding": outcome,
         "outcome": {
-            "name": reading.told,
+            "name": reading.title,
             "unit": reading.unit,
             "lower_is_better": reading.sign < 0,
-            "graded": outcome in GRADED,
+            "graded": outcome in GRADED_OUTCOMES,
         },
         "recommendation": said,
         "rests_on": plain(seen),

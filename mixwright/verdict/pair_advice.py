@@ -7,12 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from mixwright.estimates.cell_states import FEWEST_ITEMS
-from mixwright.estimates.judgement import MARGIN
+from mixwright.estimates.cell_states import MIN_ITEMS
+from mixwright.estimates.judgement import NO_CHANGE_MARGIN
 from mixwright.estimates.readings import format_unit
 from mixwright.records import ChangeWord, Claim, Interval
-from mixwright.verdict.advice import NONE_RIGHT, Advice, better_or_worse, format_amount, format_cell, with_verb
-from mixwright.verdict.arm_words import listed
+from mixwright.verdict.advice import NONE_RIGHT_SENTENCE, Advice, better_or_worse, format_amount, format_cell, with_verb
+from mixwright.verdict.arm_words import join_words
 from mixwright.verdict.text import count
 
 
@@ -42,7 +42,7 @@ class PairSeen:
     """Tasks and levels that they are of."""
     needed: int | None = None
     """Items per cell that would do."""
-    aim: float = MARGIN
+    aim: float = NO_CHANGE_MARGIN
     """Change that so many would show."""
     pace: float = 0.0
     """Seconds that an item took on both checkpoints; 0 where it is not known."""
@@ -60,7 +60,7 @@ class PairSeen:
     """Whether answers were graded; else nothing says whether they are right."""
     answered: bool = True
     """Whether any answer was right under the declared decoding."""
-    margin: float = MARGIN
+    margin: float = NO_CHANGE_MARGIN
     """Mean loss of what is protected that the gate had to exclude, a share."""
     asked: bool = False
     """Whether the user asked the gate, so that its exit code is this recommendation's."""
@@ -93,7 +93,7 @@ def _worse(seen: PairSeen) -> bool:
     return not (seen.named or (seen.asked and not seen.graded)) and seen.word in ("worsens", "less dependent", "commonest")
 
 
-PAIR: tuple[tuple[Advice, Callable[[PairSeen], bool]], ...] = (
+PAIR_RULES: tuple[tuple[Advice, Callable[[PairSeen], bool]], ...] = (
     ("do not ship", lambda seen: bool(seen.form)),
     ("do not ship", lambda seen: bool(seen.unlike)),
     ("check the grader", lambda seen: not seen.right),
@@ -114,7 +114,7 @@ def format_pair(advice: Advice, seen: PairSeen) -> str:
     """The sentence of an advice."""
     cells, name = [format_cell(claim) for claim in seen.damaged if not claim.whole], seen.after
     lost, by = cells or [format_cell(claim) for claim in seen.damaged], seen.difference.value
-    margin = f"{format_amount(MARGIN, seen.unit)} {format_unit(seen.unit)}"
+    margin = f"{format_amount(NO_CHANGE_MARGIN, seen.unit)} {format_unit(seen.unit)}"
     size = f"{format_amount(by, seen.unit)} {format_unit(seen.unit)}"
     moved = f"{seen.outcome} is {better_or_worse(lower=seen.lower, by=by)} by {size}"
     less = {
@@ -134,18 +134,18 @@ def format_pair(advice: Advice, seen: PairSeen) -> str:
     safe = safe if seen.protected else "nothing was mastered before that could be lost"
     gained = f"though {less}" if less else "for no gain that is shown" if seen.word != "improves" else f"and {moved}"
     own = [format_cell(claim) for claim in seen.others if not claim.whole] or [format_cell(claim) for claim in seen.others]
-    beside = f". Not named, and damaged: {listed(own)}" if own else ""
+    beside = f". Not named, and damaged: {join_words(own)}" if own else ""
     safe += beside
     if seen.named and seen.unjudged:
-        safe += f". Not judged, since no answer was right before or after: {listed(list(seen.unjudged))}"
+        safe += f". Not judged, since no answer was right before or after: {join_words(list(seen.unjudged))}"
     if seen.named and seen.left_out:
-        safe += f". Not measured, since nothing can be graded: {listed(list(seen.left_out))}"
+        safe += f". Not measured, since nothing can be graded: {join_words(list(seen.left_out))}"
     told = {
         "unjudged": f"Cannot tell: {moved}, but nothing says what became of {_unknown(seen)}."
         if seen.graded
         else f"Cannot tell: {moved}; {_unshown(seen)}, and no answer was graded{beside}.",
         "check the grader": "Cannot tell: no answer was right before or after; check the grader.",
-        "none right": NONE_RIGHT,
+        "none right": NONE_RIGHT_SENTENCE,
         "ship": f"Ship {name}: {moved}, and {safe}.",
         "may replace": f"{name} may be shipped, {gained}: {safe}."
         if seen.graded
@@ -166,8 +166,8 @@ def _unshown(seen: PairSeen) -> str:
 def _unknown(seen: PairSeen) -> str:
     """Tasks of which nothing is known, and why."""
     if blind := seen.blind or seen.unjudged:
-        return f"{listed(list(blind))}, where no answer was right before or after; check the grader"
-    return f"{listed(list(seen.left_out))}, where nothing can be graded; name graders, or what is to be kept (--protect)"
+        return f"{join_words(list(blind))}, where no answer was right before or after; check the grader"
+    return f"{join_words(list(seen.left_out))}, where nothing can be graded; name graders, or what is to be kept (--protect)"
 
 
 def _format_items(seen: PairSeen) -> str:
@@ -178,7 +178,7 @@ def _format_items(seen: PairSeen) -> str:
     if seen.items == 1:
         items = "the only item of the file" if seen.exhausted else "one item"
     most = 1.0 if seen.unit == "share" else math.inf
-    if seen.items < FEWEST_ITEMS or not seen.detectable < most:
+    if seen.items < MIN_ITEMS or not seen.detectable < most:
         return f"Cannot tell: {items} {'is' if seen.items == 1 else 'are'} too few to see any change; {more}."
     size, aim = (format_amount(value, seen.unit) for value in (seen.detectable, seen.aim))
     head = f"Cannot tell: {items} can only show a change of {size} {unit} or more"

@@ -10,17 +10,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from mixwright.estimates.judgement import FEWEST_SEEDS
+from mixwright.estimates.judgement import MIN_SEEDS
 from mixwright.estimates.readings import format_unit
 from mixwright.records import ChangeWord, Claim, Interval, LeverWord, Proof, Selection
-from mixwright.verdict.advice import NONE_RIGHT, Advice, better_or_worse, format_amount, format_cell, with_verb
-from mixwright.verdict.arm_words import listed
+from mixwright.verdict.advice import NONE_RIGHT_SENTENCE, Advice, better_or_worse, format_amount, format_cell, with_verb
+from mixwright.verdict.arm_words import join_words
 from mixwright.verdict.blocks import Tone
-from mixwright.verdict.pair_advice import PAIR, PairSeen, format_pair
+from mixwright.verdict.pair_advice import PAIR_RULES, PairSeen, format_pair
 from mixwright.verdict.spared import Place, format_spared, place_of
 from mixwright.verdict.text import count
 
-FROZEN, UNIFORM, EQUAL, PLAN = "frozen", "uniform", "equal_shares", "steered"
+FROZEN_ARM, UNIFORM_ARM, EQUAL_SHARES_ARM, STEERED_ARM = "frozen", "uniform", "equal_shares", "steered"
 """References that a trial has by default, and the arm that trains the plan as it stands."""
 
 
@@ -98,9 +98,9 @@ class TrialSeen:
     @property
     def no_effect(self) -> bool:
         """Whether nothing is damaged, and every arm that trains is shown to be within the margin of not training."""
-        found = [self.contrast(arm, FROZEN) for arm in self.trained]
+        found = [self.contrast(arm, FROZEN_ARM) for arm in self.trained]
         near = all(c is not None and c.difference.n and abs(c.difference.low) < self.margin for c in found)
-        return near and all(self.at_best_equal(arm, FROZEN) for arm in self.trained) and not any(self.damaged.values())
+        return near and all(self.at_best_equal(arm, FROZEN_ARM) for arm in self.trained) and not any(self.damaged.values())
 
     def contrast(self, arm: str, against: str) -> Contrast | None:
         """One contrast, if the trial has it."""
@@ -144,11 +144,11 @@ class Recommendation:
 def recommend(seen: TrialSeen | PairSeen) -> Recommendation:
     """The advice of the first rule that holds."""
     if isinstance(seen, TrialSeen):
-        found: Advice = next(name for name, holds in TRIAL if holds(seen))
+        found: Advice = next(name for name, holds in TRIAL_RULES if holds(seen))
         taken = found != "mined rows" or (seen.selection is not None and seen.selection.advice == "train on it")
         proven = seen.proof == "beats its nulls" and taken and not seen.damaged.get(seen.lever)
         return Recommendation(found, _of_trial(found, seen), _tone(found, proven=proven))
-    other: Advice = next(name for name, holds in PAIR if holds(seen))
+    other: Advice = next(name for name, holds in PAIR_RULES if holds(seen))
     return Recommendation(other, format_pair(other, seen), _tone(other, proven=seen.gate == "passed"))
 
 
@@ -162,23 +162,26 @@ def _worsens(seen: TrialSeen, arm: str, against: str) -> bool:
 
 
 def _uniform_is_best(seen: TrialSeen) -> bool:
-    others = [arm for arm in seen.trained if arm != UNIFORM]
-    return seen.improves(UNIFORM, FROZEN) and all(seen.at_best_equal(arm, UNIFORM) for arm in others)
+    others = [arm for arm in seen.trained if arm != UNIFORM_ARM]
+    return seen.improves(UNIFORM_ARM, FROZEN_ARM) and all(seen.at_best_equal(arm, UNIFORM_ARM) for arm in others)
 
 
-TRIAL: tuple[tuple[Advice, Callable[[TrialSeen], bool]], ...] = (
+TRIAL_RULES: tuple[tuple[Advice, Callable[[TrialSeen], bool]], ...] = (
     ("check the grader", lambda seen: not seen.right),
     ("none right", lambda seen: not seen.answered and seen.selection is None),
-    ("too few seeds", lambda seen: seen.seeds < FEWEST_SEEDS),
+    ("too few seeds", lambda seen: seen.seeds < MIN_SEEDS),
     ("stop", lambda seen: bool(seen.damaged_everywhere())),
-    ("do not train", lambda seen: _every(seen, lambda arm: _worsens(seen, arm, FROZEN))),
+    ("do not train", lambda seen: _every(seen, lambda arm: _worsens(seen, arm, FROZEN_ARM))),
     ("gate", lambda seen: seen.gate not in (None, "passed") and (seen.word == "helps" or seen.selection is not None)),
     ("mined rows", lambda seen: seen.selection is not None),
     ("train", lambda seen: seen.word == "helps" and not seen.damaged.get(seen.lever)),
     ("train with losses", lambda seen: seen.word == "helps"),
-    ("equal shares", lambda seen: seen.improves(EQUAL, FROZEN) and seen.improves(EQUAL, UNIFORM)),
+    (
+        "equal shares",
+        lambda seen: seen.improves(EQUAL_SHARES_ARM, FROZEN_ARM) and seen.improves(EQUAL_SHARES_ARM, UNIFORM_ARM),
+    ),
     ("keep uniform", _uniform_is_best),
-    ("no gain", lambda seen: _every(seen, lambda arm: seen.at_best_equal(arm, FROZEN))),
+    ("no gain", lambda seen: _every(seen, lambda arm: seen.at_best_equal(arm, FROZEN_ARM))),
     ("not this plan", lambda seen: seen.word == "harms"),
     ("missing", lambda seen: bool(seen.missing)),
     ("cannot tell", lambda seen: True),
@@ -193,24 +196,24 @@ def _tone(advice: Advice, *, proven: bool) -> Tone:
 
 
 def _of_trial(advice: Advice, seen: TrialSeen) -> str:
-    plan = "this plan" if seen.lever in ("", PLAN) else f"arm {seen.lever}"
+    plan = "this plan" if seen.lever in ("", STEERED_ARM) else f"arm {seen.lever}"
     damaged = {place_of(claim): format_cell(claim) for claim in seen.damaged.get(seen.lever, ())}
-    others, lost = [arm for arm in seen.trained if arm != seen.lever], listed(list(damaged.values()))
+    others, lost = [arm for arm in seen.trained if arm != seen.lever], join_words(list(damaged.values()))
     spared = format_spared(damaged, seen.changes, others, seen.margin, lower=seen.lower)
     own = [found for found in seen.contrasts if found.arm == seen.lever]
-    sizes = listed([format_amount(found.difference.value, seen.unit) for found in own])
+    sizes = join_words([format_amount(found.difference.value, seen.unit) for found in own])
     worse = [found.against for found in own if found.word == "worsens"]
-    against = listed([found.against for found in own])
+    against = join_words([found.against for found in own])
     gain = f"{seen.outcome} is {better_or_worse(lower=seen.lower)} by {sizes} {format_unit(seen.unit)} than with {against}"
     margin = f"{format_amount(seen.margin, seen.unit)} {format_unit(seen.unit)}"
     tasks = [f"task {task}" for task in seen.damaged_everywhere()]
     harm = f"a higher {seen.outcome}" if seen.lower else "a loss"
     told = {
         "check the grader": "Cannot tell: no answer was right before or after; check the grader.",
-        "none right": NONE_RIGHT,
-        "too few seeds": f"Cannot tell: {count(seen.seeds, 'seed')}, and nothing is judged with fewer than {FEWEST_SEEDS}; "
+        "none right": NONE_RIGHT_SENTENCE,
+        "too few seeds": f"Cannot tell: {count(seen.seeds, 'seed')}, and nothing is judged with fewer than {MIN_SEEDS}; "
         f"take {seen.needed or 8} seeds.",
-        "stop": f"Stop: {with_verb(tasks)} being damaged by every arm ({listed(seen.trained)}).",
+        "stop": f"Stop: {with_verb(tasks)} being damaged by every arm ({join_words(seen.trained)}).",
         "do not train": "Do not train on this data yet: not training is better than every arm.",
         "gate": f"Do not use {plan} yet: {seen.because}."
         if seen.gate == "damaged"
@@ -226,8 +229,8 @@ def _of_trial(advice: Advice, seen: TrialSeen) -> str:
         if len(seen.trained) > 1
         else "Keep uniform: it is better than not training, and no other arm was tried.",
         "no gain": f"No gain: no arm {_gains(seen, margin)} over not training{_drawn(seen)}.",
-        "not this plan": f"Do not use {plan}: {listed(worse)} did better.",
-        "missing": f"Cannot tell: {listed(seen.missing)} did not run, and without it nothing is said to help.",
+        "not this plan": f"Do not use {plan}: {join_words(worse)} did better.",
+        "missing": f"Cannot tell: {join_words(seen.missing)} did not run, and without it nothing is said to help.",
         "cannot tell": _format_seeds(seen),
     }
     return told[advice]

@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 
 from mixwright.estimates.readings import format_unit
 from mixwright.records import Claim
-from mixwright.verdict.arm_words import listed, with_interval
+from mixwright.verdict.arm_words import join_words, with_interval
 from mixwright.verdict.blocks import Block, Fold, Table
-from mixwright.verdict.text import NONE
+from mixwright.verdict.text import NO_VALUE_SIGN
 
 Place = tuple[str, float | None, bool]
 """Task, level, and whether a whole task of several levels is meant."""
@@ -36,7 +36,7 @@ def changes_of(claims: Sequence[Claim], trained: Sequence[str]) -> dict[str, tup
     return {arm: tuple(c for c in claims if c.arm == arm and place_of(c) in hurt) for arm in trained}
 
 
-def spares(claim: Claim, margin: float, *, lower: bool = False) -> bool:
+def excludes_loss(claim: Claim, margin: float, *, lower: bool = False) -> bool:
     """Whether a loss of the margin is excluded.
 
     Args:
@@ -57,7 +57,7 @@ def format_spared(
         named: what the sentence names, as it names it.
         changes: of every arm.
         others: arms that trained, without the one that the sentence is about.
-        margin: as for `spares`.
+        margin: as for `excludes_loss`.
         lower: the same.
     """
     if not named or not others:
@@ -65,12 +65,16 @@ def format_spared(
     groups: dict[tuple[str, ...], list[str]] = {}
     for place, name in named.items():
         found = {arm: _at(place, changes.get(arm, ())) for arm in others}
-        sparing = (arm for arm, claim in found.items() if claim is not None and spares(claim, margin, lower=lower))
+        sparing = (arm for arm, claim in found.items() if claim is not None and excludes_loss(claim, margin, lower=lower))
         groups.setdefault(tuple(sparing), []).append(name)
     told = []
     for arms, names in groups.items():
-        what = listed(names) if len(groups) > 1 else "it" if len(names) == 1 else "each of them" if arms else "any of them"
-        told.append(f"{listed(arms) if arms else 'no other arm'} {'are' if len(arms) > 1 else 'is'} shown to spare {what}")
+        what = (
+            join_words(names) if len(groups) > 1 else "it" if len(names) == 1 else "each of them" if arms else "any of them"
+        )
+        told.append(
+            f"{join_words(arms) if arms else 'no other arm'} {'are' if len(arms) > 1 else 'is'} shown to spare {what}"
+        )
     return "; ".join(told)
 
 
@@ -85,7 +89,10 @@ def spared_table(named: Mapping[Place, str], changes: Changes, unit: str) -> lis
     found = [
         (
             name,
-            *(NONE if claim is None or not claim.difference.n else with_interval(claim.difference, unit) for claim in own),
+            *(
+                NO_VALUE_SIGN if claim is None or not claim.difference.n else with_interval(claim.difference, unit)
+                for claim in own
+            ),
         )
         for place, name in named.items()
         if any(own := [_at(place, claims) for claims in changes.values()])

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mixwright import catalog
-from mixwright.estimates.readings import GRADED
+from mixwright.estimates.readings import GRADED_OUTCOMES
 from mixwright.runs import RunFolder, write_json, write_text
 from mixwright.verdict.blocks import Block, filled
 from mixwright.verdict.claims import judge
-from mixwright.verdict.evidence import about, decoding_of, seeds_of
+from mixwright.verdict.evidence import decoding_of, describe_run, seeds_of
 from mixwright.verdict.terms import explained_once
 
 if TYPE_CHECKING:
@@ -25,13 +25,13 @@ def render(run: RunFolder) -> Path:
     Raises:
         InputError: the run folder does not exist, or a file in it is broken.
     """
-    from mixwright.verdict.page import page
+    from mixwright.verdict.page import render_page
     from mixwright.verdict.page_data import data_of
 
     _judge_again(run)
     parts = sections(run)
     write_json(run.data, data_of(run, parts))
-    write_text(run.page, page(f"Verdict: {run.path.resolve().name}", about(run), parts))
+    write_text(run.page, render_page(f"Verdict: {run.path.resolve().name}", describe_run(run), parts))
     return run.page
 
 
@@ -58,7 +58,7 @@ def sections(run: RunFolder) -> list[tuple[str, str, int, list[Block]]]:
     outcome = decoding_of(run)
     for name in catalog.listing("sections"):
         section = catalog.create("sections", name)
-        if outcome in GRADED or section.UNGRADED:
+        if outcome in GRADED_OUTCOMES or section.UNGRADED:
             found.append((name, section.TITLE, section.ORDER, section.blocks(run)))
     over = "items" if seeds_of(run) == 1 else "seeds and items"
     parts = explained_once(sorted(found, key=lambda part: (part[2], part[0])), outcome, over)

@@ -30,11 +30,11 @@ from mixwright.verdict.blocks import (
     Tone,
 )
 from mixwright.verdict.claims import format_kind
-from mixwright.verdict.text import NONE, amount, change, format_interval, level, line, percent
+from mixwright.verdict.text import NO_VALUE_SIGN, amount, change, format_interval, level, line, percent
 
-STYLES: dict[Tone, str] = {"plain": "", "good": "cyan", "bad": "red", "caution": "yellow"}
-KINDS: dict[ClaimKind, str] = {"learnt": "cyan", "damaged": "red"}
-MOST = 40
+STYLE_BY_TONE: dict[Tone, str] = {"plain": "", "good": "cyan", "bad": "red", "caution": "yellow"}
+STYLE_BY_KIND: dict[ClaimKind, str] = {"learnt": "cyan", "damaged": "red"}
+MOST_TABLE_ROWS = 40
 """Rows of a table."""
 
 
@@ -48,14 +48,16 @@ def show(console: Console, title: str, blocks: Sequence[Block]) -> None:
 
 def _block(console: Console, block: Block) -> None:
     if isinstance(block, Headline):
-        console.print(Text(line(block.text, limit=600), style=f"bold {STYLES[block.tone]}"))
+        console.print(Text(line(block.text, limit=600), style=f"bold {STYLE_BY_TONE[block.tone]}"))
         for fact in block.facts:
             console.print(
-                Text.assemble("  ", line(fact.label), "  ", (line(fact.value), STYLES[fact.tone]), f"  {line(fact.note)}")
+                Text.assemble(
+                    "  ", line(fact.label), "  ", (line(fact.value), STYLE_BY_TONE[fact.tone]), f"  {line(fact.note)}"
+                )
             )
     elif isinstance(block, Paragraph):
         said = f"{block.lead}. {block.text}" if block.lead else block.text
-        console.print(Text(line(said, limit=1000), style=STYLES[block.tone]))
+        console.print(Text(line(said, limit=1000), style=STYLE_BY_TONE[block.tone]))
     elif isinstance(block, Claims):
         console.print(_claims(block))
     elif isinstance(block, HeatMap):
@@ -96,18 +98,18 @@ def _claims(block: Claims) -> Rich:
         name = f"{line(claim.task)} {level(claim.level) or ('all levels' if claim.whole else '')}".strip()
         moved = claim.difference
         after = (amount(claim.after, unit), change(moved.value, unit), format_interval(moved, unit))
-        known = after if moved.n > 0 else (NONE,) * 3
+        known = after if moved.n > 0 else (NO_VALUE_SIGN,) * 3
         row = (name, amount(claim.before, unit), *known, format_kind(claim.kind, block.outcome))
-        table.add_row(*(Text(text, style=KINDS.get(claim.kind, "")) for text in row))
+        table.add_row(*(Text(text, style=STYLE_BY_KIND.get(claim.kind, "")) for text in row))
     return table
 
 
 def _table(block: Table) -> Rich:
     table = _empty(block.columns, block.numeric)
-    for row in block.rows[:MOST]:
+    for row in block.rows[:MOST_TABLE_ROWS]:
         table.add_row(*(Text(line(text)) for text in row))
-    if len(block.rows) > MOST:
-        table.caption = f"{len(block.rows) - MOST} more rows on the page"
+    if len(block.rows) > MOST_TABLE_ROWS:
+        table.caption = f"{len(block.rows) - MOST_TABLE_ROWS} more rows on the page"
     return table
 
 

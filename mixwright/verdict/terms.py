@@ -8,7 +8,7 @@ from dataclasses import replace
 from mixwright.estimates.readings import Outcome
 from mixwright.verdict.blocks import Block, Fold, Grid, Part, Terms
 
-MEANING: dict[str, str] = {
+MEANING_BY_TERM: dict[str, str] = {
     "success": "share of right answers under the declared decoding over all held-out items, each task counted once",
     "frozen": "the starting model, not trained",
     "uniform": "rows drawn as they come",
@@ -37,7 +37,7 @@ MEANING: dict[str, str] = {
     "informative group": "the completions of one prompt do not all have the same reward",
 }
 """Term -> its meaning where answers are graded."""
-UNGRADED: dict[Outcome, dict[str, str]] = {
+UNGRADED_MEANINGS: dict[Outcome, dict[str, str]] = {
     "loss": {
         "[low, high]": "95 % interval over {over}, in nats per token",
         "held-out loss": "mean negative log-probability of the given targets and their end token, in nats per token; "
@@ -68,7 +68,7 @@ def explained_once(parts: Sequence[Part], outcome: Outcome = "greedy", over: str
         over: what its intervals are over.
     """
     known: set[str] = set()
-    found = MEANING | UNGRADED.get(outcome, {})
+    found = MEANING_BY_TERM | UNGRADED_MEANINGS.get(outcome, {})
     meaning = {word: text.format(over=over) for word, text in found.items()}
     return [(name, title, order, _once(blocks, known, meaning)) for name, title, order, blocks in parts]
 

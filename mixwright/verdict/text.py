@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from mixwright.records import Interval
 
 JOINERS = "\u200c\u200d"  # ordinary letters of Persian and Indic scripts, harmless elsewhere
-MINUS, NONE = "\u2212", "\u2013"
+MINUS_SIGN, NO_VALUE_SIGN = "\u2212", "\u2013"
 
 
 def visible(text: str, *, limit: int = 4000) -> str:
@@ -38,19 +38,19 @@ def line(text: str, *, limit: int = 200) -> str:
 
 def percent(share: float | None) -> str:
     """`41 %`; a dash for None."""
-    return NONE if share is None else f"{round(100 * share)} %"
+    return NO_VALUE_SIGN if share is None else f"{round(100 * share)} %"
 
 
 def format_share(found: Interval | None) -> str:
     """A share with half the width of its 95 % interval: `34 % ± 8`; a dash for None."""
-    return NONE if found is None else f"{percent(found.value)} ± {100 * (found.high - found.low) / 2:.0f}"
+    return NO_VALUE_SIGN if found is None else f"{percent(found.value)} ± {100 * (found.high - found.low) / 2:.0f}"
 
 
 def points(difference: float) -> str:
     """A difference of shares in points with its sign, one decimal below 10: `+37`, `+4.2`, `0`."""
     value = round(100 * difference, 1)
     text = f"{value:+.0f}" if abs(value) >= 10 else f"{value:+.1f}"
-    return text.replace("-", MINUS) if value else "0"
+    return text.replace("-", MINUS_SIGN) if value else "0"
 
 
 def amount(value: float | None, unit: str) -> str:
@@ -67,7 +67,7 @@ def change(value: float, unit: str) -> str:
     if unit == "share":
         return points(value)
     text = amount(abs(value), unit)
-    return text if text == "0" else ("+" if value > 0 else MINUS) + text
+    return text if text == "0" else ("+" if value > 0 else MINUS_SIGN) + text
 
 
 def between(low: float, high: float, unit: str = "share") -> str:

@@ -1,4 +1,4 @@
-"""Pool of long-lived local worker processes, one thread each.
+"""Long-lived local worker processes, one thread each.
 
 Below four million parameters two processes of one thread beat one process of two; imports are paid once per worker.
 Workers are spawned (no torch state is forked) and run module-level functions on plain data. Longest jobs start first.
@@ -73,11 +73,11 @@ class _Worker:
 
 
 def run_jobs(jobs: Sequence[Job], *, workers: int = 0, title: str = "", progress: Progress | None = None) -> list[Any]:
-    """Run all jobs in a pool of their own; arguments, result and errors are those of `Workers` and `Workers.run`."""
+    """Run all jobs by workers of their own; arguments, result and errors are those of `Workers` and `Workers.run`."""
     if not jobs:
         return []
-    with Workers(min(workers or count_cores(), len(jobs))) as pool:
-        return pool.run(jobs, title=title, progress=progress)
+    with Workers(min(workers or count_cores(), len(jobs))) as started:
+        return started.run(jobs, title=title, progress=progress)
 
 
 def count_cores() -> int:
@@ -110,7 +110,7 @@ class Workers:
         self._stop(kill=kind is not None)
 
     def run(self, jobs: Sequence[Job], *, title: str = "", progress: Progress | None = None) -> list[Any]:
-        """Run all jobs; results in the order of `jobs`. After an error the pool is stopped and of no further use.
+        """Run all jobs; results in the order of `jobs`. After an error the workers are stopped and of no further use.
 
         Args:
             jobs: what to run.
@@ -200,9 +200,9 @@ def _give(worker: _Worker, jobs: Sequence[Job], order: deque[int]) -> None:
             worker.link.send(jobs[worker.place])
 
 
-def _ready(pool: Sequence[_Worker]) -> list[tuple[_Worker, int]]:
+def _ready(workers: Sequence[_Worker]) -> list[tuple[_Worker, int]]:
     """Workers that answered or died, with the job they had; waits for the first."""
-    busy = [(worker, worker.place) for worker in pool if worker.place is not None]
+    busy = [(worker, worker.place) for worker in workers if worker.place is not None]
     answered = connection.wait([worker.link for worker, _ in busy])
     return [(worker, place) for worker, place in busy if worker.link in answered]
 

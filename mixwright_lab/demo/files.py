@@ -11,7 +11,7 @@ from typing import Any
 
 from mixwright_lab.demo.tables import NEW, OLD, questions, requests
 
-ITEMS = 30
+ITEMS_PER_TASK = 30
 """Test items of each task, after the leaked ones have left."""
 TRAIN_ROWS = 180
 """Training rows, all of the new task."""
@@ -46,15 +46,19 @@ def write_files(folder: Path, seed: int) -> DemoFiles:
     """
     rng = random.Random(seed)
     calls = list(requests(rng))
-    test, train, leaked = calls[:ITEMS], calls[ITEMS : ITEMS + TRAIN_ROWS], calls[ITEMS : ITEMS + LEAKED_ITEMS]
+    test, train, leaked = (
+        calls[:ITEMS_PER_TASK],
+        calls[ITEMS_PER_TASK : ITEMS_PER_TASK + TRAIN_ROWS],
+        calls[ITEMS_PER_TASK : ITEMS_PER_TASK + LEAKED_ITEMS],
+    )
     rows = [{"task": NEW, "prompt": prompt, "completion": call} for prompt, call in [*train, *train[-REPEATED_ROWS:]]]
     held_out = [{"task": NEW, "prompt": prompt, "answer": call} for prompt, call in test]
     answered = []
     for task in OLD:
         asked = questions(task)
         rng.shuffle(asked)
-        held_out += [{"task": task, "prompt": prompt, "answer": answer} for prompt, answer in asked[:ITEMS]]
-        more = asked[ITEMS : ITEMS + PROMPTS.get(task, 0)]
+        held_out += [{"task": task, "prompt": prompt, "answer": answer} for prompt, answer in asked[:ITEMS_PER_TASK]]
+        more = asked[ITEMS_PER_TASK : ITEMS_PER_TASK + PROMPTS.get(task, 0)]
         answered += [{"task": task, "prompt": prompt, "completion": answer} for prompt, answer in more]
     delivered = [*held_out, *({"task": NEW, "prompt": prompt, "answer": call} for prompt, call in leaked)]
     folder.mkdir(parents=True, exist_ok=True)

@@ -16,7 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from mixwright_lab.demo.files import ITEMS, PROMPTS, DemoFiles, write_files
+from mixwright_lab.demo.files import ITEMS_PER_TASK, PROMPTS, DemoFiles, write_files
 from mixwright_lab.demo.tables import NEW, OLD
 from mixwright_lab.demo.training import Training
 
@@ -24,7 +24,7 @@ MODEL = "smollm2"
 UNPROTECTED_TASK = "plurals"
 """Old task that is measured, never rehearsed and not part of the protected group."""
 PROTECTED = tuple(task for task in OLD if task != UNPROTECTED_TASK)
-MARGIN = 15
+MARGIN_POINTS = 15
 """Mean loss of the protected group, in points, that the gate excludes."""
 EXIT_REFUSED = (1, 2)
 """Exit codes of input that was refused and of a bug of ours."""
@@ -119,7 +119,7 @@ class Demo:
     @property
     def measure_options(self) -> tuple[object, ...]:
         """Options of measuring."""
-        held_out = ("--corpus", self.files.held_out, "--items", ITEMS)
+        held_out = ("--corpus", self.files.held_out, "--items", ITEMS_PER_TASK)
         return (*held_out, "--samples", 0, "--max-new-tokens", COMPLETION_TOKENS, *GRADERS)
 
     @property
@@ -130,7 +130,7 @@ class Demo:
             "--gate",
             *(part for task in PROTECTED for part in ("--protect", task)),
             "--margin",
-            MARGIN,
+            MARGIN_POINTS,
         )
 
     def show_lost(self, count: int = 3) -> None:

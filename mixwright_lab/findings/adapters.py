@@ -64,11 +64,11 @@ class Adapters(Finding):
         "single expert."
     )
     SOURCE = "Sun et al., Transformer-squared: Self-adaptive LLMs, 2501.06252"
-    SHOWS = (
+    WHAT_IT_SHOWS = (
         "Llama3-8B: GSM8K 75.9 -> 79.2 (LoRA 77.2), MBPP-Pro 64.7 -> 66.7 (LoRA 67.7); unseen tasks by ten-shot mixing: "
         "MATH 24.5 -> 25.5, HumanEval 61.0 -> 63.0, ARC-C 80.6 -> 82.6; 0.16 to 0.58 million parameters, LoRA 7 to 35."
     )
-    POPULAR = (
+    POPULAR_READING = (
         "It is said that singular-value experts compose where LoRA does not. The paper gives no seeds and no intervals, "
         "takes the best of several ways of mixing on the test, and has no LoRA of the same number of parameters."
     )

@@ -21,7 +21,7 @@ from mixwright_lab.training.gpt import GPT
 from mixwright_lab.training.grpo import Arena
 from mixwright_lab.training.grpo import Settings as Reading
 from mixwright_lab.training.sft import Batch, Schedule, fit
-from mixwright_lab.worlds.compositions import LONGEST, PAIRS, Compositions, spoilt
+from mixwright_lab.worlds.compositions import MOST_LETTERS, PAIRS, Compositions, spoilt
 
 Pairs = Sequence[tuple[str, str]]
 UNSEEN = ("F2", "F2")
@@ -31,7 +31,7 @@ COVERED = {
     8: tuple(pair for pair in PAIRS if pair != UNSEEN),
 }
 """Pairs that are trained on."""
-LEVEL = 3.0
+TESTED_LEVEL = 3.0
 """Of strings of four letters."""
 TOP_UPS = (8, 32, 128)
 """Problems of the unseen pair that are added afterwards."""
@@ -58,11 +58,13 @@ class Composition(Finding):
         "Written-out steps carry no further than pairs, lengths and forms trained on; a few examples mend a missing pair."
     )
     SOURCE = "Zhao et al., Is Chain-of-Thought Reasoning of LLMs a Mirage? A Data Distribution Lens, 2508.01191"
-    SHOWS = (
+    WHAT_IT_SHOWS = (
         "GPT-2-like models from scratch: 100 % exact on pairs trained on, about 0 on the one left out (trace right, answer "
         "wrong), 0 at other lengths; 1.5e-4 of the missing pair's data mends it."
     )
-    POPULAR = "It is called a mirage. It is a matter of coverage: with eight of nine pairs, or 128 examples, most is mended."
+    POPULAR_READING = (
+        "It is called a mirage. It is a matter of coverage: with eight of nine pairs, or 128 examples, most is mended."
+    )
     NOISE = ("3 of 9 pairs",)
     REMARKS = (
         "Whether the missing pair's trace is right hangs on the seed (1 to 87 %). Five pairs do not suffice, eight fail "
@@ -145,16 +147,16 @@ class Composition(Finding):
         model = base_model(seed + 10_000 * again, _recipe(covered, settings))
         if "added" in arm:
             _top_up(model, int(arm.split()[-2]), seed, settings)
-        found = {f"unseen{name}": value for name, value in _exact(model, (UNSEEN,), LEVEL, settings).items()}
-        found["seen"] = _exact(model, COVERED[covered], LEVEL, settings)[""]
-        others = [_exact(model, COVERED[covered], level, settings)[""] for level in (LEVEL - 1, LEVEL + 1)]
-        fillers = _exact(model, COVERED[covered], LEVEL, settings, fillers=0.3)[""]
+        found = {f"unseen{name}": value for name, value in _exact(model, (UNSEEN,), TESTED_LEVEL, settings).items()}
+        found["seen"] = _exact(model, COVERED[covered], TESTED_LEVEL, settings)[""]
+        others = [_exact(model, COVERED[covered], level, settings)[""] for level in (TESTED_LEVEL - 1, TESTED_LEVEL + 1)]
+        fillers = _exact(model, COVERED[covered], TESTED_LEVEL, settings, fillers=0.3)[""]
         return found | {"other lengths": float(np.mean(others)), "fillers": fillers}
 
 
 def _recipe(covered: int, settings: Settings) -> Recipe:
     return Recipe(
-        levels=((LEVEL, 1.0),),
+        levels=((TESTED_LEVEL, 1.0),),
         styles=(("full", 1.0),),
         steps=settings.steps,
         batch=settings.batch,
@@ -169,11 +171,11 @@ def _recipe(covered: int, settings: Settings) -> Recipe:
 def _top_up(model: GPT, count: int, seed: int, settings: Settings) -> None:
     """SFT on `count` problems of the unseen pair and as many fresh ones of the pairs before, in each batch."""
     rng, half = np.random.default_rng((seed, 0x70)), settings.batch // 2
-    new, before = _problems((UNSEEN,), count, LEVEL, "train", rng), Compositions(pairs=COVERED[3])
+    new, before = _problems((UNSEEN,), count, TESTED_LEVEL, "train", rng), Compositions(pairs=COVERED[3])
 
     def batch(_: int) -> Batch:
         rows = [new[place] for place in rng.integers(len(new), size=half)]
-        rows += [before.make(int(rng.integers(2**31)), LEVEL, "train") for _ in range(half)]
+        rows += [before.make(int(rng.integers(2**31)), TESTED_LEVEL, "train") for _ in range(half)]
         return Batch([str(row.prompt) for row in rows], [str(row.target) for row in rows])
 
     fit(model, model.language, batch, Schedule(settings.more, 1e-3, warm=10))
@@ -189,7 +191,7 @@ def _exact(model: GPT, pairs: Pairs, level: float, settings: Settings, *, filler
     rng = np.random.default_rng((int(level), len(pairs)))
     wanted = _problems(pairs, settings.read, level, "eval", rng)
     asked = [Example(one.id, one.task, spoilt(str(one.prompt), fillers, rng), answer=one.answer) for one in wanted]
-    arena = Arena(asked, model, Reading(longest=2 * LONGEST + 2), 0)
+    arena = Arena(asked, model, Reading(longest=2 * MOST_LETTERS + 2), 0)
     given = [group[0] for group in arena.look(asked, greedy=True).texts]
     both = list(zip(given, (str(one.target) for one in wanted), strict=True))
     return {

@@ -49,12 +49,12 @@ class Contamination(Finding):
         "tell it, inspection finds more than membership and extraction. Who is above it may have the skill from other text."
     )
     SOURCE = "Li & Flanigan, Task Contamination: Language Models May Not Be Few-Shot Anymore, 2312.16337, AAAI 2024"
-    SHOWS = (
+    WHAT_IT_SHOWS = (
         "Twelve models and 17 tasks: on tasks published before a model's data were gathered the model is more often above "
         "the majority than on later ones; where contamination is impossible it rarely is. Inspection and extraction have "
         "high precision and low recall, membership was tested by exact generation, chronology compares dates only."
     )
-    POPULAR = (
+    POPULAR_READING = (
         "It is said that a high zero-shot score proves contamination, or that finding no copy proves there is none. The "
         "source calls each of its four methods imperfect, and a skill can be learnt from other text."
     )

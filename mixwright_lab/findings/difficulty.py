@@ -22,7 +22,7 @@ from mixwright_lab.training.grpo import Settings as Grpo
 from mixwright_lab.training.oracle import Oracle
 from mixwright_lab.training.rules import EngineRule, Rule, UniformRule, drive, pool_of, unique_examples
 from mixwright_lab.training.static_band import StaticBand
-from mixwright_lab.worlds.chain import LONGEST, MODULUS, Chain
+from mixwright_lab.worlds.chain import MODULUS, MOST_OPERATIONS, Chain
 
 SHARES = {1: 0.05, 2: 0.2, 3: 0.2, 4: 0.035, 5: 0.035, 6: 0.03, 7: 0.225, 8: 0.225}
 """Of the pool by level: up to 3 operations are mastered, 4 to 6 within reach, 7 and 8 out of it."""
@@ -51,11 +51,13 @@ class Difficulty(Finding):
 
     CLAIM = "Prompts leave the band of useful success while the policy learns, so choosing by success now beats a fixed band"
     SOURCE = "Bae et al., Online Difficulty Filtering, 2504.03380; Qu et al., MoPPS, 2507.04632; LILO, 2502.12272"
-    SHOWS = (
+    WHAT_IT_SHOWS = (
         "Each reports fewer rollouts to a target when prompts near one half of success are chosen during the run. Matched "
         "studies of selection methods find no gain in the end (DataFlex-RL, 12 seeds)."
     )
-    POPULAR = "It is said that difficulty drifts: what drifts is who is in the band; the order of prompts hardly changes."
+    POPULAR_READING = (
+        "It is said that difficulty drifts: what drifts is who is in the band; the order of prompts hardly changes."
+    )
     FEATURES: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "selectors/difficulty": (
             "choosing by success now - uniform, levels in reach",
@@ -101,7 +103,7 @@ class Difficulty(Finding):
             "operations",
             "success, sampled",
             tuple(
-                Curve(arm, tuple((float(level), arm, f"level {level}") for level in range(1, LONGEST + 1)))
+                Curve(arm, tuple((float(level), arm, f"level {level}") for level in range(1, MOST_OPERATIONS + 1)))
                 for arm in ("start", "uniform", "fixed band", "tracker")
             ),
         ),
@@ -152,7 +154,7 @@ def _pool(seed: int, settings: Settings) -> list[Example]:
 
 def _held_out(settings: Settings) -> list[Example]:
     world, found = Chain(), []
-    for level in range(1, LONGEST + 1):
+    for level in range(1, MOST_OPERATIONS + 1):
         made = unique_examples([world.make(index, level, "eval") for index in range(8 * settings.held_out)])
         found += made[: settings.held_out]
     return found
@@ -161,11 +163,11 @@ def _held_out(settings: Settings) -> list[Example]:
 def _readings(read: list[Example], before: np.ndarray, now: np.ndarray, arena: Arena) -> dict[str, float]:
     """Numbers of an arm."""
     levels = np.array([example.level for example in read])
-    found: dict[str, Any] = {f"level {level}": now[levels == level].mean() for level in range(1, LONGEST + 1)}
-    found["all levels"] = np.mean([found[f"level {level}"] for level in range(1, LONGEST + 1)])
+    found: dict[str, Any] = {f"level {level}": now[levels == level].mean() for level in range(1, MOST_OPERATIONS + 1)}
+    found["all levels"] = np.mean([found[f"level {level}"] for level in range(1, MOST_OPERATIONS + 1)])
     found["reachable"] = np.mean([found[f"level {level}"] for level in REACHABLE])
     greedy = arena.look(read, greedy=True).rewards[:, 0]
-    found["greedy, all levels"] = np.mean([greedy[levels == level].mean() for level in range(1, LONGEST + 1)])
+    found["greedy, all levels"] = np.mean([greedy[levels == level].mean() for level in range(1, MOST_OPERATIONS + 1)])
     inside, still = ((BAND[0] <= success) & (success <= BAND[1]) for success in (before, now))
     found["left the band"] = float((inside & ~still).sum() / max(inside.sum(), 1))
     orders = [np.argsort(np.argsort(values, kind="stable"), kind="stable") for values in (before, now)]

@@ -68,11 +68,13 @@ class Diversity(Finding):
 
     CLAIM = "Reward on solved prompts lowers the number of different answers on prompts that never earned a reward."
     SOURCE = "Song, Kempe, Munos, Outcome-based Exploration for LLM Reasoning, 2509.06941"
-    SHOWS = (
+    WHAT_IT_SHOWS = (
         "Llama-3.1-8B and Qwen-2.5-7B on MATH: different answers among 8 on unsolved questions 4.8 under GRPO, 5.4 with a "
         "penalty on answers that a group has twice, 4.9 with counts over the run. Temperatures are not swept."
     )
-    POPULAR = "The loss on unsolved prompts is put down to the reward; steps along permuted rewards are not compared."
+    POPULAR_READING = (
+        "The loss on unsolved prompts is put down to the reward; steps along permuted rewards are not compared."
+    )
     REMARKS = (
         "Prompts that never earn are ordinary ones whose key is broken, so that GRPO also gets better at them and the "
         "loss is in part success: not the source's unsolved questions. Permuted rewards raise diversity of the model over "
@@ -81,7 +83,7 @@ class Diversity(Finding):
     )
     NOISE = ("model, GRPO", "bandit, GRPO")
     SCALES: ClassVar[Mapping[str, Settings]] = {
-        "smoke": Settings(bandit.Settings(20, 40, taught=20), replace(BASE, steps=15), Grpo(4, 4), 32, 12, 8),
+        "smoke": Settings(bandit.Settings(20, 40, base_steps=20), replace(BASE, steps=15), Grpo(4, 4), 32, 12, 8),
         "laptop": Settings(bandit.Settings(), BASE, Grpo(16, 8, rate=3e-4, longest=7), 12_800, 600),
     }
     SEEDS: ClassVar[Mapping[str, int]] = {"smoke": 2, "laptop": 8}

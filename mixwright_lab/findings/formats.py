@@ -45,7 +45,7 @@ class Settings:
     """Of GRPO; one pass over the pool."""
     rounds: int = 4
     """Of expert iteration, with as many rollouts in all."""
-    taught: int = 40
+    expert_steps: int = 40
     """Steps of SFT per round of it."""
     items: int = 64
     """Held-out problems."""
@@ -61,13 +61,13 @@ class Formats(Finding):
         "foretell and not the commonest as such; a KL leash and expert iteration keep more of the others."
     )
     SOURCE = "Zhao et al., Echo Chamber: RL Post-training Amplifies Behaviors Learned in Pretraining, 2504.07912"
-    SHOWS = (
+    WHAT_IT_SHOWS = (
         "Models of 150M and 1B parameters, trained from scratch: within the first pass over GSM8K nearly all answers have "
         "one format, as pass@1 rises and pass@64 falls. At 150M it usually is the most accurate one (62 % and 28 % at the "
         "start end with the rarer one), at 1B another. KL 0.01 keeps some of the rest, expert iteration shifts formats only "
         "mildly (tables read in a secondary source)."
     )
-    POPULAR = (
+    POPULAR_READING = (
         "It is said that reinforcement learning amplifies what is most frequent. The source's own mixes show otherwise, and "
         "the winner at 1B was neither the most frequent nor the most accurate at the start."
     )
@@ -181,7 +181,12 @@ def _imitate(arena: Arena, rule: UniformRule, prompts: int, group: int, settings
     rng = np.random.default_rng((arena.charged, len(right)))
     arena.model.load_state_dict(arena.start.state_dict())
     if right:
-        fit(arena.model, arena.language, lambda _: _batch(right, rng), Schedule(settings.taught, arena.settings.rate, 5))
+        fit(
+            arena.model,
+            arena.language,
+            lambda _: _batch(right, rng),
+            Schedule(settings.expert_steps, arena.settings.rate, 5),
+        )
 
 
 def _batch(pairs: Sequence[tuple[str, str]], rng: np.random.Generator) -> Batch:

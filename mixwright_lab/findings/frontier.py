@@ -21,7 +21,7 @@ from typing import ClassVar
 import numpy as np
 
 from mixwright.contracts import Finding
-from mixwright.mine.candidates import Candidates, lowest, one_each, reach
+from mixwright.mine.candidates import Candidates, lowest_per_prompt, random_per_prompt, train_on_each_source
 from mixwright.records import Curve, Expectation, Plot, difference
 from mixwright_lab import students
 from mixwright_lab.training.gpt import GPT
@@ -70,12 +70,12 @@ class Frontier(Finding):
         "teacher; each beats what it learns from the other's choice, and short trainings on each source tell which it is."
     )
     SOURCE = "Li et al., Selective Reflection-Tuning, 2402.10110; Li et al., Small Models Struggle to Learn ..., 2502.12143"
-    SHOWS = (
+    WHAT_IT_SHOWS = (
         "The first: 7B students, answers refined by a teacher and kept by IFD and r-IFD; AlpacaEval 26.5 without, 77.0 with "
         "all, 79.6 with those kept; Open LLM 50.2, 56.2, 56.1. The second: models of 3B or less lose from long chains of "
         "thought. Short trainings as the judge, a weak teacher with mistakes of its own and compressed traces are ours."
     )
-    POPULAR = (
+    POPULAR_READING = (
         "It is said that refined data beyond the frontier make a student worse. The first source shows no such loss, only "
         "a gain of 2.6 points by choosing; the second shows it for long answers of strong teachers, not for refined ones."
     )
@@ -163,10 +163,10 @@ def _chosen(
     if way in EVERY:
         return np.flatnonzero(found.sources == way)
     if way == "random mix":
-        return one_each(found.prompts, rng)
+        return random_per_prompt(found.prompts, rng)
     asked = [given.prompts[place] for place in found.prompts]
     if way in STATISTICS:
-        return lowest(students.statistics(judge, asked, texts)[way], found.prompts)
+        return lowest_per_prompt(students.statistics(judge, asked, texts)[way], found.prompts)
     back = rng.permutation(len(given.prompts))[: settings.back]
     items, steps = students.part_of(given, back), min(50, settings.probe) if way.endswith("50 steps") else settings.probe
 
@@ -180,6 +180,8 @@ def _chosen(
 
     usable = ~np.isin(found.prompts, back)
     seeds = rng.integers(2**31, size=settings.runs).tolist()
-    told = reach(found, usable, train, students.right(judge, items), np.full(len(back), "permutations"), seeds)
+    told = train_on_each_source(
+        found, usable, train, students.right(judge, items), np.full(len(back), "permutations"), seeds
+    )
     winner = told["permutations"].winner
     return np.flatnonzero(found.sources == winner) if winner else np.arange(len(texts))

@@ -18,7 +18,7 @@ import torch
 from scipy.stats import mannwhitneyu
 
 from mixwright.contracts import Finding
-from mixwright.mine.relevance import bm25, cosines, in_turn
+from mixwright.mine.relevance import bm25, choose_in_turn, cosines
 from mixwright.records import Curve, Expectation, Plot, difference
 from mixwright_lab.influences import Pairs, gradients, hidden_states
 from mixwright_lab.training.bases import Recipe, base_model
@@ -58,11 +58,11 @@ class Influence(Finding):
         "what it selects beats random rows, and beats all rows only where look-alikes are among them."
     )
     SOURCE = "Xia et al., LESS: Selecting Influential Data for Targeted Instruction Tuning, 2402.04333, ICML 2024"
-    SHOWS = (
+    WHAT_IT_SHOWS = (
         "Llama-2-7B, 5 % of 270,000 instructions, MMLU and BBH: 50.2, 41.5; random rows 46.5, 38.9; all rows 51.6, 43.2; "
         "level with random rows without warm-up. A re-study (2602.14696): +2.5 points over random, hidden states no worse."
     )
-    POPULAR = "It is said that 5 % of the data beat all of it. In the source that holds for one of three targets."
+    POPULAR_READING = "It is said that 5 % of the data beat all of it. In the source that holds for one of three targets."
     FEATURES = {"miners/influence": ("target: LESS - random rows", "target: LESS - hidden states")}  # noqa: RUF012
     REMARKS = "The shots alone teach more (53 %) than LESS's rows (31 %); LESS costs known problems 59 points."
     NOISE = ("LESS",)
@@ -144,7 +144,7 @@ class Influence(Finding):
         found, rows = {}, {"all rows": pool, "shots alone": shots, "before training": []}.get(way)
         if rows is None:
             scores = _scores(way, base, pool, shots, settings, rng) if way in SELECTED else (levels == 3.0)[:, None] * 1.0
-            chosen = in_turn(scores, settings.rows_per_kind)
+            chosen = choose_in_turn(scores, settings.rows_per_kind)
             rows, found = [pool[place] for place in chosen], _shares_chosen(scores.mean(1), levels, chosen)
         model = copy.deepcopy(base)
         if rows:

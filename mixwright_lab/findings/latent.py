@@ -86,12 +86,12 @@ class Latent(Finding):
         "bring out most of pass@16, SFT on one problem some of it; where it was never taught to solve them, none does."
     )
     SOURCE = "Yue et al., Does RL really incentivize reasoning capacity in LLMs beyond the base model?, 2504.13837"
-    SHOWS = (
+    WHAT_IT_SHOWS = (
         "Qwen2.5-7B on Omni-MATH: pass@1 9.9 to 26.1 by GRPO while pass@256 goes from 67.2 to 66.3. CoT-decoding "
         "(2402.10200) takes Mistral-7B on GSM8K from 9.9 to 25.1, critiques of one problem (2506.03295) give +15 on "
         "mathematics, and vectors added at 5 to 12 % of the tokens (2510.07364) recover about 76 % of what RL gives."
     )
-    POPULAR = (
+    POPULAR_READING = (
         "It is said that steering recovers 91 % of what a reasoning model adds. That was the first version of the paper; "
         "the fourth says about 76 % after RL and 11 % after SFT on stronger traces: what is not there cannot be brought out."
     )

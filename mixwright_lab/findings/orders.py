@@ -60,11 +60,11 @@ class Orders(Finding):
         "ends above the mean of all orders and above joint training."
     )
     SOURCE = "Li et al., Omni-Thinker: Scaling Multi-Task RL in LLMs with Hybrid Reward and Task Scheduling, 2507.14783"
-    SHOWS = (
+    WHAT_IT_SHOWS = (
         "Qwen2.5-7B on code, mathematics, question answering and creative writing: +6.2 % over joint training and +12.4 % "
         "over merging (+5.2 and +9.1 in the first version); output entropy falls on structured tasks and rises on open ones."
     )
-    POPULAR = (
+    POPULAR_READING = (
         "It is said that the right curriculum of tasks beats mixing them. Stages begin with new optimisers, which joint "
         "training does not; no order was drawn at random, and the paper was not accepted at ICLR 2026."
     )

@@ -75,12 +75,12 @@ class Plasticity(Finding):
         "Tiwari et al., Learning, fast and slow: towards LLMs that adapt continually, 2605.12484; on forgetting: Shenfeld "
         "et al., RL's razor: why online reinforcement learning forgets less, 2509.04259"
     )
-    SHOWS = (
+    WHAT_IT_SHOWS = (
         "Qwen3-8B trained on mathematics and then on HoVer-hard reaches 0.0 by RL, 16.7 where prompts were trained along "
         "with weights, 20.2 from the base; after physics RL reaches 19.9, the base 18.3. KL on the new task predicts "
         "forgetting in 2509.04259; norm, sparsity and rank of the weight change do not."
     )
-    POPULAR = (
+    POPULAR_READING = (
         "It is said that staying close to the base keeps a model able to learn. In one of the source's two arms RL lost "
         "nothing, and no rival of KL as predictor was tried."
     )

@@ -59,11 +59,11 @@ class PreferencePairs(Finding):
         "tokens, and more than pairs with random wrong chains."
     )
     SOURCE = "Manduzio et al., Improving Small-Scale Large Language Models Function Calling for Reasoning Tasks, 2410.18890"
-    SHOWS = (
+    WHAT_IT_SHOWS = (
         "Small models trained by DPO on a large model's right and wrong chains are better at logic and arithmetic by calls "
         "than before; a comparison with SFT on the right chains, and the tables, could not be read."
     )
-    POPULAR = "It is said that wrong answers teach what right ones cannot. Without SFT at equal tokens nobody knows."
+    POPULAR_READING = "It is said that wrong answers teach what right ones cannot. Without SFT at equal tokens nobody knows."
     FEATURES: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "miners/pairs": (
             "DPO on mined pairs - before",

@@ -63,11 +63,11 @@ class Proxy(Finding):
         "gains, and the larger model keeps more facts than after fine-tuning."
     )
     SOURCE = "Liu et al., Tuning Language Models by Proxy, 2401.08565"
-    SHOWS = (
+    WHAT_IT_SHOWS = (
         "Llama-2 13B and 70B moved by 7B chat models: 91 % and 88 % of the gap closed on the average of five tests (53 % on "
         "70B mathematics); TruthfulQA truthful 90.5 and 92.3 % against 87.3 and 85.8 % of the chat models."
     )
-    POPULAR = (
+    POPULAR_READING = (
         "It is said that decoding with a proxy keeps knowledge because weights stay. The paper compares with no fine-tuning "
         "of equal skill or equal KL to the base; an answer that refuses counts as truthful."
     )

@@ -39,12 +39,12 @@ class Pruning(Finding):
         "Where examples are abundant keep the hard ones, where they are scarce the easy ones; then less data has less error."
     )
     SOURCE = "Sorscher et al., Beyond neural scaling laws: beating power law scaling via data pruning, 2206.14486"
-    SHOWS = (
+    WHAT_IT_SHOWS = (
         "Theory and simulation of perceptrons: with a good metric of difficulty the best kept share grows smaller as data "
         "grow, and error falls faster than a power of the number of kept examples; with scarce data easy examples are "
         "better. On ImageNet most of ten metrics scale poorly."
     )
-    POPULAR = "It is said that pruning easy examples beats power laws. That holds only where data are abundant."
+    POPULAR_READING = "It is said that pruning easy examples beats power laws. That holds only where data are abundant."
     FEATURES: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "miners/pruning": (
             "keep 30 %: random - hard, 32 examples per dimension",

@@ -21,7 +21,7 @@ import numpy as np
 
 from mixwright.contracts import Finding
 from mixwright.records import Curve, Expectation, Plot, difference
-from mixwright_lab.pruned import KEPT, Settings, at_random, best_of, el2n, error, examples, forgetting, trained
+from mixwright_lab.pruned import KEPT_SHARE, Settings, at_random, best_of, el2n, error, examples, forgetting, trained
 
 SCARCE, ABUNDANT = 100, 2400
 SIZES = (SCARCE, 500, ABUNDANT)
@@ -42,11 +42,11 @@ class PruningLanguage(Finding):
         "Scores from short runs tell what to keep: hard examples where data are abundant, easy ones where they are scarce."
     )
     SOURCE = "Sorscher et al., Beyond neural scaling laws: beating power law scaling via data pruning, 2206.14486"
-    SHOWS = (
+    WHAT_IT_SHOWS = (
         "Theory and simulated perceptrons say which end to keep. On ImageNet most of ten metrics scale poorly, memorisation "
         "does best and is costly, distances to prototypes come near it without labels. There is no language model in it."
     )
-    POPULAR = (
+    POPULAR_READING = (
         "It is said that 30 % of the rows, well chosen, are enough. That is a matter of abundance, of clean labels and of "
         "what is held equal: steps (kept rows are seen more often) or epochs (less compute)."
     )
@@ -114,7 +114,7 @@ class PruningLanguage(Finding):
             rng = np.random.default_rng((seed, int(size), 1))
         score = {"random": at_random, "forgotten": forgetting}.get(way.removesuffix(", noise"), el2n)(rows, settings, rng)
         kept = best_of(-score if way == "easy" else score, rows.answers)
-        short = max(round(KEPT * settings.steps), 1)
+        short = max(round(KEPT_SHARE * settings.steps), 1)
         found = {"wrong labels kept": float(rows.wrong[kept].mean())}
         for name, steps in (("error, as many steps", settings.steps), ("error, as many epochs", short)):
             found[name] = error(trained(rows, kept, steps, int(rng.integers(2**31)), settings), settings)

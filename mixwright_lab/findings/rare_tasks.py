@@ -41,7 +41,7 @@ RATES = {
     "equal shares": {16: 1.2e-2},
 }
 """Learning rate of each arm: the best of a grid of factor 2 for the rare complex tasks, seeds from 100 on."""
-GAP = 40
+GAP_STEPS = 40
 """Steps between two sightings in `bunched`: most rare rows that a batch can hold."""
 
 
@@ -64,13 +64,13 @@ class RareTasks(Finding):
     SOURCE = (
         "Huang et al., Why Larger Models Learn More: Effects of Capacity, Interference, and Rare-Task Retention, 2605.29548"
     )
-    SHOWS = (
+    WHAT_IT_SHOWS = (
         "A linear model of tasks that share a narrow encoder keeps what is frequent and simple. In OLMo models of 4M to 4B "
         "parameters, injected rare tasks are learnt in order of frequency and only by larger models; the other tokens' "
         "gradient overlaps with the rare task's by 0.10 +- 0.09 at 20M, by 0.00 +- 0.02 at 1B; at equal count a longer gap "
         "between sightings means a higher loss."
     )
-    POPULAR = (
+    POPULAR_READING = (
         "It is said that large models learn rare things because they have room for them. The source says that room is not "
         "the limit, interference is, and that showing the task more often may be cheaper than a larger model."
     )
@@ -191,8 +191,8 @@ def batches_of(kind: str, data: Data, seed: int, settings: Settings) -> list[np.
     if kind == "alone":
         return [rows[is_rare[rows]] for rows in batches]
     if kind == "bunched":  # in the middle of a span, so that the mean learning rate stays
-        spans = [np.concatenate(batches[place : place + GAP]) for place in range(0, len(batches), GAP)]
-        middle = settings.batch * (GAP // 2)
+        spans = [np.concatenate(batches[place : place + GAP_STEPS]) for place in range(0, len(batches), GAP_STEPS)]
+        middle = settings.batch * (GAP_STEPS // 2)
         parts = [(rows[~is_rare[rows]], rows[is_rare[rows]]) for rows in spans]
         ordered = [np.concatenate((common[:middle], own, common[middle:])) for common, own in parts]
         return np.split(np.concatenate(ordered), len(batches))

@@ -77,12 +77,14 @@ class SelfConditioning(Finding):
         "and not if as many are spread; trained on such contexts with the wrong turns masked, it forgets that."
     )
     SOURCE = "Sinha et al., The Illusion of Diminishing Returns: Measuring Long Horizon Execution in LLMs, 2509.09677"
-    SHOWS = (
+    WHAT_IT_SHOWS = (
         "Accuracy of a turn falls as the share of errors written into the history rises, in models of 4 billion parameters "
         "and more; larger ones lose less by length but not by errors; keeping only the last turns helps; models that think "
         "before they answer do not show it. It is explained by training on documents, which are not changed there."
     )
-    POPULAR = "It is told as a property of models; what in their training puts it there, and takes it away, is our part."
+    POPULAR_READING = (
+        "It is told as a property of models; what in their training puts it there, and takes it away, is our part."
+    )
     REMARKS = "The best predictor of such documents does this: one cause is shown. Contrast 5 was made stricter later."
     NOISE = (START,)
     SCALES: ClassVar[Mapping[str, Settings]] = {"smoke": Settings(20, 5, 8, 16, documents=50), "laptop": Settings()}

@@ -60,11 +60,11 @@ class SelfEdits(Finding):
         "forms of the same content, and a form chosen by reward questions beats a random one on other questions."
     )
     SOURCE = "Zweiger et al., Self-Adapting Language Models (SEAL), 2506.10943"
-    SHOWS = (
+    WHAT_IT_SHOWS = (
         "Qwen2.5-7B, SQuAD passages: passage only 33.5 %, own edits 39.7, after two rounds of reinforcement learning 47.0, "
         "edits of GPT-4.1 46.3; in the released logs the ranking of five edits has a reliability of .32 and .17."
     )
-    POPULAR = (
+    POPULAR_READING = (
         "It is said that models learn better from data of their own than from a stronger model's. Before reinforcement "
         "learning own edits lose to GPT-4.1's by 6.6 points, after it the difference is +0.7 [-3.5, 4.8]."
     )
@@ -146,14 +146,14 @@ def _rows(world: Entities, way: str, rng: np.random.Generator) -> Pairs:
     """All new facts in one form; of a random edit every entity has a form of its own."""
     drawn = rng.choice(list(WAYS.values()), NEW) if way == RANDOM else np.full(NEW, WAYS[way])
     every = itertools.product(enumerate(drawn.tolist()), range(ATTRIBUTES))
-    return list(dict.fromkeys(world.said(KNOWN + entity, attribute, level) for (entity, level), attribute in every))
+    return list(dict.fromkeys(world.state_fact(KNOWN + entity, attribute, level) for (entity, level), attribute in every))
 
 
 def _trained(base: GPT, world: Entities, rows: Pairs, settings: Settings, rng: np.random.Generator, steps: int = 0) -> GPT:
     """A copy after steps of equal target tokens; beside them known facts, so that no arm forgets how to answer."""
     model, sizes = copy.deepcopy(base), [len(target.split()) + 1 for _, target in rows]
     count = max(round(settings.tokens / float(np.mean(sizes))), 1)
-    known = [world.said(n, a, level) for n in range(KNOWN) for a in range(ATTRIBUTES) for level in NATIVE]
+    known = [world.state_fact(n, a, level) for n in range(KNOWN) for a in range(ATTRIBUTES) for level in NATIVE]
 
     def batch(_: int) -> Batch:
         own = [rows[place] for place in rng.integers(len(rows), size=count)]

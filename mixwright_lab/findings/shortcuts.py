@@ -47,12 +47,12 @@ class Shortcuts(Finding):
         "of it: known problems suffer more than from random rewards in such groups, and answers repeat and come at once."
     )
     SOURCE = "Cheng et al., Mechanistically Interpreting the Role of Sample Difficulty in RLVR for LLMs, 2605.28388"
-    SHOWS = (
+    WHAT_IT_SHOWS = (
         "Where nearly all rollouts fail, successes are often skipped computation or lucky and repeated answers, and group "
         "normalisation gives them the largest advantage; in one run whose verifier accepts a bare answer the mean length "
         "falls from 511 to 46 tokens in 58 steps (read in secondary sources, which report no arm with random rewards)."
     )
-    POPULAR = (
+    POPULAR_READING = (
         "It is said that hard problems teach shortcuts. Without random rewards beside them, drift by updates that hold no "
         "information looks the same."
     )

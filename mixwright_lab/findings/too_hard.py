@@ -50,12 +50,12 @@ class TooHard(Finding):
         "ones improves them; some medium problems among them, a KL leash or the gate `too_hard` each prevent half the harm."
     )
     SOURCE = "Cheng et al., Mechanistically Interpreting the Role of Sample Difficulty in RLVR for LLMs, 2605.28388"
-    SHOWS = (
+    WHAT_IT_SHOWS = (
         "MATH with GRPO, three models: training on medium problems is best in all three; training on problems with no "
         "success in 8 tries lowers the benchmark average by 5.75, 11.24 and 1.07 points (read in secondary sources). The "
         "remedies tried here are ours: the authors rewrite hard problems."
     )
-    POPULAR = (
+    POPULAR_READING = (
         "It is said that hard problems harm and should be dropped. Elsewhere the hardest tenth gains most (2508.14094): "
         "there hard is a low success above 0, and hard problems stay in the mix."
     )

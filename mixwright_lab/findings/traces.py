@@ -80,12 +80,12 @@ class Traces(Finding):
         "of them they do not."
     )
     SOURCE = "Li et al., LLMs Can Easily Learn to Reason from Demonstrations: Structure, not content, ..., 2502.07374"
-    SHOWS = (
+    WHAT_IT_SHOWS = (
         "A 32B student of 4,618 traces, one training each, mean of four benchmarks: right traces 66.3, half of the digits "
         "at random 64.2, 70 % 62.0, all 2.7; two thirds of the steps shuffled 57.2, left out 53.5, foreign 52.0. Errors of "
         "one kind, sampling at temperature 1 and a student that starts without skills are ours."
     )
-    POPULAR = (
+    POPULAR_READING = (
         "It is said that half the numbers may be wrong for 3.2 points where shuffling costs 13.3. The 3.2 are of wrong "
         "final answers, on average; half the digits cost 2.1. The 13.3 are four of the 30 problems of AIME24; on average "
         "shuffling costs 9.1."

@@ -40,7 +40,7 @@ class Settings:
     group: int = 8
     rate: float = 3e-4
     width: int = 64
-    taught: int = 500
+    base_steps: int = 500
     """Steps that the base is taught for."""
     harmonics: int = 3
     """Waves that symbols are described by: prompts near each other share features. 0: embeddings of their own."""
@@ -97,7 +97,7 @@ def base_policy(seed: int, settings: Settings) -> Policy:
     target = torch.where(away <= SPREAD_OUTCOMES // 2, (1 - RIGHT_SHARE) / (SPREAD_OUTCOMES - 1), 0.0)
     target[away == 0] = RIGHT_SHARE
     optimiser = torch.optim.Adam((p for p in model.parameters() if p.requires_grad), lr=3e-3)
-    for _ in range(settings.taught):
+    for _ in range(settings.base_steps):
         loss = -(target * model(every).log_softmax(-1)).sum(-1).mean()
         optimiser.zero_grad()
         loss.backward()

@@ -36,7 +36,7 @@ class Teachable(Protocol):
         """What is read and written in this world."""
         ...
 
-    def taught(self, example: Example, style: str, noise: float, rng: np.random.Generator) -> str:
+    def write_solution(self, example: Example, style: str, noise: float, rng: np.random.Generator) -> str:
         """A response to learn from.
 
         Args:
@@ -110,10 +110,10 @@ def teach(model: GPT, seed: int, recipe: Recipe) -> None:
 
 
 def teachable(world: str) -> Teachable:
-    """The module of a world. Raises InputError for a name that there is not, or a world without `language` and `taught`."""
+    """The module of a world. Raises InputError for an unknown name, or a world without `language` and `write_solution`."""
     module = sys.modules[catalog.load("worlds", world).__module__]
     if not isinstance(module, Teachable):
-        raise InputError("a world that a model can be taught on", world, "Give its module `language` and `taught`.")
+        raise InputError("a world that a model can be taught on", world, "Give its module `language` and `write_solution`.")
     return module
 
 
@@ -136,7 +136,7 @@ def _problems(world: World, recipe: Recipe, rng: np.random.Generator) -> Batch:
         style = recipe.styles[0][0] if float(level) <= recipe.plain else str(style)
         example = world.make(int(rng.integers(2**31)), float(level), "train")
         prompts.append(str(example.prompt))
-        responses.append(module.taught(example, style, noise.get(style, 0.0), rng))
+        responses.append(module.write_solution(example, style, noise.get(style, 0.0), rng))
     return Batch(prompts, responses)
 
 

@@ -1,12 +1,12 @@
 """Rule with perfect knowledge: draws by the true pass rate of each level now, measured outside the charge.
 
-Every `EVERY` steps each cell's success is measured on fresh samples that nobody pays for; a cell whose success u above
-its chance level lies in the band is drawn in proportion to u(1 - u), any other never.
+Every `STEPS_BETWEEN_READINGS` steps each cell's success is measured on fresh samples that nobody pays for; a cell whose
+success u above its chance level lies in the band is drawn in proportion to u(1 - u), any other never.
 
 Source: LILO 2502.12272 (learnability), with the truth in place of an estimate.
 Unit: none.
 Cost: none charged.
-Blind spot: knows cells, not single problems; the truth is up to `EVERY` steps old.
+Blind spot: knows cells, not single problems; the truth is up to `STEPS_BETWEEN_READINGS` steps old.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from mixwright.contracts import Pool
 from mixwright_lab.training.grpo import Arena, Learnt
 from mixwright_lab.training.rules import Rule
 
-EVERY = 5
+STEPS_BETWEEN_READINGS = 5
 """Steps between two measurements."""
-PROBLEMS, SAMPLES = 24, 8
+PROBLEMS_PER_CELL, SAMPLES_PER_PROBLEM = 24, 8
 """Of a cell, in one measurement."""
 
 
@@ -43,7 +43,7 @@ class Oracle(Rule):
 
     def step(self, arena: Arena) -> Learnt:
         """Measure when it is time, then draw cells by weight and problems at random."""
-        if arena.steps % EVERY == 0:
+        if arena.steps % STEPS_BETWEEN_READINGS == 0:
             self._measure(arena)
         cells = self._rng.choice(len(self._weights), arena.settings.prompts, p=self._weights)
         rollouts = arena.roll([int(self._rng.choice(self._members[cell])) for cell in cells], arena.settings.group)
@@ -51,8 +51,10 @@ class Oracle(Rule):
         return arena.learn(rollouts)
 
     def _measure(self, arena: Arena) -> None:
-        chosen = [self._rng.choice(members, min(PROBLEMS, len(members)), replace=False) for members in self._members]
-        seen = arena.look([arena.examples[index] for part in chosen for index in part], SAMPLES).rewards.mean(1)
+        chosen = [
+            self._rng.choice(members, min(PROBLEMS_PER_CELL, len(members)), replace=False) for members in self._members
+        ]
+        seen = arena.look([arena.examples[index] for part in chosen for index in part], SAMPLES_PER_PROBLEM).rewards.mean(1)
         ends = np.cumsum([len(part) for part in chosen])[:-1]
         success = np.array([part.mean() for part in np.split(seen, ends)])
         above = np.clip((success - self._chance) / (1 - self._chance), 0, 1)

@@ -1,11 +1,11 @@
 """Rule of a fixed filter: only levels inside the band when the run began, by a measurement that is charged.
 
-Inside is decided by success on `ITEMS` problems of each level, and never again. Where no level is inside, the one nearest to
-the band's middle is kept. Problems come in shuffled passes.
+Inside is decided by success on `PROBLEMS_PER_LEVEL` problems of each level, and never again. Where no level is inside, the
+one nearest to the band's middle is kept. Problems come in shuffled passes.
 
 Source: offline difficulty filtering, the common practice (DAPO-17K, Big-Math: items kept by a reference model's pass rate).
 Unit: success, 0..1.
-Cost: `ITEMS` x `SAMPLES` rollouts per level before the run.
+Cost: `PROBLEMS_PER_LEVEL` x `ROLLOUTS_PER_PROBLEM` rollouts per level before the run.
 Blind spot: the model moves and the filter does not.
 """
 
@@ -19,7 +19,7 @@ from mixwright.contracts import Pool
 from mixwright_lab.training.grpo import Arena, Learnt
 from mixwright_lab.training.rules import Rule, UniformRule
 
-ITEMS, SAMPLES = 8, 8
+PROBLEMS_PER_LEVEL, ROLLOUTS_PER_PROBLEM = 8, 8
 """Problems per level, and rollouts of each, that are measured at the start."""
 
 
@@ -49,8 +49,8 @@ class StaticBand(Rule):
         """Problems of the levels that are kept."""
         rng, success = np.random.default_rng((self._seed, 10)), []
         for members in self._members:
-            chosen = rng.choice(members, min(ITEMS, len(members)), replace=False)
-            success.append(float(arena.roll(chosen.tolist(), SAMPLES).rewards.mean()))
+            chosen = rng.choice(members, min(PROBLEMS_PER_LEVEL, len(members)), replace=False)
+            success.append(float(arena.roll(chosen.tolist(), ROLLOUTS_PER_PROBLEM).rewards.mean()))
         low, high = self._band
         inside = [low <= value <= high for value in success]
         if not any(inside):

@@ -22,7 +22,7 @@ from mixwright.records import Example
 from mixwright_lab.training.sft import Schedule, Sft
 from mixwright_lab.worlds.tables import Tables
 
-HEADS, TOKENS = 4, 3
+ATTENTION_HEADS, ROW_TOKENS = 4, 3
 """Attention heads; tokens of a row."""
 
 Draw = Callable[[], Sequence[int] | np.ndarray]
@@ -47,7 +47,7 @@ class Model(nn.Module):
             return nn.Parameter(torch.randn(*shape, generator=made) * spread)
 
         self.width = width
-        self.token, self.place = weight(symbols + tasks, width, spread=0.5), weight(TOKENS, width, spread=0.5)
+        self.token, self.place = weight(symbols + tasks, width, spread=0.5), weight(ROW_TOKENS, width, spread=0.5)
         self.query, self.out = weight(width, width, spread=width**-0.5), weight(width, width, spread=width**-0.5)
         self.pair = weight(width, 2 * width, spread=width**-0.5)
         self.up, self.down = weight(width, 4 * width, spread=width**-0.5), weight(4 * width, width, spread=width**-0.5 / 2)
@@ -55,11 +55,11 @@ class Model(nn.Module):
 
     def forward(self, ids: Int[Tensor, "rows 3"]) -> Float[Tensor, "rows symbols"]:
         """Logits of the answer."""
-        rows, size = len(ids), self.width // HEADS
+        rows, size = len(ids), self.width // ATTENTION_HEADS
         stream = self.token[ids] + self.place
         seen, last = _normed(stream), stream[:, -1]
-        query = (seen[:, -1] @ self.query).view(rows, HEADS, 1, size)
-        keys, values = (seen @ self.pair).view(rows, TOKENS, 2, HEADS, size).permute(2, 0, 3, 1, 4)
+        query = (seen[:, -1] @ self.query).view(rows, ATTENTION_HEADS, 1, size)
+        keys, values = (seen @ self.pair).view(rows, ROW_TOKENS, 2, ATTENTION_HEADS, size).permute(2, 0, 3, 1, 4)
         looks = (query @ keys.transpose(-1, -2) * size**-0.5).softmax(-1)
         last = last + (looks @ values).reshape(rows, self.width) @ self.out
         last = last + nn.functional.gelu(_normed(last) @ self.up) @ self.down
@@ -129,7 +129,7 @@ class Training:
         for _ in range(steps):
             rows = draw()
             self._sft.step(data.losses(self.model, rows).mean())
-            self.flops += 6 * self.model.size * TOKENS * len(rows)
+            self.flops += 6 * self.model.size * ROW_TOKENS * len(rows)
         self.seconds += time.process_time() - begun
 
 

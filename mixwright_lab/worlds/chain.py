@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from mixwright_lab.training.language import Language
 
 MODULUS = 16
-LONGEST = 8
+MOST_OPERATIONS = 8
 OPERATIONS = (*(f"+{number}" for number in range(1, 9)), "*3", "*5", "*7", "*11")
 STYLES = ("full", "verbose", "direct")
 EVAL_SHARE = 0.125
@@ -46,8 +46,8 @@ class Chain(World):
     def make(self, index: int, level: float, split: str) -> Example:
         """The problem at that index. Raises InputError for a level that is not 1 to 8."""
         length = int(level)
-        if length != level or not 1 <= length <= LONGEST:
-            raise InputError(f"a level of 1 to {LONGEST} operations", str(level), "Choose one of them.")
+        if length != level or not 1 <= length <= MOST_OPERATIONS:
+            raise InputError(f"a level of 1 to {MOST_OPERATIONS} operations", str(level), "Choose one of them.")
         rng = np.random.default_rng((index, length, split == "eval", round(self.bias * 1e6)))
         zero = rng.random() < self.bias
         while True:
@@ -96,10 +96,10 @@ def language() -> Language:
     """What a model reads and writes here: operations and numbers."""
     from mixwright_lab.training.language import SIGNS, Language
 
-    return Language((*SIGNS, *OPERATIONS, *map(str, range(MODULUS))), LONGEST + 2, 2 * LONGEST + 3, style_of)
+    return Language((*SIGNS, *OPERATIONS, *map(str, range(MODULUS))), MOST_OPERATIONS + 2, 2 * MOST_OPERATIONS + 3, style_of)
 
 
-def taught(example: Example, style: str, noise: float, rng: np.random.Generator) -> str:
+def write_solution(example: Example, style: str, noise: float, rng: np.random.Generator) -> str:
     """A response to learn from, this share of its running values wrong; what follows is calculated from what was written."""
     prompt = str(example.prompt)
     if not noise:

@@ -29,10 +29,10 @@ SHIFT_PLACES = 5
 """Places in the alphabet that F1 moves a letter on by."""
 OPERATIONS = ("F1", "F2", "F3")
 PAIRS = tuple((first, second) for first in OPERATIONS for second in OPERATIONS)
-SHORTEST, LONGEST = 2, 6
+MIN_LETTERS, MOST_LETTERS = 2, 6
 FILLER = "~"
 """A word that says nothing, for prompts that are written otherwise."""
-SLOTS = LONGEST + 2 + LONGEST
+MOST_PROMPT_WORDS = MOST_LETTERS + 2 + MOST_LETTERS
 """Words of the longest prompt: a string with a filler after each letter, and two operations."""
 
 
@@ -51,9 +51,9 @@ class Compositions(World):
     def make(self, index: int, level: float, split: str) -> Example:
         """The problem at that index. Raises InputError for a level that is not 1 to 5."""
         length = int(level) + 1
-        if length - 1 != level or not SHORTEST <= length <= LONGEST:
+        if length - 1 != level or not MIN_LETTERS <= length <= MOST_LETTERS:
             raise InputError(
-                f"a level of {SHORTEST - 1} to {LONGEST - 1}, letters less one", str(level), "Choose one of them."
+                f"a level of {MIN_LETTERS - 1} to {MOST_LETTERS - 1}, letters less one", str(level), "Choose one of them."
             )
         rng = np.random.default_rng((index, length, split == "eval"))
         pair = self.pairs[int(rng.integers(len(self.pairs)))]
@@ -97,9 +97,9 @@ def language() -> Language:
     """What a model reads and writes here."""
     from mixwright_lab.training.language import SIGNS, Language
 
-    return Language((*SIGNS, *LETTERS, *OPERATIONS, FILLER), SLOTS + 1, 2 * LONGEST + 2)
+    return Language((*SIGNS, *LETTERS, *OPERATIONS, FILLER), MOST_PROMPT_WORDS + 1, 2 * MOST_LETTERS + 2)
 
 
-def taught(example: Example, style: str, noise: float, rng: np.random.Generator) -> str:
+def write_solution(example: Example, style: str, noise: float, rng: np.random.Generator) -> str:
     """Trace and answer; there is one style and no noise."""
     return str(example.target)

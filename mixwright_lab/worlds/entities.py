@@ -54,11 +54,11 @@ class Entities(World):
         first, count = (0, KNOWN) if split == "train" else (KNOWN, NEW)
         # Known attributes walk on with the entities, so that any run of indices has all of them.
         entity, attribute = first + index % count, (index + index // count) % ATTRIBUTES
-        prompt, target = self.said(entity, attribute, level)
+        prompt, target = self.state_fact(entity, attribute, level)
         answer, name = f"v{self.values[entity, attribute]}", f"{split}:{index}:{level:g}"
         return Example(name, FORMS[level], prompt, target, answer, level, source="entities", split=split)
 
-    def said(self, entity: int, attribute: int, level: float) -> tuple[str, str]:
+    def state_fact(self, entity: int, attribute: int, level: float) -> tuple[str, str]:
         """Prompt and target of a fact in a form; a passage says all facts of the entity."""
         name, kind, value = f"e{entity}", f"a{attribute}", f"v{self.values[entity, attribute]}"
         every = " ; ".join(f"a{place} v{own}" for place, own in enumerate(self.values[entity].tolist()))
@@ -80,6 +80,6 @@ def language() -> Language:
     return Language((*SIGNS, *MARKS, *names), 4, 3 * ATTRIBUTES)
 
 
-def taught(example: Example, style: str, noise: float, rng: np.random.Generator) -> str:
+def write_solution(example: Example, style: str, noise: float, rng: np.random.Generator) -> str:
     """The target of a row as it stands."""
     return str(example.target)

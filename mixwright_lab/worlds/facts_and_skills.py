@@ -107,6 +107,6 @@ def language() -> Language:
     return Language((*SIGNS, *TASKS, *LONG, *letters, *digits), LENGTH + 2, len(LONG) + LENGTH + 1)
 
 
-def taught(example: Example, style: str, noise: float, rng: np.random.Generator) -> str:
+def write_solution(example: Example, style: str, noise: float, rng: np.random.Generator) -> str:
     """The answer in the form that `style` names, `long` or `short`; there is no noise."""
     return format_answer(str(example.answer), LONG if style == "long" else SHORT)

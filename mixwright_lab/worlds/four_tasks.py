@@ -83,6 +83,6 @@ def language() -> Language:
     return Language((*SIGNS, *TASKS, *map(str, range(DIGITS))), LENGTH + 2, LENGTH + 2)
 
 
-def taught(example: Example, style: str, noise: float, rng: np.random.Generator) -> str:
+def write_solution(example: Example, style: str, noise: float, rng: np.random.Generator) -> str:
     """A right answer, drawn where there are several; styles and noise do not apply."""
     return f"# {rng.choice(example.extra['accepted'])}"

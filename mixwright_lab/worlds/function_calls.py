@@ -109,7 +109,7 @@ def written(calls: list[Call]) -> str:
     return " ; ".join(f"{call.tool} ( {call.one} , {call.other} )" for call in calls)
 
 
-def read(text: str) -> list[Call] | None:
+def parse_calls(text: str) -> list[Call] | None:
     """The calls of a chain, blanks left out; None where it cannot be carried out."""
     found = []
     for part in "".join(text[:LETTERS].split()).split(";"):
@@ -136,7 +136,7 @@ def kind_of(prompt: str, text: str, *, stopped: bool = True) -> str:
     """What a chain is wrong by, or right: one of `KINDS`, by its first call that is not as asked for."""
     if not stopped:
         return "no stop"
-    gold, calls = calls_of(prompt), read(text)
+    gold, calls = calls_of(prompt), parse_calls(text)
     if calls is None:
         return "format"
     if value_of(calls) == value_of(gold):
@@ -156,7 +156,7 @@ def turned(asked: Call, made: Call) -> bool:
 
 def grade(completion: str, answer: str, **_: object) -> float:
     """1.0 for a chain that gives the answer, else 0.0; a grader for run.yaml: mixwright_lab.worlds.function_calls:grade."""
-    calls = read(completion)
+    calls = parse_calls(completion)
     return float(calls is not None and str(value_of(calls)) == answer)
 
 
@@ -192,7 +192,7 @@ def language() -> Language:
     return Language(words, 2 * LONGEST + 2, 7 * LONGEST + 1)
 
 
-def taught(example: Example, style: str, noise: float, rng: np.random.Generator) -> str:
+def write_solution(example: Example, style: str, noise: float, rng: np.random.Generator) -> str:
     """A response to learn from: the gold chain, or by this chance one with a mistake of the kind that `style` names."""
     prompt = str(example.prompt)
     return spoiled(prompt, style, rng) if rng.random() < noise else written(calls_of(prompt))

@@ -93,6 +93,6 @@ def language() -> Language:
     return Language((*SIGNS, *KNOWN, *NEW, *map(str, range(MODULUS))), LENGTH + 2, LENGTH + 3)
 
 
-def taught(example: Example, style: str, noise: float, rng: np.random.Generator) -> str:
+def write_solution(example: Example, style: str, noise: float, rng: np.random.Generator) -> str:
     """The target of a row as it stands."""
     return str(example.target)

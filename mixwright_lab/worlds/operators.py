@@ -64,6 +64,6 @@ def language() -> Language:
     return chain.language()
 
 
-def taught(example: Example, style: str, noise: float, rng: np.random.Generator) -> str:
+def write_solution(example: Example, style: str, noise: float, rng: np.random.Generator) -> str:
     """A response to learn from, as in `chain`."""
-    return chain.taught(example, style, noise, rng)
+    return chain.write_solution(example, style, noise, rng)

@@ -15,8 +15,8 @@ import numpy as np
 
 from mixwright.audit.case import Case, Cases
 from mixwright.audit.chance import chance_explains
-from mixwright.audit.leaks import SIMILARITY, leaks
-from mixwright.audit.near_duplicates import of_one_passage
+from mixwright.audit.leaks import NEAR_SIMILARITY, find_leaks
+from mixwright.audit.near_duplicates import share_passage
 from mixwright.audit.rows import Reader, note_unlisted
 from mixwright.contracts import Check
 from mixwright.records import Observation, Severity
@@ -37,13 +37,13 @@ class Contamination(Check):
         similarity: least Jaccard similarity of word runs for a near-duplicate, 0..1.
     """
 
-    def __init__(self, *, tolerated: float = 0.02, similarity: float = SIMILARITY) -> None:
+    def __init__(self, *, tolerated: float = 0.02, similarity: float = NEAR_SIMILARITY) -> None:
         self.tolerated = tolerated
         self.similarity = similarity
 
     def check(self, corpus: Corpus) -> list[Observation]:
         """Item leaks, wrapped copies, prompts with two answers, near-duplicates and tasks seen, per task of eval."""
-        found = leaks(corpus, self.similarity)
+        found = find_leaks(corpus, self.similarity)
         if not len(found.same.held_out) or not len(found.same.train):
             missing = "train" if len(found.same.held_out) else "eval"
             text = f"There is no {missing} split, so contamination was not looked for."
@@ -100,7 +100,7 @@ def _observe_near(case: Case) -> list[Observation]:
         return []
     numbers = np.unique(np.array(pairs))
     prompt = {number: row.prompt for number, row in zip(numbers.tolist(), case.reader.rows(numbers), strict=True)}
-    asked = [of_one_passage(prompt[one], prompt[other]) for one, other in pairs]
+    asked = [share_passage(prompt[one], prompt[other]) for one, other in pairs]
     passage = [pair for pair, other in zip(pairs, asked, strict=True) if other]
     pairs = [pair for pair, other in zip(pairs, asked, strict=True) if not other]
     seen, total = [], len(case.sought)

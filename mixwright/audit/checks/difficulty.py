@@ -12,8 +12,8 @@ import functools
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Any
 
-from mixwright.audit.leaks import leaks
-from mixwright.audit.rows import EXCERPT, SHOWN
+from mixwright.audit.leaks import find_leaks
+from mixwright.audit.rows import EXCERPT_CHARACTERS, MOST_NAMES_SHOWN
 from mixwright.contracts import Check
 from mixwright.records import Observation, cell_key
 
@@ -45,7 +45,7 @@ class Difficulty(Check):
         answers: dict[str, Counter[str]] = defaultdict(Counter)
         leaked: Levels = defaultdict(Counter)
         readings = functools.cache(lambda task: corpus.grader(task).reading)
-        copied = iter(leaks(corpus).copied.tolist())
+        copied = iter(find_leaks(corpus).copied.tolist())
         for batch in corpus.batches():
             columns = (batch.column(name).to_pylist() for name in ("task", "split", "level", "answer"))
             for task, split, level, answer in zip(*columns, strict=True):
@@ -78,11 +78,11 @@ class Difficulty(Check):
             if cell.count < self.least or cell.chance < self.lucky or cell.key not in answers:
                 continue
             error = f"± {100 * cell.chance_error:.0f} points"
-            text = f"{cell.key}: {cell.chance:.1%} ({error}) are right without the skill ({cell.rule[:EXCERPT]})."
+            text = f"{cell.key}: {cell.chance:.1%} ({error}) are right without the skill ({cell.rule[:EXCERPT_CHARACTERS]})."
             shown: tuple[dict[str, Any], ...] = ()
             if answers[cell.key]:
                 answer, n = answers[cell.key].most_common(1)[0]
-                answer = answer[:EXCERPT]
+                answer = answer[:EXCERPT_CHARACTERS]
                 text += f" The majority answer is {answer!r}: {n} of {cell.count} rows."
                 shown = ({"level": cell.level, "answer": answer, "rows": n, "chance": cell.chance},)
             remedy = "Read success beside its chance level (measure does); vary the answers."
@@ -96,8 +96,8 @@ def _levels(task: str, levels: Counter[float | None]) -> Observation:
     """The levels of a task that has some, and their shares."""
     total = levels.total()
     known = sorted((level, n) for level, n in levels.items() if level is not None)
-    shares = ", ".join(f"{level:g} ({n / total:.1%})" for level, n in known[:SHOWN])
-    more = f" and {len(known) - SHOWN} more" if len(known) > SHOWN else ""
+    shares = ", ".join(f"{level:g} ({n / total:.1%})" for level, n in known[:MOST_NAMES_SHOWN])
+    more = f" and {len(known) - MOST_NAMES_SHOWN} more" if len(known) > MOST_NAMES_SHOWN else ""
     text = f"{len(known)} {'level' if len(known) == 1 else 'levels'}: {shares}{more}."
     null = f"uniform: {1 / len(known):.1%} for each level"
     shown = tuple({"level": level, "rows": n} for level, n in known[:50])
@@ -118,11 +118,11 @@ def _observe_new_levels(
     filled = [level for level in sorted(n for n in train if n is not None) if train[level] == leaked[level]]
     filled = [level for level in filled if held_out[level]]
     levels = sorted({*absent, *filled})
-    names = ", ".join(f"{level:g}" for level in levels[:SHOWN])
+    names = ", ".join(f"{level:g}" for level in levels[:MOST_NAMES_SHOWN])
     count, total = sum(held_out[level] for level in levels), held_out.total()
     text = f"{count} of {total} held-out rows are at levels that train lacks ({names})."
     if filled:
-        copies = ", ".join(f"{level:g}" for level in filled[:SHOWN])
+        copies = ", ".join(f"{level:g}" for level in filled[:MOST_NAMES_SHOWN])
         text += (
             f" At {copies} the only training rows are copies of held-out rows; without them train lacks these levels too."
         )
@@ -136,7 +136,7 @@ def _observe_missing_levels(train: Levels) -> list[Observation]:
     bare = sorted(task for task, levels in train.items() if set(levels) == {None})
     found = []
     if bare:
-        text = f"{len(bare)} of {len(train)} tasks have no levels ({', '.join(bare[:SHOWN])}): each is one cell."
+        text = f"{len(bare)} of {len(train)} tasks have no levels ({', '.join(bare[:MOST_NAMES_SHOWN])}): each is one cell."
         found.append(Observation("difficulty", None, "info", len(bare), len(train), text, ""))
     for task, levels in sorted(train.items()):
         if None in levels and task not in bare:

@@ -14,9 +14,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mixwright.audit.chance import Template, chance_explains
-from mixwright.audit.leaks import SIMILARITY
+from mixwright.audit.leaks import NEAR_SIMILARITY
 from mixwright.audit.repeats import NearRepeats, near_repeats
-from mixwright.audit.rows import PAIRS, SAMPLE, Fingerprints, Reader, fingerprints, members, note_unlisted
+from mixwright.audit.rows import (
+    MOST_PAIRS_LISTED,
+    SAMPLE_ROWS,
+    Fingerprints,
+    Reader,
+    fingerprints,
+    note_unlisted,
+    positions_by_code,
+)
 from mixwright.contracts import Check
 from mixwright.corpus import texts
 from mixwright.corpus.rows import pc
@@ -36,7 +44,7 @@ class Duplicates(Check):
         similarity: least Jaccard similarity of word runs for a near-duplicate, 0..1.
     """
 
-    def __init__(self, *, contradictory: float = 0.1, similarity: float = SIMILARITY) -> None:
+    def __init__(self, *, contradictory: float = 0.1, similarity: float = NEAR_SIMILARITY) -> None:
         self.contradictory = contradictory
         self.similarity = similarity
 
@@ -56,7 +64,7 @@ class Duplicates(Check):
         reader = Reader(corpus)
         here = np.arange(len(train))
         seen: list[Observation] = []
-        for code, mine in members(prints.task[train]).items():
+        for code, mine in positions_by_code(prints.task[train]).items():
             name = prints.tasks[code]
             repeats = mine[same[mine] < mine]
             exact = int((same_exactly[mine] < mine).sum())
@@ -76,7 +84,7 @@ class Duplicates(Check):
     ) -> list[Observation]:
         if not pairs:
             return []
-        prompts = [row.prompt for row in reader.sample(mine, SAMPLE)]
+        prompts = [row.prompt for row in reader.sample(mine, SAMPLE_ROWS)]
         expected = Template.learn(prompts).expected_repeats(prompts, len(mine))
         usual = chance_explains(len(pairs), expected)
         text = f"{len(pairs)} of {len(mine)} training rows repeat an earlier one ({exact} to the character)."
@@ -113,7 +121,7 @@ def _equal_sides(corpus: Corpus, train: np.ndarray) -> list[Observation]:
     rows = paired[np.concatenate([_sides_are_equal(batch) for batch in corpus.batches()])[paired]]
     if not len(rows):
         return []
-    shown = tuple(corpus.table.select(["id", "source"]).take(rows[:PAIRS]).to_pylist())
+    shown = tuple(corpus.table.select(["id", "source"]).take(rows[:MOST_PAIRS_LISTED]).to_pylist())
     text = f"{len(rows)} of {len(paired)} preference pairs have equal sides, space at their ends apart: nothing is "
     text += "preferred there, and the loss has no gradient but for that space." + note_unlisted(len(rows))
     null = "none: one side is preferred"

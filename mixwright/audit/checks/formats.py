@@ -13,7 +13,7 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from mixwright.audit.rows import SHOWN, rows
+from mixwright.audit.rows import MOST_NAMES_SHOWN, rows
 from mixwright.contracts import Check
 from mixwright.records import Observation
 from mixwright.skeleton import skeleton
@@ -56,7 +56,7 @@ class Formats(Check):
         return seen + self._observe_disagreement({name: forms.kept.most_common(1)[0][0] for name, forms in counts.items()})
 
     def _observe_task(self, name: str, forms: FormCounts) -> list[Observation]:
-        common = forms.kept.most_common(SHOWN)
+        common = forms.kept.most_common(MOST_NAMES_SHOWN)
         top, count = common[0]
         total = forms.total
         shown = f"{top!r} is the commonest, {count / total:.1%} of them {FORM_LEGEND}. "
@@ -88,11 +88,13 @@ class Formats(Check):
                 continue
             tasks = sum(map(len, by_form.values()))
             most = max(map(len, by_form.values()))
-            ways = ", ".join(f"{form!r} ({', '.join(names[:3])})" for form, names in sorted(by_form.items())[:SHOWN])
+            ways = ", ".join(
+                f"{form!r} ({', '.join(names[:3])})" for form, names in sorted(by_form.items())[:MOST_NAMES_SHOWN]
+            )
             text = f"Answers of the same kind ({kind!r}) are written in {len(by_form)} ways: {ways}."
             remedy = "Use one format in all tasks, or name the wanted one in each prompt; else one may replace the others."
             null = "one format for one kind of answer"
-            shown = tuple({"form": form, "tasks": names} for form, names in sorted(by_form.items())[:SHOWN])
+            shown = tuple({"form": form, "tasks": names} for form, names in sorted(by_form.items())[:MOST_NAMES_SHOWN])
             seen.append(Observation("formats", None, "warning", tasks - most, tasks, text, remedy, null, shown))
         return seen
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mixwright.audit.rows import SHOWN, members, rows
+from mixwright.audit.rows import MOST_NAMES_SHOWN, positions_by_code, rows
 from mixwright.contracts import Check
 from mixwright.records import Observation
 
@@ -54,7 +54,7 @@ class Frequency(Check):
         order = order[:total]
         seen: list[Observation] = []
         gaps: list[dict[str, Any]] = []
-        found = members(order)
+        found = positions_by_code(order)
         everything = max(sum(tokens), 1)
         for name, code in sorted(codes.items()):
             places = found[code]
@@ -95,7 +95,9 @@ def _observe_file_order(gaps: list[dict[str, Any]], total: int) -> list[Observat
     text += f"of {len(gaps)} tasks have a longer gap than shuffling would give."
     remedy = "Shuffle, or let a steered trainer draw: its gaps are the shortest that the shares allow."
     null = f"shuffled, that gap would be {worst['shuffled']} rows or less in 99 of 100 cases"
-    return [Observation("frequency", None, "warning", len(long), len(gaps), text, remedy, null, tuple(long[:SHOWN]))]
+    return [
+        Observation("frequency", None, "warning", len(long), len(gaps), text, remedy, null, tuple(long[:MOST_NAMES_SHOWN]))
+    ]
 
 
 def count_tokens(text: str) -> int:

@@ -28,10 +28,10 @@ class Full(Adapter):
         """All weights; those that are shared between modules once."""
         from safetensors.torch import save_model
 
-        from mixwright.learner.adapting import WEIGHTS, write_settings
+        from mixwright.learner.adapting import WEIGHTS_FILE, write_settings
 
         folder.mkdir(parents=True, exist_ok=True)
-        save_model(model, str(folder / WEIGHTS))
+        save_model(model, str(folder / WEIGHTS_FILE))
         write_settings(self, model, folder)
 
     def load(self, model: Any, folder: Path) -> Any:
@@ -39,11 +39,11 @@ class Full(Adapter):
         from safetensors import SafetensorError
         from safetensors.torch import load_model
 
-        from mixwright.learner.adapting import WEIGHTS, read_settings
+        from mixwright.learner.adapting import WEIGHTS_FILE, read_settings
 
         read_settings(folder)
         try:
-            load_model(model, folder / WEIGHTS)
+            load_model(model, folder / WEIGHTS_FILE)
         except (OSError, RuntimeError, SafetensorError) as error:
             reason = str(error).strip().splitlines()[0][:200]
             raise InputError(

@@ -42,12 +42,12 @@ class LoRA(Adapter):
         from peft import LoraConfig, get_peft_model
 
         from mixwright.learner.adapting import matrices
-        from mixwright.learner.batches import calm
+        from mixwright.learner.batches import without_warnings
 
         names = list(matrices(model, self.targets))
         alpha: Any = self.alpha if self.alpha is not None else 2 * self.rank
         settings = LoraConfig(r=self.rank, lora_alpha=alpha, target_modules=names, task_type="CAUSAL_LM")
-        with torch.random.fork_rng(), calm():
+        with torch.random.fork_rng(), without_warnings():
             torch.manual_seed(self.seed)
             return get_peft_model(model, settings)
 
@@ -66,11 +66,11 @@ class LoRA(Adapter):
         from safetensors import SafetensorError
 
         from mixwright.learner.adapting import read_settings
-        from mixwright.learner.batches import calm
+        from mixwright.learner.batches import without_warnings
 
         read_settings(folder)
         try:
-            with torch.random.fork_rng(), calm():
+            with torch.random.fork_rng(), without_warnings():
                 return PeftModel.from_pretrained(model, str(folder), is_trainable=True)
         except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
             reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]

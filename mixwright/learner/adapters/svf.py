@@ -46,11 +46,11 @@ class SVF(Adapter):
         """The vectors z, and beside them the sum of each matrix's singular values, by which `load` knows the base."""
         from safetensors.torch import save_file
 
-        from mixwright.learner.adapting import WEIGHTS, write_settings
+        from mixwright.learner.adapting import WEIGHTS_FILE, write_settings
         from mixwright.learner.singular import scaled_matrices, scales
 
         folder.mkdir(parents=True, exist_ok=True)
-        save_file(scales(model), folder / WEIGHTS)
+        save_file(scales(model), folder / WEIGHTS_FILE)
         write_settings(
             self, model, folder, sums={name: float(module.values.sum()) for name, module in scaled_matrices(model).items()}
         )

@@ -19,11 +19,11 @@ import numpy as np
 from mixwright.contracts import Probe
 from mixwright.corpus.cells import members_of, rules_of, sample_answered_rows
 from mixwright.corpus.rows import pc
-from mixwright.estimates.cell_states import FEWEST_ITEMS
+from mixwright.estimates.cell_states import MIN_ITEMS
 from mixwright.estimates.chance import Chance, chance_level
 from mixwright.estimates.dependence import Dependence, dependence_of_items
 from mixwright.estimates.intervals import clustered_share, pass_at_k, rate, share_interval
-from mixwright.estimates.outcome import CHANCE, SWAPPED
+from mixwright.estimates.outcome import CHANCE_MEASUREMENT, SWAPPED_SUFFIX
 from mixwright.measure.swaps import swap_cells
 from mixwright.records import Example, Interval, Measurement
 
@@ -80,10 +80,10 @@ def _chances(passes: Passes, corpus: Corpus) -> dict[Group, Chance]:
     found = {}
     for (task, level), items in passes.cells.items():
         other = train.get((task, level), [])
-        if len(other) < FEWEST_ITEMS:
+        if len(other) < MIN_ITEMS:
             other = [row for (own, _), rows in train.items() if own == task for row in rows]
-        if len(other) < FEWEST_ITEMS:  # then the items choose for each other, of a small cell those of its task
-            small = len(items) < FEWEST_ITEMS
+        if len(other) < MIN_ITEMS:  # then the items choose for each other, of a small cell those of its task
+            small = len(items) < MIN_ITEMS
             other = [item for item in passes.items if small and (item.task, item.level != level) == (task, True)]
         found[task, level] = chance_level(rules_of(passes.corpus, task), items, other)
     return found
@@ -103,7 +103,7 @@ def _group(passes: Passes, group: Group, items: Sequence[Example], chance: Inter
     rows: dict[str, tuple[Interval, float | None]] = {"greedy": (clustered_share(greedy, 1), chance.value)}
     if samples:
         rows["pass@1"] = (clustered_share(np.array([part.mean() for part in correct]), samples), chance.value)
-    rows[CHANCE] = (chance, None)
+    rows[CHANCE_MEASUREMENT] = (chance, None)
     if samples > 1:
         best = np.array([pass_at_k(samples, int(part.sum()), samples) for part in correct])
         rows[f"pass@{samples}"] = (clustered_share(best, 1), 1 - (1 - chance.value) ** samples)
@@ -118,7 +118,7 @@ def _dependence(group: Group, found: Mapping[str, Dependence], p: Mapping[str, f
     """S, D, kappa and the p value of the permutation test, greedy and sampled."""
     rows: dict[str, tuple[Interval, float | None]] = {}
     for name, known in found.items():
-        rows[name + SWAPPED] = (known.swapped, None)
+        rows[name + SWAPPED_SUFFIX] = (known.swapped, None)
         rows[f"{name}.dependence"] = (known.dependence, 0.0)
         rows[f"{name}.kappa"] = (known.kappa, 0.0)
     made = [_row(group, name, estimate, null, "no dependence on the prompt") for name, (estimate, null) in rows.items()]
@@ -128,7 +128,7 @@ def _dependence(group: Group, found: Mapping[str, Dependence], p: Mapping[str, f
 
 def _row(group: Group, name: str, found: Interval, null: float | None, rule: str, unit: str = "share") -> Measurement:
     task, level = group
-    origin = rule if null is not None or name == CHANCE else ""
+    origin = rule if null is not None or name == CHANCE_MEASUREMENT else ""
     return Measurement(
         "competence", task, name, found.value, found.low, found.high, found.n, unit, level, None, null, origin
     )
@@ -144,11 +144,24 @@ def _item(passes: Passes, item: Example, swapped: Mapping[str, float], hit: floa
         if not n:  # no completion was sampled
             continue
         own = share_interval(float(part.sum()), n)
-        parts = {name: (own.value, own.low, own.high), name + SWAPPED: (swapped[name],) * 3}
+        parts = {name: (own.value, own.low, own.high), name + SWAPPED_SUFFIX: (swapped[name],) * 3}
         for row, (value, least, most) in parts.items():
             found.append(
-                Measurement("competence", item.task, row, value, least, most, n, "share", item.level, item.id, hit, CHANCE)
+                Measurement(
+                    "competence",
+                    item.task,
+                    row,
+                    value,
+                    least,
+                    most,
+                    n,
+                    "share",
+                    item.level,
+                    item.id,
+                    hit,
+                    CHANCE_MEASUREMENT,
+                )
             )
     known = share_interval(hit, 1)
     ends = (known.value, known.low, known.high)
-    return [*found, Measurement("competence", item.task, CHANCE, *ends, 1, "share", item.level, item.id)]
+    return [*found, Measurement("competence", item.task, CHANCE_MEASUREMENT, *ends, 1, "share", item.level, item.id)]

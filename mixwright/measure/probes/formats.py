@@ -19,7 +19,7 @@ from mixwright.contracts import Probe
 from mixwright.errors import check_range
 from mixwright.estimates.intervals import clustered_share, jackknife, wilson
 from mixwright.records import Example, Interval, Measurement
-from mixwright.skeleton import ACCURACY, OTHER, SHARE, skeleton
+from mixwright.skeleton import ACCURACY_PREFIX, OTHER_FORMS, SHARE_PREFIX, skeleton
 
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus
@@ -76,17 +76,17 @@ def measure_formats(
     for wanted, times in gold.most_common(1):
         if wanted not in kept and 2 * times >= gold.total():
             kept.append(wanted)
-    for form in [*kept, OTHER] if len(ranked) > top else kept:
-        inside = ~np.isin(forms, kept) if form == OTHER else forms == form
+    for form in [*kept, OTHER_FORMS] if len(ranked) > top else kept:
+        inside = ~np.isin(forms, kept) if form == OTHER_FORMS else forms == form
         share = clustered_share(inside.mean(1), inside.shape[1])
-        expected = sum(n for known, n in gold.items() if (known not in kept if form == OTHER else known == form))
-        found.append(_row(task, SHARE + form, share, expected / gold.total(), "gold answers"))
+        expected = sum(n for known, n in gold.items() if (known not in kept if form == OTHER_FORMS else known == form))
+        found.append(_row(task, SHARE_PREFIX + form, share, expected / gold.total(), "gold answers"))
         if inside.any():
             right = float(correct[inside].mean())
             items = int(inside.any(1).sum())  # items are the unit: samples of one are not independent
             low, high = wilson(right * items, items)
             accuracy = Interval(right, float(low), float(high), n=int(inside.sum()))
-            found.append(_row(task, ACCURACY + form, accuracy, float(correct.mean()), "accuracy over all forms"))
+            found.append(_row(task, ACCURACY_PREFIX + form, accuracy, float(correct.mean()), "accuracy over all forms"))
     return found
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from mixwright.contracts import Probe
 from mixwright.errors import InputError
-from mixwright.estimates.outcome import CHANCE
+from mixwright.estimates.outcome import CHANCE_MEASUREMENT
 from mixwright.learner.warmup import completion_tokens
 from mixwright.measure.targets import count_too_long, keep_fitting_items, measure_cells, measure_items
 from mixwright.records import Measurement
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from mixwright.measure.passes import Passes
 
 NEEDS = ("torch", "transformers")
-COIN = 0.5
+COIN_ACCURACY = 0.5
 """Accuracy of a coin, which is the chance level of a pair."""
 
 
@@ -54,9 +54,13 @@ class Preference(Probe):
         )
         margins = {item.id: one - other for item, one, other in zip(kept, chosen, rejected, strict=True)}
         wins = {name: (1 + float(np.sign(margin))) / 2 for name, margin in margins.items()}
-        chance = dict.fromkeys(wins, COIN)
-        found = measure_cells("preference", "preference", "share", kept, wins, null=COIN, null_of="a coin")
+        chance = dict.fromkeys(wins, COIN_ACCURACY)
+        found = measure_cells("preference", "preference", "share", kept, wins, null=COIN_ACCURACY, null_of="a coin")
         found += measure_cells("preference", "margin", "nats", kept, margins)
-        for name, unit, values in (("preference", "share", wins), ("margin", "nats", margins), (CHANCE, "share", chance)):
+        for name, unit, values in (
+            ("preference", "share", wins),
+            ("margin", "nats", margins),
+            (CHANCE_MEASUREMENT, "share", chance),
+        ):
             found += measure_items("preference", name, unit, kept, values)
         return [*found, *count_too_long("preference", items, kept)]

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 NEEDS = ("torch", "transformers")
 
-LIMITS = {"rare": (0, 1), "learning_rate": (1e-12, 1e3), "items": (2, 1e6)}
-LIMITS |= dict.fromkeys(("most", "burst", "after", "batch"), (1, 1e6))
+OPTION_LIMITS = {"rare": (0, 1), "learning_rate": (1e-12, 1e3), "items": (2, 1e6)}
+OPTION_LIMITS |= dict.fromkeys(("most", "burst", "after", "batch"), (1, 1e6))
 
 
 class Retention(Probe):
@@ -68,7 +68,7 @@ class Retention(Probe):
     ) -> None:
         self.rare, self.most, self.burst, self.after = rare, most, burst, after
         self.batch, self.learning_rate, self.items = batch, learning_rate, items
-        check_range("measure.options.retention", vars(self), **LIMITS)
+        check_range("measure.options.retention", vars(self), **OPTION_LIMITS)
 
     def measure(self, passes: Passes, corpus: Corpus, rng: np.random.Generator) -> list[Measurement]:
         """See the class. Raises InputError when no row has a target, or too little is held out to read."""

@@ -26,9 +26,9 @@ from numpy.typing import NDArray
 from mixwright.catalog import create
 from mixwright.contracts import Probe
 from mixwright.errors import InputError, check_range
-from mixwright.estimates.chance import FULL_MARKS
+from mixwright.estimates.chance import RIGHT_FROM_SCORE
 from mixwright.measure.row_losses import RowLosses, rows_by_task
-from mixwright.measure.transfers import BEST, THEN, TOGETHER, Runs, watch_transfer
+from mixwright.measure.transfers import BEST_ORDER_LABEL, THEN_LABEL, TOGETHER_LABEL, RunSizes, watch_transfer
 from mixwright.records import Measurement
 
 if TYPE_CHECKING:
@@ -37,9 +37,9 @@ if TYPE_CHECKING:
 
 NEEDS = ("torch", "transformers")
 
-LIMITS = {"learning_rate": (1e-12, 1e3), "items": (2, 1e6), "seeds": (1, 100), "tried": (1, 100)}
-LIMITS |= dict.fromkeys(("steps", "batch"), (1, 1e6))
-MOST = 24
+OPTION_LIMITS = {"learning_rate": (1e-12, 1e3), "items": (2, 1e6), "seeds": (1, 100), "tried": (1, 100)}
+OPTION_LIMITS |= dict.fromkeys(("steps", "batch"), (1, 1e6))
+MOST_TASKS = 24
 """Tasks, at most: pairs of more would be more runs than anybody waits for."""
 
 
@@ -75,7 +75,9 @@ class Transfer(Probe):
         self.steps, self.batch, self.learning_rate = steps, batch, learning_rate
         self.seeds, self.pairs, self.tried, self.items, self.adapter = seeds, pairs, tried, items, adapter
         check_range(
-            "measure.options.transfer", {name: value for name, value in vars(self).items() if name in LIMITS}, **LIMITS
+            "measure.options.transfer",
+            {name: value for name, value in vars(self).items() if name in OPTION_LIMITS},
+            **OPTION_LIMITS,
         )
 
     def measure(self, passes: Passes, corpus: Corpus, rng: np.random.Generator) -> list[Measurement]:
@@ -89,13 +91,14 @@ class Transfer(Probe):
             if len(items.setdefault(item.task, [])) < self.items:
                 items[item.task].append(item)
         train = {task: rows for task, rows in train.items() if len(items.get(task, ())) > 1}
-        if mistaken := [task for task in train if task in (TOGETHER, BEST, "*") or THEN in task]:
-            expected = f"tasks of other names than '{TOGETHER}', '{BEST}' and '*', and without '{THEN}' in them"
+        if mistaken := [task for task in train if task in (TOGETHER_LABEL, BEST_ORDER_LABEL, "*") or THEN_LABEL in task]:
+            names = f"'{TOGETHER_LABEL}', '{BEST_ORDER_LABEL}' and '*'"
+            expected = f"tasks of other names than {names}, and without '{THEN_LABEL}' in them"
             raise InputError(expected, repr(mistaken[0]), "Rename the task, or leave transfer out of measure.probes.")
-        if not 1 < len(train) <= MOST:
-            expected = f"2 to {MOST} tasks with training rows that have targets, and with held-out items to grade"
+        if not 1 < len(train) <= MOST_TASKS:
+            expected = f"2 to {MOST_TASKS} tasks with training rows that have targets, and with held-out items to grade"
             raise InputError(expected, f"{len(train)}", "Leave transfer out of measure.probes.")
-        sizes = Runs(self.steps, self.batch, self.learning_rate, self.seeds, self.pairs, self.tried)
+        sizes = RunSizes(self.steps, self.batch, self.learning_rate, self.seeds, self.pairs, self.tried)
         adapter = create("adapters", self.adapter)
         model = adapter.wrap(copy.deepcopy(passes.learner.model)).eval()  # no dropout: runs differ by their rows alone
         losses = RowLosses(passes.learner, corpus)
@@ -112,7 +115,7 @@ def _read(passes: Passes, items: Mapping[str, list[Any]], model: Any) -> dict[st
         longest, seed = passes.config.max_new_tokens, passes.seed
         made = [one for (one,) in learner.sample(prompts, count=1, temperature=0.0, max_new_tokens=longest, seed=seed)]
         right = [passes.grades.grade(item, one.text, cut=not one.finished) for item, one in zip(own, made, strict=True)]
-        found["success"][task] = (np.array(right) >= FULL_MARKS).astype(float)
+        found["success"][task] = (np.array(right) >= RIGHT_FROM_SCORE).astype(float)
         entropy = np.zeros(len(own))
         for place, table in learner.distributions(prompts, [one.token_ids for one in made]):
             chance = table.exp()

@@ -21,10 +21,10 @@ import numpy as np
 
 from mixwright.contracts import Miner
 from mixwright.errors import InputError, check_range
-from mixwright.mine.candidates import Candidates, Reach, candidates_of, lowest
+from mixwright.mine.candidates import Candidates, SourceTrials, candidates_of, lowest_per_prompt
 from mixwright.mine.choosing import TrainRows, train_rows
 from mixwright.mine.proxies import Sizes
-from mixwright.mine.reaching import reach_of
+from mixwright.mine.reaching import try_sources
 from mixwright.records import MinedRow, MiningResult
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from mixwright.measure.scan import Scan
 
 By = Literal["learnability", "nll", "nll_max", "ifd", "r_ifd", "rule"]
-COLUMNS: dict[str, tuple[str, ...]] = {
+COLUMNS_BY_STATISTIC: dict[str, tuple[str, ...]] = {
     "learnability": ("nll", "nll_max"),
     "nll": ("nll", "nll_max"),
     "nll_max": ("nll_max",),
@@ -42,7 +42,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "rule": ("nll_max", "ifd", "r_ifd"),
 }
 """What decides, and the columns that it takes."""
-CONFOUNDED = {
+CONFOUNDER_BY_STATISTIC = {
     "learnability": "Copies have few steps, equal in number, not in tokens: what is learnt late loses, so try more steps.",
     "nll": "NLL is low for short, plain and familiar texts: it counts an unfamiliar format as difficulty.",
     "nll_max": "The hardest token is harder the longer a text is, and counts one unfamiliar word as difficulty.",
@@ -81,15 +81,15 @@ class Frontier(Miner):
         learning_rate: float = 5e-4,
         max_new_tokens: int = 512,
     ) -> None:
-        if by not in COLUMNS:
-            raise InputError(f"by: one of {', '.join(COLUMNS)}", repr(by), "Correct mine.options.frontier.by.")
+        if by not in COLUMNS_BY_STATISTIC:
+            raise InputError(f"by: one of {', '.join(COLUMNS_BY_STATISTIC)}", repr(by), "Correct mine.options.frontier.by.")
         self.by: By = by
         self.source, self.steps, self.runs, self.batch = source, steps, runs, batch
         self.learning_rate, self.max_new_tokens = learning_rate, max_new_tokens
         limits = {"steps": (1, 1e6), "runs": (2, 100), "batch": (1, 1e5), "learning_rate": (1e-12, 1e3)}
         limits["max_new_tokens"] = (1, 1e6)
         check_range("mine.options.frontier", {name: vars(self)[name] for name in limits}, **limits)
-        self.COLUMNS, self.MODEL = COLUMNS[by], by == "learnability"
+        self.COLUMNS, self.MODEL = COLUMNS_BY_STATISTIC[by], by == "learnability"
 
     def mine(self, corpus: Corpus, scan: Scan, learner: Learner | None, rng: np.random.Generator) -> MiningResult:
         """Kept rows. Raises InputError without a model or with too few prompts for short trainings."""
@@ -110,7 +110,7 @@ class Frontier(Miner):
         if learner is None:
             raise InputError("a model for short trainings", "none", "Give one, or set mine.options.frontier.by to nll.")
         sizes = Sizes(self.steps, self.batch, self.learning_rate, self.runs)
-        tried, notes, rollouts = reach_of(corpus, learner, rows, found, sizes, self.max_new_tokens, rng)
+        tried, notes, rollouts = try_sources(corpus, learner, rows, found, sizes, self.max_new_tokens, rng)
         reasons = dict[int, str]()
         for task, own in rows.by_task().items():
             reasons |= self._keep_in_task(own, found, values, tried.get(task))
@@ -120,38 +120,38 @@ class Frontier(Miner):
     def _by_statistic(self, found: Candidates, values: dict[str, np.ndarray]) -> np.ndarray:
         """The rows with the lowest statistic; of prompts with one candidate that one."""
         if self.by != "rule":
-            return lowest(values[self.by], found.prompts)
+            return lowest_per_prompt(values[self.by], found.prompts)
         passes = (values["ifd"] < 1) & (values["r_ifd"] < 1)
-        best = lowest(np.where(passes, values["r_ifd"], np.nan), found.prompts)
+        best = lowest_per_prompt(np.where(passes, values["r_ifd"], np.nan), found.prompts)
         return best[passes[best] | ~found.several[best]]
 
     def _format_statistics(self, values: dict[str, np.ndarray], at: int) -> str:
         return ", ".join(f"{name} {own[at]:.3g}" for name, own in values.items())
 
     def _keep_in_task(
-        self, own: np.ndarray, found: Candidates, values: dict[str, np.ndarray], tried: Reach | None
+        self, own: np.ndarray, found: Candidates, values: dict[str, np.ndarray], tried: SourceTrials | None
     ) -> dict[int, str]:
         """Kept rows of one task, and why: by source where one won, all where none did, by NLL where nothing was tried."""
         if tried is not None and tried.winner is None:
             return dict.fromkeys(own.tolist(), "kept with all candidates: no source beats a mix of them")
         if tried is None:
-            best = own[lowest(values["nll"][own], found.prompts[own])]
+            best = own[lowest_per_prompt(values["nll"][own], found.prompts[own])]
             return {at: f"{found.sources[at]}: the lowest NLL, {values['nll'][at]:.3g}" for at in best.tolist()}
         rank = {name: float(place) for place, name in enumerate(tried.order)}
         ranks = np.array([rank.get(str(name), len(rank)) for name in found.sources[own]])
         ties = np.argsort(np.argsort(np.nan_to_num(values["nll"][own], nan=np.inf), kind="stable")) / len(own)
-        best = own[lowest(ranks + ties, found.prompts[own])]
-        return {at: f"{found.sources[at]}: {tried.said(str(found.sources[at]))}" for at in best.tolist()}
+        best = own[lowest_per_prompt(ranks + ties, found.prompts[own])]
+        return {at: f"{found.sources[at]}: {tried.format_accuracy(str(found.sources[at]))}" for at in best.tolist()}
 
     def _notes_on_task(
-        self, task: str, own: np.ndarray, found: Candidates, values: dict[str, np.ndarray], tried: Reach | None
+        self, task: str, own: np.ndarray, found: Candidates, values: dict[str, np.ndarray], tried: SourceTrials | None
     ) -> list[str]:
         """What was decided in one task."""
         if not found.several[own].any():
             return []
         if tried is None:
-            return [f"Task {task} has no answers to grade: the lowest NLL decides. {CONFOUNDED['nll']}"]
-        parts = "; ".join(f"{name} {tried.said(name)}" for name in tried.order)
+            return [f"Task {task} has no answers to grade: the lowest NLL decides. {CONFOUNDER_BY_STATISTIC['nll']}"]
+        parts = "; ".join(f"{name} {tried.format_accuracy(name)}" for name in tried.order)
         word = f"{tried.winner} is taken" if tried.winner else "no source beats the mix beyond chance: all are kept"
         notes = [f"Task {task}, accuracy {tried.before:.2f} before, {tried.mix:.2f} after a mix: {parts}; {word}."]
         best = tried.order[0]
@@ -192,4 +192,4 @@ class Frontier(Miner):
                     for name, count in sorted(of.items())
                     if taken[name] < SELDOM_SHARE * count
                 ]
-        return MiningResult("frontier", tuple(kept), rollouts=rollouts, notes=(*notes, CONFOUNDED[self.by]))
+        return MiningResult("frontier", tuple(kept), rollouts=rollouts, notes=(*notes, CONFOUNDER_BY_STATISTIC[self.by]))

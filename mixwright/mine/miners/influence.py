@@ -22,7 +22,7 @@ import numpy as np
 from mixwright.contracts import Miner
 from mixwright.errors import InputError, check_range, join_some
 from mixwright.mine.choosing import TrainRows, count_to_keep, train_rows
-from mixwright.mine.relevance import bm25, cosines, in_turn
+from mixwright.mine.relevance import bm25, choose_in_turn, cosines
 from mixwright.records import MinedRow, MiningResult, plain
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from mixwright.learner.learner import Learner
     from mixwright.measure.scan import Scan
 
-COLUMNS = {"gradients": ("sketch",), "hidden": ("hidden",), "words": ()}
+COLUMNS_BY_WAY = {"gradients": ("sketch",), "hidden": ("hidden",), "words": ()}
 """What is compared, and the columns that it takes."""
 
 
@@ -54,11 +54,11 @@ class Influence(Miner):
         keep: float = 0.05,
         by: Literal["gradients", "hidden", "words"] = "gradients",
     ) -> None:
-        if by not in COLUMNS:
-            raise InputError(f"by: one of {', '.join(COLUMNS)}", repr(by), "Correct mine.options.influence.by.")
+        if by not in COLUMNS_BY_WAY:
+            raise InputError(f"by: one of {', '.join(COLUMNS_BY_WAY)}", repr(by), "Correct mine.options.influence.by.")
         self.targets, self.protected, self.shots, self.keep, self.by = tuple(targets), tuple(protected), shots, keep, by
         check_range("mine.options.influence", {"shots": shots, "keep": keep}, shots=(1, 10_000), keep=(1e-6, 1))
-        self.COLUMNS = COLUMNS[by]
+        self.COLUMNS = COLUMNS_BY_WAY[by]
 
     def mine(self, corpus: Corpus, scan: Scan, learner: Learner | None, rng: np.random.Generator) -> MiningResult:
         """Rows in the order in which they were chosen. Raises InputError for an unknown task."""
@@ -74,7 +74,7 @@ class Influence(Miner):
         mean, unit = scores.mean(1), "BM25" if self.by == "words" else "cosine"
         kept = own + [
             MinedRow(rows.ids[pool[at]], 1.0, f"{unit} {mean[at]:.3g} with the targets' rows")
-            for at in in_turn(near, min(max(count - len(own), 1), len(pool))).tolist()
+            for at in choose_in_turn(near, min(max(count - len(own), 1), len(pool))).tolist()
         ]
         told = f"the {len(shots)} shots, training rows of the targets"
         notes = [f"Compared with {told}; " + ("they are kept, too." if self.targets else "they are not chosen themselves.")]
@@ -84,7 +84,14 @@ class Influence(Miner):
         alone = _first_by_hash(rows, self.targets, len(rows.ids)).tolist() if set(self.targets) < set(rows.by_task()) else []
         rule = tuple(MinedRow(rows.ids[at], 1.0, "a row of the targets") for at in alone)
         named = f"the {len(rule)} training rows of {join_some(self.targets)} alone" if rule else ""
-        return MiningResult("influence", tuple(kept), rule=rule, rule_told=named, harmful=tuple(harmful), notes=tuple(notes))
+        return MiningResult(
+            "influence",
+            tuple(kept),
+            simple_rule_rows=rule,
+            simple_rule_description=named,
+            harmful=tuple(harmful),
+            notes=tuple(notes),
+        )
 
     def _target_shots(self, rows: TrainRows, count: int) -> np.ndarray:
         """Rows of the targets, for each of them at most so many that half of `count` are left to choose."""
@@ -96,7 +103,7 @@ class Influence(Miner):
         if self.by == "words":
             texts = [[_words(corpus, int(rows.numbers[at])) for at in part] for part in (pool, shots)]
             return bm25(*texts)
-        vectors = rows.column(scan, COLUMNS[self.by][0])
+        vectors = rows.column(scan, COLUMNS_BY_WAY[self.by][0])
         return cosines(np.nan_to_num(vectors[pool]), np.nan_to_num(vectors[shots]))
 
     def _harmful(self, corpus: Corpus, scan: Scan, rows: TrainRows, pool: np.ndarray, guarded: np.ndarray) -> list[MinedRow]:

@@ -24,8 +24,16 @@ import numpy as np
 from mixwright.contracts import Miner
 from mixwright.corpus.timed_grades import TimedGrades
 from mixwright.errors import InputError, check_range
-from mixwright.estimates.chance import FULL_MARKS
-from mixwright.mine.answers import Answers, judged, length, margins_of, null_of, pair_example, room
+from mixwright.estimates.chance import RIGHT_FROM_SCORE
+from mixwright.mine.answers import (
+    Answers,
+    count_answer_tokens,
+    judge_answers,
+    margins_of,
+    null_of,
+    pair_example,
+    shared_room,
+)
 from mixwright.mine.choosing import train_rows
 from mixwright.mine.pairing import Candidate, balanced, closeness, error_class, length_tells, near_misses
 from mixwright.records import Example, MiningResult, plain
@@ -38,7 +46,7 @@ if TYPE_CHECKING:
 ONE_CLASS_SHARE, TRIVIAL_SHARE, TRIVIAL_MARGIN_NATS = 0.8, 0.5, -10.0
 """Share of one class of errors, and share of pairs whose margin is below `TRIVIAL_MARGIN_NATS` nats, from which a note
 warns."""
-SECONDS = 5.0
+SECONDS_PER_GRADE = 5.0
 """For the grade of one answer; slower ones count as wrong."""
 
 
@@ -86,15 +94,15 @@ class Pairs(Miner):
             raise InputError("training rows with answers to grade", "none", "Give a corpus that has an answer column.")
         if self.prompts and len(rows) > self.prompts:
             rows = [rows[at] for at in np.sort(rng.permutation(len(rows))[: self.prompts]).tolist()]
-        grades = TimedGrades(corpus, SECONDS, "wrong")
+        grades = TimedGrades(corpus, SECONDS_PER_GRADE, "wrong")
         written = learner.sample(
             [row.prompt for row in rows],
             count=self.samples,
             temperature=self.temperature,
-            max_new_tokens=room(learner, rows, self.max_new_tokens),
+            max_new_tokens=shared_room(learner, rows, self.max_new_tokens),
             seed=int(rng.integers(2**31)),
         )
-        answers = [judged(row, own, grades) for row, own in zip(rows, written, strict=True)]
+        answers = [judge_answers(row, own, grades) for row, own in zip(rows, written, strict=True)]
         options = [
             self._options(n, row, own, grades, learner, rng) for n, (row, own) in enumerate(zip(rows, answers, strict=True))
         ]
@@ -107,7 +115,7 @@ class Pairs(Miner):
         notes = self._notes(rows, answers, options, pairs, left_out, margins)
         if not null:
             notes.append("No wrong answer to another prompt was to be had for some pair, so there is no null of its own.")
-        return MiningResult("pairs", made=made, null=null, rollouts=len(rows) * self.samples, notes=tuple(notes))
+        return MiningResult("pairs", new_rows=made, null_rows=null, rollouts=len(rows) * self.samples, notes=tuple(notes))
 
     def _options(
         self, place: int, row: Example, own: Answers, grades: TimedGrades, learner: Learner, rng: np.random.Generator
@@ -115,15 +123,15 @@ class Pairs(Miner):
         """Every pair that can be made for one prompt."""
         target = row.target if row.target is not None else row.answer
         right = list(own.right)
-        if not right and self.targets and grades.grade(row, plain(target)) >= FULL_MARKS:
+        if not right and self.targets and grades.grade(row, plain(target)) >= RIGHT_FROM_SCORE:
             right = [plain(target)]
         found = []
         for good in right:
             wrong = {bad: error_class(good, bad, cut=cut) for bad, cut in own.wrong.items()}
             if not wrong and self.near_misses:
-                wrong = {bad: kind for bad, kind in near_misses(good, rng) if grades.grade(row, bad) < FULL_MARKS}
+                wrong = {bad: kind for bad, kind in near_misses(good, rng) if grades.grade(row, bad) < RIGHT_FROM_SCORE}
             for bad, kind in wrong.items():
-                longer = length(learner, good) - length(learner, bad)
+                longer = count_answer_tokens(learner, good) - count_answer_tokens(learner, bad)
                 both = good in own.right and bad in own.wrong
                 found.append(Candidate(place, good, bad, kind, closeness(good, bad), longer, both))
         return [pair for pair in found if pair.kind != "cut"] or found

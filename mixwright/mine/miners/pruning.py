@@ -25,7 +25,7 @@ from mixwright.errors import InputError, check_range, join_some
 from mixwright.mine.choosing import TrainRows, train_rows
 from mixwright.mine.crossover import crossover, kept_rows
 from mixwright.mine.proxies import Sizes, choose_held_back, make_proxy_trainer
-from mixwright.mine.scores import COLUMNS, Score, disputed, groups_of, score_of
+from mixwright.mine.scores import COLUMNS_BY_SCORE, Score, find_disputed, pruning_groups, score_of
 from mixwright.records import MinedRow, MiningResult
 
 if TYPE_CHECKING:
@@ -71,8 +71,10 @@ class Pruning(Miner):
     ) -> None:
         if end not in ("auto", "hard", "easy"):
             raise InputError("end: auto, hard or easy", repr(end), "Correct mine.options.pruning.end.")
-        if score not in COLUMNS:
-            raise InputError(f"score: one of {', '.join(COLUMNS)}", repr(score), "Correct mine.options.pruning.score.")
+        if score not in COLUMNS_BY_SCORE:
+            raise InputError(
+                f"score: one of {', '.join(COLUMNS_BY_SCORE)}", repr(score), "Correct mine.options.pruning.score."
+            )
         if score == "forgetting" and len(checkpoints) < 2:
             remedy = "Name scans of one training in mine.options.pruning.checkpoints, in order."
             raise InputError("two checkpoints or more for forgetting", str(len(checkpoints)), remedy)
@@ -84,13 +86,13 @@ class Pruning(Miner):
         limits = {"keep": (1e-6, 1), "steps": (1, 1e6), "runs": (2, 100), "batch": (1, 1e5), "learning_rate": (1e-12, 1e3)}
         limits["random_share"] = (0, 1)
         check_range("mine.options.pruning", {name: vars(self)[name] for name in limits}, **limits)
-        self.COLUMNS, self.MODEL = COLUMNS[score], end == "auto"
+        self.COLUMNS, self.MODEL = COLUMNS_BY_SCORE[score], end == "auto"
 
     def mine(self, corpus: Corpus, scan: Scan, learner: Learner | None, rng: np.random.Generator) -> MiningResult:
         """Kept rows. Raises InputError without a model where the test is to decide, or with too few rows for it."""
         rows = train_rows(corpus, scan)
         scores = score_of(self.score, corpus, scan, rows, self.checkpoints, rng)
-        groups, notes = groups_of(corpus, rows), []
+        groups, notes = pruning_groups(corpus, rows), []
         if self.end != "auto":
             end = self.end
         else:
@@ -146,7 +148,7 @@ class Pruning(Miner):
         order = np.argsort(-np.nan_to_num(scores, nan=-np.inf), kind="stable")
         highest = order[: max(round(TOP_SHARE * len(order)), min(10, len(order)))].tolist()
         notes = []
-        if wrong := disputed(corpus, scan, rows, highest):
+        if wrong := find_disputed(corpus, scan, rows, highest):
             notes.append(
                 f"Of the {len(highest)} hardest rows, {len(wrong)} are disputed by the grader or the model: "
                 f"{join_some(wrong)}."

@@ -52,4 +52,4 @@ class Rehearsal(Miner):
             kept = tuple(MinedRow(name, 1.0, "all rows are kept") for name in train_rows(corpus, scan).ids)
             why = "There are no rows to rehearse (corpus.rehearse). All rows are kept as they stand."
             return MiningResult("rehearsal", kept, rollouts=found.rollouts, notes=(*found.notes, why))
-        return MiningResult("rehearsal", made=found.rows, rollouts=found.rollouts, notes=found.notes)
+        return MiningResult("rehearsal", new_rows=found.rows, rollouts=found.rollouts, notes=found.notes)

@@ -25,12 +25,12 @@ import numpy as np
 from mixwright.contracts import Miner
 from mixwright.errors import InputError, check_range
 from mixwright.mine.choosing import train_rows
-from mixwright.mine.edit_notes import reported
+from mixwright.mine.edit_notes import describe_edits
 from mixwright.mine.edit_runs import EditRuns, ShortTraining
 from mixwright.mine.halving import halve
 from mixwright.mine.rewrites import (
-    AS_IS,
-    OWN,
+    AS_IS_WAY,
+    OWN_WAY,
     Ways,
     as_own_parent,
     as_they_stand,
@@ -40,7 +40,7 @@ from mixwright.mine.rewrites import (
     without_questions,
     write_own_edits,
 )
-from mixwright.mine.rewriting import Reader, Slots, found_forms, text_of
+from mixwright.mine.rewriting import Reader, Slots, find_forms, text_of
 from mixwright.records import Example, MinedRow, MiningResult
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from mixwright.learner.learner import Learner
     from mixwright.measure.scan import Scan
 
-MOST = 256
+MOST_ROWS_READ = 256
 """Reward questions, and protected rows, that are read after each short training."""
 Rows = list[Example]
 
@@ -134,7 +134,7 @@ class SelfEdits(Miner):
         names = list(ways)
         trial = EditRuns(learner, list(ways.values()), _few(asked, rng), _few(guarded, rng), self.short)
         tried = halve(len(names), trial, len(trial.questions), runs=self.runs, seeds=_seeds(rng))
-        notes += reported(tried, names, trial)
+        notes += describe_edits(tried, names, trial)
         if not tried.proven:
             return _kept(rows, "No way beats the facts as they stand beyond chance.", notes, rollouts)
         made, whole = ways[names[tried.best]], _whole(ways[names[tried.best]], facts, read)
@@ -146,7 +146,9 @@ class SelfEdits(Miner):
             f"{len(whole)} of {len(facts)} rows with facts are replaced by {len(made)} in the way {names[tried.best]!r}. "
             "All other training rows stay, so that the table can be trained on as it is."
         )
-        return MiningResult("self_edits", made=(*made, *stay), null=tuple(null), rollouts=rollouts, notes=tuple(notes))
+        return MiningResult(
+            "self_edits", new_rows=(*made, *stay), null_rows=tuple(null), rollouts=rollouts, notes=tuple(notes)
+        )
 
     def _ways(
         self,
@@ -159,10 +161,10 @@ class SelfEdits(Miner):
     ) -> tuple[Ways, int, list[str]]:
         """Rows of every way, the facts as they stand first; completions that were sampled; and what was read and found."""
         every, seed = [fact for own in read for fact in own], int(rng.integers(2**31))
-        found = found_forms(others, every, self.forms) if every else []
+        found = find_forms(others, every, self.forms) if every else []
         own, rollouts = write_own_edits(learner, facts, self.instruction, self.samples, self.max_new_tokens, seed)
         ways = rewrite_in_forms(facts, read, [*self.templates, *(form for form, _ in found)])
-        ways, notes = without_questions({AS_IS: as_they_stand(facts), **ways, **own}, asked)
+        ways, notes = without_questions({AS_IS_WAY: as_they_stand(facts), **ways, **own}, asked)
         told = "; ".join(f"{form!r} of {count} things" for form, count in found) or "none"
         said = f"{len(every)} facts were read in {len(facts)} rows. Forms found in other rows: {told}."
         return ways, rollouts, [said, *notes]
@@ -171,13 +173,13 @@ class SelfEdits(Miner):
 def _whole(made: Rows, facts: Rows, read: Sequence[Sequence[Slots]]) -> set[str]:
     """Ids of rows all of whose facts were rewritten; of the model's own edits every one."""
     counts = Counter(parents_of(made))
-    own = made[0].extra["provenance"].find(OWN) >= 0
+    own = made[0].extra["provenance"].find(OWN_WAY) >= 0
     return {row.id for row, found in zip(facts, read, strict=True) if counts[row.id] >= (1 if own else max(len(found), 1))}
 
 
 def _few(rows: Rows, rng: np.random.Generator) -> Rows:
-    """At most `MOST` rows, drawn at random, in the order of the corpus."""
-    return [rows[at] for at in np.sort(rng.permutation(len(rows))[:MOST]).tolist()]
+    """At most `MOST_ROWS_READ` rows, drawn at random, in the order of the corpus."""
+    return [rows[at] for at in np.sort(rng.permutation(len(rows))[:MOST_ROWS_READ]).tolist()]
 
 
 def _seeds(rng: np.random.Generator) -> Iterator[int]:

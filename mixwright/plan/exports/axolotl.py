@@ -26,7 +26,7 @@ from mixwright.plan.mix import Mix, as_chat, trl_rows, write_settings
 from mixwright.records import Example, Objective
 from mixwright.runs import write_text
 
-FILE = "rows.jsonl"
+ROWS_FILE = "rows.jsonl"
 PLAIN_TYPE = {
     "field_instruction": "prompt",
     "field_output": "completion",
@@ -46,12 +46,12 @@ class Axolotl(Export):
         examples = (mix.corpus[int(row)] for row in mix.order)
         plainly = not chat or mix.objective == "grpo"
         rows = trl_rows(mix, mix.order) if plainly else (_chat(example, mix.objective) for example in examples)
-        write_text(folder / FILE, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
-        entry: dict[str, Any] = {"path": str(folder / FILE), "ds_type": "json", "split": "train"}
+        write_text(folder / ROWS_FILE, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+        entry: dict[str, Any] = {"path": str(folder / ROWS_FILE), "ds_type": "json", "split": "train"}
         notes = [
             *mix.notes,
-            f"Axolotl has no weights, so {FILE} has the rows in the order of the plan's draws, repeated and left out as the "
-            f"weights have it: {len(mix.order):,} rows, {len(np.unique(mix.order)):,} different ones of "
+            f"Axolotl has no weights, so {ROWS_FILE} has the rows in the order of the plan's draws, repeated and left out "
+            f"as the weights have it: {len(mix.order):,} rows, {len(np.unique(mix.order)):,} different ones of "
             f"{len(mix.corpus):,}. Do not shuffle them, and do not remove the repeated ones.",
             f"Batch sizes are those of one device, a step of {mix.batch} {'prompts' if mix.group else 'rows'}: divide "
             "gradient_accumulation_steps by the number of devices.",

@@ -18,7 +18,7 @@ from mixwright.plan.mix import Mix, as_chat, write_settings
 from mixwright.records import Example, Objective, plain
 from mixwright.runs import write_json, write_text
 
-TAGS = {
+SHAREGPT_TAGS = {
     "role_tag": "role",
     "content_tag": "content",
     "user_tag": "user",
@@ -27,7 +27,7 @@ TAGS = {
     "observation_tag": "observation",
     "function_tag": "function_call",
 }
-STAGES: dict[Objective, str] = {"sft": "sft", "dpo": "dpo"}
+STAGE_BY_OBJECTIVE: dict[Objective, str] = {"sft": "sft", "dpo": "dpo"}
 
 
 class LlamaFactory(Export):
@@ -49,7 +49,9 @@ class LlamaFactory(Export):
             f"interleave_over repeats rows until every pool was passed through once, about {size:,.0f} rows; the plan draws "
             f"{mix.steps * mix.batch:,} in {mix.steps} steps."
         ]
-        settings: dict[str, Any] = {"stage": STAGES[mix.objective]} if mix.objective in STAGES else {}
+        settings: dict[str, Any] = (
+            {"stage": STAGE_BY_OBJECTIVE[mix.objective]} if mix.objective in STAGE_BY_OBJECTIVE else {}
+        )
         if not settings:
             added.append("LLaMA-Factory has no GRPO: the rows are prompts with answers; set `stage` to what you train.")
         settings |= {"dataset_dir": str(folder), "dataset": ",".join(part.name for part in mix.parts)}
@@ -78,6 +80,6 @@ def _described(row: dict[str, Any], *, chat: bool) -> dict[str, Any]:
     ranking = {"ranking": True} if "chosen" in row else {}
     answers = {name: name for name in ("chosen", "rejected") if name in row}
     if chat:
-        return {"formatting": "sharegpt", **ranking, "columns": {"messages": "messages", **answers}, "tags": TAGS}
+        return {"formatting": "sharegpt", **ranking, "columns": {"messages": "messages", **answers}, "tags": SHAREGPT_TAGS}
     columns = {"prompt": "instruction", **(answers or {"response": "output"})}
     return {"formatting": "alpaca", **ranking, "columns": columns}

@@ -20,7 +20,7 @@ from mixwright.contracts import Export
 from mixwright.plan.mix import Mix, trl_rows, write_rows, write_settings
 from mixwright.runs import write_json, write_text
 
-STRATEGY = "all_exhausted"
+STOPPING_STRATEGY = "all_exhausted"
 SCRIPT = '''"""Rows interleaved by the shares of interleave.json. In your script: from interleave import train_dataset."""
 
 import json
@@ -70,7 +70,7 @@ class Trl(Export):
             {"file": _file(part.name), "task": part.task, "level": part.level, "probability": part.share}
             for part in mix.parts
         ]
-        write_json(folder / "interleave.json", {"sources": sources, "stopping_strategy": STRATEGY})
+        write_json(folder / "interleave.json", {"sources": sources, "stopping_strategy": STOPPING_STRATEGY})
         write_text(folder / "interleave.py", SCRIPT)
         return [
             *notes[len(mix.notes) :],

@@ -25,7 +25,7 @@ from mixwright.errors import InputError
 from mixwright.plan.mix import Mix, as_chat, write_rows, write_settings
 from mixwright.records import Example, Objective
 
-FILE = "train.parquet"
+ROWS_FILE = "train.parquet"
 
 
 class Verl(Export):
@@ -37,12 +37,12 @@ class Verl(Export):
             remedy = "Export to trl, axolotl or llama-factory."
             raise InputError("an objective that verl documents: grpo or sft", "dpo", remedy)
         rows = [_row(mix.corpus[int(row)], place, mix.objective) for place, row in enumerate(mix.order)]
-        write_rows(folder / FILE, rows)
+        write_rows(folder / ROWS_FILE, rows)
         added = [
-            f"verl has no weights, so {FILE} has the rows in the order of the plan's draws, repeated and left out as "
+            f"verl has no weights, so {ROWS_FILE} has the rows in the order of the plan's draws, repeated and left out as "
             "the weights have it. Do not shuffle them."
         ]
-        data: dict[str, Any] = {"train_files": [str(folder / FILE)], "train_batch_size": mix.batch}
+        data: dict[str, Any] = {"train_files": [str(folder / ROWS_FILE)], "train_batch_size": mix.batch}
         settings: dict[str, Any] = {"data": data, "trainer": {"total_epochs": mix.epochs, "total_training_steps": mix.steps}}
         if mix.objective == "sft":
             data |= {"messages_key": "messages"}

@@ -18,10 +18,10 @@ from collections.abc import Sequence
 
 from mixwright.contracts import Planner
 from mixwright.errors import InputError
-from mixwright.estimates.cell_states import FEW
-from mixwright.plan.baseline import shares, task_counts
+from mixwright.estimates.cell_states import HALF_WEIGHT_EXAMPLES
+from mixwright.plan.baseline import as_shares, task_counts
 from mixwright.plan.cells import plan_cells, reason_of
-from mixwright.plan.forecast import forecast, room
+from mixwright.plan.forecast import forecast, forecast_room
 from mixwright.records import Cell, CellPlan, Measurement, Plan, Stage, TrainingSetup
 
 LEVER_REASONS = {
@@ -122,20 +122,22 @@ class Difficulty(Planner):
             elif not mastered:
                 weights[task] += left * count / sum(counts.values())
                 reasons[task] = f"share of examples; {reason}; no task is within reach: rewards will change little"
-        return shares(weights), reasons
+        return as_shares(weights), reasons
 
 
 def _cell_worth(cell: CellPlan) -> float:
     """Room of a cell, 0..1, less where its examples are few."""
-    return 4 * room(cell) * cell.examples / (cell.examples + FEW)
+    return 4 * forecast_room(cell) * cell.examples / (cell.examples + HALF_WEIGHT_EXAMPLES)
 
 
 def _task_worth(cells: Sequence[CellPlan]) -> tuple[float, str]:
     """Worth of a task in 0..1 and its reason: that of its best reachable or unknown cell."""
     best = max(cells, key=_cell_worth)
-    if room(best):
+    if forecast_room(best):
         within = (
-            "" if best.learnability is None else f", rewards of a prompt have {4 * room(best):.0%} of the largest variance"
+            ""
+            if best.learnability is None
+            else f", rewards of a prompt have {4 * forecast_room(best):.0%} of the largest variance"
         )
         whose = f"its best cell {best.key} ({best.examples} examples{within})"
         reason = f"worth {_cell_worth(best):.2f} from {whose}: {reason_of(best)}"
@@ -145,7 +147,7 @@ def _task_worth(cells: Sequence[CellPlan]) -> tuple[float, str]:
 
 def _format_reason(task: str, known: Sequence[CellPlan]) -> str:
     """How the forecast came about."""
-    inside = [cell.key for cell in known if cell.task == task and room(cell)]
+    inside = [cell.key for cell in known if cell.task == task and forecast_room(cell)]
     if not inside:
         return "no cell within reach: success is expected to stay, within sampling error and 2 points"
     return (

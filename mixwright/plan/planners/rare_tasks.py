@@ -23,15 +23,15 @@ from statistics import median
 
 from mixwright.contracts import Planner
 from mixwright.errors import InputError
-from mixwright.plan.baseline import shares, task_counts
+from mixwright.plan.baseline import as_shares, task_counts
 from mixwright.records import Cell, Measurement, Plan, Stage, TrainingSetup
 
-NO_MIXTURE = "rows given to one task are taken from another, so only a wider model or more steps help, and no mixture"
+NO_MIXTURE_HELPS = "rows given to one task are taken from another, so only a wider model or more steps help, and no mixture"
 KEPT_SHARE_LIMITS = (0.1, 1.0)
 """Between these a share that was kept is believed; ratios of small gains go beyond."""
 LEAST_NATURAL_SHARE = 0.1
 """Share of the run, at least, that goes by the data's own shares, so that what is known stays known."""
-CAPACITY_RUNS = 2.0
+CAPACITY_FROM_RUNS = 2.0
 """Runs that the needs must amount to before capacity is named."""
 LEARNT_LOSS_SHARE = 0.9
 """Share of the loss that a burst must gain to count as having learnt everything there is."""
@@ -68,10 +68,12 @@ class RareTasks(Planner):
         needed = f"learning every task needs {total:.0%} of the {training.steps * training.batch} rows of the run"
         told = f"{needed}; the rest goes by the data's own shares"
         if total > 1:
-            told = f"{needed}, an estimate that may be twice too high: the tasks may not fit into the run; {NO_MIXTURE}"
-        if total > CAPACITY_RUNS:
-            told = f"capacity, not frequency, seems to be the limit: {needed}; {NO_MIXTURE}"
-        stage = Stage("training", training.objective, training.steps, shares(weights))
+            told = (
+                f"{needed}, an estimate that may be twice too high: the tasks may not fit into the run; {NO_MIXTURE_HELPS}"
+            )
+        if total > CAPACITY_FROM_RUNS:
+            told = f"capacity, not frequency, seems to be the limit: {needed}; {NO_MIXTURE_HELPS}"
+        stage = Stage("training", training.objective, training.steps, as_shares(weights))
         why = {f"stages.0.weights.{task}": f"{reasons[task]}; {_format_gap(task, rows)}" for task in weights}
         return Plan("rare_tasks", (stage,), why=why | {"stages.0.weights": told, "stages.0.steps": "asked for"})
 

@@ -24,7 +24,7 @@ from typing import ClassVar
 
 from mixwright.contracts import Planner
 from mixwright.errors import InputError
-from mixwright.plan.baseline import shares, task_counts
+from mixwright.plan.baseline import as_shares, task_counts
 from mixwright.plan.known_tasks import shown_above_chance
 from mixwright.records import Cell, Measurement, Objective, Plan, Stage, TrainingSetup
 
@@ -74,7 +74,7 @@ class Rehearsal(Planner):
         own = {task: count / sum(counts.values()) for task, count in counts.items()}
         spare: dict[str, int] = {}
         for cell in cells:
-            spare[cell.task] = spare.get(cell.task, 0) + cell.rehearsal
+            spare[cell.task] = spare.get(cell.task, 0) + cell.rehearsal_rows
         seen = shown_above_chance(competence)
         reasons = {task: because for task, because in seen.items() if because}
         reasons = {task: "you gave rows to rehearse of it" for task, rows in spare.items() if rows} | reasons
@@ -89,7 +89,7 @@ class Rehearsal(Planner):
         draws = training.steps * training.batch
         told = _why_unchanged(known, own, seen)
         weights, short = (own, "") if told else self._weights(known, own, draws)
-        found = shares({task: weight for task, weight in sorted(weights.items()) if weight > 0})
+        found = as_shares({task: weight for task, weight in sorted(weights.items()) if weight > 0})
         borrowed = () if told else tuple(t for t in found if t in known and known[t].borrows(found[t], draws, self.most))
         monitors = ("displacement",) if training.objective == "dpo" else ()
         stage = Stage("training", training.objective, training.steps, found, monitors=monitors, rehearse=borrowed)

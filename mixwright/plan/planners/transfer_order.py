@@ -22,20 +22,20 @@ import numpy as np
 from mixwright.contracts import Planner
 from mixwright.errors import InputError, check_range
 from mixwright.estimates.orders import (
-    CERTAIN,
-    LEAST,
-    OVER,
-    PLACE,
-    TRANSFER,
+    GAIN_MEASUREMENT,
+    MIN_CERTAINTY,
+    MIN_GAIN_SHARE,
+    PLACE_MEASUREMENT,
+    TRANSFER_PROBE,
     Effects,
     choose_order,
     effects_of,
     expected_success,
 )
-from mixwright.plan.baseline import shares, task_counts
+from mixwright.plan.baseline import as_shares, task_counts
 from mixwright.records import Cell, Measurement, Plan, Stage, TrainingSetup
 
-OVER_ALL = "*"
+ALL_TASKS = "*"
 """Task of measurements over all tasks."""
 
 
@@ -46,16 +46,21 @@ class TransferOrder(Planner):
         certain: certainty, 0..1, that orders differ, below which all tasks are trained together; the probe tries from .9 on.
         least: mean success over that of a random order, and over all tasks together, below which they are, too.
         equal: whether stages have equal steps; else steps follow the rows of each task.
-        rehearsal: share of a stage's draws for earlier tasks that were measured below what was expected, 0..0.5.
+        earlier_share: share of a stage's draws for earlier tasks that were measured below what was expected, 0..0.5.
     """
 
-    EVIDENCE = (TRANSFER,)
+    EVIDENCE = (TRANSFER_PROBE,)
 
     def __init__(
-        self, *, certain: float = CERTAIN, least: float = LEAST, equal: bool = True, rehearsal: float = 0.0
+        self,
+        *,
+        certain: float = MIN_CERTAINTY,
+        least: float = MIN_GAIN_SHARE,
+        equal: bool = True,
+        earlier_share: float = 0.0,
     ) -> None:
-        self.certain, self.least, self.equal, self.rehearsal = certain, least, equal, rehearsal
-        check_range("plan.options", vars(self), certain=(0, 1), least=(0, 1), rehearsal=(0, 0.5))
+        self.certain, self.least, self.equal, self.earlier_share = certain, least, equal, earlier_share
+        check_range("plan.options", vars(self), certain=(0, 1), least=(0, 1), earlier_share=(0, 0.5))
 
     def plan(self, cells: Sequence[Cell], competence: Sequence[Measurement], training: TrainingSetup) -> Plan:
         """The plan. Raises InputError without measurements of the transfer probe on every task, or with too few steps."""
@@ -86,7 +91,7 @@ class TransferOrder(Planner):
 
     def _joint(self, counts: Mapping[str, int], training: TrainingSetup, told: str) -> Plan:
         share = dict.fromkeys(counts, 1.0) if self.equal else {task: float(count) for task, count in counts.items()}
-        stage = Stage("training", training.objective, training.steps, shares(share))
+        stage = Stage("training", training.objective, training.steps, as_shares(share))
         why = {f"stages.0.weights.{task}": "equal shares" if self.equal else "share of the rows" for task in counts}
         return Plan("transfer_order", (stage,), why=why | {"stages": told, "stages.0.steps": "asked for"})
 
@@ -107,7 +112,7 @@ class TransferOrder(Planner):
             expected = {
                 task: round(float(reached[other]), 4) for other, task in enumerate(tasks) if np.isfinite(reached[other])
             }
-            border = {"expected": expected, "rehearsal": self.rehearsal if number else 0.0}
+            border = {"expected": expected, "earlier_share": self.earlier_share if number else 0.0}
             stages.append(Stage(tasks[place], training.objective, int(steps[number]), {tasks[place]: 1.0}, **border))
             why[f"stages.{number}.weights.{tasks[place]}"] = f"stage {number + 1} of the order {told}"
             why[f"stages.{number}.steps"] = "equal steps per task" if self.equal else "steps by rows of the task"
@@ -120,11 +125,11 @@ def _tried(measured: Sequence[Measurement], tasks: Sequence[str]) -> tuple[list[
     Raises:
         InputError: the probe named no order of these tasks.
     """
-    rows = {(row.task, row.name): row for row in measured if row.probe == TRANSFER}
-    if any((task, PLACE) not in rows for task in tasks):
+    rows = {(row.task, row.name): row for row in measured if row.probe == TRANSFER_PROBE}
+    if any((task, PLACE_MEASUREMENT) not in rows for task in tasks):
         remedy = "Measure again: the probe of an earlier version, or of other tasks, chose no order."
-        raise InputError(f"the probe transfer with an order of {', '.join(tasks)}", f"no {PLACE}", remedy)
-    return sorted(tasks, key=lambda task: rows[task, PLACE].value), rows.get((OVER_ALL, OVER))
+        raise InputError(f"the probe transfer with an order of {', '.join(tasks)}", f"no {PLACE_MEASUREMENT}", remedy)
+    return sorted(tasks, key=lambda task: rows[task, PLACE_MEASUREMENT].value), rows.get((ALL_TASKS, GAIN_MEASUREMENT))
 
 
 def _split(steps: int, sizes: np.ndarray) -> np.ndarray:

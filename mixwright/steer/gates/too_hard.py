@@ -35,7 +35,7 @@ import numpy as np
 
 from mixwright.contracts import Admission, Gate, Scene
 from mixwright.errors import check_range
-from mixwright.estimates.cell_states import LUCKY, ONE_SIDED
+from mixwright.estimates.cell_states import LUCKY_KAPPA, Z_STATE
 from mixwright.records import GroupOutcome, cell_key
 from mixwright.steer.pool import Ids
 
@@ -54,7 +54,7 @@ class TooHard(Gate):
     """
 
     def __init__(
-        self, *, floor: float | None = None, z: float = ONE_SIDED, least: float = 24.0, lucky: float = LUCKY
+        self, *, floor: float | None = None, z: float = Z_STATE, least: float = 24.0, lucky: float = LUCKY_KAPPA
     ) -> None:
         self.floor, self.z, self.least, self.lucky = floor, z, least, lucky
         check_range("gates.too_hard", vars(self), z=(0, 1e9), least=(1e-9, 1e9), lucky=(0, 1))

@@ -79,16 +79,16 @@ class Windows:
         self._recent[task].append([entry, key])
         self._fresh[task] = self._fresh.get(task, 0) + 1
 
-    def due(self, step: int) -> Iterator[tuple[str, list[Seen]]]:
+    def due_windows(self, step: int) -> Iterator[tuple[str, list[Seen]]]:
         """Tasks to look at now, each with its window."""
         for task in [task for task, fresh in self._fresh.items() if 4 * fresh >= self.size]:
             recent, said = self._recent[task], self._said.get(task)
             if len(recent) < self.size or (said is not None and step - said < self.rest):
                 continue
             self._fresh[task] = 0
-            yield task, self.now(task)
+            yield task, self.window_of(task)
 
-    def now(self, task: str) -> list[Seen]:
+    def window_of(self, task: str) -> list[Seen]:
         """The task's window, which need not be full."""
         return [Seen(entry, self._starts[key], key) for entry, key in self._recent.get(task, ())]
 

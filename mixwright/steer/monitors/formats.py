@@ -31,10 +31,18 @@ from typing import Any
 from mixwright.contracts import Monitor
 from mixwright.errors import check_range
 from mixwright.records import Alarm, GroupOutcome, Outcome, PairOutcome, Signals
-from mixwright.steer.format_counts import Row, advantage, earned, error, in_use, row_of, shares_of
+from mixwright.steer.format_counts import (
+    Row,
+    count_group,
+    earned_above_least,
+    format_advantage,
+    formats_in_use,
+    shares_of,
+    standard_error,
+)
 
-LIMITS = {"least": (0, 1), "lost": (0, 1), "window": (2, 1e9), "most": (1, 1e9)}
-LIMITS |= dict.fromkeys(("errors", "slack", "rest"), (0, 1e9))
+OPTION_LIMITS = {"least": (0, 1), "lost": (0, 1), "window": (2, 1e9), "most": (1, 1e9)}
+OPTION_LIMITS |= dict.fromkeys(("errors", "slack", "rest"), (0, 1e9))
 
 
 class Formats(Monitor):
@@ -63,7 +71,7 @@ class Formats(Monitor):
     ) -> None:
         self.least, self.lost, self.errors, self.slack = least, lost, errors, slack
         self.window, self.most, self.rest = window, most, rest
-        check_range("monitors.formats", vars(self), **LIMITS)
+        check_range("monitors.formats", vars(self), **OPTION_LIMITS)
         self._first: dict[str, list[GroupOutcome]] = {}
         self._watched: dict[str, list[str]] = {}
         self._start: dict[str, list[Row]] = {}
@@ -75,7 +83,7 @@ class Formats(Monitor):
         for group in outcomes:
             if isinstance(group, GroupOutcome) and group.formats and all(map(math.isfinite, group.rewards)):
                 if group.task in self._watched:
-                    self._recent[group.task].append(row_of(group, self._watched[group.task]))
+                    self._recent[group.task].append(count_group(group, self._watched[group.task]))
                 else:
                     self._begin(group)
 
@@ -84,9 +92,9 @@ class Formats(Monitor):
         first = self._first.setdefault(group.task, [])
         first.append(group)
         if len(first) == self.window:
-            watched = list(in_use(first, self.least).get(group.task, ()))[: self.most]
+            watched = list(formats_in_use(first, self.least).get(group.task, ()))[: self.most]
             self._watched[group.task] = watched
-            self._start[group.task] = [row_of(one, watched) for one in first]
+            self._start[group.task] = [count_group(one, watched) for one in first]
             self._recent[group.task] = deque(maxlen=self.window)
             del self._first[group.task]
 
@@ -119,11 +127,11 @@ class Formats(Monitor):
         """(fall, threshold, advantage over the leader, place) of a format that is lost without being worse."""
         before, after = (shares_of(rows)[place] for rows in (start, recent))
         fall = fmean(before) - fmean(after)
-        threshold = max(self.lost * fmean(before), self.errors * math.hypot(error(before), error(after)))
+        threshold = max(self.lost * fmean(before), self.errors * math.hypot(standard_error(before), standard_error(after)))
         if fall <= threshold:
             return None
-        better = advantage([*start, *recent], place, leader)
-        if better is None or better < -self.slack or not earned([*start, *recent], place):
+        better = format_advantage([*start, *recent], place, leader)
+        if better is None or better < -self.slack or not earned_above_least([*start, *recent], place):
             return None
         return fall, threshold, better, place
 

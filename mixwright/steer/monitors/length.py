@@ -78,7 +78,7 @@ class Length(Monitor):
     def inspect(self, signals: Signals) -> list[Alarm]:
         """One alarm per task whose lengths have left their start."""
         alarms = []
-        for task, seen in self._windows.due(signals.step):
+        for task, seen in self._windows.due_windows(signals.step):
             ratio = median(group.entry[0] / group.start["median"] for group in seen)
             told = self._leaving(seen, ratio) or (self._limit(seen) if ratio > 1 else None)
             if told is not None:

@@ -68,7 +68,7 @@ class Repetition(Monitor):
     def inspect(self, signals: Signals) -> list[Alarm]:
         """One alarm per task whose prompts have come to be answered alike."""
         alarms = []
-        for task, seen in self._windows.due(signals.step):
+        for task, seen in self._windows.due_windows(signals.step):
             answer, share = _commonest([group.entry for group in seen])
             expected = fmean(max(group.start, group.entry[1]) for group in seen)
             if share <= expected + self.least:  # the usual case, and cheap

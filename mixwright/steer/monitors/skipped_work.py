@@ -72,7 +72,7 @@ class SkippedWork(Monitor):
     def inspect(self, signals: Signals) -> list[Alarm]:
         """One alarm per task whose successes have become short."""
         alarms = []
-        for task, seen in self._windows.due(signals.step):
+        for task, seen in self._windows.due_windows(signals.step):
             shares = [self._share(group.entry, group.start["median"]) for group in seen]
             rise, error = mean_change(seen, shares, lambda group: group.start["short"])
             least = max(self.errors * error, self.least)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 Said = tuple[np.ndarray, np.ndarray]
 """Of some draws: success predicted, NaN where nothing was, and whether each was drawn evenly."""
-NOTHING = float("nan")
+NO_PREDICTION = float("nan")
 
 
 class DrawLog:
@@ -39,7 +39,7 @@ class DrawLog:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def read(self, position: int, count: int) -> list[int]:
+    def read_or_draw(self, position: int, count: int) -> list[int]:
         """`count` rows from `position` (counted from `start`): what was drawn there before, or new draws."""
         first = self.start + position
         missing = first + count - len(self.rows)
@@ -89,7 +89,7 @@ class DrawLog:
         """As many numbers as rows: those of which nothing was said are even draws without prediction."""
         self._even.extend([1] * (len(self.rows) - len(self._even)))
         for values in (self._predicted, self._success):
-            values.extend([NOTHING] * (len(self.rows) - len(values)))
+            values.extend([NO_PREDICTION] * (len(self.rows) - len(values)))
 
     def state(self) -> dict[str, Any]:
         """Numbers, lists and bytes, for `write_state`: 4 bytes a draw, and 9 more where groups came back."""

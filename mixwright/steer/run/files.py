@@ -23,24 +23,24 @@ from mixwright.runs import write_json, write_table
 from mixwright.steer.pool import Pool
 from mixwright.steer.run.draws import DrawLog
 
-OVERFLOW = "no loss of the {rows} rows is a finite number; the run has overflowed"
-UNSCORED = {
+OVERFLOW_REASON = "no loss of the {rows} rows is a finite number; the run has overflowed"
+UNSCORED_REASON = {
     "grpo": "no reward function gave a finite number for any completion of the {rows} rows: advantages are 0",
-    "sft": OVERFLOW,
-    "dpo": OVERFLOW,
+    "sft": OVERFLOW_REASON,
+    "dpo": OVERFLOW_REASON,
 }
 """What is said once when nothing of a batch can be used."""
 PAIR_NUMBERS = ("chosen_logratio", "rejected_logratio", "margin")
 """What is written of pairs per task: means; nats, the margin times beta."""
 PER_TASK = ("drop", *PAIR_NUMBERS)
 """Parts of a line that the trainer's own log gets per task."""
-NO_BETA = {
+NO_BETA_REASON = {
     "grpo": "beta was 0 at the start, so there is no reference model",
     "sft": "SFT has no KL coefficient",
     "dpo": "DPO's beta is the temperature of its loss, no KL penalty: moving it would change what is being optimised",
 }
 """Why beta cannot be moved."""
-AHEAD = -1
+DRAWN_AHEAD = -1
 """Stands for the step of rows that were drawn ahead and never used."""
 
 
@@ -232,11 +232,14 @@ class SteeringFiles:
 
         rows, said = log.rows, log.columns()
         numbers, counts = np.array(used, dtype=np.int64).reshape(-1, 2).T
-        steps = np.full(len(rows), AHEAD)
+        steps = np.full(len(rows), DRAWN_AHEAD)
         batches = steps.copy()
         made = np.repeat(numbers, counts)[: len(rows)]
-        steps[: len(made)], batches[: len(made)] = made, np.repeat(np.cumsum(numbers != AHEAD) - 1, counts)[: len(rows)]
-        unused = steps == AHEAD
+        steps[: len(made)], batches[: len(made)] = (
+            made,
+            np.repeat(np.cumsum(numbers != DRAWN_AHEAD) - 1, counts)[: len(rows)],
+        )
+        unused = steps == DRAWN_AHEAD
         told = np.zeros(len(rows), dtype=bool)
         told[np.asarray(refused, dtype=np.int64)] = True
         drawn, place = np.unique(np.asarray(rows, dtype=np.int64), return_inverse=True)

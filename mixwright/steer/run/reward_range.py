@@ -56,7 +56,7 @@ class RewardRange:
         first = self._first.setdefault(example, reward)
         return self.success(reward), self.success(first)
 
-    def read(self, step: int, groups: Sequence[GroupOutcome]) -> tuple[Sequence[GroupOutcome] | None, list[Decision]]:
+    def scale_batch(self, step: int, groups: Sequence[GroupOutcome]) -> tuple[Sequence[GroupOutcome] | None, list[Decision]]:
         """The groups in the range that the engine knows, None while a range is learnt; and what is to be said."""
         rewards = [reward for group in groups for reward in group.rewards]
         if not rewards:

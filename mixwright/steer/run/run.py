@@ -15,10 +15,10 @@ from mixwright.records import Action, CanaryOutcome, Decision, GroupOutcome, Out
 from mixwright.steer.pool import Pool
 from mixwright.steer.run.draws import DrawLog
 from mixwright.steer.run.files import (
-    AHEAD,
-    NO_BETA,
+    DRAWN_AHEAD,
+    NO_BETA_REASON,
     PER_TASK,
-    UNSCORED,
+    UNSCORED_REASON,
     LastLosses,
     SteeringFiles,
     drawn_shares,
@@ -122,9 +122,9 @@ class RunSteering:
         """
         read = self._read(step, groups)
         held = read is None and self.tape is None
-        actions = [] if held else self._decided(read or groups, self._signals(step, kl_nats=kl, groups=len(groups)))
+        actions = [] if held else self._decide(read or groups, self._signals(step, kl_nats=kl, groups=len(groups)))
         refused = {action.target for action in actions if action.kind == "refuse"}
-        self._mark(refused, rows)
+        self._mark_refused(refused, rows)
         if read is not None:  # while the range of rewards is learnt, nobody knows what they mean
             self.log.record_outcomes(self._used_rows, rows, self.pool.ids, groups, self.success)
         self.rollouts += completions
@@ -151,7 +151,7 @@ class RunSteering:
         self._counts["unscored"] += rows - groups
         self._counts["unscored_batches"] += not groups
         self._counts["unscored_in_a_row"] = 0 if groups else self._counts["unscored_in_a_row"] + 1
-        because = UNSCORED[self.objective].format(rows=rows)
+        because = UNSCORED_REASON[self.objective].format(rows=rows)
         if not groups and self._counts["unscored_batches"] == 1:
             self.note(step, "nothing scored", because)
             if self.files.write:
@@ -165,7 +165,7 @@ class RunSteering:
 
     def _read(self, step: int, groups: Sequence[GroupOutcome]) -> Sequence[GroupOutcome] | None:
         """The groups by the range of their rewards; None while that is learnt. What is said of it is logged."""
-        read, told = self.range.read(step, groups)
+        read, told = self.range.scale_batch(step, groups)
         self.files.write_decisions(told)
         for line in told:
             self._counts[line.what] += 1
@@ -182,7 +182,7 @@ class RunSteering:
             rows: of the step, those that overflowed included.
             line: what they showed, by `loss_line` or `pair_line`.
         """
-        actions = self._decided(outcomes, self._signals(step))
+        actions = self._decide(outcomes, self._signals(step))
         self._count_unscored(step, rows, len(outcomes))
         self._finish(step, actions, self._line(step, outcomes, rows) | dict(line))
         for name in PER_TASK if len(self.pool.tasks) <= MOST_LISTED else ():
@@ -194,7 +194,7 @@ class RunSteering:
         self.charge(rollouts, tokens)
         measured = [canary.kl_nats for canary in canaries if canary.kl_nats is not None]
         kl = sum(measured) / len(measured) if measured else None
-        self._take(step, self.engine.watch(self._signals(step, kl_nats=kl, canaries=tuple(canaries))))
+        self._apply_actions(step, self.engine.watch(self._signals(step, kl_nats=kl, canaries=tuple(canaries))))
         if not canaries:
             self._counts["blind_passes"] += 1
             if self._counts["blind_passes"] == 1:
@@ -213,7 +213,7 @@ class RunSteering:
         """Training is called again without a checkpoint: what was drawn ahead and not used belongs to no step of it."""
         ahead = len(self.log) - self._used_rows
         if ahead > 0:
-            self._used.append((AHEAD, ahead))
+            self._used.append((DRAWN_AHEAD, ahead))
             self._used_rows += ahead
         self.log.start = len(self.log)
 
@@ -233,7 +233,7 @@ class RunSteering:
         self.files.write_decisions([Decision(step, what, None, None, because)])
 
     @property
-    def skip(self) -> bool:
+    def skips_step(self) -> bool:
         """Whether the coming optimiser step is skipped: every generation batch that feeds it said so."""
         return bool(self._skips) and all(self._skips)
 
@@ -316,19 +316,19 @@ class RunSteering:
         if "reward_range" in state:
             self.range.restore(state["reward_range"])
 
-    def serve(self, tape: Tape) -> None:
+    def replay_tape(self, tape: Tape) -> None:
         """Serve the draws of a finished run and do what it did; before the first step. What it drew counts as wanted."""
         self.tape = tape
         self.log.rows.extend(tape.rows)
         for task, share in drawn_shares(self.pool, tape.rows).items():
             self._expected[task] = share * len(tape.rows)
 
-    def _decided(self, outcomes: Sequence[GroupOutcome | Outcome | PairOutcome], signals: Signals) -> list[Action]:
+    def _decide(self, outcomes: Sequence[GroupOutcome | Outcome | PairOutcome], signals: Signals) -> list[Action]:
         """What is to be done about a generation batch; the engine sees it in any case, for the log."""
         actions = self.engine.observe(outcomes, signals)
         return actions if self.tape is None else self.tape.actions(self.batches, self.beta, self.lr_factor)
 
-    def _mark(self, refused: set[str], rows: int) -> None:
+    def _mark_refused(self, refused: set[str], rows: int) -> None:
         """Note which of the draws of this batch were refused."""
         first = self._used_rows
         drawn = self.log.rows[first : first + rows] if refused else ()
@@ -359,13 +359,13 @@ class RunSteering:
         if self._fresh:
             self._skips, self._fresh = [], False
         self._skips.append(any(action.kind == "skip_step" for action in actions))
-        self._take(step, actions)
+        self._apply_actions(step, actions)
         for name in ("groups", "zero_signal", "refused", "examples", "pairs"):
             self._counts[name] += line.get(name, 0)
         beta = {"beta": self.beta} if self.objective == "grpo" else {}
         self._lines.append(line | beta | {"lr_factor": self.lr_factor, "skip_step": self._skips[-1]})
 
-    def _take(self, step: int, actions: Sequence[Action]) -> None:
+    def _apply_actions(self, step: int, actions: Sequence[Action]) -> None:
         """Turn actions into coefficients; what cannot be executed is logged with the reason."""
         self.files.write_decisions(self.engine.take_decisions())
         for action in actions:
@@ -373,7 +373,7 @@ class RunSteering:
                 if self.beta > 0 and action.value > 0 and not self.beta_reason:
                     self.beta = action.value
                 else:
-                    self.note(step, "not executed: beta", self.beta_reason or NO_BETA[self.objective])
+                    self.note(step, "not executed: beta", self.beta_reason or NO_BETA_REASON[self.objective])
             elif action.kind == "lr_factor" and action.value is not None:
                 if not self.lr_reason:
                     self.lr_factor = action.value

@@ -13,9 +13,9 @@ import numpy as np
 from mixwright.errors import InputError
 from mixwright.runs import write_text
 
-LONG = 64
+MIN_ARCHIVED_LENGTH = 64
 """Lists of numbers of at least this length go to the archive."""
-ARRAY, LIST, BYTES = "array in archive", "list in archive", "bytes in archive"
+ARRAY_MARK, LIST_MARK, BYTES_MARK = "array in archive", "list in archive", "bytes in archive"
 
 
 def write_state(folder: Path, name: str, state: Mapping[str, Any]) -> None:
@@ -62,14 +62,14 @@ def _pack(value: Any, arrays: dict[str, np.ndarray]) -> Any:
     if isinstance(value, Mapping):
         return {key: _pack(part, arrays) for key, part in value.items()}
     if isinstance(value, np.ndarray):
-        return {ARRAY: _store(value, arrays)}
+        return {ARRAY_MARK: _store(value, arrays)}
     if isinstance(value, bytes):
-        return {BYTES: _store(np.frombuffer(value, np.uint8), arrays)}
+        return {BYTES_MARK: _store(np.frombuffer(value, np.uint8), arrays)}
     if isinstance(value, list | tuple):
-        array = _as_array(value) if len(value) >= LONG else None
+        array = _as_array(value) if len(value) >= MIN_ARCHIVED_LENGTH else None
         if array is None:
             return [_pack(part, arrays) for part in value]
-        return {LIST: _store(array, arrays)}
+        return {LIST_MARK: _store(array, arrays)}
     return value
 
 
@@ -107,10 +107,10 @@ def _unpack(value: Any, archive: Mapping[str, np.ndarray]) -> Any:
         return [_unpack(part, archive) for part in value]
     if not isinstance(value, dict):
         return value
-    if LIST in value:
-        return archive[value[LIST]].tolist()
-    if BYTES in value:
-        return archive[value[BYTES]].tobytes()
-    if ARRAY in value:
-        return archive[value[ARRAY]]
+    if LIST_MARK in value:
+        return archive[value[LIST_MARK]].tolist()
+    if BYTES_MARK in value:
+        return archive[value[BYTES_MARK]].tobytes()
+    if ARRAY_MARK in value:
+        return archive[value[ARRAY_MARK]]
     return {key: _unpack(part, archive) for key, part in value.items()}

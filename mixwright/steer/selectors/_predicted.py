@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mixwright.estimates.cell_states import room
+from mixwright.estimates.cell_states import room_to_learn
 from mixwright.steer.ledger import Ledger
 from mixwright.steer.predictor import Predictor, share_following
 
@@ -13,9 +13,9 @@ EVEN_SHARE = 0.1
 REST_POOL_SHARE, TIRED_FACTOR = 0.5, 0.35
 """Draws, in examples of the pool, for which an example that was drawn rests, and what its room counts until then: what comes
 again soon is memorised, and looks learnable for it; but a few rows in reach among many that are not must come again."""
-SHARPNESS = 4
+ROOM_POWER = 4
 """A candidate is taken with a probability in proportion to this power of its room to learn."""
-MOST, SPREAD = 256, 8
+MOST_CANDIDATES, ROWS_PER_CANDIDATE = 256, 8
 """Candidates of a draw: at most so many, and one row in so many, so that no small neighbourhood is drilled."""
 DRAWS_AT_A_TIME = 1024
 """Draws whose candidates are weighed at a time: some 70 kB of memory each."""
@@ -63,12 +63,12 @@ class PredictedDraws:
     def _best(self, task: int, places: np.ndarray, drawn: np.ndarray, taken: set[int], rng: np.random.Generator) -> None:
         """For each of these draws a candidate with much room to learn by one draw of the weights, none twice in a batch."""
         members = self._ledger.task_members(task)
-        count = max(1, min(MOST, len(members) // SPREAD))
+        count = max(1, min(MOST_CANDIDATES, len(members) // ROWS_PER_CANDIDATE))
         candidates = members[rng.integers(len(members), size=(len(places), count))]
         last = self._ledger.drawn[candidates]
         rested = (last < 0) | (self._ledger.draws - last > REST_POOL_SHARE * len(self._ledger.drawn))
-        worth = room(*self._predictor.sampled(candidates, rng)) * np.where(rested, 1.0, TIRED_FACTOR)
-        keys = np.log(rng.random(worth.shape)) / np.maximum(worth, 1e-3) ** SHARPNESS
+        worth = room_to_learn(*self._predictor.sampled(candidates, rng)) * np.where(rested, 1.0, TIRED_FACTOR)
+        keys = np.log(rng.random(worth.shape)) / np.maximum(worth, 1e-3) ** ROOM_POWER
         order = np.argsort(-keys, axis=1, kind="stable")
         for place, row in zip(places.tolist(), np.take_along_axis(candidates, order, axis=1).tolist(), strict=True):
             drawn[place] = next((example for example in row if example not in taken), row[0])

@@ -1,6 +1,6 @@
 """States of a cell in the run that draws from it: unknown, active, mastered, review, deferred or lucky, and its trials.
 
-    unknown   fewer than `LEAST_ROLLOUTS` rollouts; drawn like active
+    unknown   fewer than `MIN_ROLLOUTS` rollouts; drawn like active
     active    not shown to be outside the band: drawn by its posterior
     mastered  success shown to lie over the band (one-sided 90 %): a small review share, the longest unseen first
     review    was mastered until a review group fell short; decided by a re-evaluation
@@ -9,8 +9,8 @@
 
 A re-evaluation is `RETRIAL_GROUPS` groups, judged by themselves; those of a lucky cell are judged together with its
 earlier ones, a group as one trial, because the answer that it always gives is right for some prompts and wrong for others.
-When a cell comes back to active, its older evidence is forgotten: it is about another model. Waits double from `FIRST` to
-`LONGEST` steps while re-evaluations fail.
+When a cell comes back to active, its older evidence is forgotten: it is about another model. Waits double from
+`FIRST_WAIT_STEPS` to `LONGEST_WAIT_STEPS` steps while re-evaluations fail.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from typing import Any
 
 import numpy as np
 
-from mixwright.estimates.cell_states import LUCKY as LUCKY_KAPPA
-from mixwright.estimates.cell_states import SCREEN, side
+from mixwright.estimates.cell_states import LUCKY_KAPPA as LUCKY_KAPPA
+from mixwright.estimates.cell_states import Z_SCREEN, side_of_band
 from mixwright.estimates.intervals import wilson
 from mixwright.records import GroupOutcome, cell_key
 from mixwright.steer.ledger import CELL_ARRAYS, CellEvidence, count_successes
 from mixwright.steer.scene import Scene
 
-NAMES = ("unknown", "active", "mastered", "review", "deferred", "lucky")
+STATE_NAMES = ("unknown", "active", "mastered", "review", "deferred", "lucky")
 UNKNOWN, ACTIVE, MASTERED, REVIEW, DEFERRED, LUCKY = range(6)
-LEAST_ROLLOUTS = 12.0
+MIN_ROLLOUTS = 12.0
 """Rollouts before a cell is judged, the older ones fading: two groups of 8."""
 RETRIAL_GROUPS = 2
 """Groups of a re-evaluation."""
-FIRST, LONGEST = 8, 64
+FIRST_WAIT_STEPS, LONGEST_WAIT_STEPS = 8, 64
 """Steps to the first re-evaluation of a cell, and at most between two."""
 STATE_ARRAYS = ("state", "due", "wait", "asked", "turn")
 
@@ -75,7 +75,7 @@ class CellStates:
 
     def named(self) -> dict[str, str]:
         """Cell -> name of its state."""
-        return {key: NAMES[self.state[number]] for key, number in self._numbers.items()}
+        return {key: STATE_NAMES[self.state[number]] for key, number in self._numbers.items()}
 
     def observe(self, step: int, groups: Sequence[GroupOutcome]) -> None:
         """Take in the groups of a batch and move the states of their cells."""
@@ -130,7 +130,7 @@ class CellStates:
         np.add.at(self.asked, chosen, 1)
         asked = order[self.asked[order] >= RETRIAL_GROUPS]
         # Should no outcome come back (a batch that was lost), the cell is due again all the same.
-        self.due[asked], self.asked[asked] = step + np.maximum(self.wait[asked], FIRST), 0
+        self.due[asked], self.asked[asked] = step + np.maximum(self.wait[asked], FIRST_WAIT_STEPS), 0
         return chosen
 
     def _reviews(self, cells: np.ndarray, room: int) -> np.ndarray:
@@ -144,13 +144,13 @@ class CellStates:
     def _settle(self, cells: np.ndarray, step: int) -> None:
         """Judge cells that are drawn freely, by all that is known of them."""
         evidence = self.evidence
-        cells = cells[self.drawn_freely[cells] & (evidence.tries[cells] >= LEAST_ROLLOUTS)]
-        place = side(evidence.wins[cells], evidence.tries[cells], self.low[cells], self.high[cells], SCREEN)
+        cells = cells[self.drawn_freely[cells] & (evidence.tries[cells] >= MIN_ROLLOUTS)]
+        place = side_of_band(evidence.wins[cells], evidence.tries[cells], self.low[cells], self.high[cells], Z_SCREEN)
         lucky = (self._ledger.answers.kappa_high()[cells] < self._lucky) & (self._lucky > 0)  # kappa may lie under 0
         state = np.where(place > 0, MASTERED, np.where(place < 0, DEFERRED, np.where(lucky, LUCKY, ACTIVE)))
         self.state[cells] = state
-        put_off, in_band = cells[state >= DEFERRED], cells[(state == ACTIVE) & (evidence.tries[cells] >= 4 * LEAST_ROLLOUTS)]
-        self.wait[put_off] = np.clip(2 * self.wait[put_off], FIRST, LONGEST)
+        put_off, in_band = cells[state >= DEFERRED], cells[(state == ACTIVE) & (evidence.tries[cells] >= 4 * MIN_ROLLOUTS)]
+        self.wait[put_off] = np.clip(2 * self.wait[put_off], FIRST_WAIT_STEPS, LONGEST_WAIT_STEPS)
         self.due[put_off], self.asked[put_off] = step + self.wait[put_off], 0
         self.wait[in_band] = 0  # it was there: should it fall out again, it is looked for soon
         self._clear(cells)
@@ -163,7 +163,7 @@ class CellStates:
         fell = review & self._under(wins, tries, cells, self.high)
         worth = np.where(self.state[cells] == LUCKY, trial.groups[cells] / np.maximum(tries, 1e-12), 1.0)
         # a cell that is right by S alone stays out
-        low = self._ledger.kappa(wilson(wins * worth, tries * worth, SCREEN)[0], cells)
+        low = self._ledger.kappa(wilson(wins * worth, tries * worth, Z_SCREEN)[0], cells)
         risen = ~review & (low > 1e-9) & (wins / np.maximum(tries, 1e-12) >= self.low[cells])
         back, held, failed = cells[fell | risen], cells[review & ~fell], cells[~review & ~risen]
         for name in CELL_ARRAYS:
@@ -171,7 +171,7 @@ class CellStates:
         self._ledger.answers.forget(back[self.state[back] == LUCKY])
         goes_on = failed[self.state[failed] == LUCKY]
         self.state[back], self.state[held] = ACTIVE, MASTERED
-        self.wait[failed] = np.clip(2 * self.wait[failed], FIRST, LONGEST)
+        self.wait[failed] = np.clip(2 * self.wait[failed], FIRST_WAIT_STEPS, LONGEST_WAIT_STEPS)
         self.due[failed], self.asked[failed] = step + self.wait[failed], 0
         self._clear(np.setdiff1d(cells, goes_on))
 
@@ -182,7 +182,7 @@ class CellStates:
 
     def _under(self, wins: np.ndarray, tries: np.ndarray, cells: np.ndarray, edge: np.ndarray) -> np.ndarray:
         """Whether the upper end of success lies under an edge of the band."""
-        return wilson(wins, tries, SCREEN)[1] < edge[cells]
+        return wilson(wins, tries, Z_SCREEN)[1] < edge[cells]
 
     def saved(self) -> dict[str, Any]:
         """JSON-ready."""

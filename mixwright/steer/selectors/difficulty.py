@@ -31,17 +31,17 @@ import numpy as np
 
 from mixwright.contracts import Scene, Selector
 from mixwright.errors import check_range
-from mixwright.estimates.cell_states import FEW, room
-from mixwright.estimates.cell_states import LUCKY as LUCKY_KAPPA
+from mixwright.estimates.cell_states import HALF_WEIGHT_EXAMPLES, room_to_learn
+from mixwright.estimates.cell_states import LUCKY_KAPPA as LUCKY_KAPPA
 from mixwright.records import GroupOutcome, Outcome, PairOutcome
 from mixwright.steer.selectors._predicted import PredictedDraws
 from mixwright.steer.selectors._states import MASTERED, CellStates
 
-POSTERIORS = 256  # samples of posteriors in a batch, at most
-SHOWN = 5
+MOST_POSTERIOR_SAMPLES = 256  # samples of posteriors in a batch, at most
+MOST_TASKS_SHOWN = 5
 """Tasks that a remark names."""
-LIMITS = {"candidates": (1, 256), "memory": (1, 1e9), "below": (1e-9, 1)}
-LIMITS |= dict.fromkeys(("explore", "above", "pilots", "reviews", "lucky"), (0, 1))
+OPTION_LIMITS = {"candidates": (1, 256), "memory": (1, 1e9), "below": (1e-9, 1)}
+OPTION_LIMITS |= dict.fromkeys(("explore", "above", "pilots", "reviews", "lucky"), (0, 1))
 PARKED_WEIGHT, SHUT_WEIGHT = 1e-4, 1e-8
 """Weight of mastered cells, and of deferred and lucky ones: they are drawn freely only where a task has nothing better."""
 
@@ -79,7 +79,7 @@ class Difficulty(Selector):
         self.candidates, self.explore, self.above, self.below = candidates, explore, above, below
         self.memory, self.pilots, self.reviews, self.lucky = memory, pilots, reviews, lucky
         self.predict = predict
-        check_range("selectors.difficulty", vars(self), **LIMITS)
+        check_range("selectors.difficulty", vars(self), **OPTION_LIMITS)
 
     def begin(self, scene: Scene) -> None:
         """Note each task's cells; small cells count less, so that a handful of examples is not drilled."""
@@ -91,7 +91,7 @@ class Difficulty(Selector):
             self._cells[task, : len(found)] = found
         there = np.arange(self._cells.shape[1]) < np.array([[len(found)] for found in cells])
         sizes = np.where(there, scene.ledger.sizes[self._cells], 0)
-        self._sizes = sizes / (sizes + FEW)
+        self._sizes = sizes / (sizes + HALF_WEIGHT_EXAMPLES)
         self._even = [task for task, found in zip(scene.pool.tasks, cells, strict=True) if len(found) < 2]
         self._predicted = PredictedDraws(scene.predictor, scene.ledger) if scene.predictor is not None else None
 
@@ -100,7 +100,7 @@ class Difficulty(Selector):
         states = self._states
         alike = self._ledger.lasting.intraclass_correlation(np.arange(len(states.state)))
         open_to = np.where(states.drawn_freely, 1.0, np.where(states.state == MASTERED, PARKED_WEIGHT, SHUT_WEIGHT))
-        inside = np.maximum(room(success, self._ledger.answers.swapped()[cells]) * (1 - alike)[cells], self.below)
+        inside = np.maximum(room_to_learn(success, self._ledger.answers.swapped()[cells]) * (1 - alike)[cells], self.below)
         low, high = states.low[cells], states.high[cells]
         return (
             np.where(success < low, self.below, np.where(success > high, max(self.above, SHUT_WEIGHT), inside))
@@ -141,11 +141,11 @@ class Difficulty(Selector):
         ledger, cells, draws = self._ledger, self._cells[tasks], np.arange(len(tasks))
         everywhere = np.arange(len(ledger.sizes))
         wins, losses = self._states.evidence.beta(everywhere)
-        if len(tasks) <= POSTERIORS:
+        if len(tasks) <= MOST_POSTERIOR_SAMPLES:
             weights = self.worth(rng.beta(wins[cells], losses[cells]), cells)
         else:
-            success = rng.beta(wins, losses, (POSTERIORS, len(wins)))
-            weights = self.worth(success, everywhere)[draws[:, None] % POSTERIORS, cells]
+            success = rng.beta(wins, losses, (MOST_POSTERIOR_SAMPLES, len(wins)))
+            weights = self.worth(success, everywhere)[draws[:, None] % MOST_POSTERIOR_SAMPLES, cells]
         weights = np.cumsum(weights * self._sizes[tasks], axis=1)
         place = (weights <= rng.random((len(tasks), 1)) * weights[:, -1:]).sum(axis=1)
         return cells[draws, np.minimum(place, cells.shape[1] - 1)]
@@ -157,7 +157,7 @@ class Difficulty(Selector):
         age = ledger.drawn[found].astype(np.int64)  # -1 for never
         best = age.argmin(axis=1)
         for _ in range(self.candidates):
-            again = repeats(found[draws, best])
+            again = repeated_places(found[draws, best])
             if not len(again):
                 break
             age[again, best[again]] = np.iinfo(np.int64).max
@@ -168,8 +168,8 @@ class Difficulty(Selector):
         """Which tasks are drawn evenly."""
         if not self._even:
             return {}
-        more = f" and {len(self._even) - SHOWN} more tasks" if len(self._even) > SHOWN else ""
-        named = ", ".join(self._even[:SHOWN])
+        more = f" and {len(self._even) - MOST_TASKS_SHOWN} more tasks" if len(self._even) > MOST_TASKS_SHOWN else ""
+        named = ", ".join(self._even[:MOST_TASKS_SHOWN])
         if self._predicted is not None:
             told = "have no levels: they are drawn by success predicted from prompts, as far as that is shown to work"
             return {"predicted": f"rows of {named}{more} {told}"}
@@ -185,7 +185,7 @@ class Difficulty(Selector):
         self._states.restore(state)
 
 
-def repeats(numbers: np.ndarray) -> np.ndarray:
+def repeated_places(numbers: np.ndarray) -> np.ndarray:
     """Places of numbers that stand earlier in the array too."""
     keys = np.sort((numbers.astype(np.int64) << 32) + np.arange(len(numbers)))  # a full sort: the same on every machine
     return keys[1:][keys[1:] >> 32 == keys[:-1] >> 32] & (2**32 - 1)

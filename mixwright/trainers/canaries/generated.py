@@ -18,7 +18,7 @@ from mixwright.learner.learner import Learner
 from mixwright.records import CanaryOutcome
 from mixwright.steer.pool import Pool
 from mixwright.trainers.rewards import is_async, limit_and_check, sum_checked
-from mixwright.trainers.steering import INDEX
+from mixwright.trainers.steering import INDEX_COLUMN
 
 if TYPE_CHECKING:
     from mixwright.steer.run.run import RunSteering
@@ -28,9 +28,9 @@ Grade = Callable[[Sequence[int], Sequence[str], Sequence[Sequence[int]]], list[f
 """(pool indices, completions, their token ids) -> reward per completion."""
 
 
-LEAST_EVERY = 5
+MIN_STEPS_BETWEEN = 5
 """Steps between canary passes, at least, where nobody says otherwise: over-hard data did most of its damage in 40 steps."""
-BUDGET = 0.03
+BUDGET_SHARE = 0.03
 """Share of the work of training that canary passes may cost, where nobody says otherwise."""
 ROLLOUT_COST_CANARIES = 1.25
 """What a completion that GRPO generates and trains on costs, in canaries (generated and read). From 1.3 (0.2M parameters,
@@ -45,7 +45,7 @@ def steps_between_passes(trainer: Any, run: RunSteering, asked: int | None, item
 
     Args:
         trainer: with its batch sizes.
-        run: where it is written down when the budget says more than `LEAST_EVERY`.
+        run: where it is written down when the budget says more than `MIN_STEPS_BETWEEN`.
         asked: by the user; None leaves it to the budget.
         items: canaries.
         passes: what a row of training costs, in canaries; a pair of DPO is two rows.
@@ -54,9 +54,9 @@ def steps_between_passes(trainer: Any, run: RunSteering, asked: int | None, item
         return asked
     step = trainer.args.per_device_train_batch_size * trainer.args.gradient_accumulation_steps
     rows = 2 * step if run.objective == "dpo" else step
-    every = max(LEAST_EVERY, math.ceil(items / (BUDGET * rows * passes)))
-    if every > LEAST_EVERY and run.batches == 0:
-        because = f"{items} items, and a process trains on {step} a step: they may cost {BUDGET:.0%} of the work"
+    every = max(MIN_STEPS_BETWEEN, math.ceil(items / (BUDGET_SHARE * rows * passes)))
+    if every > MIN_STEPS_BETWEEN and run.batches == 0:
+        because = f"{items} items, and a process trains on {step} a step: they may cost {BUDGET_SHARE:.0%} of the work"
         if 0 < trainer.args.max_steps < every:
             because += f"; in {trainer.args.max_steps} steps they are seen at the start alone, and no loss can show"
         run.note(0, f"canaries every {every} steps", because)
@@ -156,7 +156,7 @@ def make_canaries(trainer: Any, run: RunSteering, steering: Steering) -> CanaryP
         run.pool,
         items,
         [row["prompt"] for row in rows],
-        lambda indices, texts, ids: grade(trainer, indices, texts, ids),
+        lambda indices, texts, ids: grade_rows(trainer, indices, texts, ids),
         watched=run.range.success_now_and_first,
         max_new_tokens=trainer.max_completion_length,
         seed=trainer.args.seed,
@@ -166,11 +166,13 @@ def make_canaries(trainer: Any, run: RunSteering, steering: Steering) -> CanaryP
     )
 
 
-def grade(trainer: Any, indices: Sequence[int], texts: Sequence[str], token_ids: Sequence[Sequence[int]]) -> list[float]:
+def grade_rows(
+    trainer: Any, indices: Sequence[int], texts: Sequence[str], token_ids: Sequence[Sequence[int]]
+) -> list[float]:
     """The trainer's own reward functions on completions of rows, weighted and summed; NaN where none could judge."""
     rows = [trainer.train_dataset[index] for index in indices]
     given = () if trainer.args.remove_unused_columns else rows[0]
-    columns = {key: [row[key] for row in rows] for key in given if key not in (INDEX, "prompt", "completion")}
+    columns = {key: [row[key] for row in rows] for key in given if key not in (INDEX_COLUMN, "prompt", "completion")}
     chat = not isinstance(rows[0]["prompt"], str)
     completions = [[{"role": "assistant", "content": text}] for text in texts] if chat else list(texts)
     table = torch.full((len(rows), len(trainer.reward_funcs)), torch.nan)

@@ -25,10 +25,10 @@ from mixwright.runs import write_text
 from mixwright.steer.run.run import RunSteering
 from mixwright.steer.run.state_file import REMEDY, read_state, write_state
 
-NAME = "steering"
+STATE_FILE_STEM = "steering"
 """Files in the checkpoint's folder: steering.json and steering.npz."""
 TRAINER_STATE = "trainer_state.json"
-UNFINISHED = "checkpoint-is-incomplete.txt"
+UNFINISHED_FILE = "checkpoint-is-incomplete.txt"
 """Left by transformers' own save on SIGTERM while it is under way."""
 
 
@@ -48,7 +48,7 @@ class Checkpoints:
         self.agree: Callable[[Mapping[str, Any]], None] = lambda extra: None
         """Raises InputError when what was kept beside the run's state does not fit; called before anything is taken over."""
 
-    def stage(self, step: int, extra: Mapping[str, Any]) -> None:
+    def stage_state(self, step: int, extra: Mapping[str, Any]) -> None:
         """Before TRL writes checkpoint `step`: put the state where a kill cannot separate it from that checkpoint.
 
         Args:
@@ -64,13 +64,13 @@ class Checkpoints:
             }
             # an older checkpoint of this number is about to be written over: it must not look whole half way through
             old = self.output / f"{PREFIX_CHECKPOINT_DIR}-{step}"
-            for stale in [old / TRAINER_STATE, old / f"{NAME}.json", *old.glob("rng_state*.pth")]:
+            for stale in [old / TRAINER_STATE, old / f"{STATE_FILE_STEM}.json", *old.glob("rng_state*.pth")]:
                 stale.unlink(missing_ok=True)
             staged, temporary = self._staged(step), self._staged(step).with_name(f".{step}.{os.getpid()}")
             for folder in (staged, temporary):
                 shutil.rmtree(folder, ignore_errors=True)
             temporary.mkdir(parents=True)
-            write_state(temporary, NAME, state)
+            write_state(temporary, STATE_FILE_STEM, state)
             temporary.replace(staged)
         PartialState().wait_for_everyone()
 
@@ -130,7 +130,7 @@ class Checkpoints:
         return None
 
     def load(self, folder: Path | None) -> dict[str, Any]:
-        """Bring the run to where a checkpoint left it, or to a fresh start (None); returns `extra` of `stage`.
+        """Bring the run to where a checkpoint left it, or to a fresh start (None); returns `extra` of `stage_state`.
 
         Raises:
             InputError: the state does not fit the run, or it cannot be read.
@@ -150,7 +150,7 @@ class Checkpoints:
                 if not _state_file(other).exists() and not self.problem(other):
                     self._move(other, _step(other))
         PartialState().wait_for_everyone()
-        state = read_state(folder, NAME)
+        state = read_state(folder, STATE_FILE_STEM)
         try:
             self.agree(state["extra"])
             run.restore(state)
@@ -178,8 +178,8 @@ class Checkpoints:
     def _problem(self, folder: Path) -> str:
         if not folder.is_dir():
             return "no such folder"
-        if (folder / UNFINISHED).exists():
-            return f"{UNFINISHED} is there: a save was interrupted"
+        if (folder / UNFINISHED_FILE).exists():
+            return f"{UNFINISHED_FILE} is there: a save was interrupted"
         try:
             step = json.loads((folder / TRAINER_STATE).read_text(encoding="utf-8"))["global_step"]
         except (OSError, ValueError, KeyError, TypeError):
@@ -188,7 +188,7 @@ class Checkpoints:
         if self._unsteered(folder):
             return f"no {_state_file(folder).name}: made without steering"
         try:
-            state = read_state(place, NAME, arrays=False)
+            state = read_state(place, STATE_FILE_STEM, arrays=False)
         except InputError as error:
             return error.got
         if state.get("step") != step:
@@ -213,7 +213,7 @@ class Checkpoints:
         for folder in self.all():
             if not self.problem(folder):
                 state = read_state(
-                    folder if _state_file(folder).exists() else self._staged(_step(folder)), NAME, arrays=False
+                    folder if _state_file(folder).exists() else self._staged(_step(folder)), STATE_FILE_STEM, arrays=False
                 )
                 if not state["engine"]["policy"]["alarmed"]:
                     return folder.name
@@ -224,7 +224,7 @@ class Checkpoints:
         if not self.run.files.write:
             return ""
         place = folder if _state_file(folder).exists() else self._staged(_step(folder))
-        lines = read_state(place, NAME, arrays=False)["lines"]
+        lines = read_state(place, STATE_FILE_STEM, arrays=False)["lines"]
         if name := self.run.files.first_differing(lines):
             return f"{name} no longer begins with the lines that stood there when it was saved"
         for decision in self.run.files.decided_after(lines):
@@ -256,9 +256,9 @@ class Checkpoints:
     def _move(self, folder: Path, step: int) -> None:
         """Move the staged state into a checkpoint, its JSON last, with the sizes of the files that stand there."""
         staged = self._staged(step)
-        state = read_state(staged, NAME, arrays=False)
-        archive, temporary = folder / f"{NAME}.npz", folder / f".{NAME}.npz"
-        shutil.copyfile(staged / f"{NAME}.npz", temporary)
+        state = read_state(staged, STATE_FILE_STEM, arrays=False)
+        archive, temporary = folder / f"{STATE_FILE_STEM}.npz", folder / f".{STATE_FILE_STEM}.npz"
+        shutil.copyfile(staged / f"{STATE_FILE_STEM}.npz", temporary)
         temporary.replace(archive)
         files = [path for path in sorted(folder.rglob("*")) if path.is_file() and path != _state_file(folder)]
         inventory = {str(path.relative_to(folder)): path.stat().st_size for path in files}
@@ -272,7 +272,7 @@ class Checkpoints:
         except (OSError, ValueError, KeyError, TypeError):
             return False
         places = [folder, self._staged(step)] if self._own(folder) else [folder]
-        return not (folder / UNFINISHED).exists() and not any(_state_file(place).exists() for place in places)
+        return not (folder / UNFINISHED_FILE).exists() and not any(_state_file(place).exists() for place in places)
 
     def _own(self, folder: Path) -> bool:
         """Whether a checkpoint is one of this run's own output folder."""
@@ -294,7 +294,7 @@ class Checkpoints:
 
 
 def _state_file(folder: Path) -> Path:
-    return folder / f"{NAME}.json"
+    return folder / f"{STATE_FILE_STEM}.json"
 
 
 def _step(folder: Path) -> int:

@@ -17,7 +17,7 @@ ROW_TRAINER_METHODS = {
     "_set_signature_columns_if_needed": (),
     "_load_from_checkpoint": ("resume_from_checkpoint",),
 }
-METHODS: dict[str, dict[str, tuple[str, ...]]] = {
+REQUIRED_METHODS: dict[str, dict[str, tuple[str, ...]]] = {
     "grpo": {
         "_get_train_sampler": ("dataset",),
         "_calculate_rewards": ("inputs", "prompts", "completions", "completion_ids_list"),
@@ -29,16 +29,24 @@ METHODS: dict[str, dict[str, tuple[str, ...]]] = {
     "dpo": ROW_TRAINER_METHODS,
 }
 """Per trainer: methods that are extended or called, with the leading arguments relied on."""
-SHARED = ("_metrics", "_signature_columns", "is_deepspeed_enabled", "is_fsdp_enabled")
-ATTRIBUTES: dict[str, tuple[str, ...]] = {
+SHARED_ATTRIBUTES = ("_metrics", "_signature_columns", "is_deepspeed_enabled", "is_fsdp_enabled")
+REQUIRED_ATTRIBUTES: dict[str, tuple[str, ...]] = {
     "grpo": (
-        *SHARED,
+        *SHARED_ATTRIBUTES,
         *("_logs", "_tokenizer", "beta", "chat_template_kwargs", "environment_factories", "max_completion_length"),
         *("num_generations", "num_iterations", "reward_funcs", "reward_weights", "rollout_func", "tools"),
     ),
-    "sft": (*SHARED, "_train_batch_size"),
+    "sft": (*SHARED_ATTRIBUTES, "_train_batch_size"),
     "dpo": (
-        *(*SHARED, "_train_batch_size", "aux_loss_enabled", "beta", "f_divergence_type", "label_smoothing", "ld_alpha"),
+        *(
+            *SHARED_ATTRIBUTES,
+            "_train_batch_size",
+            "aux_loss_enabled",
+            "beta",
+            "f_divergence_type",
+            "label_smoothing",
+            "ld_alpha",
+        ),
         *("loss_types", "loss_weights", "precompute_ref_logps", "ref_model", "use_weighting"),
     ),
 }
@@ -47,7 +55,7 @@ ATTRIBUTES: dict[str, tuple[str, ...]] = {
 
 def check_methods(parent: type, objective: str) -> None:
     """Raises InputError when a method of TRL's trainer is missing or takes other arguments than those relied on."""
-    for name, wanted in METHODS[objective].items():
+    for name, wanted in REQUIRED_METHODS[objective].items():
         method = getattr(parent, name, None)
         found = tuple(inspect.signature(method).parameters)[1:] if callable(method) else None
         if found is None or found[: len(wanted)] != wanted:
@@ -57,7 +65,7 @@ def check_methods(parent: type, objective: str) -> None:
 
 def check_attributes(trainer: Any, objective: str) -> None:
     """Raises InputError when a trainer lacks an attribute that is read."""
-    for name in ATTRIBUTES[objective]:
+    for name in REQUIRED_ATTRIBUTES[objective]:
         if not hasattr(trainer, name):
             raise _changed(f"an attribute {name} of {type(trainer).__mro__[1].__name__}", "none")
 

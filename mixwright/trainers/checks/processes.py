@@ -11,7 +11,7 @@ from accelerate.utils import gather_object
 from mixwright.errors import InputError
 from mixwright.steer.run.run import RunSteering
 
-CHECK_EVERY = 100
+STEPS_BETWEEN_CHECKS = 100
 """Steps between comparisons of draws and evidence over processes; each save compares too."""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mixwright.errors import InputError
-from mixwright.trainers.steering import INDEX
+from mixwright.trainers.steering import INDEX_COLUMN
 
 
 def refuse_grpo(dataset: Any) -> None:
@@ -54,7 +54,7 @@ def refuse_unresumable(args: Any) -> None:
 
 def refuse_prepared(trainer: Any) -> None:
     """Raises InputError for data that an SFT or DPO trainer has not prepared row by row."""
-    if INDEX not in trainer.train_dataset.column_names:
+    if INDEX_COLUMN not in trainer.train_dataset.column_names:
         _refuse("prepared rows that keep their other columns", "row numbers lost", "Train with steering=None.")
 
 

@@ -20,13 +20,13 @@ import numpy as np
 
 from mixwright.errors import one_line
 from mixwright.records import GroupOutcome, Plan
-from mixwright.steer.format_counts import in_use
+from mixwright.steer.format_counts import formats_in_use
 from mixwright.steer.pool import Pool
 
 if TYPE_CHECKING:
     from mixwright.steer.run.run import RunSteering
 
-MEASURED = {
+EVIDENCE_BY_LINT = {
     "formats": "on chain arithmetic (3 mixes of formats, 5 seeds) the commonest of three formats went from 41 to 61 % of "
     "answers to 81 to 99 % in 60 steps; beta 0.1 left 73 to 95 % and cost 0 to 3 points of success",
     "novelty": "on chain arithmetic (5 seeds) a penalty of 0.2 for alike answers moved success on unseen problems by -3 "
@@ -38,14 +38,14 @@ MEASURED = {
     "took 50 points (46 to 54) of greedy success over everything held out; a pool in reach took none (-1 to 1)",
 }
 """What was measured in this project, by lint."""
-PER_SEQUENCE = ("grpo", "sapo")
+PER_SEQUENCE_LOSSES = ("grpo", "sapo")
 """Loss types of TRL that divide each completion's loss by its own length."""
-NOVELTY = re.compile(r"novel|divers|distinct|uniq|explor|curios|intrinsic|collision|entropy", re.IGNORECASE)
+NOVELTY_NAMES = re.compile(r"novel|divers|distinct|uniq|explor|curios|intrinsic|collision|entropy", re.IGNORECASE)
 """Names of reward functions that are taken for ones about variety."""
-SHARE, FEWEST, COVERED = 0.1, 4, 0.8
+FORMAT_SHARE, MIN_FORMAT_COMPLETIONS, COVERED_SHARE = 0.1, 4, 0.8
 """An answer format is in use from this share of a task's completions and this many; forms that together cover less than that
 share of them are content and no choice of formats."""
-LONGER = 1.5
+LENGTH_RATIO = 1.5
 """Ratio of mean lengths from which two formats differ clearly."""
 
 
@@ -81,7 +81,7 @@ class Lint(NamedTuple):
     """One warning."""
 
     name: str
-    """Key of `MEASURED`."""
+    """Key of `EVIDENCE_BY_LINT`."""
     sentence: str
     """What was seen, why it matters, what to do."""
 
@@ -122,7 +122,7 @@ def novelty(settings: Settings) -> Lint | None:
         return None
     counted = [reward for reward in settings.rewards if reward.weight]
     for reward in counted if len(counted) > 1 else []:
-        found = NOVELTY.search(reward.name)
+        found = NOVELTY_NAMES.search(reward.name)
         if not (reward.marked or found):
             continue
         how = "its attribute novelty" if reward.marked or found is None else f"{found.group()!r} in its name"
@@ -172,7 +172,7 @@ def formats(settings: Settings, groups: Sequence[GroupOutcome]) -> Lint | None:
 
 def lengths(settings: Settings, groups: Sequence[GroupOutcome]) -> Lint | None:
     """Each completion's loss is divided by its own length while a task's formats differ clearly in length."""
-    if settings.loss_type not in PER_SEQUENCE:
+    if settings.loss_type not in PER_SEQUENCE_LOSSES:
         return None
     for task, shares in _choices(groups).items():
         tokens: dict[str, list[int]] = defaultdict(list)
@@ -182,7 +182,7 @@ def lengths(settings: Settings, groups: Sequence[GroupOutcome]) -> Lint | None:
                     tokens[name].append(length)
         means = sorted((fmean(tokens[name]), name) for name in shares if tokens[name])
         for (short, one), (long, other) in combinations(means, 2):
-            if long >= LONGER * short:
+            if long >= LENGTH_RATIO * short:
                 return _lint(
                     "lengths",
                     f"loss_type={settings.loss_type!r} divides each completion's loss by its own length, and the formats of "
@@ -207,14 +207,14 @@ def _choices(groups: Sequence[GroupOutcome]) -> dict[str, dict[str, float]]:
     for group in groups:
         totals[group.task] += len(group.formats)
     found = {}
-    for task, shares in in_use(groups, SHARE).items():
-        if sum(shares.values()) >= COVERED:
-            found[task] = {name: share for name, share in shares.items() if share * totals[task] >= FEWEST}
+    for task, shares in formats_in_use(groups, FORMAT_SHARE).items():
+        if sum(shares.values()) >= COVERED_SHARE:
+            found[task] = {name: share for name, share in shares.items() if share * totals[task] >= MIN_FORMAT_COMPLETIONS}
     return found
 
 
 def _lint(name: str, sentence: str, source: str) -> Lint:
-    return Lint(name, f"{sentence}. Source: {source}; here: {MEASURED[name]}.")
+    return Lint(name, f"{sentence}. Source: {source}; here: {EVIDENCE_BY_LINT[name]}.")
 
 
 def _reward(function: Any, weight: float) -> Reward:

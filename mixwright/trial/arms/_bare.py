@@ -26,7 +26,7 @@ def without_levers(plan: Plan, weights: Mapping[str, float] | None = None, *, se
         engine = stage.options.get("engine", {})
         kept = {"engine": {"reward_range": engine["reward_range"]}} if "reward_range" in engine else {}
         bare = replace(stage, selector=selector, gates=(), controllers=(), monitors=(), options=kept)
-        bare = replace(bare, expected={}, rehearsal=0.0)
+        bare = replace(bare, expected={}, earlier_share=0.0)
         stages.append(bare if weights is None else replace(bare, weights=dict(weights), rehearse=()))
     return Plan(planner="no levers", stages=tuple(stages), cells=plan.cells)
 

@@ -15,13 +15,13 @@ from mixwright.contracts import Section
 from mixwright.measure.former import FormerAnswers, former_file
 from mixwright.runs import RunFolder, read_list
 from mixwright.verdict.answer_forms import form_changes_of, grouped
-from mixwright.verdict.arm_words import listed
+from mixwright.verdict.arm_words import join_words
 from mixwright.verdict.blocks import Block, Fold, Paragraph, Table
-from mixwright.verdict.form_changes import ALPHA, Feature, FormChange
+from mixwright.verdict.form_changes import FORM_ALPHA, Feature, FormChange
 from mixwright.verdict.text import between, count, format_p, line
 from mixwright.verdict.text import change as change_told
 
-TOLD: dict[Feature, str] = {
+WORDS_BY_FEATURE: dict[Feature, str] = {
     "empty": "empty",
     "cut": "cut at the token limit",
     "prompt copied": "a copy of the prompt",
@@ -32,12 +32,12 @@ TOLD: dict[Feature, str] = {
     "new form": "marked by {}, the form of no task here",
     "form of another task": "marked by {}, the form of {}",
 }
-FAULTS: tuple[Feature, ...] = ("empty", "cut", "prompt copied", "one answer", "new form")
+FAULT_FEATURES: tuple[Feature, ...] = ("empty", "cut", "prompt copied", "one answer", "new form")
 """Features that stand in a line of their own; the others stand in the table."""
-KEPT, LOST = (-0.08, 0.22), (-7.45, -2.89)
+KEPT_CHANGE_NATS, LOST_CHANGE_NATS = (-0.08, 0.22), (-7.45, -2.89)
 """Least and largest change of former answers, nats a token: five tasks beside tool calls on seeds 100 to 102 of the demo
 (SmolLM2-135M-Instruct, 30 answers a task), trained by the plan, and on tool calls alone, which leaves none of the five."""
-NAMED, MOST = 4, 60
+MOST_TASKS_NAMED, MOST_CHARACTERS_SHOWN = 4, 60
 """Tasks that a line names, and characters of an answer that are shown."""
 
 
@@ -58,11 +58,11 @@ def _forms(run: RunFolder) -> list[Block]:
     found = [change for change in changes if change.reported]
     blocks: list[Block] = []
     for group in grouped(found):
-        before, mark = sum(one.before for one in group.changes), line(group.changes[0].shown, limit=MOST)
+        before, mark = sum(one.before for one in group.changes), line(group.changes[0].shown, limit=MOST_CHARACTERS_SHOWN)
         tasks = f" Tasks: {_named([c.task for c in group.changes])}." if len(group.changes) > 1 else ""
-        text = f"{group.told} ({mark}); {before:,} did before. No grader is asked for this.{tasks}"
+        text = f"{group.sentence} ({mark}); {before:,} did before. No grader is asked for this.{tasks}"
         blocks.append(Paragraph(text, "bad", "Form of answers"))
-    for feature in FAULTS:
+    for feature in FAULT_FEATURES:
         if alike := [change for change in found if change.feature == feature]:
             blocks.append(Paragraph(_fault(feature, alike), "caution", "Form of answers"))
     if found:
@@ -76,15 +76,19 @@ def _forms(run: RunFolder) -> list[Block]:
 
 
 def _named(tasks: Sequence[str]) -> str:
-    more = len(tasks) - NAMED
-    return listed([*tasks[:NAMED], *([f"{more} more"] if more > 0 else [])])
+    more = len(tasks) - MOST_TASKS_NAMED
+    return join_words([*tasks[:MOST_TASKS_NAMED], *([f"{more} more"] if more > 0 else [])])
 
 
 def _fault(feature: Feature, changes: Sequence[FormChange]) -> str:
     """`12 of 30 answers of capitals are empty, 0 before`, task by task."""
-    parts = [f"{c.after:,} of {c.items:,} in {c.task}, {c.before:,} before" for c in changes[:NAMED]]
-    more = [f"and {count(len(changes) - NAMED, 'more task')}"] if len(changes) > NAMED else []
-    shown = TOLD[feature].format(line(changes[0].shown, limit=MOST)) if len(changes) == 1 else _plain(feature)
+    parts = [f"{c.after:,} of {c.items:,} in {c.task}, {c.before:,} before" for c in changes[:MOST_TASKS_NAMED]]
+    more = [f"and {count(len(changes) - MOST_TASKS_NAMED, 'more task')}"] if len(changes) > MOST_TASKS_NAMED else []
+    shown = (
+        WORDS_BY_FEATURE[feature].format(line(changes[0].shown, limit=MOST_CHARACTERS_SHOWN))
+        if len(changes) == 1
+        else _plain(feature)
+    )
     return f"Answers that are {shown}: {'; '.join([*parts, *more])}."
 
 
@@ -95,7 +99,7 @@ def _plain(feature: Feature) -> str:
         "new form": "of a form that no task here has",
         "own form gone": "of the form that was their own",
         "form of another task": "of another task's form",
-    }.get(feature, TOLD[feature])
+    }.get(feature, WORDS_BY_FEATURE[feature])
 
 
 def _former(run: RunFolder) -> list[Block]:
@@ -104,10 +108,10 @@ def _former(run: RunFolder) -> list[Block]:
     found = sorted(read_list(path, FormerAnswers), key=lambda each: each.change) if path.is_file() else []
     if not found:
         return []
-    fallen = [each for each in found if each.high < KEPT[0]]
-    parts = [f"{-each.change:.2g} [{-each.high:.2g}, {-each.low:.2g}] in {each.task}" for each in fallen[:NAMED]]
-    more = [count(len(fallen) - NAMED, "more task")] if len(fallen) > NAMED else []
-    text = f"Its own former answers became less likely, in nats a token, by {listed([*parts, *more])}. {_scale()}"
+    fallen = [each for each in found if each.high < KEPT_CHANGE_NATS[0]]
+    parts = [f"{-each.change:.2g} [{-each.high:.2g}, {-each.low:.2g}] in {each.task}" for each in fallen[:MOST_TASKS_NAMED]]
+    more = [count(len(fallen) - MOST_TASKS_NAMED, "more task")] if len(fallen) > MOST_TASKS_NAMED else []
+    text = f"Its own former answers became less likely, in nats a token, by {join_words([*parts, *more])}. {_scale()}"
     rows = [
         (
             each.task,
@@ -126,7 +130,7 @@ def _former(run: RunFolder) -> list[Block]:
 
 
 def _scale() -> str:
-    kept, lost = (between(low, high, "nats") for low, high in (KEPT, LOST))
+    kept, lost = (between(low, high, "nats") for low, high in (KEPT_CHANGE_NATS, LOST_CHANGE_NATS))
     return (
         f"For scale, in one model of 135 million parameters the change lay in {kept} for tasks that were kept and in {lost} "
         f"for tasks that were lost; what is learnt anew falls, too."
@@ -141,7 +145,7 @@ def _table(caption: str, changes: Sequence[FormChange]) -> Table:
     rows = [
         (
             change.task,
-            TOLD[change.feature].format(line(change.shown, limit=MOST), change.other),
+            WORDS_BY_FEATURE[change.feature].format(line(change.shown, limit=MOST_CHARACTERS_SHOWN), change.other),
             f"{change.before:,}",
             f"{change.after:,}",
             f"{change.items:,}",
@@ -150,7 +154,7 @@ def _table(caption: str, changes: Sequence[FormChange]) -> Table:
         for change in changes
     ]
     return Table(
-        f"{caption} (p < {ALPHA:g} after Holm's correction)",
+        f"{caption} (p < {FORM_ALPHA:g} after Holm's correction)",
         ("task", "answers that are", "before", "after", "items", "p"),
         rows,
         (2, 3, 4, 5),

@@ -12,23 +12,31 @@ from collections import defaultdict
 from typing import ClassVar
 
 from mixwright.contracts import Section
-from mixwright.estimates.readings import GRADED, READINGS, format_unit
+from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, format_unit
 from mixwright.records import Effect, TrialResult
 from mixwright.runs import RunFolder
 from mixwright.verdict.advice import format_amount
-from mixwright.verdict.arm_words import differences, format_outcome, in_unit, primary, unit_of, with_interval, word
+from mixwright.verdict.arm_words import (
+    differences,
+    effect_word,
+    format_outcome,
+    in_unit,
+    primary_number,
+    unit_of,
+    with_interval,
+)
 from mixwright.verdict.blocks import Block, Fold, Forest, ForestRow, Grid, Paragraph, Table
 from mixwright.verdict.evidence import trial_of
-from mixwright.verdict.text import NONE, amount, change, count, format_p, name_of, percent
+from mixwright.verdict.text import NO_VALUE_SIGN, amount, change, count, format_p, name_of, percent
 
-JUDGED = ("lever", "word", "what decided", "did not run", "against its nulls")
-COLUMNS = (
+JUDGED_COLUMNS = ("lever", "word", "what decided", "did not run", "against its nulls")
+EFFECT_COLUMNS = (
     "number", "arm", "against", "difference", "change of S", "change of D", "p", "word", "would be seen", "censored",
 )  # fmt: skip
-NUMERIC = (3, 4, 5, 6, 8, 9)
-ROLLOUTS = "rollouts"
+NUMERIC_COLUMNS = (3, 4, 5, 6, 8, 9)
+ROLLOUTS_NUMBER = "rollouts"
 """Number that is 0 of every branch that only reads rows, and is left out then."""
-OF_SUCCESS = (4, 5, 9)
+GRADED_COLUMNS = (4, 5, 9)
 """Columns that only graded answers fill."""
 
 
@@ -51,19 +59,21 @@ class Arms(Section):
         near = f"{format_amount(result.margin, unit)} {format_unit(unit)}"
         drawn = f" Dots are seeds; changes inside the shaded strip, {near} either way, do not matter."
         text = f"{count(len(result.seeds), 'seed')}, paired; {format_outcome(result.decoding)}. {roles}{drawn}"
-        judged = [(j.arm, j.word, j.because, ", ".join(j.missing) or NONE, j.proof) for j in result.judgements]
+        judged = [(j.arm, j.word, j.because, ", ".join(j.missing) or NO_VALUE_SIGN, j.proof) for j in result.judgements]
         blocks: list[Block] = [Paragraph(text)]
         if judged:
-            blocks.append(Table("What is said of each lever", JUDGED, judged))
+            blocks.append(Table("What is said of each lever", JUDGED_COLUMNS, judged))
         blocks += _charts(result)
         blocks.append(_comparisons(result))
         if result.by_task:
             blocks.append(Fold("Levers in each task", (_by_task(result),)))
         charged = ", ".join(f"{arm} {amount(spent, 'rollouts')}" for arm, spent in result.rollouts.items())
-        if result.decoding in GRADED or any(result.rollouts.values()):
+        if result.decoding in GRADED_OUTCOMES or any(result.rollouts.values()):
             blocks.append(Paragraph(f"Rollouts charged, measuring and canaries included: {charged or 'none'}."))
         targets = ", ".join(f"{name_of(name)} {percent(value)}" for name, value in result.target.items())
-        if targets and result.decoding in GRADED:  # how many rollouts a gain takes is counted for graded answers alone
+        if (
+            targets and result.decoding in GRADED_OUTCOMES
+        ):  # how many rollouts a gain takes is counted for graded answers alone
             blocks.append(Paragraph(f"Targets, fixed before the run: {targets}."))
         blocks.append(Fold("Raw rows, one per arm and seed", (_raw(result),)))
         notes = tuple(Paragraph(note) for note in result.notes)
@@ -75,7 +85,7 @@ def _charts(result: TrialResult) -> list[Block]:
     groups: dict[str, list[Effect]] = defaultdict(list)
     for effect in result.effects:
         groups[effect.name].append(effect)
-    first = primary(result)
+    first = primary_number(result)
     blocks: list[Block] = [_forest(result, groups[first])] if first in groups else []
     rest = tuple(_forest(result, effects) for name, effects in groups.items() if name != first)
     return [*blocks, Fold("Charts of the other numbers", (Grid(rest),))] if rest else blocks
@@ -91,11 +101,11 @@ def _forest(result: TrialResult, effects: list[Effect]) -> Block:
             effect.difference.low,
             effect.difference.high,
             differences(result, name, effect.arm, effect.against),
-            word(result, effect),
+            effect_word(result, effect),
         )
         for effect in effects
     )
-    said = {e: f", {word(result, e)}" if e.word else "" for e in effects}
+    said = {e: f", {effect_word(result, e)}" if e.word else "" for e in effects}
     text = "; ".join(f"{e.arm} against {e.against}: {in_unit(result, e)}{said[e]}" for e in effects)
     caption = name_of(name)
     caption = caption[:1].upper() + caption[1:]
@@ -110,10 +120,12 @@ def _forest(result: TrialResult, effects: list[Effect]) -> Block:
 def _comparisons(result: TrialResult) -> Table:
     """Every effect; without the columns of S, D and censored runs where nothing is graded, which has none of them."""
     rows = [_row(result, effect) for effect in result.effects]
-    kept = [place for place in range(len(COLUMNS)) if result.decoding in GRADED or place not in OF_SUCCESS]
-    numeric = tuple(place for place, column in enumerate(kept) if column in NUMERIC)
+    kept = [
+        place for place in range(len(EFFECT_COLUMNS)) if result.decoding in GRADED_OUTCOMES or place not in GRADED_COLUMNS
+    ]
+    numeric = tuple(place for place, column in enumerate(kept) if column in NUMERIC_COLUMNS)
     shown = [tuple(row[place] for place in kept) for row in rows]
-    return Table("Every comparison against another arm", tuple(COLUMNS[place] for place in kept), shown, numeric)
+    return Table("Every comparison against another arm", tuple(EFFECT_COLUMNS[place] for place in kept), shown, numeric)
 
 
 def _by_task(result: TrialResult) -> Table:
@@ -131,21 +143,23 @@ def _row(result: TrialResult, effect: Effect) -> tuple[str, ...]:
         in_unit(result, effect),
         with_interval(effect.swapped),
         with_interval(effect.dependence),
-        format_p(effect.p) if effect.items else NONE,
-        word(result, effect),
-        change(effect.detectable, unit).lstrip("+") if effect.items else NONE,
+        format_p(effect.p) if effect.items else NO_VALUE_SIGN,
+        effect_word(result, effect),
+        change(effect.detectable, unit).lstrip("+") if effect.items else NO_VALUE_SIGN,
         str(effect.censored),
     )
 
 
 def _raw(result: TrialResult) -> Table:
-    spent = any(row.value for row in result.rows if row.name == ROLLOUTS)
-    names = [name for name in dict.fromkeys(row.name for row in result.rows) if spent or name != ROLLOUTS]
+    spent = any(row.value for row in result.rows if row.name == ROLLOUTS_NUMBER)
+    names = [name for name in dict.fromkeys(row.name for row in result.rows) if spent or name != ROLLOUTS_NUMBER]
     units = {row.name: row.unit for row in result.rows}
     values = {(row.arm, row.seed, row.name): row.value for row in result.rows}
     rows = []
     for arm, seed in dict.fromkeys((row.arm, row.seed) for row in result.rows):
-        cells = [amount(values[arm, seed, name], units[name]) if (arm, seed, name) in values else NONE for name in names]
+        cells = [
+            amount(values[arm, seed, name], units[name]) if (arm, seed, name) in values else NO_VALUE_SIGN for name in names
+        ]
         rows.append((arm, str(seed), *cells))
     columns = ("arm", "seed", *(name_of(name) for name in names))
     return Table("What every branch showed", columns, rows, tuple(range(1, len(columns))))

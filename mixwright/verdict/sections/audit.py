@@ -19,9 +19,9 @@ from mixwright.verdict.blocks import Block, Fold, Paragraph, Table
 from mixwright.verdict.chance_levels import Place, chance_levels
 from mixwright.verdict.text import count, format_share
 
-ROWS = 200
+MOST_OBSERVATIONS_SHOWN = 200
 """Observations that a table shows; the others are counted."""
-MOST = 4
+MOST_ERRORS_OPEN = 4
 """Errors that stay open per file."""
 
 
@@ -47,8 +47,10 @@ class AuditSection(Section):
             if not name:
                 observations = [_with_level(seen, levels) for seen in observations]
             wrong = [o for o in observations if o.severity == "error"]
-            errors += [Paragraph(f"{about}{_place(o)}{o.message} {o.remedy}".strip(), "bad") for o in wrong[:MOST]]
-            others += _others(about, wrong[MOST:] + [o for o in observations if o.severity != "error"])
+            errors += [
+                Paragraph(f"{about}{_place(o)}{o.message} {o.remedy}".strip(), "bad") for o in wrong[:MOST_ERRORS_OPEN]
+            ]
+            others += _others(about, wrong[MOST_ERRORS_OPEN:] + [o for o in observations if o.severity != "error"])
         return [*(errors or [Paragraph("No error found.")]), *others]
 
 
@@ -59,7 +61,7 @@ def _others(about: str, observations: list[Observation]) -> list[Block]:
     order = ("error", "warning", "info")
     rows = [
         (o.severity, o.check, o.task or "all", f"{o.count:,} of {o.total:,}", o.message, o.remedy)
-        for o in sorted(observations, key=lambda o: order.index(o.severity))[:ROWS]
+        for o in sorted(observations, key=lambda o: order.index(o.severity))[:MOST_OBSERVATIONS_SHOWN]
     ]
     counts = {word: sum(o.severity == word for o in observations) for word in order}
     summary = ", ".join(count(number, word) for word, number in counts.items() if number)

@@ -17,13 +17,13 @@ from mixwright.contracts import Section
 from mixwright.records import CellState
 from mixwright.runs import RunFolder
 from mixwright.verdict.blocks import Block, Strips, Terms
-from mixwright.verdict.evidence import arms, headline_arm, json_lines, number
+from mixwright.verdict.evidence import arm_branches, headline_arm, json_lines, number
 from mixwright.verdict.text import count
 
-WINDOWS = 24
+MOST_WINDOWS = 24
 MOST_ROWS = 30
-CODES: dict[CellState, int] = {"hopeless": 0, "lucky": 0, "unknown": 1, "reachable": 1, "mastered": 2}
-NAMES = ("hopeless or lucky", "reachable or unknown", "mastered")
+CODE_BY_STATE: dict[CellState, int] = {"hopeless": 0, "lucky": 0, "unknown": 1, "reachable": 1, "mastered": 2}
+CODE_NAMES = ("hopeless or lucky", "reachable or unknown", "mastered")
 
 
 class Bands(Section):
@@ -34,7 +34,7 @@ class Bands(Section):
 
     def blocks(self, run: RunFolder) -> list[Block]:
         """Strips of the cells of the leading arm, those that change first."""
-        states, edges = _windows([folder for _, folder in arms(run).get(headline_arm(run), [])])
+        states, edges = _windows([folder for _, folder in arm_branches(run).get(headline_arm(run), [])])
         if not states:
             return []
         rows = sorted(
@@ -46,7 +46,7 @@ class Bands(Section):
         caption = "State of each cell"
         if len(rows) > MOST_ROWS:
             caption += f"; {MOST_ROWS} of {len(rows)} cells"
-        strips = Strips(caption, text, "step", tuple(edges), tuple(rows[:MOST_ROWS]), NAMES)
+        strips = Strips(caption, text, "step", tuple(edges), tuple(rows[:MOST_ROWS]), CODE_NAMES)
         return [strips, Terms(("hopeless", "lucky", "reachable", "unknown", "mastered"))]
 
 
@@ -56,13 +56,13 @@ def _windows(folders: list[Path]) -> tuple[dict[str, list[int | None]], list[flo
     if not seen:
         return {}, []
     last = max(step for step, _ in seen) + 1
-    windows = int(min(WINDOWS, last))
+    windows = int(min(MOST_WINDOWS, last))
     counts: dict[str, list[Counter[int]]] = defaultdict(lambda: [Counter() for _ in range(windows)])
     for step, states in seen:
         place = min(int(step * windows / last), windows - 1)
         for cell, state in states.items():
-            if state in CODES:
-                counts[cell][place][CODES[cast("CellState", state)]] += 1
+            if state in CODE_BY_STATE:
+                counts[cell][place][CODE_BY_STATE[cast("CellState", state)]] += 1
     codes = {cell: [_commonest(part) for part in parts] for cell, parts in sorted(counts.items())}
     return codes, [last * i / windows for i in range(windows + 1)]
 

@@ -15,22 +15,22 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mixwright.contracts import Section
-from mixwright.estimates.chance import FULL_MARKS
-from mixwright.estimates.judgement import ALPHA
+from mixwright.estimates.chance import RIGHT_FROM_SCORE
+from mixwright.estimates.judgement import SIGN_ALPHA
 from mixwright.estimates.outcome import shared_items
 from mixwright.estimates.readings import READINGS, Outcome
 from mixwright.measure.bases import read_completion_rows
 from mixwright.records import Claim
 from mixwright.runs import RunFolder
-from mixwright.verdict.beside import BESIDE, ThreeCheckpoints, three_of
+from mixwright.verdict.beside import BESIDE_NAME, ThreeCheckpoints, three_of
 from mixwright.verdict.blocks import Answer, Block, Fold, Pair, Paragraph, Table, Texts
 from mixwright.verdict.claims import claims_between
 from mixwright.verdict.evidence import Sides, decoding_of
-from mixwright.verdict.gate import between
+from mixwright.verdict.gate import check_sides
 from mixwright.verdict.gate_asked import asked_of
 from mixwright.verdict.text import count, level, percent
 
-PAIRS_OPEN, PAIRS_SHOWN = 2, 24
+MOST_PAIRS_OPEN, MOST_PAIRS_SHOWN = 2, 24
 
 
 class BesideSection(Section):
@@ -53,12 +53,12 @@ class BesideSection(Section):
         caption = f"Success per task, {decoding}; loss and gain: significant against {start}, by Holm's correction"
         blocks: list[Block] = [Paragraph(_gates(run, three, decoding), lead=f"{other} and {after} beside {start}")]
         blocks += [Table(caption, ("task", "items", start, other, after), _rows(three, decoding), (1,)), Paragraph(told)]
-        shown = [_pair(row, three.names) for row in kept[:PAIRS_SHOWN]]
+        shown = [_pair(row, three.names) for row in kept[:MOST_PAIRS_SHOWN]]
         if shown:
-            blocks.append(Texts(f"Answers that {other} lost and {after} kept", tuple(shown[:PAIRS_OPEN])))
-        if shown[PAIRS_OPEN:]:
-            more = Texts(f"More answers that {other} lost and {after} kept", tuple(shown[PAIRS_OPEN:]))
-            blocks.append(Fold(f"{len(shown) - PAIRS_OPEN} more answers that {other} lost and {after} kept", (more,)))
+            blocks.append(Texts(f"Answers that {other} lost and {after} kept", tuple(shown[:MOST_PAIRS_OPEN])))
+        if shown[MOST_PAIRS_OPEN:]:
+            more = Texts(f"More answers that {other} lost and {after} kept", tuple(shown[MOST_PAIRS_OPEN:]))
+            blocks.append(Fold(f"{len(shown) - MOST_PAIRS_OPEN} more answers that {other} lost and {after} kept", (more,)))
         return blocks
 
 
@@ -68,7 +68,7 @@ def _gates(run: RunFolder, three: ThreeCheckpoints, decoding: Outcome) -> str:
     items = f"{count(len(shared_items(*three.other, three.after[1])), 'item')} measured for all three."
     if asked is None or decoding not in ("greedy", "sampled"):
         return items
-    found = [between(sides, decoding, asked) for sides in (three.other, three.after)]
+    found = [check_sides(sides, decoding, asked) for sides in (three.other, three.after)]
     told = [f"{name} {gate.outcome}" for name, gate in zip(three.names[1:], found, strict=True)]
     return f"The gate says of {told[0]}, of {told[1]}, by the same items and margin; {items}"
 
@@ -107,7 +107,7 @@ def _share(values: Sequence[float]) -> str:
 def _word(claim: Claim) -> str:
     if claim.adjusted_p is None:
         return ", too few items"
-    if claim.adjusted_p >= ALPHA:
+    if claim.adjusted_p >= SIGN_ALPHA:
         return ""
     return ", loss" if claim.difference.value < 0 else ", gain"
 
@@ -120,9 +120,9 @@ def _differing(run: RunFolder) -> tuple[list[Row], list[Row]]:
     sides: dict[tuple[str, str], Row] = defaultdict(dict)
     for row in read_completion_rows(run.path / "completions.parquet"):
         sides[row["task"] or "", row["example"] or ""][row["when"]] = row
-    whole = [row for row in sides.values() if {"before", "after", BESIDE} <= row.keys() and _right(row["before"])]
-    kept = [row for row in whole if _right(row["after"]) and not _right(row[BESIDE])]
-    lost = [row for row in whole if _right(row[BESIDE]) and not _right(row["after"])]
+    whole = [row for row in sides.values() if {"before", "after", BESIDE_NAME} <= row.keys() and _right(row["before"])]
+    kept = [row for row in whole if _right(row["after"]) and not _right(row[BESIDE_NAME])]
+    lost = [row for row in whole if _right(row[BESIDE_NAME]) and not _right(row["after"])]
     return _take_turns(kept), lost
 
 
@@ -137,11 +137,11 @@ def _take_turns(rows: Sequence[Row]) -> list[Row]:
 
 
 def _right(row: dict[str, Any]) -> bool:
-    return float(row["score"] or 0.0) >= FULL_MARKS
+    return float(row["score"] or 0.0) >= RIGHT_FROM_SCORE
 
 
 def _pair(row: Row, names: tuple[str, str, str]) -> Pair:
-    old, other, new = row["before"], row[BESIDE], row["after"]
+    old, other, new = row["before"], row[BESIDE_NAME], row["after"]
     title = " · ".join(part for part in (old["task"] or "", level(old["level"])) if part)
     texts = [str(side["completion"] or "") for side in (old, other, new)]
     marks = [float(side["score"] or 0.0) for side in (old, other, new)]

@@ -19,7 +19,7 @@ from mixwright.runs import RunFolder
 from mixwright.verdict.blocks import Block, Claims, Fold, HeatCell, HeatMap, Paragraph, Terms
 from mixwright.verdict.cells import CellSeen, cells_of
 from mixwright.verdict.claims import claims_of, format_kind, format_not_judged, judge, too_few
-from mixwright.verdict.evidence import arms, decoding_of, headline_arm
+from mixwright.verdict.evidence import arm_branches, decoding_of, headline_arm
 from mixwright.verdict.text import count, format_share
 
 ABOUT = (
@@ -56,7 +56,7 @@ class Competence(Section):
             blocks.insert(2, Paragraph(WHY_ONE))
         left_out = format_not_judged(claims_of(run))
         blocks += [Paragraph(f"{left_out}.")] if left_out else []
-        names = [arm for arm in arms(run) if arm != headline_arm(run)]
+        names = [arm for arm in arm_branches(run) if arm != headline_arm(run)]
         everything = judge(run) if names and not run.claims.is_file() else None
         for arm in names:
             own = [c for c in everything if c.arm == arm] if everything is not None else claims_of(run, arm)

@@ -17,10 +17,10 @@ from mixwright.contracts import Section
 from mixwright.errors import InputError
 from mixwright.runs import RunFolder
 from mixwright.verdict.blocks import Block, Fold, Pair, Paragraph, Texts
-from mixwright.verdict.evidence import arms, headline_arm
+from mixwright.verdict.evidence import arm_branches, headline_arm
 from mixwright.verdict.text import count, level
 
-FIRST, MOST = 4, 24
+MOST_OPEN, MOST_SHOWN = 4, 24
 KINDS = ("lost", "gained", "changed", "same")
 
 
@@ -32,7 +32,7 @@ class Completions(Section):
 
     def blocks(self, run: RunFolder) -> list[Block]:
         """A few pairs open, more folded."""
-        folders = [folder for _, folder in arms(run).get(headline_arm(run), [])] or [run.path]
+        folders = [folder for _, folder in arm_branches(run).get(headline_arm(run), [])] or [run.path]
         path = folders[0] / "completions.parquet"
         if not path.is_file():
             return []
@@ -44,10 +44,12 @@ class Completions(Section):
             f"Of {count(len(pairs), 'item')}: {counts['gained']} gained, {counts['lost']} lost, {counts['changed']} changed "
             f"at the same score, {counts['same']} the same. The examples are chosen because they changed, not at random."
         )
-        shown = _turns(pairs)[:MOST]
-        blocks: list[Block] = [Paragraph(text), Texts("Examples", tuple(shown[:FIRST]))]
-        if shown[FIRST:]:
-            blocks.append(Fold(f"{len(shown) - FIRST} more examples", (Texts("More examples", tuple(shown[FIRST:])),)))
+        shown = _turns(pairs)[:MOST_SHOWN]
+        blocks: list[Block] = [Paragraph(text), Texts("Examples", tuple(shown[:MOST_OPEN]))]
+        if shown[MOST_OPEN:]:
+            blocks.append(
+                Fold(f"{len(shown) - MOST_OPEN} more examples", (Texts("More examples", tuple(shown[MOST_OPEN:])),))
+            )
         return blocks
 
 

@@ -27,10 +27,10 @@ from mixwright.verdict.claims import (
     too_few,
     undecided_because,
 )
-from mixwright.verdict.evidence import arm_suffix, before_and_after, decoding_of, seeds_of
+from mixwright.verdict.evidence import arm_suffix, before_after_caption, decoding_of, seeds_of
 from mixwright.verdict.text import amount, count, level
 
-FIRST = 5
+MOST_CLAIMS_OPEN = 5
 """Claims that stay open."""
 
 
@@ -47,20 +47,22 @@ class Damaged(Section):
         if not claims:
             return []
         outcome = decoding_of(run)
-        found, caption = cells_first(claims, "damaged", "less dependent"), before_and_after(run)
+        found, caption = cells_first(claims, "damaged", "less dependent"), before_after_caption(run)
         blind, same = cells_first([c for c in claims if not too_few(c)], "cannot tell"), cells_first(claims, "unchanged")
-        blocks: list[Block] = [Claims(caption, tuple(found[:FIRST]), outcome)]
+        blocks: list[Block] = [Claims(caption, tuple(found[:MOST_CLAIMS_OPEN]), outcome)]
         if not found:
             note = f" Damage is not excluded: {undecided_because(claims, seeds_of(run))}" if blind else ""
             text = f"Nothing is shown to be damaged{arm_suffix(run)}."
             if _against(run):
                 text = (
-                    f"No single change of {READINGS[outcome].told} is shown to be damage; the first sentence says what is."
+                    f"No single change of {READINGS[outcome].title} is shown to be damage; the first sentence says what is."
                 )
             blocks = [Paragraph(f"{text}{note}")]
         blocks += _not_judged(claims, outcome)
-        if found[FIRST:]:
-            blocks.append(Fold(f"{len(found) - FIRST} more", (Claims(caption, tuple(found[FIRST:]), outcome),)))
+        if found[MOST_CLAIMS_OPEN:]:
+            blocks.append(
+                Fold(f"{len(found) - MOST_CLAIMS_OPEN} more", (Claims(caption, tuple(found[MOST_CLAIMS_OPEN:]), outcome),))
+            )
         if blind:
             why = Claims("Cannot tell, and why", tuple(blind), outcome)
             blocks.append(Fold(f"Cannot tell: {count(len(blind), 'claim')}", (why,)))

@@ -15,13 +15,13 @@ from typing import Any, ClassVar
 from mixwright.contracts import Section
 from mixwright.runs import RunFolder
 from mixwright.verdict.blocks import Block, Fold, Paragraph, Table
-from mixwright.verdict.evidence import arms, headline_arm, json_lines, number
-from mixwright.verdict.text import NONE, count
+from mixwright.verdict.evidence import arm_branches, headline_arm, json_lines, number
+from mixwright.verdict.text import NO_VALUE_SIGN, count
 
-FIRST = 12
+MOST_GROUPS_OPEN = 12
 """Groups that stay open."""
 
-MEANINGS = {
+MEANING_BY_PREFIX = {
     "refuse.": "refuse.X says what the gates answered for groups of cell X: refused groups do not teach, admitted ones do.",
     "lr_factor": "lr_factor to 0 stands for steps that were skipped: steps.jsonl calls them skip_step and keeps the factor.",
 }
@@ -49,7 +49,7 @@ class Decisions(Section):
     def blocks(self, run: RunFolder) -> list[Block]:
         """One table of alarms, one of decisions, the long tail folded."""
         arm = headline_arm(run)
-        branches = arms(run).get(arm, [])
+        branches = arm_branches(run).get(arm, [])
         if not branches:
             branches = [(0, path) for path in (run.path / "steering", run.path) if (path / "decisions.jsonl").is_file()][:1]
         groups: dict[str, _Group] = {}
@@ -70,12 +70,14 @@ class Decisions(Section):
         if alarms:
             blocks.append(_table("Alarms", alarms))
         if others:
-            blocks.append(_table("Decisions", others[:FIRST]))
-        if others[FIRST:]:
-            blocks.append(Fold(f"{len(others) - FIRST} more kinds", (_table("Rarer decisions", others[FIRST:]),)))
+            blocks.append(_table("Decisions", others[:MOST_GROUPS_OPEN]))
+        if others[MOST_GROUPS_OPEN:]:
+            blocks.append(
+                Fold(f"{len(others) - MOST_GROUPS_OPEN} more kinds", (_table("Rarer decisions", others[MOST_GROUPS_OPEN:]),))
+            )
         return [
             *blocks,
-            *(Paragraph(text) for begin, text in MEANINGS.items() if any(w.startswith(begin) for w, _ in others)),
+            *(Paragraph(text) for begin, text in MEANING_BY_PREFIX.items() if any(w.startswith(begin) for w, _ in others)),
         ]
 
 
@@ -110,5 +112,5 @@ def _table(caption: str, groups: list[tuple[str, _Group]]) -> Table:
 
 def _short(value: Any) -> str:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        return NONE if value is None else str(value)[:60]
+        return NO_VALUE_SIGN if value is None else str(value)[:60]
     return f"{value:.3g}"

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from mixwright.contracts import Section
-from mixwright.estimates.cell_states import FEWEST_ITEMS
+from mixwright.estimates.cell_states import MIN_ITEMS
 from mixwright.estimates.judgement import format_word
 from mixwright.estimates.readings import Outcome
 from mixwright.records import TrialResult
@@ -63,7 +63,7 @@ def _parts(result: TrialResult, arm: str) -> Table:
 
 def _table(name: str, sides: Sides, decoding: Outcome) -> Table:
     columns = ("cell", "items", *PARTS, "word")
-    rows = [_row(part) for part in compare_cells(sides, decoding) if len(part.change.items) >= FEWEST_ITEMS]
+    rows = [_row(part) for part in compare_cells(sides, decoding) if len(part.change.items) >= MIN_ITEMS]
     return Table(f"{name}: change in points, success {decoding}", columns, rows, (1, 2, 3, 4))
 
 

@@ -23,9 +23,9 @@ from mixwright.verdict.claims import interval
 from mixwright.verdict.evidence import Sides, comparisons, headline_arm, plan_of
 from mixwright.verdict.text import percent
 
-SUCCESS = READINGS["sampled"].column
+SUCCESS_COLUMN = READINGS["sampled"].column
 """What forecasts are about."""
-INSIDE = 0.8
+RANGE_COVERAGE = 0.8
 """Share of outcomes that a well calibrated 80 % range holds."""
 
 
@@ -53,11 +53,12 @@ class ForecastSection(Section):
         plan, sides = plan_of(run), comparisons(run).get(headline_arm(run))
         if plan is None or sides is None:
             return []
-        found = [came for said in plan.forecast if said.name == SUCCESS and (came := _outcome(said, sides))]
+        found = [came for said in plan.forecast if said.name == SUCCESS_COLUMN and (came := _outcome(said, sides))]
         if not found:
             return []
         hits = sum(came.word == "inside" for came in found)
-        text = f"{hits} of {len(found)} outcomes lie inside their 80 % range; {INSIDE * len(found):.1f} were to be expected."
+        expected = RANGE_COVERAGE * len(found)
+        text = f"{hits} of {len(found)} outcomes lie inside their 80 % range; {expected:.1f} were to be expected."
         rows = tuple(
             ForestRow(
                 came.forecast.task, came.forecast.expected, came.forecast.low, came.forecast.high, (came.after,), came.word
@@ -87,6 +88,6 @@ def _outcome(forecast: Forecast, sides: Sides) -> _Outcome | None:
 def over_cells(scores: ItemScores, items: tuple[Item, ...]) -> float:
     """Sampled success over items, each cell counted the same."""
     cells: dict[float | None, list[float]] = {}
-    for item, value in zip(items, scores.column(SUCCESS, items).tolist(), strict=True):
+    for item, value in zip(items, scores.column(SUCCESS_COLUMN, items).tolist(), strict=True):
         cells.setdefault(item[1], []).append(value)
     return fmean(fmean(values) for values in cells.values())

@@ -13,12 +13,12 @@ from statistics import fmean
 from typing import ClassVar
 
 from mixwright.contracts import Section
-from mixwright.plan.format_forecast import warnings_of, winner
+from mixwright.plan.format_forecast import predict_winner, warnings_of
 from mixwright.records import Forecast
 from mixwright.runs import RunFolder, read_measurements
-from mixwright.skeleton import OTHER, SHARE
+from mixwright.skeleton import OTHER_FORMS, SHARE_PREFIX
 from mixwright.verdict.blocks import Block, Paragraph, Table
-from mixwright.verdict.evidence import arms, headline_arm, plan_of
+from mixwright.verdict.evidence import arm_branches, headline_arm, plan_of
 from mixwright.verdict.text import count, percent
 
 Shares = dict[str, dict[str, float]]
@@ -36,7 +36,7 @@ class FormatsSection(Section):
         plan = plan_of(run)
         expected: dict[str, list[Forecast]] = defaultdict(list)
         for forecast in plan.forecast if plan else ():
-            if forecast.name.startswith(SHARE):
+            if forecast.name.startswith(SHARE_PREFIX):
                 expected[forecast.task].append(forecast)
         path = run.measurements("before")
         before = read_measurements(path) if path.is_file() else []
@@ -51,26 +51,28 @@ class FormatsSection(Section):
 
 def _after(run: RunFolder) -> list[Shares]:
     """Shares after the run, per seed."""
-    folders = [folder / "after.parquet" for _, folder in arms(run).get(headline_arm(run), [])] or [run.measurements("after")]
+    folders = [folder / "after.parquet" for _, folder in arm_branches(run).get(headline_arm(run), [])] or [
+        run.measurements("after")
+    ]
     found = []
     for path in folders:
         shares: Shares = defaultdict(dict)
         for row in read_measurements(path) if path.is_file() else ():
-            if row.name.startswith(SHARE) and row.example is None:
-                shares[row.task][row.name.removeprefix(SHARE)] = row.value
+            if row.name.startswith(SHARE_PREFIX) and row.example is None:
+                shares[row.task][row.name.removeprefix(SHARE_PREFIX)] = row.value
         found.append(dict(shares))
     return found
 
 
 def _winners(task: str, seen: list[Shares]) -> Counter[str]:
     """How many seeds each form won: the commonest of the forms that have names."""
-    named = [{form: share for form, share in shares.get(task, {}).items() if form != OTHER} for shares in seen]
+    named = [{form: share for form, share in shares.get(task, {}).items() if form != OTHER_FORMS} for shares in seen]
     return Counter(max(shares, key=lambda form: (shares[form], form)) for shares in named if shares)
 
 
 def _score(expected: dict[str, list[Forecast]], seen: list[Shares]) -> str:
     """How many winners were predicted; chance is one over the number of formats in the forecast."""
-    said = {task: winner(own) for task, own in expected.items()}
+    said = {task: predict_winner(own) for task, own in expected.items()}
     open_ = sum(name is None for name in said.values())
     hits = runs = 0
     luck = 0.0
@@ -85,10 +87,10 @@ def _score(expected: dict[str, list[Forecast]], seen: list[Shares]) -> str:
 
 
 def _rows(task: str, own: list[Forecast], seen: list[Shares]) -> list[tuple[str, ...]]:
-    said, won = winner(own), _winners(task, seen)
+    said, won = predict_winner(own), _winners(task, seen)
     rows = []
     for forecast in own:
-        form = forecast.name.removeprefix(SHARE)
+        form = forecast.name.removeprefix(SHARE_PREFIX)
         after = percent(fmean(shares[task].get(form, 0.0) for shares in seen)) if seen else "not measured"
         words = ["predicted"] if form == said else []
         words += [f"won {won[form]} of {won.total()}"] if won[form] else []

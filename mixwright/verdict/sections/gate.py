@@ -16,9 +16,9 @@ from mixwright.verdict.basis import gate_answer
 from mixwright.verdict.blocks import Block, Fold, Paragraph, Table, Tone
 from mixwright.verdict.evidence import comparisons, headline_arm
 from mixwright.verdict.gate import Outcome
-from mixwright.verdict.gate_words import excludable, format_cells, format_look, lines
+from mixwright.verdict.gate_words import excludable_lines, format_cells, format_look, gate_lines
 
-TONES: dict[Outcome, Tone] = {"passed": "good", "damaged": "bad", "cannot tell": "caution"}
+TONE_BY_OUTCOME: dict[Outcome, Tone] = {"passed": "good", "damaged": "bad", "cannot tell": "caution"}
 
 
 class Gate(Section):
@@ -32,8 +32,12 @@ class Gate(Section):
         found = gate_answer(run) if comparisons(run).get(headline_arm(run)) else None
         if found is None:
             return []
-        limits = [f"{text[:1].upper()}{text[1:]}." for text in (*format_look(found), *excludable(found))]
+        limits = [f"{text[:1].upper()}{text[1:]}." for text in (*format_look(found), *excludable_lines(found))]
         able = [Paragraph(" ".join(limits), lead="What these items can show")] if limits else []
         cells = [(name, said) for name, _, said in (told.partition(": ") for told in format_cells(found))]
         table = Table("Protected cells, and others that fell", ("cell", "what is shown"), cells)
-        return [Paragraph(lines(found)[0], TONES[found.outcome], "Gate"), *able, Fold("Cells of the gate", (table,))]
+        return [
+            Paragraph(gate_lines(found)[0], TONE_BY_OUTCOME[found.outcome], "Gate"),
+            *able,
+            Fold("Cells of the gate", (table,)),
+        ]

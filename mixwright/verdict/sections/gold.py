@@ -15,14 +15,14 @@ import numpy as np
 
 from mixwright.contracts import Section
 from mixwright.errors import join_some
-from mixwright.estimates.adjusted import GOLD, adjusted_change
+from mixwright.estimates.adjusted import GOLD_MEASUREMENT, adjusted_change
 from mixwright.estimates.outcome import estimate_change, mean_score, shared_items
 from mixwright.runs import RunFolder
 from mixwright.verdict.arm_words import with_interval
 from mixwright.verdict.blocks import Block, Paragraph, Table
 from mixwright.verdict.evidence import Sides, comparisons, decoding_of, headline_arm
 from mixwright.verdict.gold_change import gold_change, read_tasks
-from mixwright.verdict.text import NONE, percent
+from mixwright.verdict.text import NO_VALUE_SIGN, percent
 
 ABOUT = (
     "Where one string is right, its probability says what success says, without generating and with less noise. It was "
@@ -60,7 +60,7 @@ def _row(name: str, tasks: list[str], sides: Sides, greedy: bool) -> tuple[str, 
     moved = gold_change(sides, tasks)
     if moved is None:
         return None
-    means = [float(np.mean([mean_score(one, GOLD, moved.items, by="items") for one in side])) for side in sides]
+    means = [float(np.mean([mean_score(one, GOLD_MEASUREMENT, moved.items, by="items") for one in side])) for side in sides]
     plain = estimate_change(*sides, decoding="greedy", weigh="items", only=lambda item: item[0] in tasks) if greedy else None
     single = plain is not None and len(sides[0]) == 1
     found = adjusted_change(sides[0][0], sides[1][0], plain.items) if plain is not None and single else None
@@ -69,6 +69,6 @@ def _row(name: str, tasks: list[str], sides: Sides, greedy: bool) -> tuple[str, 
         f"{len(moved.items):,}",
         *(percent(mean) for mean in means),
         with_interval(moved.success.interval),
-        with_interval(plain.success.interval) if plain is not None else NONE,
-        with_interval(found.interval) if found is not None else NONE,
+        with_interval(plain.success.interval) if plain is not None else NO_VALUE_SIGN,
+        with_interval(found.interval) if found is not None else NO_VALUE_SIGN,
     )

@@ -16,11 +16,11 @@ from mixwright.contracts import Section
 from mixwright.estimates.crossed import Estimate
 from mixwright.estimates.judgement import change_word, format_word
 from mixwright.estimates.outcome import Change, estimate_change
-from mixwright.estimates.readings import GRADED, READINGS, Outcome, format_unit
+from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, Outcome, format_unit
 from mixwright.records import Claim, Effect, Judgement, TrialResult
 from mixwright.runs import RunFolder
 from mixwright.verdict.advice import format_cell
-from mixwright.verdict.arm_words import effect_of, format_outcome, listed, primary, with_interval, word
+from mixwright.verdict.arm_words import effect_of, effect_word, format_outcome, join_words, primary_number, with_interval
 from mixwright.verdict.basis import recommended
 from mixwright.verdict.blocks import Block, Fact, Headline, Paragraph, Terms
 from mixwright.verdict.claims import NO_ANSWER, cells_first, claims_of, interval
@@ -33,13 +33,13 @@ from mixwright.verdict.spared import spared_table
 from mixwright.verdict.text import change as change_in
 from mixwright.verdict.text import count, format_interval
 
-PROOFS = {
+WORDS_BY_PROOF = {
     "not tried": "its nulls did not run, so it is not known what the gain comes from",
     "beats its nulls": "it beats its nulls, too",
     "does not beat its nulls": "but it does not beat its nulls, so the gain does not come from what the lever knows",
 }
 PARTS = ("change of success", "= change of S", "+ change of D")
-GATES = {
+WORDS_BY_GATE = {
     "passed": "a loss on what was mastered before is excluded",
     "damaged": "what was mastered before is damaged",
     "cannot tell": "a loss on what was mastered before is not excluded",
@@ -70,10 +70,12 @@ def _trial(run: RunFolder, found: Recommendation, result: TrialResult) -> list[B
     blocks.append(Paragraph(_judged(result, judgement, claims) if judgement else _untried(run, claims)))
     tried = (effect_of(result, judgement.arm, null) for null in result.nulls) if judgement else ()
     reading = READINGS[result.decoding]
-    nulls = [f"{e.against} {with_interval(e.difference, reading.unit)}, {word(result, e)}" for e in tried if e is not None]
+    nulls = [
+        f"{e.against} {with_interval(e.difference, reading.unit)}, {effect_word(result, e)}" for e in tried if e is not None
+    ]
     if nulls:
-        blocks.append(Paragraph(f"Against its nulls, {reading.told} in {format_unit(reading.unit)}: {'; '.join(nulls)}."))
-    blocks.append(Terms((reading.told, "[low, high]", *result.references, *(["null"] if nulls else []))))
+        blocks.append(Paragraph(f"Against its nulls, {reading.title} in {format_unit(reading.unit)}: {'; '.join(nulls)}."))
+    blocks.append(Terms((reading.title, "[low, high]", *result.references, *(["null"] if nulls else []))))
     return blocks
 
 
@@ -100,7 +102,7 @@ def _untried(run: RunFolder, claims: Sequence[Claim]) -> str:
 def _shown(result: TrialResult, judgement: Judgement | None) -> list[Effect]:
     """The primary effects of the lever against each reference; without a lever those of the references."""
     if judgement is None:
-        name = primary(result)
+        name = primary_number(result)
         return [effect for effect in result.effects if effect.name == name and effect.against in result.references]
     found = [effect_of(result, judgement.arm, against) for against in result.references]
     return [effect for effect in found if effect is not None]
@@ -109,10 +111,10 @@ def _shown(result: TrialResult, judgement: Judgement | None) -> list[Effect]:
 def _fact(result: TrialResult, effect: Effect, judgement: Judgement | None) -> Fact:
     # what must hold against every reference at once needs no correction: each contrast stands by itself
     helps = judgement is not None and judgement.word == "helps"
-    said = format_word("improves") if helps else word(result, effect)
+    said = format_word("improves") if helps else effect_word(result, effect)
     value, whose, reading = effect.difference, "" if judgement else f" of {effect.arm}", READINGS[result.decoding]
     note = f"{format_interval(value, reading.unit)}; {said}"
-    return Fact(f"{reading.told}{whose} against {effect.against}", _moved(value.value, reading.unit), note)
+    return Fact(f"{reading.title}{whose} against {effect.against}", _moved(value.value, reading.unit), note)
 
 
 def _moved(value: float, unit: str) -> str:
@@ -121,16 +123,16 @@ def _moved(value: float, unit: str) -> str:
 
 def _judged(result: TrialResult, judgement: Judgement, claims: Sequence[Claim]) -> str:
     """The judgement of the lever in words, what decided it, and what it damaged."""
-    arm, beaten, outcome = judgement.arm, listed(result.references), READINGS[result.decoding].told
+    arm, beaten, outcome = judgement.arm, join_words(result.references), READINGS[result.decoding].title
     said = {
-        "helps": f"{arm} helps: it improves {outcome} against {beaten}, each; {PROOFS[judgement.proof]}.",
+        "helps": f"{arm} helps: it improves {outcome} against {beaten}, each; {WORDS_BY_PROOF[judgement.proof]}.",
         "harms": f"{arm} harms: {outcome} is worse than with a simpler choice.",
         "no change": f"{arm} makes {format_word('no change', result.margin, result.decoding)} of {outcome}.",
         "cannot tell": f"{count(len(result.seeds), 'seed')} cannot tell whether {arm} helps.",
     }
     text = said[judgement.word]
     if judgement.missing:
-        text += f" Missing: {listed(judgement.missing)}."
+        text += f" Missing: {join_words(judgement.missing)}."
     if judgement.because:
         text += f" What decided: {judgement.because}."
     damaged = [claim for claim in claims if claim.kind == "damaged"]
@@ -141,7 +143,7 @@ def _lost(damaged: Sequence[Claim], unit: str) -> str:
     first = cells_first(damaged, "damaged")[:3]
     named = [f"{format_cell(claim)} {with_interval(claim.difference, unit)}" for claim in first]
     more = f" and {len(damaged) - len(first)} more" if len(damaged) > len(first) else ""
-    return f"Shown to be damaged against the starting model, in {format_unit(unit)}: {listed(named)}{more}."
+    return f"Shown to be damaged against the starting model, in {format_unit(unit)}: {join_words(named)}{more}."
 
 
 def _plain(run: RunFolder, found: Recommendation, seen: TrialSeen | PairSeen | None) -> list[Block]:
@@ -150,15 +152,17 @@ def _plain(run: RunFolder, found: Recommendation, seen: TrialSeen | PairSeen | N
     if whole is None:
         return [Headline(found.sentence, found.tone), Paragraph(_counted(claims))]
     outcome, reading = whole.outcome, READINGS[whole.outcome]
-    facts = _parts(run, whole) if outcome in GRADED else _ungraded(run, whole)
+    facts = _parts(run, whole) if outcome in GRADED_OUTCOMES else _ungraded(run, whole)
     none = isinstance(seen, PairSeen) and not seen.right
     said = f"{format_word('cannot tell')}: {NO_ANSWER}" if none else format_word(change_word(whole), outcome=outcome)
-    text = f"{count(len(whole.items), 'held-out item')}, {reading.told}: {said}. {_counted(claims)}"
+    text = f"{count(len(whole.items), 'held-out item')}, {reading.title}: {said}. {_counted(claims)}"
     if isinstance(seen, PairSeen) and seen.graded and seen.right and seen.protected and not seen.named:
-        text += f" Of {count(seen.protected, 'cell')} mastered before: {GATES[seen.gate]}."
+        text += f" Of {count(seen.protected, 'cell')} mastered before: {WORDS_BY_GATE[seen.gate]}."
     if damaged := [claim for claim in claims if claim.kind == "damaged"]:
         text += f" {_lost(damaged, reading.unit)}"
-    terms = ("[low, high]", "S", "D") if outcome in GRADED else (reading.told, READINGS["margin"].told, "[low, high]")
+    terms = (
+        ("[low, high]", "S", "D") if outcome in GRADED_OUTCOMES else (reading.title, READINGS["margin"].title, "[low, high]")
+    )
     note = f"{format_outcome(outcome).capitalize()}; after minus before, paired by item."
     return [Headline(found.sentence, found.tone, tuple(facts)), *map(Paragraph, (text, note)), Terms(terms)]
 
@@ -178,9 +182,9 @@ def _parts(run: RunFolder, whole: Change) -> list[Fact]:
 
 def _ungraded(run: RunFolder, whole: Change) -> list[Fact]:
     """The change of the outcome; of a preference also that of the margin."""
-    facts = [_changed(f"change of {READINGS[whole.outcome].told}", whole.success, whole.outcome)]
+    facts = [_changed(f"change of {READINGS[whole.outcome].title}", whole.success, whole.outcome)]
     if whole.outcome == "preference" and (margin := _whole(run, "margin")) is not None:
-        facts.append(_changed(f"change of {READINGS['margin'].told}", margin.success, "margin"))
+        facts.append(_changed(f"change of {READINGS['margin'].title}", margin.success, "margin"))
     return facts
 
 

@@ -12,16 +12,16 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from mixwright.contracts import Section
-from mixwright.estimates.readings import GRADED, READINGS, Outcome, format_unit
+from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, Outcome, format_unit
 from mixwright.records import Claim, cell_key
 from mixwright.runs import RunFolder
 from mixwright.verdict.arm_words import with_interval
 from mixwright.verdict.blocks import Block, Fold, Paragraph, Table
 from mixwright.verdict.claims import claims_of, format_kind
-from mixwright.verdict.evidence import before_and_after, decoding_of
-from mixwright.verdict.text import NONE, amount, count
+from mixwright.verdict.evidence import before_after_caption, decoding_of
+from mixwright.verdict.text import NO_VALUE_SIGN, amount, count
 
-UNSAID: dict[Outcome, str] = {
+UNSAID_BY_OUTCOME: dict[Outcome, str] = {
     "loss": "No graded answers: nothing is said about whether answers are right, only how likely the given targets are.",
     "preference": "No graded answers: nothing is said about whether answers are right, or about what the model would write.",
 }
@@ -36,11 +36,11 @@ class HeldOut(Section):
     def blocks(self, run: RunFolder) -> list[Block]:
         """Silent where answers were graded, and before anything was compared."""
         outcome, claims = decoding_of(run), claims_of(run)
-        if outcome in GRADED or not claims:
+        if outcome in GRADED_OUTCOMES or not claims:
             return []
-        table = _table(before_and_after(run), claims, outcome)
+        table = _table(before_after_caption(run), claims, outcome)
         folded = Fold(f"{table.caption}: {count(len(claims), 'claim')}", (table,))
-        return [Paragraph(UNSAID[outcome], "caution"), folded]
+        return [Paragraph(UNSAID_BY_OUTCOME[outcome], "caution"), folded]
 
 
 def _table(caption: str, claims: Sequence[Claim], outcome: Outcome) -> Table:
@@ -49,8 +49,8 @@ def _table(caption: str, claims: Sequence[Claim], outcome: Outcome) -> Table:
         (
             f"{claim.task}, whole task" if claim.whole else cell_key(claim.task, claim.level),
             amount(claim.before, unit),
-            amount(claim.after, unit) if claim.difference.n else NONE,
-            with_interval(claim.difference, unit) if claim.difference.n else NONE,
+            amount(claim.after, unit) if claim.difference.n else NO_VALUE_SIGN,
+            with_interval(claim.difference, unit) if claim.difference.n else NO_VALUE_SIGN,
             format_kind(claim.kind, outcome),
             claim.evidence,
         )

@@ -12,13 +12,13 @@ from __future__ import annotations
 from typing import ClassVar
 
 from mixwright.contracts import Section
-from mixwright.estimates.readings import GRADED, READINGS
+from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS
 from mixwright.runs import RunFolder
 from mixwright.verdict.blocks import Block, Claims, Fold, Paragraph, Terms
 from mixwright.verdict.claims import cells_first, claims_of, format_kind, undecided_because
-from mixwright.verdict.evidence import arm_suffix, before_and_after, decoding_of, seeds_of
+from mixwright.verdict.evidence import arm_suffix, before_after_caption, decoding_of, seeds_of
 
-FIRST = 5
+MOST_CLAIMS_OPEN = 5
 """Claims that stay open."""
 
 
@@ -35,20 +35,22 @@ class Learnt(Section):
         if not claims:
             return []
         outcome = decoding_of(run)
-        found, caption = cells_first(claims, "learnt"), before_and_after(run)
-        blocks: list[Block] = [Claims(caption, tuple(found[:FIRST]), outcome)]
+        found, caption = cells_first(claims, "learnt"), before_after_caption(run)
+        blocks: list[Block] = [Claims(caption, tuple(found[:MOST_CLAIMS_OPEN]), outcome)]
         if not found:
             blocks = [
                 Paragraph(
                     f"Nothing is shown to be learnt{arm_suffix(run)}. {undecided_because(claims, seeds_of(run))}".rstrip()
                 )
             ]
-        if found[FIRST:]:
-            blocks.append(Fold(f"{len(found) - FIRST} more", (Claims(caption, tuple(found[FIRST:]), outcome),)))
+        if found[MOST_CLAIMS_OPEN:]:
+            blocks.append(
+                Fold(f"{len(found) - MOST_CLAIMS_OPEN} more", (Claims(caption, tuple(found[MOST_CLAIMS_OPEN:]), outcome),))
+            )
         other = cells_first(claims, "commonest", "sharper")
         if other:
             blocks.append(Fold(f"{len(other)} rose without being learnt", (Claims(caption, tuple(other)),)))
-        parts = ("S", "D") if outcome in GRADED else ()
+        parts = ("S", "D") if outcome in GRADED_OUTCOMES else ()
         chance = ("chance level",) if READINGS[outcome].unit == "share" else ()
         words = [format_kind(claim.kind) for claim in other]
         return [*blocks, Terms(("cell", "learnt", *parts, *chance, *dict.fromkeys(words)))]

@@ -16,10 +16,10 @@ from mixwright.records import CellPlan, Interval
 from mixwright.runs import RunFolder
 from mixwright.verdict.blocks import Block, Paragraph, Table, Terms
 from mixwright.verdict.chance_levels import chance_levels
-from mixwright.verdict.evidence import arms, headline_arm, json_lines, plan_of
-from mixwright.verdict.text import NONE, format_share, percent
+from mixwright.verdict.evidence import arm_branches, headline_arm, json_lines, plan_of
+from mixwright.verdict.text import NO_VALUE_SIGN, format_share, percent
 
-REFUSED = "refuse."
+REFUSED_PREFIX = "refuse."
 """First part of `Decision.what` where a gate changed its answer about a cell."""
 
 
@@ -35,13 +35,13 @@ class Lucky(Section):
         cells = [cell for cell in (plan.cells if plan else ()) if cell.state == "lucky"]
         if not cells:
             return []
-        branches = arms(run).get(headline_arm(run), [])
+        branches = arm_branches(run).get(headline_arm(run), [])
         refused: dict[str, set[int]] = {}
         for seed, folder in branches:
             for item in json_lines(folder / "decisions.jsonl"):
                 what = str(item.get("what", ""))
-                if what.startswith(REFUSED) and item.get("new") == "refused" and item.get("cause") == "lucky":
-                    refused.setdefault(what.removeprefix(REFUSED), set()).add(seed)
+                if what.startswith(REFUSED_PREFIX) and item.get("new") == "refused" and item.get("cause") == "lucky":
+                    refused.setdefault(what.removeprefix(REFUSED_PREFIX), set()).add(seed)
         levels = chance_levels(run)
         seen = {cell.key: levels.get((cell.task, cell.level, False)) for cell in cells}
         rows = [_row(cell, seen[cell.key], len(refused.get(cell.key, ())), len(branches)) for cell in cells]
@@ -52,6 +52,6 @@ class Lucky(Section):
 
 
 def _row(cell: CellPlan, chance: Interval | None, refused: int, seeds: int) -> tuple[str, ...]:
-    numbers = (NONE if value is None else f"{value:.2f}" for value in (cell.kappa, cell.kappa_high))
-    seen = f"{refused} of {seeds}" if seeds else NONE
+    numbers = (NO_VALUE_SIGN if value is None else f"{value:.2f}" for value in (cell.kappa, cell.kappa_high))
+    seen = f"{refused} of {seeds}" if seeds else NO_VALUE_SIGN
     return (cell.key, percent(cell.success), percent(cell.swapped), *numbers, format_share(chance), seen)

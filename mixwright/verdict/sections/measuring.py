@@ -16,7 +16,7 @@ from mixwright.records import Observation
 from mixwright.runs import RunFolder, read_list
 from mixwright.verdict.blocks import Block, Paragraph
 
-MOST = 20
+MOST_NOTES = 20
 """Notes shown."""
 
 
@@ -33,7 +33,7 @@ class Measuring(Section):
         order = ("error", "warning", "info")
         notes = sorted(read_list(run.notes, Observation), key=lambda note: order.index(note.severity))
         shown: list[Block] = [
-            Paragraph(_sentence(note), "plain" if note.severity == "info" else "bad") for note in notes[:MOST]
+            Paragraph(_sentence(note), "plain" if note.severity == "info" else "bad") for note in notes[:MOST_NOTES]
         ]
         beyond = len(notes) - len(shown)
         return [*shown, *([Paragraph(f"{beyond:,} more stand in {run.notes.name}.")] if beyond > 0 else [])]

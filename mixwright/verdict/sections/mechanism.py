@@ -13,10 +13,10 @@ from typing import ClassVar
 
 from mixwright.contracts import Section
 from mixwright.runs import RunFolder
-from mixwright.verdict.arm_words import OUTCOMES, differences, over_seeds, with_interval
+from mixwright.verdict.arm_words import OUTCOME_WORDS, differences, over_seeds, with_interval
 from mixwright.verdict.blocks import Block, Paragraph, Table, Terms
 from mixwright.verdict.evidence import headline_arm, trial_of
-from mixwright.verdict.text import NONE, name_of, percent
+from mixwright.verdict.text import NO_VALUE_SIGN, name_of, percent
 
 
 class Mechanism(Section):
@@ -32,7 +32,7 @@ class Mechanism(Section):
             return []
         arm, rows = headline_arm(run), []
         names = dict.fromkeys(row.name for row in result.rows if row.unit == "share" and row.arm == arm)
-        for name in (name for name in names if name.partition(".")[0] not in OUTCOMES):
+        for name in (name for name in names if name.partition(".")[0] not in OUTCOME_WORDS):
             for other in (other for other in result.references if other != arm):
                 values = [differences(result, name, arm, other)]
                 if not values[0]:
@@ -52,4 +52,4 @@ class Mechanism(Section):
 
 def _mean(rows: tuple, name: str, arm: str) -> str:
     values = [row.value for row in rows if (row.name, row.arm) == (name, arm) and row.value is not None]
-    return percent(fmean(values)) if values else NONE
+    return percent(fmean(values)) if values else NO_VALUE_SIGN

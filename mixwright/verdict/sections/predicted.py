@@ -20,10 +20,10 @@ from mixwright.estimates.intervals import Z, clustered_share, mean_interval
 from mixwright.records import Interval
 from mixwright.runs import RunFolder, read_json
 from mixwright.verdict.blocks import Block, Lines, Paragraph, Series, Table
-from mixwright.verdict.evidence import arms, headline_arm, json_lines
-from mixwright.verdict.text import MINUS, count, percent
+from mixwright.verdict.evidence import arm_branches, headline_arm, json_lines
+from mixwright.verdict.text import MINUS_SIGN, count, percent
 
-BINS = 10
+CALIBRATION_BINS = 10
 MOST_COUNT = 1e12
 COLUMNS = ["predicted", "even", "success"]
 
@@ -44,7 +44,7 @@ class Predicted(Section):
 
     def blocks(self, run: RunFolder) -> list[Block]:
         """Nothing where no success was predicted."""
-        folders = [folder for _, folder in arms(run).get(headline_arm(run), [])]
+        folders = [folder for _, folder in arm_branches(run).get(headline_arm(run), [])]
         folders = folders or [path for path in (run.path / "steering", run.path) if (path / "draws.parquet").is_file()][:1]
         found = [draws for folder in folders if (draws := _draws(folder / "draws.parquet")) is not None]
         if not sum(len(draws.predicted) for draws in found):
@@ -114,7 +114,7 @@ def _sentence(worths: list[tuple[float, float, float] | None], draws: _Draws) ->
 
 
 def _nats(value: float) -> str:
-    return f"{value:+.3f}".replace("-", MINUS)
+    return f"{value:+.3f}".replace("-", MINUS_SIGN)
 
 
 def _rollouts(folders: list[Path]) -> int:
@@ -137,7 +137,7 @@ def _counts(value: Any) -> TypeGuard[float]:
 
 def _reliability(predicted: np.ndarray, success: np.ndarray, rollouts: int) -> list[Block]:
     """Observed against predicted success, per tenth of predicted success; empty ones are left out."""
-    place = np.minimum((predicted * BINS).astype(int), BINS - 1)
+    place = np.minimum((predicted * CALIBRATION_BINS).astype(int), CALIBRATION_BINS - 1)
     rows, x, came = [], [], []
     for tenth in np.unique(place).tolist():
         here = place == tenth

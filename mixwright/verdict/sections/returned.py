@@ -33,8 +33,9 @@ class ReturnedSection(Section):
 def format_returned(found: Returned) -> str:
     """The counts in words, and what they do not show."""
     lost = f"{count(found.lost, 'answer')} {'was' if found.lost == 1 else 'were'} lost"
-    kept = f"{count(found.told, 'answer')} {'was' if found.told == 1 else 'were'} not asked again, because the first word"
-    hidden = f" {kept} has the answer in it or leaves no room." if found.told else ""
+    were = "was" if found.not_askable == 1 else "were"
+    kept = f"{count(found.not_askable, 'answer')} {were} not asked again, because the first word"
+    hidden = f" {kept} has the answer in it or leaves no room." if found.not_askable else ""
     if not found.asked:
         return f"{lost}.{hidden}"
     text = (

@@ -17,7 +17,7 @@ from mixwright.records import RunManifest
 from mixwright.runs import RunFolder, read_json
 from mixwright.verdict.blocks import Block, Code, Fold, Table
 
-FIRST = (
+FIRST_SETTINGS = (
     "loss_type",
     "scale_rewards",
     "beta",
@@ -29,7 +29,7 @@ FIRST = (
 )
 
 
-OF_GRPO = ("num_generations", "max_completion_length", "temperature", "scale_rewards")
+COMPLETION_SETTINGS = ("num_generations", "max_completion_length", "temperature", "scale_rewards")
 """Settings that mean nothing where no completion is written to train on."""
 
 
@@ -45,7 +45,7 @@ class Settings(Section):
         if not run.manifest.is_file():
             return []
         manifest = read_json(run.manifest, RunManifest)
-        order = {name: place for place, name in enumerate(FIRST)}
+        order = {name: place for place, name in enumerate(FIRST_SETTINGS)}
         settings = dict(sorted(manifest.settings.items(), key=lambda item: (order.get(item[0], len(order)), item[0])))
         about = {"made": manifest.created, "starting model": manifest.parent}
         settings = {name: value for name, value in about.items() if value} | settings
@@ -63,7 +63,7 @@ def _means_something(name: str, settings: Mapping[str, Any]) -> bool:
     """Whether a setting acts under the objective; `beta` of 0 is GRPO's, and not what DPO or SFT train with."""
     if settings.get("objective") not in ("sft", "dpo"):
         return True
-    return name not in OF_GRPO and (name != "beta" or bool(settings[name]))
+    return name not in COMPLETION_SETTINGS and (name != "beta" or bool(settings[name]))
 
 
 def _table(caption: str, values: Mapping[str, Any]) -> Table:

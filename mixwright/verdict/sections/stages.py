@@ -14,11 +14,11 @@ from statistics import fmean
 from typing import Any, ClassVar
 
 from mixwright.contracts import Section
-from mixwright.estimates.readings import GRADED, READINGS
+from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS
 from mixwright.runs import RunFolder, read_json, read_measurements
 from mixwright.trial.stages import success_of
 from mixwright.verdict.blocks import Block, Paragraph, Table
-from mixwright.verdict.evidence import arms, decoding_of, headline_arm, plan_of
+from mixwright.verdict.evidence import arm_branches, decoding_of, headline_arm, plan_of
 from mixwright.verdict.text import percent
 
 ABOUT = "Each stage starts from the model that the stage before left. In brackets: what the plan expected after that stage."
@@ -33,8 +33,8 @@ class Stages(Section):
     def blocks(self, run: RunFolder) -> list[Block]:
         """A table; nothing for plans of one stage, or where nothing was graded."""
         plan, name, declared = plan_of(run), headline_arm(run), decoding_of(run)
-        folders = [folder for _, folder in arms(run).get(name, [])]
-        if plan is None or len(plan.stages) < 2 or declared not in GRADED or not folders:
+        folders = [folder for _, folder in arm_branches(run).get(name, [])]
+        if plan is None or len(plan.stages) < 2 or declared not in GRADED_OUTCOMES or not folders:
             return []
         column = READINGS[declared].column
         found: dict[str, dict[int, list[float]]] = {}

@@ -18,11 +18,11 @@ from mixwright.contracts import Section
 from mixwright.estimates.intervals import mean_interval
 from mixwright.runs import RunFolder
 from mixwright.verdict.blocks import Block, Grid, Lines, Series
-from mixwright.verdict.evidence import arms, json_lines, number
+from mixwright.verdict.evidence import arm_branches, json_lines, number
 from mixwright.verdict.text import percent
 
-WINDOWS = 10
-MOST_LINES = 4
+MOST_WINDOWS = 10
+MOST_LINES_PER_CHART = 4
 """Lines in one chart; more arms get a chart each."""
 
 
@@ -34,10 +34,10 @@ class ZeroSignal(Section):
 
     def blocks(self, run: RunFolder) -> list[Block]:
         """One chart for all arms, or one each when there are many."""
-        series = [line for arm, branches in arms(run).items() if (line := _series(arm, [f for _, f in branches]))]
+        series = [line for arm, branches in arm_branches(run).items() if (line := _series(arm, [f for _, f in branches]))]
         if not series:
             return []
-        if len(series) <= MOST_LINES:
+        if len(series) <= MOST_LINES_PER_CHART:
             return [_chart(tuple(series))]
         return [Grid(tuple(_chart((line,)) for line in series))]
 
@@ -59,7 +59,7 @@ def _series(arm: str, folders: list[Path]) -> Series | None:
     if not seeds:
         return None
     last = max(step for rows in seeds for step, _, _ in rows) + 1
-    windows = int(min(WINDOWS, last))
+    windows = int(min(MOST_WINDOWS, last))
     edges = [last * i / windows for i in range(windows + 1)]
     x: list[float] = []
     y: list[float] = []

@@ -99,28 +99,28 @@ def test_ctrl_c_stops_all_workers():
 
 
 def test_a_pool_keeps_its_workers_between_batches():
-    with Workers(1) as pool:
-        first = pool.run([Job("one", whoami, None)], progress=quiet)
-        assert pool.run([Job("two", whoami, None)], progress=quiet) == first
-        assert pool.run([], progress=quiet) == []
+    with Workers(1) as workers:
+        first = workers.run([Job("one", whoami, None)], progress=quiet)
+        assert workers.run([Job("two", whoami, None)], progress=quiet) == first
+        assert workers.run([], progress=quiet) == []
     assert multiprocessing.active_children() == []
 
 
 def test_a_worker_ends_when_its_parent_is_gone():
-    with Workers(1) as pool:
-        pool.run([Job("one", double, 1)], progress=quiet)
+    with Workers(1) as workers:
+        workers.run([Job("one", double, 1)], progress=quiet)
         (child,) = multiprocessing.active_children()
-        pool._workers[0].link.close()  # what the death of the parent does
+        workers._workers[0].link.close()  # what the death of the parent does
         child.join(10)
         assert child.exitcode == 0
 
 
 KILLED = """
-import os, signal, test_trial_pool as jobs
+import os, signal, test_workers as jobs
 if __name__ == "__main__":
-    with jobs.Workers(1) as pool:
-        print(pool.run([jobs.Job("who", jobs.whoami, None)], progress=jobs.quiet)[0][0], flush=True)
-        pool.run([jobs.Job("long", jobs.sleep, 600)], progress=jobs.quiet)
+    with jobs.Workers(1) as workers:
+        print(workers.run([jobs.Job("who", jobs.whoami, None)], progress=jobs.quiet)[0][0], flush=True)
+        workers.run([jobs.Job("long", jobs.sleep, 600)], progress=jobs.quiet)
 """
 
 
