@@ -37,7 +37,7 @@ class MinedTable:
     """Of the table."""
     rows: int
     """It has."""
-    nulls_by_lever: int
+    training_rows: int
     """Training rows of the corpus."""
     made: bool
     """Whether they are new rows."""
@@ -125,7 +125,7 @@ def _advised(
     rollouts = sum(charged.values())
     price += f", {rollouts:,} rollouts to measure" if rollouts and unit != "rollouts" else ""
     price += f"; mining: {data.price}" if data.price else ""
-    rows: dict[str, Any] = {"rows": data.rows, "of": data.nulls_by_lever, "made": data.made}
+    rows: dict[str, Any] = {"rows": data.rows, "of": data.training_rows, "made": data.made}
     column = READINGS[findings.decoding].column
     every = [scores.scores.get(column, {}) for of_arm in findings.scores.values() for scores in of_arm.values()]
     answered = findings.decoding not in GRADED_OUTCOMES or any(value > 0 for scores in every for value in scores.values())
