@@ -1,6 +1,7 @@
 import dataclasses
 import itertools
 import json
+import shutil
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -353,3 +354,44 @@ def test_nulls_are_made_from_their_own_levers_plan(finished):
     (own,) = [job for job in trial.null_jobs(["replayed"], "steered", None) if job.seed == 0]
     assert own.arm == "replayed"
     assert own.digest != replayed.digest, "another source, another branch"
+
+
+def test_a_branch_that_was_stopped_while_it_was_measured_is_not_trained_again(finished, tmp_path, monkeypatch):
+    from mixwright.measure import stage
+    from mixwright.trial import branch, training
+    from mixwright.trial.jobs import Trial
+
+    done, base, _ = finished
+    shutil.copytree(done.path, tmp_path / "run")
+    run = RunFolder(tmp_path / "run")
+    job = Trial(run, CONFIG, PLAN, Corpus.load(run.corpus), [str(base)]).arm_jobs(["uniform"])[1]
+    final = run.branch("uniform", 1)
+    assert branch.is_complete(final, job.digest)
+    before = read_measurements(final / "after.parquet")
+    shutil.rmtree(final)
+    measured, written = stage.measure_learner, list[int]()
+
+    def stopped(learner, corpus, config, **how):
+        measured(learner, corpus, dataclasses.replace(config, items=2), **how)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(stage, "measure_learner", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            branch.train_branch(job)
+    partial = final.with_name(f".{final.name}.partial")
+    assert branch.is_trained(partial, job.digest)
+    assert not branch.is_trained(partial, "another")
+    assert (partial / "answers.jsonl").stat().st_size > 0
+    monkeypatch.setattr(training, "make_trainer", lambda *_, **__: pytest.fail("trained twice"))
+    from mixwright.learner.learner import Learner
+
+    sample = Learner.sample
+    monkeypatch.setattr(
+        Learner, "sample", lambda self, prompts, **how: (written.append(len(prompts)), sample(self, prompts, **how))[1]
+    )
+    branch.train_branch(job)
+    assert read_measurements(final / "after.parquet") == before
+    assert not partial.exists()
+    assert {path.name for path in final.iterdir()}.isdisjoint({"trained.json", "answers.jsonl"})
+    assert min(written) < 3 * 4, "greedy answers that were kept are not written again"

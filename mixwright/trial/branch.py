@@ -34,6 +34,8 @@ PERMUTATION_SEED = 5_000_011
 """Added to the branch's seed: order of permuted weights."""
 STAGE_SEED = 9_000_011
 """Times the place of a stage, added to its branch's seed."""
+TRAINED_FILE = "trained.json"
+"""Name of the mark of a branch that is trained and not yet measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,35 +149,60 @@ def train_branch(job: BranchJob) -> str:
     """
     final = RunFolder(job.run).branch(job.arm, job.seed)
     folder = final.with_name(f".{final.name}.partial")
-    shutil.rmtree(folder, ignore_errors=True)
+    if not is_trained(folder, job.digest):
+        shutil.rmtree(folder, ignore_errors=True)
     try:
-        folder.mkdir(parents=True)
+        folder.mkdir(parents=True, exist_ok=True)
         _fill(job, folder)
         shutil.rmtree(final, ignore_errors=True)
         folder.rename(final)
     except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
+        if not is_trained(folder, job.digest):
+            shutil.rmtree(folder, ignore_errors=True)
         raise
     return str(final)
+
+
+@dataclass(frozen=True, slots=True)
+class Trained:
+    """Mark of a branch that is trained and not yet measured: what was stopped goes on there."""
+
+    digest: str
+    """Of everything that decides the outcome."""
+
+
+def is_trained(folder: Path, digest: str | None = None) -> bool:
+    """Whether the folder of a branch under way holds its trained model; of this very branch, where a digest is given."""
+    try:
+        found = read_json(folder / TRAINED_FILE, Trained)
+    except InputError:
+        return False
+    return digest is None or found.digest == digest
 
 
 def _fill(job: BranchJob, folder: Path) -> None:
     """Train, measure, and write everything into `folder`; branch.json comes last."""
     from mixwright.contracts import Branch
-    from mixwright.learner.load import load_base
+    from mixwright.learner.load import load_base, load_stage
     from mixwright.mine.job import load_rehearsed
 
     run, config = RunFolder(job.run), from_data(RunConfig, dict(job.config))
     corpus, branch = load_rehearsed(run), from_data(Branch, dict(job.branch))
-    learner = load_base(config.model, job.base)
-    if branch.trains and len(branch.plan.stages) > 1:
-        learner = _train_stages(job, config, branch, corpus, folder)
-    elif branch.trains:
-        _train(job, config, branch, corpus, learner, folder)
+    if branch.trains and is_trained(folder, job.digest):
+        learner = load_stage(config.model, folder / "model")
+    else:
+        learner = load_base(config.model, job.base)
+        if branch.trains and len(branch.plan.stages) > 1:
+            learner = _train_stages(job, config, branch, corpus, folder)
+        elif branch.trains:
+            _train(job, config, branch, corpus, learner, folder)
+        if branch.trains:
+            write_json(folder / TRAINED_FILE, Trained(job.digest))
     _measure(job, config, learner, corpus, run, folder, trained=branch.trains)
     objective = [stage.objective for stage in branch.plan.stages][-1]
     info = BranchInfo(job.arm, job.seed, job.base_name, objective, job.planned, branch.trains, job.digest)
     write_json(folder / "branch.json", info)
+    (folder / TRAINED_FILE).unlink(missing_ok=True)
 
 
 def _train_stages(job: BranchJob, config: RunConfig, branch: Branch, corpus: Corpus, folder: Path) -> Learner:
@@ -283,10 +310,14 @@ def _measure(
 ) -> None:
     """Measure after, on the true items; put the base's measurements beside it."""
     from mixwright.learner.load import load_base
+    from mixwright.measure.kept_answers import KeepingLearner
     from mixwright.measure.stage import measure_learner, settings_after
 
     start = load_base(config.model, job.base) if trained else learner
-    found = measure_learner(learner, corpus, settings_after(config.measure), start=start, seed=seed_after(config, job.seed))
+    kept = folder / "answers.jsonl"
+    settings, seed = settings_after(config.measure), seed_after(config, job.seed)
+    found = measure_learner(KeepingLearner(learner, kept), corpus, settings, start=start, seed=seed)
+    kept.unlink(missing_ok=True)
     before = read_completion_rows(completions_path(run, job.base_name))
     after = [{**row, "when": "after"} for row in found.completions]
     write_completion_rows(folder / "completions.parquet", [*before, *after])

@@ -33,7 +33,7 @@ from mixwright.trial.arm_roles import (
     why_left_out,
     with_order,
 )
-from mixwright.trial.branch import is_complete, train_branch
+from mixwright.trial.branch import is_complete, is_trained, train_branch
 from mixwright.trial.data_rows import DataTable, data_notes, data_path, fit_plan, read_data, rows_for
 from mixwright.trial.deadline import LATE_SHARE, Deadline, branches_seconds, train_within
 from mixwright.trial.jobs import Trial
@@ -149,10 +149,13 @@ def run_trial(
         result = replace(_with_nulls(trial, arms, notes, replan, limited), power=seen)
     finally:
         for partial in run.result.parent.glob(".*.partial"):  # all workers have stopped
-            shutil.rmtree(partial, ignore_errors=True)
+            if not is_trained(partial):
+                shutil.rmtree(partial, ignore_errors=True)
     write_json(run.result, result)
     if limited is not None:
         limited.finish()
+    for partial in run.result.parent.glob(".*.partial"):  # of arms and seeds that were dropped since
+        shutil.rmtree(partial, ignore_errors=True)
     shutil.rmtree(run.path / "trial" / "stages", ignore_errors=True)  # what branches shared
     return result
 
