@@ -114,8 +114,10 @@ def read_measurements(path: Path) -> list[Measurement]:
     import pyarrow.parquet as pq
 
     try:
-        columns = pq.read_table(path).to_pydict()
-        return [Measurement(**dict(zip(columns, row, strict=True))) for row in zip(*columns.values(), strict=True)]
+        table = pq.read_table(path)
+        if table.column_names == [field.name for field in dataclasses.fields(Measurement)]:
+            return [Measurement(*row) for row in zip(*table.to_pydict().values(), strict=True)]
+        return [Measurement(**row) for row in table.to_pylist()]
     except FileNotFoundError:
         raise InputError("a file of measurements", "nothing", "Run `mixwright measure` first.", file=path) from None
     except (OSError, pa.ArrowException, TypeError, ValueError) as error:
