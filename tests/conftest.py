@@ -51,7 +51,9 @@ def trainers_start_fast() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         if imports := sys.modules.get("accelerate.utils.imports"):
             patch.setattr(imports, "_is_package_available", functools.cache(imports._is_package_available))
-            patch.setattr(sys.modules["accelerate.utils.memory"], "clear_device_cache", lambda garbage_collection=False: None)
+            patch.setattr(
+                sys.modules["accelerate.utils.memory"], "clear_device_cache", lambda garbage_collection=False: None
+            )
         if prints := sys.modules.get("datasets.fingerprint"):
             patch.setattr(prints, "update_fingerprint", lambda *_: prints.generate_random_fingerprint())
         yield
