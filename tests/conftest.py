@@ -46,14 +46,15 @@ def few_objects_to_collect() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def trainers_start_fast() -> Iterator[None]:
-    """Without what accelerate and datasets do for every trainer, which takes as long as so short a run: look up which packages
-    there are, collect garbage, and make names for caches that rows in memory have not."""
+    """Without what accelerate and datasets do for every trainer, which takes as long as so short a run.
+
+    They look up which packages there are, collect garbage, and make names for caches that rows in memory have not.
+    """
     with pytest.MonkeyPatch.context() as patch:
         if imports := sys.modules.get("accelerate.utils.imports"):
             patch.setattr(imports, "_is_package_available", functools.cache(imports._is_package_available))
-            patch.setattr(
-                sys.modules["accelerate.utils.memory"], "clear_device_cache", lambda garbage_collection=False: None
-            )
+        if memory := sys.modules.get("accelerate.utils.memory"):
+            patch.setattr(memory, "clear_device_cache", lambda garbage_collection=False: None)
         if prints := sys.modules.get("datasets.fingerprint"):
             patch.setattr(prints, "update_fingerprint", lambda *_: prints.generate_random_fingerprint())
         yield
