@@ -104,7 +104,8 @@ def write_measurements(path: Path, rows: Iterable[Measurement]) -> None:
     kinds = {f.name: text for f in dataclasses.fields(Measurement)}
     kinds |= {"value": number, "low": number, "high": number, "n": pa.int64(), "level": number, "null": number}
     schema = pa.schema(list(kinds.items()))
-    write_table(path, pa.Table.from_pylist([to_data(row) for row in rows], schema=schema))
+    rows = list(rows)
+    write_table(path, pa.table([[getattr(row, name) for row in rows] for name in kinds], schema=schema))
 
 
 def read_measurements(path: Path) -> list[Measurement]:
@@ -113,7 +114,10 @@ def read_measurements(path: Path) -> list[Measurement]:
     import pyarrow.parquet as pq
 
     try:
-        return [Measurement(**row) for row in pq.read_table(path).to_pylist()]
+        table = pq.read_table(path)
+        if table.column_names == [field.name for field in dataclasses.fields(Measurement)]:
+            return [Measurement(*row) for row in zip(*table.to_pydict().values(), strict=True)]
+        return [Measurement(**row) for row in table.to_pylist()]
     except FileNotFoundError:
         raise InputError("a file of measurements", "nothing", "Run `mixwright measure` first.", file=path) from None
     except (OSError, pa.ArrowException, TypeError, ValueError) as error:

@@ -30,8 +30,10 @@ def write(results: Path, out: Path | None = None) -> list[Path]:
         raise InputError("the repository's folder docs", "none beside the package", "Name a folder: --out DIR.")
     if not results.is_dir():
         raise InputError("a folder of results", f"none at {results}", "Correct --results, or run a finding first.")
+    text = _text(folder)
+    lab(text, ())  # refused before all results are read
     cards = collect(results)
-    made = {folder / "lab.html": html(cards, unknown(results)), folder / "lab.md": lab(_text(folder), cards)}
+    made = {folder / "lab.html": html(cards, unknown(results)), folder / "lab.md": lab(text, cards)}
     page = folder / "controllers.md"
     if page.is_file():
         made[page] = controllers(_read(page), cards)

@@ -1,9 +1,11 @@
 """What all tests share: one thread, no network, reproducible hypothesis, the command line."""
 
+import functools
 import gc
 import importlib.util
 import multiprocessing
 import os
+import sys
 from collections.abc import Callable, Iterator
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -40,6 +42,22 @@ def few_objects_to_collect() -> Iterator[None]:
     gc.freeze()
     yield
     gc.unfreeze()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def trainers_start_fast() -> Iterator[None]:
+    """Without what accelerate and datasets do for every trainer, which takes as long as so short a run.
+
+    They look up which packages there are, collect garbage, and make names for caches that rows in memory have not.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        if imports := sys.modules.get("accelerate.utils.imports"):
+            patch.setattr(imports, "_is_package_available", functools.cache(imports._is_package_available))
+        if memory := sys.modules.get("accelerate.utils.memory"):
+            patch.setattr(memory, "clear_device_cache", lambda garbage_collection=False: None)
+        if prints := sys.modules.get("datasets.fingerprint"):
+            patch.setattr(prints, "update_fingerprint", lambda *_: prints.generate_random_fingerprint())
+        yield
 
 
 def forked(link: Connection, other_end: Connection) -> None:

@@ -134,7 +134,7 @@ def test_clean_problems_from_a_hundred_templates_are_no_error() -> None:
         made = reasoning_gym.create_dataset("gsm_symbolic", seed=seed, size=size)
         return [(row["question"], row["answer"]) for row in made]
 
-    for seed in range(8):
+    for seed in range(2):
         train, held_out = templates(1 + seed * 7919, 1000), templates(100_000 + seed * 104_729, 300)
         assert [found for found in graver(train, held_out) if found[0] == "error"] == [], seed
         copies = [(f"Solve: {prompt}\nThink.", answer) for prompt, answer in held_out[:30]]

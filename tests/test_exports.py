@@ -14,13 +14,20 @@ import pytest
 import yaml
 from cli_call import Call, sums, write
 
-from mixwright.cli.export import MOST_DRAWS, PLAN_FILE, export_plan, mix_of
+from mixwright.cli import export as exporting
+from mixwright.cli.export import PLAN_FILE, export_plan, mix_of
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.records import Example, Measurement, Objective, Plan, Stage
 from mixwright.runs import RunFolder, read_plan, write_measurements, write_plan
 
 ROWS = [("gcd", 1.0, 30), ("gcd", 2.0, 10), ("spell it/1", None, 20)]
+
+
+@pytest.fixture(autouse=True)
+def few_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shares are read off the first draws, and files hold no more; of so few rows fewer draws say the same."""
+    monkeypatch.setattr(exporting, "MOST_DRAWS", 4000)
 
 
 def corpus() -> Corpus:
@@ -66,9 +73,9 @@ def test_levels_have_equal_shares_of_their_task_and_rows_uniform_ones() -> None:
 def test_a_task_of_weight_0_is_left_out_and_a_long_plan_says_how_often_its_rows_are_passed() -> None:
     mix = mix_of(planned(gcd=1.0), corpus(), batch=8)
     assert [part.share for part in mix.parts] == [0.5, 0.5]
-    long = mix_of(Plan("p", (Stage("s", "grpo", 30_000, {"gcd": 1.0}),)), corpus(), batch=8)
-    assert (len(long.order), long.epochs) == (MOST_DRAWS, 3), "240,000 draws of 100,000 rows"
-    assert any("the first 100,000" in note for note in long.notes)
+    long = mix_of(Plan("p", (Stage("s", "grpo", 1200, {"gcd": 1.0}),)), corpus(), batch=8)
+    assert (len(long.order), long.epochs) == (4000, 3), "9,600 draws of 4,000 rows"
+    assert any("the first 4,000" in note for note in long.notes)
 
 
 def test_it_says_what_is_lost_and_when_the_plan_keeps_uniform_sampling() -> None:

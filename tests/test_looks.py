@@ -85,7 +85,7 @@ def decided(before: Cells, after: Cells, most: int, margin: float | None = 0.05)
 
 
 def test_looks_pass_a_loss_of_the_margin_as_rarely_as_one_interval_and_use_fewer_items() -> None:
-    rng, times, most = np.random.default_rng(1), 120, 800
+    rng, times, most = np.random.default_rng(1), 60, 800
     found = {}
     for name, loss, churn in (("unharmed", 0.0, 0.05), ("lost the margin", 0.05, 0.2), ("lost a lot", 0.3, 0.4)):
         drawn = [churned(1, most, success=0.7, loss=loss, churn=churn, rng=rng) for _ in range(times)]
@@ -339,11 +339,11 @@ def test_a_look_does_not_pass_while_no_answer_of_a_protected_task_was_right(
 
     monkeypatch.setattr(Learner, "sample", sample)
     before, after = checkpoint("before"), checkpoint("after")
-    blind = [{"task": "z", "prompt": f"z{n}", "answer": "y"} for n in range(300)]
-    asked = ("--corpus", write("a.jsonl", sums(300) + blind), "--grader", "exact", "--gate", "--until-decided")
-    code, _, err = call("verdict", before, after, *asked, "--protect", "sum", "--max-items", "600")
+    blind = [{"task": "z", "prompt": f"z{n}", "answer": "y"} for n in range(200)]
+    asked = ("--corpus", write("a.jsonl", sums(200) + blind), "--grader", "exact", "--gate", "--until-decided")
+    code, _, err = call("verdict", before, after, *asked, "--protect", "sum", "--max-items", "400")
     assert (code, "look 4 of 4" in err) == (0, False), err
-    code, out, err = call("verdict", before, after, *asked, "--protect", "sum", "--protect", "z", "--max-items", "600")
+    code, out, err = call("verdict", before, after, *asked, "--protect", "sum", "--protect", "z", "--max-items", "400")
     assert code in (3, 4), out  # 3: the made-up answers had a probability of 1, which the model reads otherwise
     assert "not decided, since no answer of z was right" in err
     assert "look 4 of 4" in err

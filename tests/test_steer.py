@@ -228,8 +228,8 @@ def refused_share(success: float, rollouts: int, rho: float, cells: int = 600, g
     for step in range(rollouts // group_size):
         varied = 0 < success < 1 and rho > 0
         each = rng.beta(success * (1 / rho - 1), (1 - success) * (1 / rho - 1), cells) if varied else success
-        for cell, wins in enumerate(rng.binomial(group_size, each, cells)):
-            place.ledger.lasting.add(cell, step, float(wins), group_size)
+        wins = rng.binomial(group_size, each, cells).astype(float)
+        place.ledger.lasting.add(np.arange(cells), step, wins, np.full(cells, group_size))
     return float(np.mean([not gate.admit(group(cell.task)).admitted for cell in here.cells]))
 
 

@@ -195,16 +195,16 @@ def endless(completions: list[str], **kwargs: Any) -> list[Any]:
 
 @pytest.mark.parametrize("reward", [spin, sleep, match, wait, lazy, endless])
 def test_a_reward_function_that_hangs_ends_the_run_by_name(reward: Any, tmp_path: Path) -> None:
-    steering = Steering(UNIFORM, reward_seconds=0.3)
+    steering = Steering(UNIFORM, reward_seconds=0.1)
     trainer = make(SteeredGRPOTrainer, tmp_path, steering=steering, reward_funcs=[vowels, reward])
-    told = rf"rewards within 0.3 s, got none \(reward function {reward.__name__}, step 0, tasks? [a-z, ]*(letters|sums)\)"
+    told = rf"rewards within 0.1 s, got none \(reward function {reward.__name__}, step 0, tasks? [a-z, ]*(letters|sums)\)"
     with pytest.raises(InputError, match=told):
         trainer.train()
 
 
 @pytest.mark.parametrize("reward", [sleep, wait])
 def test_or_counts_as_wrong_and_is_written_down(reward: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    steering = Steering(UNIFORM, reward_seconds=0.3, slow_rewards="wrong")
+    steering = Steering(UNIFORM, reward_seconds=0.1, slow_rewards="wrong")
     trainer = make(SteeredGRPOTrainer, tmp_path, {"max_steps": 2}, steering=steering, reward_funcs=[reward])
     trainer.train()
     lines = read(tmp_path, "steps.jsonl")
@@ -230,7 +230,8 @@ def test_what_is_slow_is_named_while_it_runs(
     assert "reward function slow, step 0" in caplog.text
 
 
-def test_what_swallows_the_interrupt_is_named_where_the_limit_is_short() -> None:
+def test_what_swallows_the_interrupt_is_named_where_the_limit_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mixwright.time_limit.INTERRUPT_EVERY_SECONDS", 0.1)
     told: list[int] = []
 
     def stubborn() -> None:

@@ -356,6 +356,8 @@ def test_nulls_are_made_from_their_own_levers_plan(finished):
     assert own.digest != replayed.digest, "another source, another branch"
 
 
+@pytest.mark.filterwarnings("ignore:.*gradient_checkpointing.*:FutureWarning")  # TRL sets transformers' older name
+@pytest.mark.filterwarnings("ignore:.*keep_end.*:FutureWarning")
 def test_a_branch_that_was_stopped_while_it_was_measured_is_not_trained_again(finished, tmp_path, monkeypatch):
     from mixwright.measure import stage
     from mixwright.trial import branch, training

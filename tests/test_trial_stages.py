@@ -21,7 +21,7 @@ from mixwright.trial.jobs import Trial
 from mixwright.trial.stage import run_trial
 from mixwright.trial.stages import permuted_order, rehearsed, success_of
 
-STEPS = 90
+STEPS, FEW = 90, 8
 CONFIG = RunConfig(
     CorpusConfig("unused"),
     ModelConfig(width=32, depth=1, heads=2, vocabulary=264),
@@ -43,8 +43,8 @@ def digits() -> Corpus:
     return Corpus.from_examples(rows)
 
 
-def staged(*tasks: str, **border: object) -> Plan:
-    return Plan("by hand", tuple(Stage(f"{task} alone", "sft", STEPS, {task: 1.0}, **border) for task in tasks))  # type: ignore[arg-type]
+def staged(*tasks: str, steps: int = FEW, **border: object) -> Plan:
+    return Plan("by hand", tuple(Stage(f"{task} alone", "sft", steps, {task: 1.0}, **border) for task in tasks))  # type: ignore[arg-type]
 
 
 def prepared(folder: Path, plan: Plan) -> RunFolder:
@@ -69,7 +69,7 @@ def digests(folder: Path) -> dict[str, str]:
 
 
 def test_a_trial_trains_every_stage_and_compares_with_all_tasks_together(tmp_path: Path) -> None:
-    plan = staged("first", "last")
+    plan = staged("first", "last", steps=STEPS)
     run = prepared(tmp_path, plan)
     result: TrialResult = run_trial(run, CONFIG, [run.path / "bases" / "base-0"], progress=lambda *_: None)
     assert result.references == ("frozen", "joint")
@@ -128,17 +128,17 @@ def test_sft_and_then_grpo(tmp_path: Path) -> None:
     plan = Plan(
         "by hand",
         (
-            Stage("imitate", "sft", 30, {"first": 1.0}, learning_rate=8e-3),
+            Stage("imitate", "sft", 8, {"first": 1.0}, learning_rate=8e-3),
             Stage("practise", "grpo", 2, {"first": 1.0}),
         ),
     )
-    train = TrainConfig("grpo", 32, 4, learning_rate=1e-4, generations=4, canary_every=0)
+    train = TrainConfig("grpo", 10, 4, learning_rate=1e-4, generations=4, canary_every=0)
     config = dataclasses.replace(CONFIG, train=train)
     run = prepared(tmp_path, plan)
     jobs_of(run, plan, config=config)
     branch = run.branch("steered", 0)
     lines = [json.loads(line) for line in (branch / "steps.jsonl").read_text().splitlines()]
-    assert [line["step"] for line in lines] == list(range(32))
+    assert [line["step"] for line in lines] == list(range(10))
     assert json.loads((branch / "branch.json").read_text())["objective"] == "grpo"
     measured = sum(
         row.n
@@ -174,18 +174,18 @@ def test_a_task_that_is_rehearsed_is_drawn_and_told(tmp_path: Path) -> None:
     plan = Plan(
         "by hand",
         (
-            Stage("../one/", "sft", STEPS, {"first": 1.0}, expected={"first": 1.0, "last": 0.0}),
-            Stage("two", "sft", STEPS, {"last": 1.0}, expected={"first": 1.0}),
-            Stage("three", "sft", 20, {"none": 1.0}, earlier_share=0.25),
+            Stage("../one/", "sft", FEW, {"first": 1.0}, expected={"first": 1.0, "last": 0.0}),
+            Stage("two", "sft", FEW, {"last": 1.0}, expected={"first": 1.0}),
+            Stage("three", "sft", 8, {"none": 1.0}, earlier_share=0.25),
         ),
     )
     run = prepared(tmp_path, plan)
     jobs_of(run, plan)
     branch = run.branch("steered", 0)
     lines = [json.loads(line) for line in (branch / "steps.jsonl").read_text().splitlines()]
-    assert set.union(*(set(line["losses"]) for line in lines[2 * STEPS :])) == {"none", "first"}
+    assert set.union(*(set(line["losses"]) for line in lines[2 * FEW :])) == {"none", "first"}
     told = [json.loads(line) for line in (branch / "decisions.jsonl").read_text().splitlines()]
-    assert [(line["step"], line["new"]) for line in told if line["what"] == "earlier_share"] == [(2 * STEPS, 0.25)]
+    assert [(line["step"], line["new"]) for line in told if line["what"] == "earlier_share"] == [(2 * FEW, 0.25)]
 
 
 def test_the_arms_of_a_plan_of_several_stages() -> None:

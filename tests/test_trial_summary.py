@@ -1,6 +1,7 @@
 import json
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ ITEMS = {("gcd", 1.0): 60, ("gcd", 2.0): 60, ("sum", 2.0): 40, ("sum", 9.0): 40}
 TASKS = {"gcd": 120, "sum": 80}
 EARLY, LATE, NEVER = [0.4, 0.5, 0.6, 0.6], [0.4, 0.4, 0.5, 0.6], [0.4, 0.4, 0.6, 0.4]
 ALL = ("uniform", "equal_shares", "steered")
+SEEDS = 6
 
 
 def measurements(success, swapped=0.0, sampled=None, churn=None):
@@ -40,11 +42,24 @@ def measurements(success, swapped=0.0, sampled=None, churn=None):
     return rows
 
 
+@pytest.fixture(scope="module", autouse=True)
+def start(tmp_path_factory):
+    """Measurements of the starting model, one file for all branches."""
+    path = tmp_path_factory.mktemp("start") / "before.parquet"
+    write_measurements(path, measurements(0.4))
+    START.append(path)
+    yield
+    START.clear()
+
+
+START: list[Path] = []
+
+
 def write_branch(run, arm, seed, after, progress=(), *, base="base-0", objective="grpo"):
     folder = run.branch(arm, seed)
     trained, planned = arm != "frozen", arm not in ("frozen", "uniform", "equal_shares")
     write_json(folder / "branch.json", BranchInfo(arm, seed, base, objective, planned, trained, "d"))
-    write_measurements(folder / "before.parquet", measurements(0.4))
+    (folder / "before.parquet").hardlink_to(START[0])
     write_measurements(folder / "after.parquet", after)
     if not trained:
         return
@@ -61,7 +76,7 @@ def write_branch(run, arm, seed, after, progress=(), *, base="base-0", objective
     write_json(folder / "proof.json", {"rollouts": 260})
 
 
-def trial(place, after, *, arms=ALL, nulls=(), seeds=8, bases=2, progress=lambda arm, seed: (), **settings):
+def trial(place, after, *, arms=ALL, nulls=(), seeds=SEEDS, bases=2, progress=lambda arm, seed: (), **settings):
     """`after`: arm -> keyword arguments of `measurements`."""
     run = RunFolder(place)
     config = RunConfig(
@@ -81,6 +96,12 @@ def result_of(place, after, nulls=(), **settings):
 
 def flat(success, **parts):
     return {"success": success, **parts}
+
+
+@pytest.fixture(scope="module")
+def helps(tmp_path_factory):
+    """A trial whose lever beats every reference."""
+    return result_of(tmp_path_factory.mktemp("helps"), HELPS)
 
 
 HELPS = {"frozen": flat(0.4), "uniform": flat(0.45), "equal_shares": flat(0.5), "steered": flat(0.7)}
@@ -159,8 +180,8 @@ def test_the_frozen_model_costs_its_measuring_and_has_no_mechanism(tmp_path):
     }
 
 
-def test_a_lever_that_beats_every_reference_helps(tmp_path):
-    result = result_of(tmp_path, HELPS)
+def test_a_lever_that_beats_every_reference_helps(tmp_path, helps):
+    result = helps
     assert (result.arms, result.references) == (("frozen", *ALL), ("frozen", "uniform", "equal_shares"))
     (judged,) = result.judgements
     assert (judged.arm, judged.word, judged.missing, judged.proof) == ("steered", "helps", (), "not tried")
@@ -173,9 +194,9 @@ def test_a_lever_that_beats_every_reference_helps(tmp_path):
     effects = {(e.arm, e.against, e.name): e for e in result.effects}
     main = effects["steered", "frozen", "success"]
     rows = {(row.arm, row.seed): row.value or 0.0 for row in result.rows if row.name == "success"}
-    by_hand = np.mean([rows["steered", seed] - rows["frozen", seed] for seed in range(8)])
+    by_hand = np.mean([rows["steered", seed] - rows["frozen", seed] for seed in range(SEEDS)])
     assert main.difference.value == pytest.approx(by_hand)
-    assert (main.word, main.items, main.difference.n) == ("improves", 200, 8)
+    assert (main.word, main.items, main.difference.n) == ("improves", 200, SEEDS)
     assert main.dependence is not None
     assert main.swapped is not None
     assert main.dependence.value + main.swapped.value == pytest.approx(main.difference.value)
@@ -202,6 +223,8 @@ def test_a_lever_that_beats_every_reference_helps(tmp_path):
 def test_every_reference_must_be_beaten_by_skill(tmp_path, arm, changed, word):
     result = result_of(tmp_path, HELPS | {arm: changed})
     assert result.judgements[0].word == word
+    words = {e.against: e.word for e in result.effects if (e.arm, e.name) == ("steered", "success")}
+    assert (words["frozen"] == "commonest") == ("swapped" in changed)
 
 
 def test_equal_arms_make_no_difference_and_no_change_needs_all_three(tmp_path):
@@ -221,12 +244,6 @@ def test_a_reference_that_did_not_run_is_missing_and_then_nothing_helps(tmp_path
     assert harmful.judgements[0].word == "harms"
 
 
-def test_the_commonest_answer_is_named(tmp_path):
-    result = result_of(tmp_path, HELPS | {"steered": flat(0.7, swapped=0.3)})
-    words = {e.against: e.word for e in result.effects if (e.arm, e.name) == ("steered", "success")}
-    assert words["frozen"] == "commonest"
-
-
 @pytest.mark.parametrize("seeds", [1, 4])
 def test_few_seeds_tell_nothing(tmp_path, seeds):
     result = result_of(tmp_path, HELPS, seeds=seeds, bases=1)
@@ -236,16 +253,15 @@ def test_few_seeds_tell_nothing(tmp_path, seeds):
     assert any("one model" in note for note in result.notes)
 
 
-def test_nulls_are_compared_with_their_lever_and_are_a_family_of_their_own(tmp_path):
+def test_nulls_are_compared_with_their_lever_and_are_a_family_of_their_own(tmp_path, helps):
     nulls = ("replayed", "permuted")
     after = HELPS | {"replayed": flat(0.5), "permuted": flat(0.3)}
-    before = result_of(tmp_path, HELPS)
     result = result_of(tmp_path, after, nulls)
     assert result.nulls == nulls
     assert result.judgements[0].proof == "beats its nulls"
     pairs = {(e.arm, e.against) for e in result.effects if e.name == "success"}
     assert pairs >= {("steered", "replayed"), ("steered", "permuted"), ("replayed", "frozen"), ("permuted", "frozen")}
-    assert result.effects[: len(before.effects)] == before.effects, "what ran before is judged as before"
+    assert result.effects[: len(helps.effects)] == helps.effects, "what ran before is judged as before"
     equal = result_of(tmp_path / "equal", after | {"replayed": flat(0.7)}, nulls)
     assert equal.judgements[0].proof == "does not beat its nulls"
     assert equal.judgements[0].word == "helps"
@@ -297,8 +313,8 @@ def test_nobody_who_reaches_the_target_is_said_and_has_no_effect(tmp_path):
 
 def test_rollouts_are_charged_in_full(tmp_path):
     result = result_of(tmp_path, HELPS, progress=lambda arm, seed: [] if arm == "frozen" else EARLY)
-    # per arm: eight branches of 260 + 40 + 1800, and 1800 for each of the two bases; frozen: measuring alone
-    assert result.rollouts == {"frozen": 10 * 1800} | dict.fromkeys(ALL, 8 * 2100 + 3600)
+    # per arm: six branches of 260 + 40 + 1800, and 1800 for each of the two bases; frozen: measuring alone
+    assert result.rollouts == {"frozen": 8 * 1800} | dict.fromkeys(ALL, 6 * 2100 + 3600)
 
 
 def test_sft_has_no_rollouts_to_a_target_and_no_reward_signal(tmp_path):
@@ -312,7 +328,7 @@ def test_sft_has_no_rollouts_to_a_target_and_no_reward_signal(tmp_path):
 def test_a_number_that_was_not_measured_is_none_and_never_improves(tmp_path):
     run, config = trial(tmp_path, HELPS)
     for arm in HELPS:
-        for seed in range(8):
+        for seed in range(SEEDS):
             path = run.branch(arm, seed) / "after.parquet"
             rows = measurements(**HELPS[arm], churn=np.random.default_rng([seed, *arm.encode()]))
             gone = {("greedy.swapped", "sum@9.0-3")}
@@ -345,19 +361,18 @@ def test_measurements_without_success_on_other_prompts_are_refused(tmp_path):
         summarise(run, config, arms_of(config.trial))
 
 
-def test_the_plan_is_told_against_itself_without_a_part_and_no_judgement_follows_from_that(tmp_path):
+def test_the_plan_is_told_against_itself_without_a_part_and_no_judgement_follows_from_that(tmp_path, helps):
     after = {**HELPS, "without_gates": flat(0.7)}
-    plain = result_of(tmp_path / "plain", HELPS)
-    run, config = trial(tmp_path / "parts", after, arms=(*ALL, "without_gates"))
+    run, config = trial(tmp_path, after, arms=(*ALL, "without_gates"))
     found = summarise(run, config, arms_of(config.trial))
-    assert found.judgements == plain.judgements, "an ablation is no lever, and makes no word of one stricter"
+    assert found.judgements == helps.judgements, "an ablation is no lever, and makes no word of one stricter"
     assert (found.judgements[0].arm, found.judgements[0].word) == ("steered", "helps")
     assert found.ablations == ("without_gates",)
     assert {e.against for e in found.effects if e.arm == "without_gates"} == set()
     (part,) = (e for e in found.effects if (e.arm, e.against, e.name) == ("steered", "without_gates", "success"))
     assert part.word == "no change"
     assert part.difference.value == pytest.approx(0, abs=0.02)
-    assert not [e for e in plain.effects if e.against == "without_gates"]
+    assert not [e for e in helps.effects if e.against == "without_gates"]
 
 
 def test_a_trial_without_samples_has_no_effect_on_them(tmp_path):

@@ -41,9 +41,10 @@ CASES = {
 
 
 def script(text: str, folder: Path, *, anew: bool = False) -> forked.Ended:
-    """How a script ends: in a copy of this process, or in a new interpreter."""
+    """How a script ends: in a copy of this process, or in a new interpreter, which imports no trainer."""
     path = folder / "train.py"
-    path.write_text(HEAD.format(tests=str(ROOT / "tests"), folder=str(folder / "out")) + text + "\n", encoding="utf-8")
+    head = "from pathlib import Path\n" if anew else HEAD.format(tests=str(ROOT / "tests"), folder=str(folder / "out"))
+    path.write_text(head + text + "\n", encoding="utf-8")
     if not anew:
         return forked.script(path)
     environment = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "ignore"}
@@ -54,7 +55,7 @@ def script(text: str, folder: Path, *, anew: bool = False) -> forked.Ended:
 @pytest.mark.parametrize("case", CASES)
 def test_it_ends_a_script_in_one_line(case: str, tmp_path: Path) -> None:
     code, told = CASES[case]
-    ended = script(code, tmp_path, anew=case == "packing")
+    ended = script(code, tmp_path, anew=case == "a helper")
     assert ended.code == 1
     assert "Traceback" not in ended.err
     line = ended.err.splitlines()[-1]

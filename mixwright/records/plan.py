@@ -58,20 +58,24 @@ class Measurement:
     """What the null is."""
 
     def __post_init__(self) -> None:
-        whose = f"{self.probe}.{self.name} of {self.task}"
+        if problem := self._find_problem():
+            raise ValueError(f"{self.probe}.{self.name} of {self.task}: {problem}")
+
+    def _find_problem(self) -> str | None:
+        """What is wrong; a run reads millions of rows, so that nothing is put into words before."""
         for name in ("probe", "task", "name", "unit"):
             if not isinstance(getattr(self, name), str):
-                raise ValueError(f"{whose}: {name} is {getattr(self, name)!r}, no text")
-        numbers = {"value": self.value, "low": self.low, "high": self.high, "level": self.level or 0, "null": self.null or 0}
-        for name, value in numbers.items():
-            if not math.isfinite(value):
-                raise ValueError(f"{whose}: {name} is {value}, not finite")
+                return f"{name} is {getattr(self, name)!r}, no text"
+        for name in ("value", "low", "high", "level", "null"):
+            if not math.isfinite(getattr(self, name) or 0):
+                return f"{name} is {getattr(self, name)}, not finite"
         if not self.low - ROUNDING_TOLERANCE <= self.value <= self.high + ROUNDING_TOLERANCE:
-            raise ValueError(f"{whose}: {self.value} is not within its interval, {self.low} to {self.high}")
+            return f"{self.value} is not within its interval, {self.low} to {self.high}"
         if self.n < 0:
-            raise ValueError(f"{whose}: n is {self.n}, under 0")
-        if self.unit == "share" and SHARE_NAMES.fullmatch(self.name) and not _share(self.value):
-            raise ValueError(f"{whose}: {self.value} is no share of 0 to 1")
+            return f"n is {self.n}, under 0"
+        if self.unit == "share" and not _share(self.value) and SHARE_NAMES.fullmatch(self.name):
+            return f"{self.value} is no share of 0 to 1"
+        return None
 
 
 @dataclass(frozen=True, slots=True)

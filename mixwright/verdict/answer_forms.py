@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -71,9 +72,24 @@ def grouped(changes: Iterable[FormChange]) -> list[GoneOver]:
 
 def form_changes_of(run: RunFolder) -> list[FormChange]:
     """What changed in the answers of a comparison; empty without completions. Raises InputError for broken ones."""
-    rows = read_completion_rows(run.path / "completions.parquet")
-    path = known_forms_file(run)
-    return form_changes(rows, read_json(path, KnownForms) if path.is_file() else {})
+    files = run.path / "completions.parquet", known_forms_file(run)
+    return list(_form_changes(*files, *(_written(path) for path in files)))
+
+
+@functools.lru_cache(maxsize=8)
+def _form_changes(
+    completions: Path, known: Path, _written: tuple[int, int] | None, _noted: tuple[int, int] | None
+) -> tuple[FormChange, ...]:
+    """Kept, because the gate, the first sentence and a section of the page ask for them."""
+    return tuple(form_changes(read_completion_rows(completions), read_json(known, KnownForms) if known.is_file() else {}))
+
+
+def _written(path: Path) -> tuple[int, int] | None:
+    """Which version of a file this is; None without one."""
+    if not path.is_file():
+        return None
+    found = path.stat()
+    return found.st_ino, found.st_mtime_ns
 
 
 def known_forms_file(run: RunFolder) -> Path:
