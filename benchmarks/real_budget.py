@@ -54,15 +54,15 @@ class BudgetJob:
 
 JOBS = (
     BudgetJob("measure, SmolLM2", 5),
-    BudgetJob("verdict, SmolLM2", 12),
-    BudgetJob("run SFT, SmolLM2", 60),
-    BudgetJob("run GRPO, SmolLM2", 40),
-    BudgetJob("mine --try, SmolLM2", 45),
-    BudgetJob("measure, tiny", 5),
-    BudgetJob("run GRPO, tiny", 10),
-    BudgetJob("trial, tiny", 5),
     BudgetJob("verdict too short, SmolLM2", 1, possible=False),
     BudgetJob("run too short, SmolLM2", 5, possible=False),
+    BudgetJob("measure, tiny", 2),
+    BudgetJob("trial, tiny", 5),
+    BudgetJob("verdict, SmolLM2", 12),
+    BudgetJob("run GRPO, tiny", 10),
+    BudgetJob("mine --try, SmolLM2", 45),
+    BudgetJob("run GRPO, SmolLM2", 40),
+    BudgetJob("run SFT, SmolLM2", 60),
 )
 QUICK_JOBS = (BudgetJob("run GRPO, tiny", 2), BudgetJob("run too short, SmolLM2", 5, possible=False))
 
@@ -77,6 +77,7 @@ class Files:
         self.asked = self._write("asked.jsonl", self._as_questions(self.demo.answered))
         self.train = self._write("tiny.jsonl", tiny_rows(600, SEED))
         self.held_out = self._write("tiny_eval.jsonl", tiny_rows(200, SEED + 1000))
+        self.many = self._write("tiny_many.jsonl", tiny_rows(60_000, SEED + 2000, largest=9999, letters=6))
 
     def _write(self, name: str, rows: Sequence[Mapping[str, Any]]) -> Path:
         path = self.place / name
@@ -111,11 +112,12 @@ class Files:
         return folder
 
 
-def tiny_rows(count: int, seed: int) -> list[dict[str, Any]]:
-    """Sums of two numbers below 100, and words of four letters backward, half of each, none twice."""
+def tiny_rows(count: int, seed: int, *, largest: int = 99, letters: int = 4) -> list[dict[str, Any]]:
+    """Sums of two numbers, and words backward, half of each, none twice."""
     rng, rows = random.Random(seed), {}
     while len(rows) < count:
-        one, other, word = rng.randrange(100), rng.randrange(100), "".join(rng.choice("abcdefgh") for _ in range(4))
+        one, other = rng.randint(0, largest), rng.randint(0, largest)
+        word = "".join(rng.choice("abcdefgh") for _ in range(letters))
         rows[f"{one}+{other}="] = {"task": "sums", "prompt": f"{one}+{other}=", "answer": str(one + other)}
         rows[word] = {"task": "backward", "prompt": f"{word} backward: ", "answer": word[::-1]}
     return list(rows.values())[:count]
@@ -144,7 +146,7 @@ def do_job(job: BudgetJob, files: Files) -> dict[str, Any]:
     if verb == "measure":
         tiny = job.name.endswith("tiny")
         model = str(files.tiny / "bases" / "base-0") if tiny else MODEL
-        rows = ["--corpus", str(files.held_out), "--folder", str(folder)] if tiny else rows
+        rows = ["--corpus", str(files.many), "--folder", str(folder)] if tiny else rows
         code, seconds = _call(["measure", model, *rows, *limit], log)
     elif verb.startswith("verdict"):
         code, seconds = _call(["verdict", MODEL, str(files.tuned), *rows, *limit, "--gate"], log)
