@@ -54,7 +54,7 @@ def write_settings(
     if path.exists():
         raise InputError("a new file", "one that is there already", "Choose another with --output.", file=path)
     bare = RunConfig(CorpusConfig(PLACEHOLDER), ModelConfig(warmup=WARMUP))
-    found = Proposal(bare, []) if train is None else propose(train, held_out, model, objective)
+    found = Proposal(bare, []) if train is None else propose(train, held_out, model, objective, say)
     if found.config.model.path == "tiny:" and found.config.model.warmup is None:
         found = dataclasses.replace(found, config=dataclasses.replace(found.config, model=ModelConfig(warmup=WARMUP)))
     if budget is not None and UNKNOWN_COLUMN not in found.config.corpus.columns.values():

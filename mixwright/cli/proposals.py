@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -53,7 +53,13 @@ class Proposal:
     """Path of a setting (`train.objective`) -> why it is what it is."""
 
 
-def propose(train: str, held_out: str | None, model: str | None, objective: str | None) -> Proposal:
+def propose(
+    train: str,
+    held_out: str | None,
+    model: str | None,
+    objective: str | None,
+    say: Callable[[str], None] = lambda _: None,
+) -> Proposal:
     """Settings for a file of examples.
 
     Args:
@@ -61,6 +67,7 @@ def propose(train: str, held_out: str | None, model: str | None, objective: str 
         held_out: source of the held-out ones; None holds a share of the prompts out.
         model: checkpoint; None takes a tiny model.
         objective: as asked; None takes it from the columns.
+        say: told what takes time, when it begins.
 
     Raises:
         InputError: rows that cannot be read or trained on, or an objective that they do not allow.
@@ -89,7 +96,7 @@ def propose(train: str, held_out: str | None, model: str | None, objective: str 
     chosen, why = _objective(corpus, graders, objective, answered=_holds_answers_alone(found, corpus))
     said, read, room = list[str](), dict[str, str](), None
     if chosen != "dpo" and known and model:
-        corpus, said, read, room = _with_model(model, corpus, [task for task in graders if task not in known])
+        corpus, said, read, room = _with_model(model, corpus, [task for task in graders if task not in known], say)
         known = {task: corpus.tasks[task].grader for task in known}
     graded = known if chosen != "dpo" else {}
     config = RunConfig(dataclasses.replace(named, graders=graded), ModelConfig(model) if model else ModelConfig())
@@ -106,7 +113,7 @@ def propose(train: str, held_out: str | None, model: str | None, objective: str 
 
 
 def _with_model(
-    model: str, corpus: Corpus, ungraded: Sequence[str]
+    model: str, corpus: Corpus, ungraded: Sequence[str], say: Callable[[str], None]
 ) -> tuple[Corpus, list[str], dict[str, str], tuple[Room, int] | None]:
     """What a model that is here shows: graders and room chosen by its first completions, lines to say, task -> reason."""
     try:
@@ -114,12 +121,15 @@ def _with_model(
         from mixwright.learner.sources import is_gguf
         from mixwright.measure.first_answers import read_first_answers
         from mixwright.measure.free_answers import find_room
+        from mixwright.measure.kept_answers import KeepingLearner
         from mixwright.measure.room import keep_fitting_corpus
 
         lines: list[str] = []
         if not (Path(model).is_dir() or is_gguf(model)):  # nothing is downloaded to write settings
             return corpus, [], {}, None
-        sizes, learner = dataclasses.replace(MeasureConfig(), items=MOST_CELL_ITEMS), load_learner(model)
+        say(f"model: {model} is loaded; its first completions show how long answers are, and which graders fit")
+        sizes = dataclasses.replace(MeasureConfig(), items=MOST_CELL_ITEMS)
+        learner = KeepingLearner(load_learner(model), None)
         held, notes = keep_fitting_corpus([learner], corpus, sizes)
         room, continued, _ = find_room([learner], held, sizes, lines.append, trained=True)
         sizes = dataclasses.replace(sizes, max_new_tokens=room.tokens, continued_tokens=continued)
