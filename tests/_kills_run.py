@@ -84,7 +84,7 @@ def in_save(*given: Any, **_: Any) -> bool:
 
 
 POINTS: dict[str, Callable[[], None]] = {
-    "before our state": lambda: before(resume.Checkpoints, "stage", lambda _, step, extra: step == AT),
+    "before our state": lambda: before(resume.Checkpoints, "stage_state", lambda _, step, extra: step == AT),
     "inside our state": lambda: before(state_file, "write_text", lambda path, text: f"saving/.{AT}." in str(path)),
     "before TRL's first file": lambda: before(theirs.Trainer, "save_model", in_save),
     "inside TRL's files": lambda: before(theirs.Trainer, "_save_rng_state", in_save),

@@ -256,7 +256,7 @@ def test_everything_beside_a_trainer_is_charged_wherever_it_stands():
     from mixwright.trainers.canaries.generated import CanaryPass
     from mixwright.trainers.checkpoints.resume import Checkpoints
 
-    meter, methods = Meter(), ((DrawLog, "read"), (CanaryPass, "run"), (Checkpoints, "stage"))
+    meter, methods = Meter(), ((DrawLog, "read_or_draw"), (CanaryPass, "run"), (Checkpoints, "stage_state"))
     plain = [vars(kind)[name] for kind, name in methods]
     charge_owners(meter)
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -134,7 +135,9 @@ def test_items_and_budget_contradict_each_other(call: Call, checkpoints: Path) -
 
 
 def test_rows_that_are_only_read_are_timed_by_reading_a_few(call: Call, checkpoints: Path) -> None:
-    rows = write("a.jsonl", [{"task": "t", "prompt": f"{n}+1=", "completion": f" {n + 1}"} for n in range(90)])
+    words = ["one", "two", "six", "ten"]
+    prose = [" ".join(random.Random(n).choices(words, k=6)) for n in range(90)]
+    rows = write("a.jsonl", [{"task": "t", "prompt": f"{n}+1=", "completion": prose[n]} for n in range(90)])
     paths = [str(checkpoints / name) for name in ("before", "after")]
     code, _, err = call("verdict", *paths, "--corpus", rows, "--budget", "5m", "--folder", "read")
     assert code == 0, err
