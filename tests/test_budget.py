@@ -162,3 +162,14 @@ def test_what_is_sampled_for_an_item_does_not_depend_on_the_others_in_a_budget()
 
 def test_the_half_width_is_that_of_a_share_of_one_half() -> None:
     assert half_width(100) == pytest.approx(0.098)
+
+
+def test_where_the_first_part_was_quicker_than_it_was_expected_to_be_samples_come_back() -> None:
+    from mixwright.cli.fitted import _refit
+
+    counts, wanted = [30, 30], Sizes(30, 8)
+    assert _refit(counts, 1000.0, 1.0, Sizes(20, 0), wanted, 6) == Sizes(30, 8)
+    assert _refit(counts, 200.0, 1.0, Sizes(20, 0), wanted, 6) == Sizes(30, 2), "60 x 3 completions"
+    assert _refit(counts, 50.0, 1.0, Sizes(20, 0), wanted, 6) == Sizes(25, 0)
+    assert _refit(counts, 5.0, 1.0, Sizes(20, 0), wanted, 6) == Sizes(6, 0), "what was measured stays"
+    assert _refit(counts, 300.0, 6.0, Sizes(20, 2), wanted, 6) == Sizes(25, 2), "samples that were drawn stay"

@@ -55,13 +55,26 @@ def fit_to_budget(ready: Ready, budget: Budget, measured: Sequence[int], say: Ca
         remedy = "Fewer are never judged. Allow more time, leave tasks out, or give --max-new-tokens a smaller number."
         raise InputError(expected, format_duration(budget.seconds), remedy)
     first = max(1, most_items_within(counts, FIRST_SHARE * count_items(counts, sizes.items)))
-    began = budget.spent
+    began, known = budget.spent, _written(ready, measured)
     _measure(_sized(ready, Sizes(first, sizes.samples)), measured, "first part")
-    pace = (budget.spent - began) / count_items(counts, first)
-    more = (budget.left - RESERVE * budget.seconds) / max(pace, 1e-12)
-    chosen = max(first, most_items_within(counts, count_items(counts, first) + more))
-    say(_chosen(counts, Sizes(chosen, sizes.samples), first, pace, budget))
-    return replace(_sized(ready, Sizes(chosen, sizes.samples)), pace=pace / len(measured))
+    new = _written(ready, measured) - known  # those that were completed before, to find the room, took no time
+    items = new / (1 + sizes.samples) / len(measured) if new else count_items(counts, first)
+    pace = (budget.spent - began) / items
+    left = items * pace + budget.left - RESERVE * budget.seconds
+    chosen = _refit(counts, left, pace, sizes, wanted, first)
+    say(_chosen(counts, chosen, first, pace * (1 + chosen.samples) / (1 + sizes.samples), budget))
+    return replace(_sized(ready, chosen), pace=pace / len(measured))
+
+
+def _refit(counts: Sequence[int], seconds: float, pace: float, sizes: Sizes, wanted: Sizes, first: int) -> Sizes:
+    """The sizes that a time allows now that it is known how long an item takes; samples only where none were drawn yet."""
+    from mixwright.measure.fitting import Sizes, fit_sizes, most_items_within
+
+    if not sizes.samples:
+        again = fit_sizes(counts, seconds, max(pace, 1e-12), wanted=wanted)
+        if again is not None and again.items >= first:
+            return again
+    return Sizes(max(first, most_items_within(counts, seconds / max(pace, 1e-12))), sizes.samples)
 
 
 def _time_reading(ready: Ready, counts: Sequence[int], budget: Budget, measured: Sequence[int]) -> float:
@@ -97,12 +110,17 @@ def _measure(ready: Ready, measured: Sequence[int], title: str) -> None:
         measure_with_progress(f"{title}, model {number + 1}", ready.learners[number], ready, start=start)
 
 
+def _written(ready: Ready, measured: Sequence[int]) -> int:
+    """Completions that the models wrote so far."""
+    return sum(getattr(ready.learners[number], "written", 0) for number in measured)
+
+
 def _chosen(counts: Sequence[int], sizes: Sizes, first: int, pace: float, budget: Budget) -> str:
     """What is measured, what it will see, and what twice the time would buy."""
     from mixwright.measure.fitting import count_items, most_items_within
 
     items, whole = count_items(counts, sizes.items), count_items(counts, max(counts))
-    ends = budget.spent + (items - count_items(counts, first)) * pace + RESERVE * budget.seconds
+    ends = budget.spent + (items - count_items(counts, first)) * pace
     told = f"budget: {items:,} items, greedy{f' and {sizes.samples} samples' if sizes.samples else ' alone'}"
     told += f", in all {format_duration(ends)}; success over all to within {100 * half_width(items):.0f} points"
     if items == whole:

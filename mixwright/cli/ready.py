@@ -34,7 +34,7 @@ class Ready:
     """Whether completions are written and graded; else probabilities of the rows' own targets or pairs are read."""
     notes: tuple[Observation, ...] = ()
     """Graders that were changed because of the first model's first completions."""
-    found: tuple[FreeAnswers, ...] = ()
+    free_answers: tuple[FreeAnswers, ...] = ()
     """What completing a few items showed of each model that is measured, where that was done."""
     nested: bool = False
     """Whether what is sampled for an item does not depend on how many others are measured."""
@@ -47,7 +47,7 @@ class Ready:
         from mixwright.measure.free_answers import price
 
         measure = self.config.measure
-        return price(self.found, 1, 0, measure.max_new_tokens, measure.continued_tokens)
+        return price(self.free_answers, 1, 0, measure.max_new_tokens, measure.continued_tokens)
 
 
 def with_price(ready: Ready, measured: Sequence[int], say: Callable[[str], None], *, known: bool, limited: bool) -> Ready:
@@ -69,11 +69,11 @@ def with_price(ready: Ready, measured: Sequence[int], say: Callable[[str], None]
 
     if not ready.graded:
         return ready
-    settled, found = ready.config.measure, ready.found
+    settled, found = ready.config.measure, ready.free_answers
     if not found:
         learners = [ready.learners[number] for number in measured]
         found = tuple(time_answers(learners, ready.corpus, settled, settled.longest_completion, say))
-    ready = replace(ready, found=found)
+    ready = replace(ready, free_answers=found)
     if limited:
         return ready
     items, tokens = len(Passes(ready.learners[0], None, settled, ready.corpus).items), settled.max_new_tokens
@@ -95,7 +95,7 @@ def measure_with_progress(title: str, learner: Learner, ready: Ready, *, start: 
     config, began = ready.config.measure, monotonic()
     passes = Passes(learner, start, config, ready.corpus)
     total = len(passes.items if ready.graded else passes.picked(lambda _: True))
-    seconds = ready.completion_seconds / max(len(ready.found), 1) * total * (1 + config.samples)
+    seconds = ready.completion_seconds / max(len(ready.free_answers), 1) * total * (1 + config.samples)
     with progress_line(f"{title}, {total:,} items") as show:
 
         def done(share: float) -> None:

@@ -36,6 +36,8 @@ class KeepingLearner(Learner):
         Without a path they are kept in memory alone.
         """
         vars(self).update(vars(learner))
+        self.written = 0
+        """Completions that the model itself wrote since."""
         self._path, self._print = path, _fingerprint(learner)
         self._known = {row["key"]: row for row in _rows(path)} if path is not None else {}
         self._greedy = {row["greedy"]: row.get("whole", row["made"][0]) for row in self._known.values() if "greedy" in row}
@@ -68,6 +70,7 @@ class KeepingLearner(Learner):
 
         def keep(made: Mapping[int, list[Completion]]) -> None:
             kept = {new[i]: [vars(one) for one in row[:rows]] for i, row in made.items()}
+            self.written += sum(map(len, kept.values()))
             self._keep(
                 {"key": keys[place], "made": row}
                 | (self._as_greedy(of_prompt[place], starts[place], row[0]) if of_prompt else {})
