@@ -7,6 +7,7 @@ import json
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +53,7 @@ class BranchInfo:
     """Of everything that decides the outcome; another digest, and the branch is run again."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class BranchFiles:
     """One finished branch, read."""
 
@@ -81,10 +82,15 @@ class BranchFiles:
         evaluating = int(self.progress[-1]["evaluated"]) if self.progress else 0
         return training + evaluating + measuring_rollouts(self.after)
 
-    @property
+    @cached_property
     def scores(self) -> ItemScores:
         """Of the model after training. Raises InputError for measurements of an earlier version."""
         return item_scores(self.after)
+
+    @cached_property
+    def start_scores(self) -> ItemScores:
+        """Of its starting model. Raises InputError as `scores` does."""
+        return item_scores(self.before)
 
 
 def read_branch(folder: Path) -> BranchFiles:
@@ -212,7 +218,7 @@ def branch_rows(branch: BranchFiles, decoding: Outcome, gain: float, protected: 
 
 def _outcome(branch: BranchFiles, decoding: Outcome) -> dict[str, tuple[float | None, str]]:
     """Success under the declared decoding as a mean over tasks, its parts, and the other means beside it."""
-    after, before = branch.scores, item_scores(branch.before)
+    after, before = branch.scores, branch.start_scores
     items, old = after.items, before.items
     if not items:
         return {}
@@ -249,7 +255,7 @@ def _beside(branch: BranchFiles, decoding: Outcome) -> dict[str, tuple[float | N
     values: dict[str, tuple[float | None, str]] = {}
     others: tuple[Outcome, ...] = ("preference", "loss")
     for name in others:
-        after, before = (keep_probe_columns(side, name) for side in (branch.scores, item_scores(branch.before)))
+        after, before = (keep_probe_columns(side, name) for side in (branch.scores, branch.start_scores))
         if name != decoding and after.items:
             values |= _ungraded(after, before, name)
     return values

@@ -9,7 +9,6 @@ from typing import Any
 
 from mixwright.config import RunConfig
 from mixwright.estimates.judgement import MIN_SEEDS
-from mixwright.estimates.outcome import item_scores
 from mixwright.estimates.protected import protected_items
 from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, Outcome, outcome_of
 from mixwright.records import Effect, Judgement, Selection, TrialResult
@@ -135,7 +134,7 @@ def _advised(
 def _findings(config: RunConfig, names: Sequence[str], branches: Sequence[BranchFiles]) -> Findings:
     """All numbers of the branches, ready to be compared."""
     outcome = outcome_of(config.measure.probes, config.measure.decoding) or config.measure.decoding
-    starts = {branch.info.base: item_scores(branch.before) for branch in branches}
+    starts = {branch.info.base: branch.start_scores for branch in branches}
     protected = protected_items(list(starts.values()), outcome, config.trial.protect)
     return Findings(
         {arm: {b.info.seed: b.scores for b in branches if b.info.arm == arm} for arm in names},
