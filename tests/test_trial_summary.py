@@ -169,6 +169,14 @@ def test_target_tokens_are_those_of_all_stages(tmp_path):
     assert target_tokens(replace(branch, info=replace(branch.info, objective="dpo"), steps=[sft, dpo])) == 92
 
 
+def test_steps_of_an_earlier_stage_are_no_groups(tmp_path):
+    write_branch(RunFolder(tmp_path), "uniform", 0, measurements(0.4))
+    branch = read_branch(RunFolder(tmp_path).branch("uniform", 0))
+    sft = {"losses": {"sum@1": [2.0, 30]}}
+    values = {row.name: row.value for row in branch_rows(replace(branch, steps=[sft, sft, *branch.steps]), "greedy", 0.1)}
+    assert [values[name] for name in ("zero_signal_share", "refused_share", "teaching_share")] == [12 / 32, 4 / 32, 16 / 32]
+
+
 def test_the_frozen_model_costs_its_measuring_and_has_no_mechanism(tmp_path):
     run = RunFolder(tmp_path)
     write_branch(run, "frozen", 0, measurements(0.4))
