@@ -19,8 +19,10 @@ from mixwright.cli.fitted import half_width
 from mixwright.config import RunConfig
 from mixwright.errors import InputError
 from mixwright.learner.learner import Learner
-from mixwright.measure.fitting import Sizes, count_items, fit_sizes, most_items_within
+from mixwright.measure.fitting import ItemCost, Sizes, count_items, fit_sizes, most_items_within
 from mixwright.runs import read_yaml
+
+ONE = ItemCost(1.0, 1.0)
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("90s", 90), ("20m", 1200), ("1h30m", 5400), ("1.5h", 5400), (" 2M ", 120)])
@@ -43,14 +45,32 @@ def test_the_largest_number_per_cell_within_a_total_is_found(counts: list[int], 
 def test_samples_go_before_items_and_time_that_is_left_buys_items() -> None:
     counts, wanted = [100, 100, 20], Sizes(40, 8)  # 100 items, nine completions each: 900
     assert count_items(counts, 40) == 100
-    assert fit_sizes(counts, 900, 1.0, wanted=wanted) == Sizes(40, 8)
-    assert fit_sizes(counts, 1800, 1.0, wanted=wanted) == Sizes(90, 8), "90 + 90 + 20 items"
-    assert fit_sizes(counts, 500, 1.0, wanted=wanted) == Sizes(40, 4)
-    assert fit_sizes(counts, 100, 1.0, wanted=wanted) == Sizes(40, 0)
-    assert fit_sizes(counts, 60, 1.0, wanted=wanted) == Sizes(20, 0)
-    assert fit_sizes(counts, 60, 1.0, wanted=wanted, fewest_samples=1) == Sizes(10, 1)
-    assert fit_sizes(counts, 23, 1.0, wanted=wanted) is None, "seven of each cell would not be judged"
-    assert fit_sizes([3, 5], 8, 1.0, wanted=wanted) == Sizes(5, 0), "there are no more"
+    assert fit_sizes(counts, 900, ONE, wanted=wanted) == Sizes(40, 8)
+    assert fit_sizes(counts, 1800, ONE, wanted=wanted) == Sizes(90, 8), "90 + 90 + 20 items"
+    assert fit_sizes(counts, 500, ONE, wanted=wanted) == Sizes(40, 4)
+    assert fit_sizes(counts, 100, ONE, wanted=wanted) == Sizes(40, 0)
+    assert fit_sizes(counts, 60, ONE, wanted=wanted) == Sizes(20, 0)
+    assert fit_sizes(counts, 60, ONE, wanted=wanted, fewest_samples=1) == Sizes(10, 1)
+    assert fit_sizes(counts, 23, ONE, wanted=wanted) is None, "seven of each cell would not be judged"
+    assert fit_sizes([3, 5], 8, ONE, wanted=wanted) == Sizes(5, 0), "there are no more"
+
+
+def test_longer_samples_cost_more_than_greedy_answers() -> None:
+    counts, wanted = [100], Sizes(40, 8)
+    assert fit_sizes(counts, 40 * 9, ItemCost(1.0, 4.0), wanted=wanted) == Sizes(40, 2), "1 + 2 x 4 seconds an item"
+    assert fit_sizes(counts, 40 * 4, ItemCost(1.0, 4.0), wanted=wanted) == Sizes(100, 0)
+
+
+def test_the_first_part_tells_how_much_slower_it_is_and_what_was_known_took_no_time() -> None:
+    from mixwright.cli.fitted import _slower
+
+    cost = ItemCost(2.0, 3.0)
+    assert _slower(cost, taken=80.0, new=20, items=20, samples=0, models=1) == 2.0
+    assert _slower(cost, taken=40.0, new=10, items=20, samples=0, models=1) == 2.0, "ten of twenty were known"
+    assert _slower(cost, taken=100.0, new=40, items=10, samples=1, models=2) == 2.0, "10 x (2 + 3) seconds, two models"
+    assert _slower(cost, taken=9000.0, new=20, items=20, samples=0, models=1) == 5.0
+    assert _slower(cost, taken=9000.0, new=2, items=20, samples=0, models=1) == 1.0, "two completions say nothing"
+    assert _slower(cost, taken=20.0, new=0, items=20, samples=0, models=1) == 0.5, "rows that are only read"
 
 
 class Clock:
@@ -77,6 +97,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     monkeypatch.setattr("mixwright.learner.learner.continue_begun", counted)
     monkeypatch.setattr(budgets, "monotonic", ticking)
     monkeypatch.setattr(budgets, "BEGAN", 0.0)
+    monkeypatch.setattr("mixwright.measure.free_answers.monotonic", ticking)
     monkeypatch.setattr("mixwright.measure.free_answers.complete_freely", _timed(ticking))
     return ticking
 
@@ -168,8 +189,8 @@ def test_where_the_first_part_was_quicker_than_it_was_expected_to_be_samples_com
     from mixwright.cli.fitted import _refit
 
     counts, wanted = [30, 30], Sizes(30, 8)
-    assert _refit(counts, 1000.0, 1.0, Sizes(20, 0), wanted, 6) == Sizes(30, 8)
-    assert _refit(counts, 200.0, 1.0, Sizes(20, 0), wanted, 6) == Sizes(30, 2), "60 x 3 completions"
-    assert _refit(counts, 50.0, 1.0, Sizes(20, 0), wanted, 6) == Sizes(25, 0)
-    assert _refit(counts, 5.0, 1.0, Sizes(20, 0), wanted, 6) == Sizes(6, 0), "what was measured stays"
-    assert _refit(counts, 300.0, 6.0, Sizes(20, 2), wanted, 6) == Sizes(25, 2), "samples that were drawn stay"
+    assert _refit(counts, 1000.0, ONE, Sizes(20, 0), wanted, 6) == Sizes(30, 8)
+    assert _refit(counts, 200.0, ONE, Sizes(20, 0), wanted, 6) == Sizes(30, 2), "60 x 3 completions"
+    assert _refit(counts, 50.0, ONE, Sizes(20, 0), wanted, 6) == Sizes(25, 0)
+    assert _refit(counts, 5.0, ONE, Sizes(20, 0), wanted, 6) == Sizes(6, 0), "what was measured stays"
+    assert _refit(counts, 300.0, ItemCost(2.0, 2.0), Sizes(20, 2), wanted, 6) == Sizes(25, 2), "samples that were drawn stay"

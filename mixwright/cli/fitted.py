@@ -15,12 +15,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mixwright.cli.budget import Budget
-    from mixwright.measure.fitting import Sizes
+    from mixwright.measure.fitting import ItemCost, Sizes
 
 FIRST_SHARE = 0.3
 """Share of the items after which the time is taken: what is left is chosen by it."""
 RESERVE = 0.08
 """Share of the budget that is kept for what follows measuring: answers that were lost, the page."""
+FEW_COMPLETIONS = 8
+"""Completions under which the time of the first part says nothing."""
+MOST_TIMES_OFF = 5.0
+"""Times that the first part is taken to have been quicker or slower than expected, at most."""
 READ_ITEMS = 64
 """Items that are read to see how long that takes, where none are written."""
 Z_95 = 1.96
@@ -41,15 +45,15 @@ def fit_to_budget(ready: Ready, budget: Budget, measured: Sequence[int], say: Ca
     Raises:
         InputError: too short for any cell to be judged.
     """
-    from mixwright.measure.fitting import Sizes, count_items, fit_sizes, least_items, most_items_within
+    from mixwright.measure.fitting import ItemCost, Sizes, count_items, fit_sizes, least_items, most_items_within
 
     config, counts = ready.config.measure, cell_counts(ready)
     wanted, fewest = Sizes(config.items, config.samples), int(config.decoding == "sampled")
-    each = ready.completion_seconds or _time_reading(ready, counts, budget, measured)
+    cost = ready.cost if ready.free_answers else ItemCost(_time_reading(ready, counts, budget, measured), 0.0)
     left = budget.left - RESERVE * budget.seconds
-    sizes = fit_sizes(counts, left, each, wanted=wanted, fewest_samples=fewest)
+    sizes = fit_sizes(counts, left, cost, wanted=wanted, fewest_samples=fewest)
     if sizes is None:
-        least = count_items(counts, least_items(counts)) * (1 + fewest) * each
+        least = count_items(counts, least_items(counts)) * cost.item(fewest)
         needed = (budget.spent + least) / (1 - RESERVE)
         expected = f"a budget of {format_duration(needed)} or more, for {least_items(counts)} items of each cell"
         remedy = "Fewer are never judged. Allow more time, leave tasks out, or give --max-new-tokens a smaller number."
@@ -57,24 +61,41 @@ def fit_to_budget(ready: Ready, budget: Budget, measured: Sequence[int], say: Ca
     first = max(1, most_items_within(counts, FIRST_SHARE * count_items(counts, sizes.items)))
     began, known = budget.spent, _written(ready, measured)
     _measure(_sized(ready, Sizes(first, sizes.samples)), measured, "first part")
-    new = _written(ready, measured) - known  # those that were completed before, to find the room, took no time
-    items = new / (1 + sizes.samples) / len(measured) if new else count_items(counts, first)
-    pace = (budget.spent - began) / items
-    left = items * pace + budget.left - RESERVE * budget.seconds
-    chosen = _refit(counts, left, pace, sizes, wanted, first)
-    say(_chosen(counts, chosen, first, pace * (1 + chosen.samples) / (1 + sizes.samples), budget))
-    return replace(_sized(ready, chosen), pace=pace / len(measured))
+    taken, new = budget.spent - began, _written(ready, measured) - known
+    cost = cost.scaled(_slower(cost, taken, new, count_items(counts, first), sizes.samples, len(measured)))
+    done = count_items(counts, first) * cost.item(sizes.samples)
+    chosen = _refit(counts, done + budget.left - RESERVE * budget.seconds, cost, sizes, wanted, first)
+    ends = budget.spent + count_items(counts, chosen.items) * cost.item(chosen.samples) - done
+    say(_format_sizes(counts, chosen, cost, ends, budget))
+    return replace(_sized(ready, chosen), pace=cost.item(chosen.samples) / len(measured))
 
 
-def _refit(counts: Sequence[int], seconds: float, pace: float, sizes: Sizes, wanted: Sizes, first: int) -> Sizes:
+def _slower(cost: ItemCost, taken: float, new: int, items: int, samples: int, models: int) -> float:
+    """Times as long as expected that the first part took; what was known before it, to find the room, took no time.
+
+    Args:
+        cost: as expected.
+        taken: seconds.
+        new: completions that were written; 0 where rows are only read.
+        items: of the part.
+        samples: of each.
+        models: that were measured.
+    """
+    greedy = max(new / models - samples * items, 0.0) if new else float(items)
+    expected = greedy * cost.greedy + samples * items * cost.sample
+    few = greedy + samples * items < FEW_COMPLETIONS
+    return 1.0 if few or expected <= 0 else min(max(taken / expected, 1 / MOST_TIMES_OFF), MOST_TIMES_OFF)
+
+
+def _refit(counts: Sequence[int], seconds: float, cost: ItemCost, sizes: Sizes, wanted: Sizes, first: int) -> Sizes:
     """The sizes that a time allows now that it is known how long an item takes; samples only where none were drawn yet."""
     from mixwright.measure.fitting import Sizes, fit_sizes, most_items_within
 
     if not sizes.samples:
-        again = fit_sizes(counts, seconds, max(pace, 1e-12), wanted=wanted)
+        again = fit_sizes(counts, seconds, cost, wanted=wanted)
         if again is not None and again.items >= first:
             return again
-    return Sizes(max(first, most_items_within(counts, seconds / max(pace, 1e-12))), sizes.samples)
+    return Sizes(max(first, most_items_within(counts, seconds / max(cost.item(sizes.samples), 1e-12))), sizes.samples)
 
 
 def _time_reading(ready: Ready, counts: Sequence[int], budget: Budget, measured: Sequence[int]) -> float:
@@ -83,8 +104,7 @@ def _time_reading(ready: Ready, counts: Sequence[int], budget: Budget, measured:
 
     few, began = max(1, READ_ITEMS // max(len(counts), 1)), budget.spent
     _measure(_sized(ready, Sizes(few, ready.config.measure.samples)), measured, "a few items")
-    completions = count_items(counts, few) * (1 + ready.config.measure.samples)
-    return (budget.spent - began) / completions
+    return (budget.spent - began) / count_items(counts, few)
 
 
 def cell_counts(ready: Ready) -> list[int]:
@@ -115,17 +135,17 @@ def _written(ready: Ready, measured: Sequence[int]) -> int:
     return sum(getattr(ready.learners[number], "written", 0) for number in measured)
 
 
-def _chosen(counts: Sequence[int], sizes: Sizes, first: int, pace: float, budget: Budget) -> str:
+def _format_sizes(counts: Sequence[int], sizes: Sizes, cost: ItemCost, ends: float, budget: Budget) -> str:
     """What is measured, what it will see, and what twice the time would buy."""
     from mixwright.measure.fitting import count_items, most_items_within
 
     items, whole = count_items(counts, sizes.items), count_items(counts, max(counts))
-    ends = budget.spent + (items - count_items(counts, first)) * pace
     told = f"budget: {items:,} items, greedy{f' and {sizes.samples} samples' if sizes.samples else ' alone'}"
     told += f", in all {format_duration(ends)}; success over all to within {100 * half_width(items):.0f} points"
     if items == whole:
         return f"{told}; these are all items that there are"
-    doubled = count_items(counts, most_items_within(counts, items + budget.seconds / max(pace, 1e-12)))
+    further = budget.seconds / max(cost.item(sizes.samples), 1e-12)
+    doubled = count_items(counts, most_items_within(counts, items + further))
     return f"{told}; twice the time would measure {doubled:,}, to within {100 * half_width(doubled):.0f}"
 
 

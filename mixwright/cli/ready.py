@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from mixwright.config import RunConfig
     from mixwright.corpus import Corpus
     from mixwright.learner.learner import Learner
+    from mixwright.measure.fitting import ItemCost
     from mixwright.measure.free_answers import FreeAnswers
     from mixwright.measure.stage import MeasureResult
     from mixwright.records import Observation
@@ -42,12 +43,15 @@ class Ready:
     """Seconds per item of one model, where a part was measured before; 0 where nobody took the time."""
 
     @property
-    def completion_seconds(self) -> float:
-        """What one completion of one item takes, all models that are measured together; 0 where it is not known."""
+    def cost(self) -> ItemCost:
+        """What measuring one item takes, all models that are measured together; zeros where it is not known."""
+        from mixwright.measure.fitting import ItemCost
         from mixwright.measure.free_answers import price
 
         measure = self.config.measure
-        return price(self.free_answers, 1, 0, measure.max_new_tokens, measure.continued_tokens)
+        room = (measure.max_new_tokens, measure.continued_tokens)
+        greedy = price(self.free_answers, 1, 0, *room)
+        return ItemCost(greedy, price(self.free_answers, 1, 1, *room) - greedy)
 
 
 def with_price(ready: Ready, measured: Sequence[int], say: Callable[[str], None], *, known: bool, limited: bool) -> Ready:
@@ -63,16 +67,20 @@ def with_price(ready: Ready, measured: Sequence[int], say: Callable[[str], None]
     Raises:
         InputError: chat prompts without a chat template.
     """
-    from mixwright.measure.free_answers import price, time_answers
+    from mixwright.measure.free_answers import TIMED_SAMPLES, price, spread_items, time_answers, time_samples
     from mixwright.measure.passes import Passes
     from mixwright.workers.progress import format_duration
 
     if not ready.graded:
         return ready
     settled, found = ready.config.measure, ready.free_answers
-    if not found:
-        learners = [ready.learners[number] for number in measured]
-        found = tuple(time_answers(learners, ready.corpus, settled, settled.longest_completion, say))
+    learners = [ready.learners[number] for number in measured]
+    found = found or time_answers(learners, ready.corpus, settled, settled.longest_completion, say)
+    if settled.samples:
+        items = spread_items(Passes(learners[0], None, settled, ready.corpus).items, TIMED_SAMPLES)
+        timed = [time_samples(learner, items, settled) for learner in learners]
+        found = [replace(one, sample_seconds=seconds) for one, seconds in zip(found, timed, strict=True)]
+    found = tuple(found)
     ready = replace(ready, free_answers=found)
     if limited:
         return ready
@@ -81,7 +89,8 @@ def with_price(ready: Ready, measured: Sequence[int], say: Callable[[str], None]
     models = f" x {len(found)} models" if len(found) > 1 else ""
     seconds = price(found, items, settled.samples, tokens, settled.continued_tokens)
     half = max(1, tokens // 2)
-    shorter = f"; with --max-new-tokens {half} {format_duration(price(found, items, settled.samples, half, 0))}"
+    halved = [replace(one, sample_seconds=one.sample_seconds and one.sample_seconds * half / tokens) for one in found]
+    shorter = f"; with --max-new-tokens {half} {format_duration(price(halved, items, settled.samples, half, 0))}"
     say(f"price: {items:,} items{each}{models} take {format_duration(seconds)}{'' if known else shorter}")
     return ready
 
@@ -95,7 +104,7 @@ def measure_with_progress(title: str, learner: Learner, ready: Ready, *, start: 
     config, began = ready.config.measure, monotonic()
     passes = Passes(learner, start, config, ready.corpus)
     total = len(passes.items if ready.graded else passes.picked(lambda _: True))
-    seconds = ready.completion_seconds / max(len(ready.free_answers), 1) * total * (1 + config.samples)
+    seconds = ready.cost.item(config.samples) / max(len(ready.free_answers), 1) * total
     with progress_line(f"{title}, {total:,} items") as show:
 
         def done(share: float) -> None:

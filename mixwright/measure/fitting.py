@@ -37,23 +37,41 @@ def least_items(counts: Sequence[int]) -> int:
     return min(MIN_ITEMS, max(counts, default=0))
 
 
+@dataclass(frozen=True, slots=True)
+class ItemCost:
+    """What measuring one item takes, all models together."""
+
+    greedy: float
+    """Seconds of its greedy completion, and of what is read beside it."""
+    sample: float
+    """Seconds that each sampled completion adds: at temperature 1 they are often longer than the greedy one."""
+
+    def item(self, samples: int) -> float:
+        """Seconds of one item with so many samples."""
+        return self.greedy + samples * self.sample
+
+    def scaled(self, factor: float) -> ItemCost:
+        """The same, where everything takes so many times as long."""
+        return ItemCost(self.greedy * factor, self.sample * factor)
+
+
 def fit_sizes(
-    counts: Sequence[int], seconds: float, completion: float, *, wanted: Sizes, fewest_samples: int = 0
+    counts: Sequence[int], seconds: float, cost: ItemCost, *, wanted: Sizes, fewest_samples: int = 0
 ) -> Sizes | None:
     """The sizes that a time allows, or None where it is too short for any cell to be judged.
 
-    Samples are halved before there are fewer items than are wanted; with them gone, items are fewer. Where time is left,
+    Samples are fewer before there are fewer items than are wanted; with them gone, items are fewer. Where time is left,
     items are more than are wanted.
 
     Args:
         counts: items that each cell has.
         seconds: that are left.
-        completion: seconds that one completion of one item takes, all models together.
+        cost: of an item.
         wanted: sizes without a limit of time.
         fewest_samples: where a sampled decoding is judged, which needs them.
     """
     samples, asked = wanted.samples, count_items(counts, wanted.items)
-    while samples > fewest_samples and asked * (1 + samples) * completion > seconds:
-        samples = max(samples // 2, fewest_samples)
-    each = most_items_within(counts, seconds / max(completion * (1 + samples), 1e-12))
+    while samples > fewest_samples and asked * cost.item(samples) > seconds:
+        samples -= 1
+    each = most_items_within(counts, seconds / max(cost.item(samples), 1e-12))
     return Sizes(each, samples) if each >= least_items(counts) else None

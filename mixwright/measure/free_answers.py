@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mixwright.measure.room import HEADROOM, LEAST, MOST, PROMPTS, Room, longest_answer, room_for
 from mixwright.records import plain
@@ -27,6 +27,8 @@ TIMED_ITEMS = 16
 CPU_TOKENS, GPU_TOKENS = 2048, 65_536
 """Tokens that all of them may have together: some 20 s of a model of 100 million parameters on two cores, or of a large one
 on a GPU. Tokens are counted and not seconds, so that the room is the same on a busy machine."""
+TIMED_SAMPLES = 8
+"""Items of which one sampled completion is timed."""
 MAX_SECONDS = 60.0
 """Longest that completing them should take for one model, however slow it is."""
 FIRST_TOKENS = 32
@@ -45,6 +47,8 @@ class FreeAnswers:
     """Whether it ended by itself."""
     seconds: float
     """Of all."""
+    sample_seconds: float | None = None
+    """Of one sampled completion, in the mean; None where none was timed."""
 
     @property
     def needed(self) -> int | None:
@@ -196,15 +200,40 @@ def room_of(found: Sequence[FreeAnswers], otherwise: Room, gold: int, limit: int
     return Room(tokens, why), continued if continued > tokens else 0
 
 
+def time_samples(learner: Learner, items: Sequence[Example], config: MeasureConfig) -> float:
+    """Seconds of one sampled completion of these items, in the mean, with the room and the temperature of the settings.
+
+    Raises:
+        InputError: as `Learner.sample`.
+    """
+    from mixwright.measure.kept_answers import KeepingLearner
+
+    prompts = [item.prompt for item in items]
+    how: dict[str, Any] = {"count": 1, "temperature": config.temperature, "max_new_tokens": config.max_new_tokens, "seed": 0}
+    how |= {"longest": config.continued_tokens} if config.continued_tokens else {}
+
+    def timed() -> dict[str, float]:
+        began = monotonic()
+        learner.sample(prompts, **how)
+        return {"seconds": (monotonic() - began) / max(len(prompts), 1)}
+
+    if not isinstance(learner, KeepingLearner):
+        return timed()["seconds"]
+    asked = ["sampled completions", [learner.encode(prompt) for prompt in prompts], sorted(how.items())]
+    return float(learner.remember(asked, timed)["seconds"])
+
+
 def price(found: Sequence[FreeAnswers], items: int, samples: int, room: int, continued: int) -> float:
     """Seconds that measuring all these models will take.
 
     Args:
         found: of each model.
         items: that are measured.
-        samples: completions of each beside the greedy one.
+        samples: completions of each beside the greedy one; where none was timed they take as long as that.
         room: tokens.
         continued: tokens to which longer completions are continued; 0 continues none.
     """
     times = max(1, round(continued / room)) if continued else 1
-    return sum(one.seconds_of(room, times) for one in found) * items * (1 + samples)
+    greedy = [one.seconds_of(room, times) for one in found]
+    sampled = [each if one.sample_seconds is None else one.sample_seconds for one, each in zip(found, greedy, strict=True)]
+    return items * (sum(greedy) + samples * sum(sampled))
