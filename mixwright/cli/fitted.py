@@ -140,7 +140,7 @@ def _format_sizes(counts: Sequence[int], sizes: Sizes, cost: ItemCost, ends: flo
     from mixwright.measure.fitting import count_items, most_items_within
 
     items, whole = count_items(counts, sizes.items), count_items(counts, max(counts))
-    told = f"budget: {items:,} items, greedy{f' and {sizes.samples} samples' if sizes.samples else ' alone'}"
+    told = f"budget: {items:,} items, greedy{f' and {sizes.samples} sampled' if sizes.samples else ' alone'}"
     told += f", in all {format_duration(ends)}; success over all to within {100 * half_width(items):.0f} points"
     if items == whole:
         return f"{told}; these are all items that there are"
