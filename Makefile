@@ -3,12 +3,13 @@
 #   make check    format, lint, types, layout
 #   make test     the tests, the slim install among them     (GYM=1: also those of Reasoning Gym, which takes a C compiler)
 #   make lab      every finding of the laboratory with its smallest settings: that they run, not what they say
+#   make gpu      every piece of the benchmark for accelerators, with a tiny model on whatever there is: that they run
 #   make oldest   the trainers' tests on the oldest TRL and transformers of the declared range
 #   make slow     the tests that take minutes
 #   make mutants  mutation testing: 120 changed tokens, and how many of them the tests notice (an hour or more)
 
 .DEFAULT_GOAL := demo
-.PHONY: demo announce check test lab oldest slow mutants clean
+.PHONY: demo announce check test lab gpu oldest slow mutants clean
 .NOTPARALLEL:
 SHELL := /bin/bash
 unexport PYTHONDONTWRITEBYTECODE  # without bytecode each of hundreds of processes would compile torch and TRL anew: twice the time
@@ -51,6 +52,9 @@ test: $(READY)-dev $(if $(GYM),$(READY)-gym)
 
 lab: $(READY)-train
 	@$(BIN)/python -m mixwright_lab all --scale smoke
+
+gpu: $(READY)-dev
+	@OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.gpu --quick
 
 oldest: $(OLDEST)/.ready
 	@OMP_NUM_THREADS=1 $(OLDEST)/bin/python -m pytest $(TWO) -m "not slow" $(CONTRACT)
