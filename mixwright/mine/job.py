@@ -12,6 +12,7 @@ from mixwright.corpus.corpus import REHEARSE_SPLIT
 from mixwright.errors import InputError
 from mixwright.learner.bases import bases_of
 from mixwright.measure.bases import base_name
+from mixwright.measure.kept_folder import FOLDER, drop_kept
 from mixwright.measure.scan import Scan
 from mixwright.mine.own_answers import read_rows, rehearsal_rows, write_rows
 from mixwright.mine.stage import make_miner, mine, write_mined
@@ -107,12 +108,17 @@ def answer_prompts_to_rehearse(job: MineJob) -> list[str]:
     """Answer the prompts to rehearse and write the table; returns what was done. Runs in a worker."""
     from mixwright.corpus import Corpus
     from mixwright.learner.load import load_base
+    from mixwright.measure.kept_answers import KeepingLearner
 
     run, config = RunFolder(job.run), from_data(RunConfig, dict(job.config))
-    found = rehearsal_rows(Corpus.load(run.corpus), lambda: load_base(config.model, job.base), **job.options)
+    kept = run.path / FOLDER / f"{job.miner}.jsonl"
+    found = rehearsal_rows(
+        Corpus.load(run.corpus), lambda: KeepingLearner(load_base(config.model, job.base), kept), **job.options
+    )
     path = table_file(run, job.miner)
-    write_rows(path, found.rows)
     write_json(path.with_suffix(".json"), found.summary())
+    write_rows(path, found.rows)  # last: by it a run knows that they were written
+    drop_kept(run.path)
     return list(found.notes)
 
 
