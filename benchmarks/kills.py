@@ -1,9 +1,10 @@
 """Benchmark of commands that are killed: kill -9 at 20 random moments, the same command again, compared with one call.
 
 `measure --folder`, `verdict BEFORE AFTER --gate`, `run` (SFT, two arms, two seeds, requests to rehearse), `run` with two
-starting models, one seed and a budget that has room for two, and `mine --miner pruning --try` each end once undisturbed. Then each is
-given four times in a new folder, killed with its workers at a moment between 5 and 95 % of that duration, and given again
-until it ends. Models are tiny, 12 items per task, and calls are forked from one warm process: a kill strikes work.
+starting models, one seed and a budget that has room for two, and `mine --miner pruning --try` each end once undisturbed.
+Then each is given four times in a new folder, killed with its workers at a moment between 5 and 95 % of that duration, and
+given again until it ends. Models are tiny, 12 items per task, and calls are forked from one warm process: a kill strikes
+work.
 
 Goals, fixed before: what the killed command leaves (tables, results, claims, pages, weights, what it printed last and its
 exit code, without times and paths) equals the undisturbed one 20 times of 20; and of what all its calls together wrote, no
