@@ -24,15 +24,21 @@ def resumed(name: str, work: Callable[[Job], Mapping[str, Any]], jobs: Sequence[
         work: makes a row that JSON can hold, in a process of its own.
         jobs: with a `repr` that names all they depend on.
     """
-    made = conditions()
-    path = Path(tempfile.gettempdir()) / "mixwright-rows" / f"{name}-{made['commit']}.jsonl"
-    path.parent.mkdir(exist_ok=True)
-    if made["tree"] != "as committed":  # nobody knows what made those rows
-        path.unlink(missing_ok=True)
+    path = rows_path(name)
     done = read(path)
     run_in_processes(partial(work_and_append, work, path), [job for job in jobs if repr(job) not in done], say="run")
     done = read(path)
     return [done[repr(job)] for job in jobs]
+
+
+def rows_path(name: str) -> Path:
+    """File of the rows that this commit made; without any where the tree differs from it: nobody knows what made those."""
+    made = conditions()
+    path = Path(tempfile.gettempdir()) / "mixwright-rows" / f"{name}-{made['commit']}.jsonl"
+    path.parent.mkdir(exist_ok=True)
+    if made["tree"] != "as committed":
+        path.unlink(missing_ok=True)
+    return path
 
 
 def read(path: Path) -> dict[str, dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,11 @@ import pytest
 from cli_call import Call, sums, write
 from trainers_tiny import model, tokenizer
 
-from mixwright.learner.learner import Learner, continue_begun
+from mixwright.learner.learner import Completion, Learner, continue_begun
+from mixwright.learner.prompt_form import PromptForm
 from mixwright.measure.bases import read_completion_rows
 from mixwright.measure.kept_answers import KeepingLearner
+from mixwright.measure.kept_folder import was_stopped
 from mixwright.runs import RunFolder, read_measurements
 
 PROMPTS = [f"{n}+1=" for n in range(9)]
@@ -20,6 +23,13 @@ PROMPTS = [f"{n}+1=" for n in range(9)]
 
 def learner(seed: int = 0, **settings: Any) -> Learner:
     return Learner(model(seed).eval(), tokenizer(), "chars", **settings)
+
+
+def same(one: Sequence[Sequence[Completion]], other: Sequence[Sequence[Completion]]) -> None:
+    """The same tokens; log-probabilities may have been read in other batches."""
+    for made, expected in zip(itertools.chain(*one), itertools.chain(*other), strict=True):
+        assert (made.token_ids, made.finished) == (expected.token_ids, expected.finished)
+        assert made.logprobs == pytest.approx(expected.logprobs, abs=1e-4)
 
 
 class Stops(Exception):
@@ -62,7 +72,7 @@ def test_what_was_written_before_a_stop_is_not_written_again_and_nothing_changes
     assert sum(written) == len(PROMPTS) - 4 + 2, "another model finds nothing"
     assert path.read_text().count("\n") == len(PROMPTS) + 2
     longer = KeepingLearner(learner(), path).sample(PROMPTS, **how)
-    assert longer == learner().sample(PROMPTS, **how)
+    same(longer, learner().sample(PROMPTS, **how))
     written.clear()
     assert KeepingLearner(learner(), path).sample(PROMPTS, **how) == longer
     assert written == []
@@ -79,7 +89,7 @@ def test_samples_of_other_seeds_places_and_lengths_are_others(tmp_path: Path, mo
     for other in ({"seed": 6}, {"count": 3}, {"max_new_tokens": 5}, {"longest": 9}, {"temperature": 0.5}):
         written.clear()
         one.sample(["7", "7"], **{**how, **other})
-        assert written[0] == 2, other
+        assert written[0] == (4 if "longest" in other else 2), other  # the beginnings are known then
     assert [row[0] for row in one.sample(["7"], **{**how, "temperature": 0})] == [
         learner().sample(["7"], **{**how, "temperature": 0})[0][0]
     ]
@@ -211,3 +221,92 @@ def test_an_answer_that_was_begun_with_other_words_is_never_taken_for_the_models
     other = [[next(t for t in range(4, 12) if t != row[0].token_ids[0])] for row in own]
     kept.sample(PROMPTS, begun=other, **how)
     assert [row[0].token_ids for row in kept.sample(PROMPTS, **how)] == [row[0].token_ids for row in own]
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_what_was_to_be_continued_is_not_written_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, temperature: float
+) -> None:
+    how: dict[str, Any] = {"count": 2, "temperature": temperature, "max_new_tokens": 2, "longest": 6, "seed": 5}
+    path = tmp_path / "answers" / "before.jsonl"
+    whole, rows = learner().sample(PROMPTS, **how), 1 if temperature == 0 else 2
+    cut = sum(len(one.token_ids) > 2 for row in whole for one in row[:rows])
+    assert cut > 2, "some of these answers are longer than two tokens"
+    with monkeypatch.context() as patch:
+        count_written(patch, stop_after=1 + len(PROMPTS))
+        with pytest.raises(Stops):  # after one continuation
+            KeepingLearner(learner(batch_size=rows), path).sample(PROMPTS, **how)
+    written = count_written(monkeypatch)
+    same(KeepingLearner(learner(batch_size=rows), path).sample(PROMPTS, **how), whole)
+    assert 0 < sum(written) <= cut, "no prompt is begun again"
+
+
+def test_the_other_form_of_prompts_is_kept_in_the_same_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tiny = learner()
+    tiny.tokenizer.chat_template = "{% for m in messages %}9{{ m['content'] }}{% endfor %}"
+    path = tmp_path / "a.jsonl"
+    how: dict[str, Any] = {"count": 1, "temperature": 0, "max_new_tokens": 3, "seed": 5}
+    kept = KeepingLearner(Learner(tiny.model, tiny.tokenizer, "chars"), path)
+    plain = kept.with_form(PromptForm(template=False))
+    assert kept.encode("7") != plain.encode("7") == learner().encode("7")
+    first, written = plain.sample(PROMPTS, **how), count_written(monkeypatch)
+    again = KeepingLearner(Learner(tiny.model, tiny.tokenizer, "chars"), path)
+    assert again.with_form(PromptForm(template=False)).sample(PROMPTS, **how) == first
+    assert written == []
+    again.sample(PROMPTS, **how)
+    assert sum(written) == len(PROMPTS), "the model's own form is another question"
+
+
+def stop_in(patch: pytest.MonkeyPatch, place: str) -> None:
+    def stop(*_: Any, **__: Any) -> None:
+        raise Stops
+
+    patch.setattr(place, stop)
+
+
+@pytest.mark.parametrize("place", ["mixwright.verdict.stage.render", "mixwright.cli.judging.conclude"])
+def test_a_comparison_that_was_stopped_at_its_page_measures_nothing_again(
+    call: Call, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    models = checkpoints()
+    asked = ("verdict", *models, "--corpus", write("a.jsonl", sums(9)), "--samples", "0", "--max-new-tokens", "3")
+    with monkeypatch.context() as patch:
+        stop_in(patch, place)
+        assert call(*asked, "--folder", "cut")[0] == 2
+    written = count_written(monkeypatch)
+    assert call(*asked, "--folder", "cut")[0] == 0
+    assert written == []
+    assert not Path("cut/answers").exists()
+
+
+@pytest.mark.parametrize("place", ["mixwright.manifest.write_manifest", "mixwright.measure.notes.write_notes"])
+def test_a_measuring_that_was_stopped_while_it_was_written_goes_on(
+    call: Call, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    before, _ = checkpoints()
+    asked = ("measure", before, "--corpus", write("a.jsonl", sums(9)), "--samples", "0", "--max-new-tokens", "3")
+    with monkeypatch.context() as patch:
+        stop_in(patch, place)
+        assert call(*asked, "--folder", "cut")[0] == 2
+    written = count_written(monkeypatch)
+    code, _, err = call(*asked, "--folder", "cut")
+    assert code == 0, err
+    assert written == []
+    assert not Path("cut/answers").exists()
+
+
+def test_a_folder_with_answers_and_other_things_is_not_written_over(tmp_path: Path) -> None:
+    (tmp_path / "answers").mkdir()
+    (tmp_path / "manifest.json").touch()
+    made = ("manifest.json",)
+    assert not was_stopped(tmp_path, made), "all answers were dropped: it is finished"
+    (tmp_path / "answers" / "before.jsonl").touch()
+    assert was_stopped(tmp_path, made)
+    (tmp_path / ".lock").touch()
+    assert was_stopped(tmp_path, made)
+    assert not was_stopped(tmp_path, ())
+    (tmp_path / "corpus").mkdir()
+    assert not was_stopped(tmp_path, made), "a run"
+    (tmp_path / "corpus").rmdir()
+    (tmp_path / "answers" / "after.jsonl").touch()
+    assert not was_stopped(tmp_path, made), "a comparison"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +13,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from mixwright.catalog import create
+from mixwright.config import CorpusConfig, RunConfig
 from mixwright.conformance import samples
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.mine.choosing import COPIES_PER_ROW, count_to_keep, resample_by_weight, train_rows
 from mixwright.mine.exports import export_rows, record
-from mixwright.mine.job import missing_columns
+from mixwright.mine.job import is_mined, made_of, missing_columns
 from mixwright.mine.stage import MIN_TASK_ROWS, Mining, find_fading_tasks, mine, with_min_rows, write_mined
 from mixwright.records import Example, Measurement, MinedRow, MiningResult
 from mixwright.runs import RunFolder
@@ -231,3 +233,22 @@ def test_pruning_keeps_the_end_that_it_is_told_to(end: str, best: int, corpus: C
 def test_pruning_without_a_model_says_what_to_do(corpus: Corpus, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="end to hard or easy"):
         create("miners", "pruning").mine(corpus, samples.scan(corpus, tmp_path, ("el2n",)), None, np.random.default_rng(0))
+
+
+def test_a_table_is_taken_over_while_nothing_it_was_made_of_changed(corpus: Corpus, tmp_path: Path) -> None:
+    run, config = RunFolder(tmp_path), RunConfig(CorpusConfig("unused"))
+    scan = samples.scan(corpus, tmp_path, ("el2n",))
+    digest = made_of(config, scan, {"keep": 0.5})
+    assert not is_mined(run, "fixed", digest)
+    found = mine(Fixed(of_task(corpus, "add")), "fixed", corpus, scan, None)  # type: ignore[arg-type]
+    table = write_mined(found, corpus, tmp_path / "mine", {"made of": digest})
+    assert is_mined(run, "fixed", digest)
+    others = (made_of(config, scan, {"keep": 0.4}), made_of(dataclasses.replace(config, seed=1), scan, {"keep": 0.5}))
+    assert not any(is_mined(run, "fixed", other) for other in others)
+    (part, *_) = tmp_path.glob("scan/*/part-*.parquet")
+    os.utime(part, (2e9, 2e9))
+    assert not is_mined(run, "fixed", digest), "scanned again since"
+    os.utime(part, (1e9, 1e9))
+    assert is_mined(run, "fixed", digest)
+    table.unlink()
+    assert not is_mined(run, "fixed", digest)

@@ -397,3 +397,39 @@ def test_a_branch_that_was_stopped_while_it_was_measured_is_not_trained_again(fi
     assert not partial.exists()
     assert {path.name for path in final.iterdir()}.isdisjoint({"trained.json", "answers.jsonl"})
     assert min(written) < 3 * 4, "greedy answers that were kept are not written again"
+
+
+@pytest.mark.parametrize("arm", ["uniform", "frozen"])
+@pytest.mark.parametrize("place", ["write_completion_rows", "write_json", "shutil.rmtree"])
+def test_a_branch_that_was_stopped_at_its_end_writes_no_answer_again(finished, tmp_path, monkeypatch, arm, place):
+    from mixwright.learner import learner
+    from mixwright.trial import branch, training
+    from mixwright.trial.jobs import Trial
+
+    done, base, _ = finished
+    shutil.copytree(done.path, tmp_path / "run")
+    run = RunFolder(tmp_path / "run")
+    job = Trial(run, CONFIG, PLAN, Corpus.load(run.corpus), [str(base)]).arm_jobs([arm])[0]
+    final = run.branch(arm, 0)
+    before, folder = read_measurements(final / "after.parquet"), final.with_name(f".{final.name}.partial")
+    names = {path.name for path in final.iterdir()}
+    final.rename(folder)
+    (folder / "branch.json").unlink()
+    branch.write_json(folder / branch.TRAINED_FILE, branch.Trained(job.digest))
+    remove = shutil.rmtree
+
+    def stop(where, *how, **named):
+        if "trained.json" not in str(where):
+            raise KeyboardInterrupt
+        remove(where, *how, **named)
+
+    monkeypatch.setattr(training, "make_trainer", lambda *_, **__: pytest.fail("trained twice"))
+    with monkeypatch.context() as patch:
+        patch.setattr(f"mixwright.trial.branch.{place}", stop)
+        with pytest.raises(KeyboardInterrupt):
+            branch.train_branch(job)
+    monkeypatch.setattr(learner, "continue_begun", lambda *_, **__: pytest.fail("written twice"))
+    branch.train_branch(job)
+    assert read_measurements(final / "after.parquet") == before
+    assert {path.name for path in final.iterdir()} == names
+    assert not folder.exists()

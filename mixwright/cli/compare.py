@@ -59,6 +59,8 @@ def compare(
 ) -> Look | None:
     """Measure both checkpoints on the held-out split (all rows when there is none) and write both tables.
 
+    What they wrote stays beside these until the page is written, too: see `drop_kept`.
+
     Where nothing can be graded, pairs are compared by preference accuracy, and other rows by the loss on their targets.
 
     Args:
@@ -78,8 +80,6 @@ def compare(
     Raises:
         InputError: a checkpoint, the corpus or a protected name cannot be used; nothing is written then.
     """
-    from mixwright.measure.kept_answers import drop_kept
-
     _check_folder(folder)
     asked = check_looks(asked, decoding, taken_over=bool(beside or before_in)) if gating.until_decided else asked
     earlier = _earlier(before, beside, before_in, folder)
@@ -105,8 +105,6 @@ def compare(
     again, former = ask_lost_answers(ready, found, say), read_former_likelihood(ready, found, say)
     question = None if look is None else replace(gating.question, look=look)
     write_comparison(folder, ready, after, found, [*ready.notes, *notes], earlier, again, former, question)
-    if look is None:  # further looks may be asked for, and go on from what is there
-        drop_kept(folder.path)
     return look
 
 
@@ -249,7 +247,7 @@ def write_comparison(
 
 def _check_folder(folder: RunFolder) -> None:
     """Raises InputError for a folder that holds something else than an earlier comparison: nothing of it may be lost."""
-    from mixwright.measure.kept_answers import holds_answers_alone
+    from mixwright.measure.kept_folder import holds_answers_alone
 
     made = [path for path in (folder.corpus, folder.plan, folder.result, folder.path / "bases") if path.exists()]
     if made:

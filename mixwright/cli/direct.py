@@ -325,13 +325,14 @@ def measure_rows(
 
 def _check_new(folder: Path | None) -> None:
     """Raises InputError for a folder in which something of a run stands already: nothing of it may be lost."""
-    from mixwright.measure.kept_answers import holds_answers_alone
+    from mixwright.manifest import settings_file
+    from mixwright.measure.kept_folder import was_stopped
 
-    if (
-        folder is not None
-        and folder.exists()
-        and (not folder.is_dir() or (any(folder.iterdir()) and not holds_answers_alone(folder)))
-    ):
+    if folder is None or not folder.exists():
+        return
+    run = RunFolder(folder)
+    made = (settings_file(run).name, run.manifest.name, run.notes.parent.name)
+    if not folder.is_dir() or (any(folder.iterdir()) and not was_stopped(folder, made)):
         raise InputError("a new or empty folder", "one that holds something", "Choose another --folder.", file=folder)
 
 
@@ -339,7 +340,7 @@ def _keep(folder: RunFolder, ready: Ready, found: MeasureResult, notes: Sequence
     """Write what a run keeps of measuring one base: corpus, tables, completions, settings and manifest."""
     from mixwright.manifest import write_manifest, write_settings
     from mixwright.measure.bases import base_name, completions_path, write_completions
-    from mixwright.measure.kept_answers import drop_kept
+    from mixwright.measure.kept_folder import drop_kept
     from mixwright.measure.notes import write_notes
 
     name = base_name(ready.config.model.path)

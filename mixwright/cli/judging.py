@@ -32,6 +32,7 @@ def judge(
     Raises:
         InputError: options that do not go together, a checkpoint, the corpus or the folder cannot be used.
     """
+    from mixwright.measure.kept_folder import drop_kept
     from mixwright.verdict.stage import render
 
     gating.check()
@@ -57,10 +58,14 @@ def judge(
         )
     else:
         asked.check_alone()
+    code = 0
     if gating.wanted:
-        return _gated(run, gating, look, full=full)
-    conclude(run, render(run), full=full)
-    return 0
+        code = _gated(run, gating, look, full=full)
+    else:
+        conclude(run, render(run), full=full)
+    if after and look is None:  # further looks may be asked for, and go on from what is there
+        drop_kept(run.path)
+    return code
 
 
 def _gated(run: RunFolder, gating: Gating, look: Look | None, *, full: bool) -> int:

@@ -71,7 +71,7 @@ def mine_folder(
     _check_export(export, export_to)
     _check_tried(miner, tried=tried)
     with start_workers(settings) as workers, open_run_folder(settings, run, base=base, workers=workers):
-        path = mine_in_run(settings, run, workers, miner, keep=keep, base=base, say=output.say)
+        path = mine_in_run(settings, run, workers, miner, keep=keep, base=base, say=output.say, take_over=tried)
     told = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
     rows = [(task, one["training rows"], one["mined rows"]) for task, one in told["tasks"].items()]
     output.out_rows(("task", "training rows", "mined rows"), rows)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -225,10 +226,25 @@ class Learner:
                     finished({i: found[i] for i in ended})
             cut = [i for i, row in enumerate(found) if more and not all(made.finished for made in row)]
             if more and cut:
-                self._lengthen(encoded, found, temperature, more, seed, numbers)
-                if finished:
-                    finished({i: found[i] for i in cut})
+                self._lengthen(encoded, found, temperature, more, seed, numbers, finished)
         return [row * count for row in found] if greedy else found
+
+    def lengthen(
+        self,
+        prompts: Sequence[Text],
+        found: list[list[Completion]],
+        *,
+        temperature: float,
+        longest: int,
+        seed: int,
+        places: Sequence[int],
+        finished: Callable[[Mapping[int, list[Completion]]], None] | None = None,
+    ) -> None:
+        """Continue what `sample` cut, in place, as `sample` with this `longest` does. Raises InputError as that does."""
+        encoded = [self.encode(prompt) for prompt in prompts]
+        self._check_length(max(map(len, encoded), default=0) + longest)
+        with reading_mode(self.model):
+            self._lengthen(encoded, found, temperature, longest, seed, places, finished)
 
     def _lengthen(
         self,
@@ -238,10 +254,11 @@ class Learner:
         longest: int,
         seed: int,
         numbers: Sequence[int],
+        finished: Callable[[Mapping[int, list[Completion]]], None] | None,
     ) -> None:
         """Continue what was cut, in place; its further numbers depend on (seed, place of the prompt, sample, position)."""
         cut = [(i, k) for i, row in enumerate(found) for k, made in enumerate(row) if not made.finished]
-        sizes = [len(prompts[i]) + longest for i, _ in cut]
+        sizes, left = [len(prompts[i]) + longest for i, _ in cut], Counter(i for i, _ in cut)
         for batch in self._batches(sizes, 1):
             part = [(*cut[place], found[cut[place][0]][cut[place][1]]) for place in batch]
             noise = None
@@ -255,6 +272,9 @@ class Learner:
             for (i, k, made), row in zip(part, continue_begun(self, whole, 1, temperature, longest, noise), strict=True):
                 row.logprobs[: len(made.logprobs)] = made.logprobs
                 found[i][k] = self._completion(row)
+                left[i] -= 1
+            if finished and (ended := [i for i in dict.fromkeys(i for i, *_ in part) if not left[i]]):
+                finished({i: found[i] for i in ended})
 
     def _batches(self, sizes: Sequence[int], rows: int) -> Iterator[list[int]]:
         """Indices of prompts that are sampled together; `sizes`: tokens of one row of each, `rows`: rows of each."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from mixwright.config import RunConfig
 from mixwright.errors import InputError, one_line
 from mixwright.learner.bases import bases_of, build_bases
+from mixwright.measure.kept_folder import FOLDER, drop_kept
 from mixwright.measure.notes import UNREAD_NOTE, WARNING_CUT_SHARE, nothing_right, write_notes
 from mixwright.measure.other_form import other_form_notes
 from mixwright.records import Measurement, Observation, RunManifest, from_data, to_data
@@ -71,12 +71,13 @@ def completions_path(run: RunFolder, name: str) -> Path:
 def measure_base(job: MeasureJob) -> tuple[float, list[Observation]]:
     """Measure one base on the held-out items and write measure/<name>.parquet and its completions.
 
+    What it wrote stays until all bases are measured, see `drop_kept`: a stopped run measures them again from there.
     Returns the share of completions that were cut, and notes on answers that were not read.
     """
     from mixwright.corpus import Corpus
     from mixwright.corpus.shuffled_levels import shuffle_levels
     from mixwright.learner.load import load_base
-    from mixwright.measure.kept_answers import FOLDER, KeepingLearner
+    from mixwright.measure.kept_answers import KeepingLearner
     from mixwright.measure.stage import measure_learner
 
     run, config = RunFolder(job.run), from_data(RunConfig, dict(job.config))
@@ -89,9 +90,6 @@ def measure_base(job: MeasureJob) -> tuple[float, list[Observation]]:
     if not job.shuffled:
         write_completions(completions_path(run, job.name), {"before": found})
     write_measurements(run.measurements(shuffled_name(job.name) if job.shuffled else job.name), found.measurements)
-    kept.unlink(missing_ok=True)
-    with contextlib.suppress(OSError):  # another base may still be measured
-        kept.parent.rmdir()
     if job.shuffled:
         return found.cut, []
     length, chosen = config.measure.longest_completion, config.model.chat_template is not None
@@ -185,4 +183,5 @@ def measure_bases(
         write_notes(folder, notes)
     rows = pool_measurements([read_measurements(folder.measurements(base_name(b))) for b in bases])
     write_measurements(folder.measurements("before"), rows)
+    drop_kept(folder.path)
     return rows

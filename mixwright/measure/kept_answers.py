@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import hashlib
 import json
 import os
-import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,16 +15,16 @@ import torch
 
 from mixwright.errors import system_error
 from mixwright.learner.learner import Completion, Learner
+from mixwright.measure.kept_folder import FOLDER, NAMES
 
 if TYPE_CHECKING:
+    from mixwright.learner.prompt_form import PromptForm
     from mixwright.records import Text
 
 READ_TOGETHER = 128
 """Completions whose log-probabilities are kept together."""
 LOOKED_AT = 1000
 """Values of each parameter that tell one checkpoint from another."""
-FOLDER = "answers"
-"""Where in the folder of a measuring they lie until it is finished."""
 
 
 class KeepingLearner(Learner):
@@ -42,6 +42,12 @@ class KeepingLearner(Learner):
         self._known = {row["key"]: row for row in _rows(path)} if path is not None else {}
         self._greedy = {row["greedy"]: row.get("whole", row["made"][0]) for row in self._known.values() if "greedy" in row}
 
+    def with_form(self, form: PromptForm) -> KeepingLearner:
+        """As `Learner.with_form`; what both forms wrote is kept together."""
+        made = copy.copy(self)
+        made.form = super().with_form(form).form
+        return made
+
     def sample(
         self,
         prompts: Sequence[Text],
@@ -56,7 +62,7 @@ class KeepingLearner(Learner):
         progress: Callable[[float], None] | None = None,
         finished: Callable[[Mapping[int, list[Completion]]], None] | None = None,
     ) -> list[list[Completion]]:
-        """As `Learner.sample`; what a batch finished is kept at once."""
+        """As `Learner.sample`; what a batch wrote is kept at once, also what is to be continued."""
         places, starts = range(len(prompts)) if places is None else places, begun or [()] * len(prompts)
         asked = [[self.encode(p), list(t), max_new_tokens, longest] for p, t in zip(prompts, starts, strict=True)]
         rows = 1 if temperature == 0 else count
@@ -79,18 +85,29 @@ class KeepingLearner(Learner):
             if finished:
                 finished({new[i]: row for i, row in made.items()})
 
-        made = super().sample(
-            [prompts[place] for place in new],
-            count=rows,
-            temperature=temperature,
-            max_new_tokens=max_new_tokens,
-            seed=seed,
-            begun=None if begun is None else [begun[place] for place in new],
-            longest=longest,
-            places=[places[place] for place in new],
-            progress=progress,
-            finished=keep,
-        )
+        asked_now: dict[str, Any] = {
+            "prompts": [prompts[place] for place in new],
+            "count": rows,
+            "temperature": temperature,
+            "max_new_tokens": max_new_tokens,
+            "seed": seed,
+            "begun": None if begun is None else [begun[place] for place in new],
+            "places": [places[place] for place in new],
+            "progress": progress,
+        }
+        if longest is None or longest <= max_new_tokens:
+            made = super().sample(**asked_now, finished=keep)
+        else:
+            made = self.sample(**asked_now)  # kept by another name, so that a stop while these are continued loses none
+            self.lengthen(
+                asked_now["prompts"],
+                made,
+                temperature=temperature,
+                longest=longest,
+                seed=seed,
+                places=asked_now["places"],
+                finished=keep,
+            )
         keep({i: row for i, row in enumerate(made) if keys[new[i]] not in self._known})
         found = [[_completion(one) for one in self._known[key]["made"]] for key in keys]
         return [row * count for row in found] if temperature == 0 else found
@@ -199,19 +216,9 @@ def _is_completion(row: Mapping[str, Any]) -> bool:
 
 def keeping(learners: Sequence[Learner], folder: Path | None) -> tuple[KeepingLearner, ...]:
     """Learners that keep their answers in the folder of a measuring, or in memory where there is none."""
-    names = ("before", "after", *map(str, range(2, len(learners))))
+    names = (*NAMES, *map(str, range(2, len(learners))))
     paths = [None if folder is None else folder / FOLDER / f"{name}.jsonl" for name in names]
     return tuple(KeepingLearner(learner, path) for learner, path in zip(learners, paths, strict=False))
-
-
-def holds_answers_alone(folder: Path) -> bool:
-    """Whether a folder holds kept answers and nothing else: a measuring was stopped there, and goes on."""
-    return {path.name for path in folder.iterdir()} <= {FOLDER, ".lock"} and (folder / FOLDER).is_dir()
-
-
-def drop_kept(folder: Path) -> None:
-    """Remove the kept answers of a measuring that is finished."""
-    shutil.rmtree(folder / FOLDER, ignore_errors=True)
 
 
 def _fingerprint(learner: Learner) -> str:

@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import mixwright
 from mixwright.config import RunConfig
 from mixwright.corpus.corpus import REHEARSE_SPLIT
 from mixwright.errors import InputError
 from mixwright.learner.bases import bases_of
 from mixwright.measure.bases import base_name
+from mixwright.measure.kept_folder import FOLDER, drop_kept
 from mixwright.measure.scan import Scan
 from mixwright.mine.own_answers import read_rows, rehearsal_rows, write_rows
 from mixwright.mine.stage import make_miner, mine, write_mined
 from mixwright.records import from_data, to_data
-from mixwright.runs import RunFolder, read_measurements, write_json
+from mixwright.runs import RunFolder, read_json, read_measurements, write_json
 from mixwright.workers.local import Job, Workers
 
 if TYPE_CHECKING:
     from mixwright.contracts import Miner
     from mixwright.corpus import Corpus
 
+MADE_OF_FIELD = "made of"
+"""Field of a miner's summary by which a table is known that need not be mined again."""
 REHEARSAL_MINER = "rehearsal"
 """Miner whose table a plan's rows to rehearse are drawn from."""
 
@@ -57,6 +63,7 @@ def mine_in_run(
     keep: float | None = None,
     base: Path = Path(),
     say: Callable[[str], None] = lambda _: None,
+    take_over: bool = False,
 ) -> Path:
     """Scan what the miner reads and is not there, run it on the first starting model, and write mine/<name>.parquet.
 
@@ -68,6 +75,7 @@ def mine_in_run(
         keep: share of the rows to choose; None takes the settings'.
         base: folder that relative paths in the settings start from.
         say: told what is done.
+        take_over: mine nothing where the table was made from the same scan by the same options.
 
     Raises:
         InputError: an unknown miner or option, or what the miner refuses.
@@ -79,11 +87,31 @@ def mine_in_run(
     start = bases_of(config, folder)[0]
     if missing := missing_columns(made, folder, base_name(start)):
         scan_bases(config, folder, workers, columns=missing, base=base, say=say)
+    if take_over and is_mined(folder, name, made_of(config, Scan(folder, base_name(start)), options)):
+        say(f"mine: {name}, as it was mined before; anew: without --try")
+        return table_file(folder, name)
     say(f"mine: {name}")
     workers.run(
         [Job(f"mine {name}", mine_in_worker, MineJob(str(folder.path), start, to_data(config), name, options))], title="mine"
     )
     return table_file(folder, name)
+
+
+def made_of(config: RunConfig, scan: Scan, options: Mapping[str, Any]) -> str:
+    """SHA-256 of what a table is mined from: the scan, which knows corpus and model, the options, seed and version."""
+    used = {"scan": scan.key, "options": to_data(dict(options)), "seed": config.seed, "version": mixwright.__version__}
+    return hashlib.sha256(json.dumps(used, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def is_mined(folder: RunFolder, name: str, digest: str) -> bool:
+    """Whether a miner's table is there, made of this, and newer than all scans of the run."""
+    table = table_file(folder, name)
+    told = table.with_suffix(".json")  # written last
+    try:
+        known = read_json(told, dict[str, Any]).get(MADE_OF_FIELD) == digest and table.is_file()
+    except InputError:
+        return False
+    return known and all(part.stat().st_mtime <= told.stat().st_mtime for part in folder.path.glob("scan/*/part-*.parquet"))
 
 
 def rehearse_run(
@@ -107,12 +135,17 @@ def answer_prompts_to_rehearse(job: MineJob) -> list[str]:
     """Answer the prompts to rehearse and write the table; returns what was done. Runs in a worker."""
     from mixwright.corpus import Corpus
     from mixwright.learner.load import load_base
+    from mixwright.measure.kept_answers import KeepingLearner
 
     run, config = RunFolder(job.run), from_data(RunConfig, dict(job.config))
-    found = rehearsal_rows(Corpus.load(run.corpus), lambda: load_base(config.model, job.base), **job.options)
+    kept = run.path / FOLDER / f"{job.miner}.jsonl"
+    found = rehearsal_rows(
+        Corpus.load(run.corpus), lambda: KeepingLearner(load_base(config.model, job.base), kept), **job.options
+    )
     path = table_file(run, job.miner)
-    write_rows(path, found.rows)
     write_json(path.with_suffix(".json"), found.summary())
+    write_rows(path, found.rows)  # last: by it a run knows that they were written
+    drop_kept(run.path)
     return list(found.notes)
 
 
@@ -150,7 +183,7 @@ def mine_in_worker(job: MineJob) -> None:
     if scan.key["corpus"] != corpus.digest():
         raise InputError("a scan of this corpus", "one of other rows", "Run `mixwright scan` again.", file=scan.folder)
     found = mine(made, job.miner, corpus, scan, learner, measured=measured, seed=config.seed)
-    write_mined(found, corpus, table_file(run, job.miner).parent)
+    write_mined(found, corpus, table_file(run, job.miner).parent, {MADE_OF_FIELD: made_of(config, scan, job.options)})
 
 
 def missing_columns(miner: Miner, folder: RunFolder, base: str) -> list[str]:

@@ -134,8 +134,8 @@ def with_min_rows(found: MiningResult, tasks: Mapping[str, str], whole: Collecti
     return replace(found, rows=(*found.rows, *back), notes=(*found.notes, *notes))
 
 
-def write_mined(mining: Mining, corpus: Corpus, folder: Path) -> Path:
-    """Write `<miner>.parquet` and `<miner>.json` into a folder; returns the table's path.
+def write_mined(mining: Mining, corpus: Corpus, folder: Path, about: Mapping[str, str] | None = None) -> Path:
+    """Write `<miner>.parquet` and `<miner>.json`, with what is said `about` it, into a folder; returns the table's path.
 
     Chosen rows have the columns id, weight and reason; new rows have the columns of a corpus. What is harmful stands in
     `<miner>.harmful.parquet`, the null of new rows in `<miner>.random_like.parquet`, rows of the simplest rule with the same
@@ -155,7 +155,7 @@ def write_mined(mining: Mining, corpus: Corpus, folder: Path) -> Path:
         beside.unlink(missing_ok=True)
         if rows:
             write_table(beside, _table(rows))
-    write_json(folder / f"{mined.miner}.json", summary(mining, corpus))
+    write_json(folder / f"{mined.miner}.json", summary(mining, corpus) | dict(about or {}))
     return path
 
 

@@ -34,8 +34,8 @@ PERMUTATION_SEED = 5_000_011
 """Added to the branch's seed: order of permuted weights."""
 STAGE_SEED = 9_000_011
 """Times the place of a stage, added to its branch's seed."""
-TRAINED_FILE = "trained.json"
-"""Name of the mark of a branch that is trained and not yet measured."""
+TRAINED_FILE, ANSWERS_FILE = "trained.json", "answers.jsonl"
+"""Names of the mark of a branch that has nothing left to train, and of what it wrote while it is measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,15 +149,18 @@ def train_branch(job: BranchJob) -> str:
     """
     final = RunFolder(job.run).branch(job.arm, job.seed)
     folder = final.with_name(f".{final.name}.partial")
-    if not is_trained(folder, job.digest):
+    if not goes_on(folder, job.digest):
         shutil.rmtree(folder, ignore_errors=True)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        _fill(job, folder)
+        if not is_complete(folder, job.digest):
+            _fill(job, folder)
+        for name in (ANSWERS_FILE, TRAINED_FILE):
+            (folder / name).unlink(missing_ok=True)
         shutil.rmtree(final, ignore_errors=True)
         folder.rename(final)
     except BaseException:
-        if not is_trained(folder, job.digest):
+        if not goes_on(folder, job.digest):
             shutil.rmtree(folder, ignore_errors=True)
         raise
     return str(final)
@@ -165,7 +168,7 @@ def train_branch(job: BranchJob) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Trained:
-    """Mark of a branch that is trained and not yet measured: what was stopped goes on there."""
+    """Mark of a branch with nothing left to train that is not yet measured: what was stopped goes on there."""
 
     digest: str
     """Of everything that decides the outcome."""
@@ -178,6 +181,11 @@ def is_trained(folder: Path, digest: str | None = None) -> bool:
     except InputError:
         return False
     return digest is None or found.digest == digest
+
+
+def goes_on(folder: Path, digest: str) -> bool:
+    """Whether something of this very branch under way is taken over: its trained model, or all but its place."""
+    return is_trained(folder, digest) or is_complete(folder, digest)
 
 
 def _fill(job: BranchJob, folder: Path) -> None:
@@ -196,13 +204,11 @@ def _fill(job: BranchJob, folder: Path) -> None:
             learner = _train_stages(job, config, branch, corpus, folder)
         elif branch.trains:
             _train(job, config, branch, corpus, learner, folder)
-        if branch.trains:
-            write_json(folder / TRAINED_FILE, Trained(job.digest))
+        write_json(folder / TRAINED_FILE, Trained(job.digest))
     _measure(job, config, learner, corpus, run, folder, trained=branch.trains)
     objective = [stage.objective for stage in branch.plan.stages][-1]
     info = BranchInfo(job.arm, job.seed, job.base_name, objective, job.planned, branch.trains, job.digest)
     write_json(folder / "branch.json", info)
-    (folder / TRAINED_FILE).unlink(missing_ok=True)
 
 
 def _train_stages(job: BranchJob, config: RunConfig, branch: Branch, corpus: Corpus, folder: Path) -> Learner:
@@ -314,10 +320,9 @@ def _measure(
     from mixwright.measure.stage import measure_learner, settings_after
 
     start = load_base(config.model, job.base) if trained else learner
-    kept = folder / "answers.jsonl"
+    kept = folder / ANSWERS_FILE
     settings, seed = settings_after(config.measure), seed_after(config, job.seed)
     found = measure_learner(KeepingLearner(learner, kept), corpus, settings, start=start, seed=seed)
-    kept.unlink(missing_ok=True)
     before = read_completion_rows(completions_path(run, job.base_name))
     after = [{**row, "when": "after"} for row in found.completions]
     write_completion_rows(folder / "completions.parquet", [*before, *after])

@@ -10,6 +10,7 @@ from mixwright.config import RunConfig
 from mixwright.corpus.shuffled_levels import shuffle_levels
 from mixwright.estimates.outcome import item_scores
 from mixwright.measure.bases import MeasureJob, base_name, measure_base, shuffled_name
+from mixwright.measure.kept_folder import drop_kept
 from mixwright.records import Plan, to_data
 from mixwright.runs import RunFolder, read_measurements
 from mixwright.trial.arm_roles import branch_of, null_name, of_data, other_seed, role_of
@@ -80,6 +81,7 @@ class Trial:
                 job = MeasureJob(str(self.run.path), base, name, data, shuffled)
                 jobs.append(Job(f"measure {file}", measure_base, job, log=logs / f"{file}.log"))
         self._work(jobs, "measure")
+        drop_kept(self.run.path)
         for base in self.bases:
             item_scores(read_measurements(self.run.measurements(base_name(base))))  # refused before hours of training
 
