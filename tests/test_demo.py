@@ -37,11 +37,11 @@ def test_flaws_are_planted_as_said_and_nothing_else_stands_on_both_sides(seed: i
     assert not any(prompt_key(row["prompt"]) in asked for row in held_out)
     read = read_corpus(CorpusConfig(str(files.train), str(files.held_out), str(files.prompts)))
     found = usable_prompts(read)
-    assert Counter(row.task for row in found.open) == PROMPTS  # none is left out: no request is a test item
+    assert Counter(row.task for row in found.without_completion) == PROMPTS  # none is left out: no request is a test item
     right = {question: answer for task in OLD for question, answer in questions(task)}
     assert {row["prompt"]: row["completion"] for row in rows(files.answered)}.items() <= right.items()
     assert [row["prompt"] for row in rows(files.answered)] == [row["prompt"] for row in rows(files.prompts)]
-    assert not {plain(row.prompt) for row in found.open} & {row["prompt"] for row in held_out}
+    assert not {plain(row.prompt) for row in found.without_completion} & {row["prompt"] for row in held_out}
     again = write_files(tmp_path / "b", seed)
     assert [path.read_bytes() for path in vars_of(files)] == [path.read_bytes() for path in vars_of(again)]
 

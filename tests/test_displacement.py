@@ -88,13 +88,13 @@ def test_the_engine_writes_the_alarm_down_and_does_what_the_plan_says(on_alarm: 
 
 def test_losses_and_their_drop_by_hand():
     last = LastLosses(3)
-    assert last.update_and_drop(1, 2.5) is None
-    assert last.update_and_drop(1, 2.0) == 0.5
-    assert last.update_and_drop(0, 0.1) is None
+    assert last.record_and_fall(1, 2.5) is None
+    assert last.record_and_fall(1, 2.0) == 0.5
+    assert last.record_and_fall(0, 0.1) is None
     again = LastLosses(3)
     again.restore(json.loads(json.dumps(last.state())))
     assert np.array_equal(again.nats, last.nats, equal_nan=True)
-    assert again.update_and_drop(0, 0.0) == last.update_and_drop(0, 0.0) == pytest.approx(0.1)
+    assert again.record_and_fall(0, 0.0) == last.record_and_fall(0, 0.0) == pytest.approx(0.1)
     assert last.nats.nbytes == 3 * 4
     line = loss_line(
         [Outcome("a", "t", 1.0, 0, 2.0, 3), Outcome("b", "t", 1.0, 0, 1.0, 1, 0.5), Outcome("c", "u", None, 0, 4.0, 2)]

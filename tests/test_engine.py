@@ -181,7 +181,7 @@ def test_without_levers_nothing_happens():
         assert engine.observe(outcomes, Signals(step, kl_nats=9.0)) == []
     assert engine.take_decisions() == []
     assert engine.canaries == ()
-    assert engine.wanted() == {"chain": 0.5, "count": 0, "gcd": 0.5, "lcm": 0, "prime": 0, "spell": 0}
+    assert engine.wanted_shares() == {"chain": 0.5, "count": 0, "gcd": 0.5, "lcm": 0, "prime": 0, "spell": 0}
 
 
 def groups(*wins, cell="chain@2", step=0):

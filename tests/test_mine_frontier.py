@@ -60,9 +60,9 @@ def test_candidates_share_a_task_and_a_prompt(tmp_path: Path) -> None:
     rows = [Example(str(n), t, p, "1", source="f.jsonl:3", extra={"who": s}) for n, (t, p, s) in enumerate(texts)]
     corpus = Corpus.from_examples(rows)
     found = candidates_of(corpus, train_rows(corpus, samples.scan(corpus, tmp_path, ("nll",))), "who")
-    assert found.prompts.tolist() == [0, 0, 1, 2]
+    assert found.prompt_ids.tolist() == [0, 0, 1, 2]
     assert found.sources.tolist() == ["x", "y", "x", "f.jsonl"]
-    assert found.several.tolist() == [True, True, False, False]
+    assert found.has_alternatives.tolist() == [True, True, False, False]
 
 
 def test_the_lowest_of_each_prompt() -> None:

@@ -52,7 +52,7 @@ def test_each_change_of_a_gates_answer_says_for_how_many_groups_the_last_one_hel
         (5, "refuse.t@1", "refused", "admitted", "said so; refused for 2 groups", "bad"),
         (6, "refuse.t@1", "admitted", "refused", "said so; admitted for 1 groups", "bad"),
     ]
-    assert (judge.refused("t@1"), judge.refused("t@2")) == (3, 0)
+    assert (judge.refused_count("t@1"), judge.refused_count("t@2")) == (3, 0)
 
 
 @pytest.mark.parametrize(("state", "admitted", "told"), [("unknown", True, 1), ("reachable", True, 0), ("lucky", False, 1)])
@@ -313,7 +313,7 @@ def test_with_a_threshold_of_0_no_cell_is_lucky_even_where_kappa_is_shown_to_be_
     selector.begin(place)
     assert gate.admit(group()).cause == ("lucky" if lucky else "")
     selector.observe(0, [group()])
-    assert set(selector.states().values()) == {"lucky" if lucky else "active"}
+    assert set(selector.cell_states().values()) == {"lucky" if lucky else "active"}
 
 
 def test_with_an_anchor_of_0_mastered_cells_are_still_drawn_alike():

@@ -12,12 +12,12 @@ import numpy as np
 from mixwright.conformance import samples
 from mixwright.conformance.promises import (
     check_plugin,
-    docstring,
     model_state,
+    module_docstring_lines,
     require,
+    require_valid_plan,
     round_trip,
     same_randomness,
-    valid_plan,
 )
 from mixwright.contracts import Role
 from mixwright.records import Example, Observation, TrainingSetup
@@ -50,7 +50,7 @@ def check_grader(cls: type[Grader], examples: Sequence[Example] | None = None) -
     """
     grader = check_plugin(cls)
     examples = list(examples or samples.graded())
-    unit = next(line for line in docstring(cls) if line.startswith("Unit:"))
+    unit = next(line for line in module_docstring_lines(cls) if line.startswith("Unit:"))
     strict = "partial credit" not in unit
     grader.grade(examples[0], "")  # libraries that it imports on first use may touch the random state; its grading may not
     with same_randomness():
@@ -88,18 +88,18 @@ def check_check(cls: type[Check]) -> None:
             round_trip(observation)
 
 
-def check_miner(cls: type[Miner], learner: Learner, place: Path) -> None:
+def check_miner(cls: type[Miner], learner: Learner, folder: Path) -> None:
     """Training rows alone, none twice, each with a weight and a reason; same rng, same rows; the model is as it was.
 
     Args:
         cls: the miner.
         learner: any learner; a tiny one will do (`mixwright.learner.tiny.build_tiny`).
-        place: an empty folder, for a scan.
+        folder: an empty folder, for a scan.
     """
     from mixwright.mine.stage import mine
 
     miner, corpus = check_plugin(cls), samples.minable()
-    scan = samples.scan(corpus, place, miner.COLUMNS)
+    scan = samples.scan(corpus, folder, miner.COLUMNS)
     train = {example.id for example in corpus if example.split == "train"}
     known = {split: {row.id for row in corpus if row.split == split} for split in ("train", "rehearse")}
     found, before = [], model_state(learner.model)
@@ -130,7 +130,7 @@ def check_arm(cls: type[Arm]) -> None:
         branch = arm.branch(plan, samples.cells())
     require(plan == given, "the plan is only read")
     require(cls().branch(plan, samples.cells()) == branch, "same plan, same branch")
-    valid_plan(branch.plan, {cell.task for cell in samples.cells()})
+    require_valid_plan(branch.plan, {cell.task for cell in samples.cells()})
     for made, asked in zip(branch.plan.stages, plan.stages, strict=True):
         to_sft = made.objective == "sft" and asked.objective != "sft"
         steps = asked.steps * (2 if to_sft else 1)  # a step of DPO reads two answers of a row, one of SFT reads one

@@ -85,11 +85,11 @@ class KeepingLearner(Learner):
             temperature=temperature,
             max_new_tokens=max_new_tokens,
             seed=seed,
-            begun=None if begun is None else [begun[place] for place in new],
-            longest=longest,
-            places=[places[place] for place in new],
+            prefixes=None if begun is None else [begun[place] for place in new],
+            continue_up_to=longest,
+            draw_keys=[places[place] for place in new],
             progress=progress,
-            finished=keep,
+            on_finished=keep,
         )
         keep({i: row for i, row in enumerate(made) if keys[new[i]] not in self._known})
         found = [[_completion(one) for one in self._known[key]["made"]] for key in keys]

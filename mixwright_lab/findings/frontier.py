@@ -163,10 +163,10 @@ def _chosen(
     if way in EVERY:
         return np.flatnonzero(found.sources == way)
     if way == "random mix":
-        return random_per_prompt(found.prompts, rng)
-    asked = [given.prompts[place] for place in found.prompts]
+        return random_per_prompt(found.prompt_ids, rng)
+    asked = [given.prompts[place] for place in found.prompt_ids]
     if way in STATISTICS:
-        return lowest_per_prompt(students.statistics(judge, asked, texts)[way], found.prompts)
+        return lowest_per_prompt(students.statistics(judge, asked, texts)[way], found.prompt_ids)
     back = rng.permutation(len(given.prompts))[: settings.back]
     items, steps = students.part_of(given, back), min(50, settings.probe) if way.endswith("50 steps") else settings.probe
 
@@ -178,7 +178,7 @@ def _chosen(
         )
         return students.right(model, items)
 
-    usable = ~np.isin(found.prompts, back)
+    usable = ~np.isin(found.prompt_ids, back)
     seeds = rng.integers(2**31, size=settings.runs).tolist()
     told = train_on_each_source(
         found, usable, train, students.right(judge, items), np.full(len(back), "permutations"), seeds

@@ -17,7 +17,7 @@ from mixwright.contracts import Adapter
 from mixwright.errors import InputError, join_some
 
 NEEDS = ("torch", "transformers", "safetensors")
-SUM_TOLERANCE = 1e-3
+SAME_BASE_TOLERANCE = 1e-3
 """Relative difference of the sums of singular values below which two matrices count as the same."""
 
 
@@ -25,11 +25,11 @@ class SVF(Adapter):
     """U, S and V are made once from the base's weights in float32, and frozen.
 
     Args:
-        targets: last parts of the names of the matrices; None for attention projections and MLP matrices.
+        target_matrices: last parts of the names of the matrices; None for attention projections and MLP matrices.
     """
 
-    def __init__(self, *, targets: Sequence[str] | None = None) -> None:
-        self.targets = None if targets is None else list(targets)
+    def __init__(self, *, target_matrices: Sequence[str] | None = None) -> None:
+        self.targets = None if target_matrices is None else list(target_matrices)
 
     def wrap(self, model: Any) -> Any:
         """The same model, its matrices in `Scaled` modules."""
@@ -62,12 +62,14 @@ class SVF(Adapter):
 
         settings = read_settings(folder)
         expert = read_expert(folder)
-        model = SVF(targets=settings["options"].get("targets")).wrap(model)
+        model = SVF(target_matrices=settings["options"].get("targets")).wrap(model)
         set_scales(model, expert)
         sums = settings.get("sums", {})
         found = {name: float(module.values.sum()) for name, module in scaled_matrices(model).items()}
         other = [
-            name for name, value in found.items() if not math.isclose(value, sums.get(name, value), rel_tol=SUM_TOLERANCE)
+            name
+            for name, value in found.items()
+            if not math.isclose(value, sums.get(name, value), rel_tol=SAME_BASE_TOLERANCE)
         ]
         if other:
             raise InputError(

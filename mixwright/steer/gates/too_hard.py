@@ -39,7 +39,7 @@ from mixwright.estimates.cell_states import LUCKY_KAPPA, Z_STATE
 from mixwright.records import GroupOutcome, cell_key
 from mixwright.steer.pool import Ids
 
-TRUST_TO_DECIDE = 0.5
+PREDICTOR_TRUST_TO_DECIDE = 0.5
 """Trust in the prediction from prompts above which it decides on prompts of tasks without levels."""
 
 
@@ -106,7 +106,7 @@ class TooHard(Gate):
         when its expected success does not.
         """
         predictor, floor = self._predictor, self._floor(group.task)
-        if predictor is None or predictor.trust <= TRUST_TO_DECIDE:
+        if predictor is None or predictor.trust <= PREDICTOR_TRUST_TO_DECIDE:
             return None
         example = int(self._ids.find([group.example])[0])
         if not predictor.covers[self._pool.task_of[example]]:

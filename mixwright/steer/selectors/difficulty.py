@@ -42,7 +42,7 @@ MOST_TASKS_SHOWN = 5
 """Tasks that a remark names."""
 OPTION_LIMITS = {"candidates": (1, 256), "memory": (1, 1e9), "below": (1e-9, 1)}
 OPTION_LIMITS |= dict.fromkeys(("explore", "above", "pilots", "reviews", "lucky"), (0, 1))
-PARKED_WEIGHT, SHUT_WEIGHT = 1e-4, 1e-8
+PARKED_WEIGHT, DEFERRED_WEIGHT = 1e-4, 1e-8
 """Weight of mastered cells, and of deferred and lucky ones: they are drawn freely only where a task has nothing better."""
 
 
@@ -99,11 +99,11 @@ class Difficulty(Selector):
         """Weight of cells, by success drawn for them; both of one shape, or `cells` of its last axis."""
         states = self._states
         alike = self._ledger.lasting.intraclass_correlation(np.arange(len(states.state)))
-        open_to = np.where(states.drawn_freely, 1.0, np.where(states.state == MASTERED, PARKED_WEIGHT, SHUT_WEIGHT))
+        open_to = np.where(states.drawn_freely, 1.0, np.where(states.state == MASTERED, PARKED_WEIGHT, DEFERRED_WEIGHT))
         inside = np.maximum(room_to_learn(success, self._ledger.answers.swapped()[cells]) * (1 - alike)[cells], self.below)
         low, high = states.low[cells], states.high[cells]
         return (
-            np.where(success < low, self.below, np.where(success > high, max(self.above, SHUT_WEIGHT), inside))
+            np.where(success < low, self.below, np.where(success > high, max(self.above, DEFERRED_WEIGHT), inside))
             * open_to[cells]
         )
 
@@ -120,7 +120,7 @@ class Difficulty(Selector):
             self._predicted.follow(tasks, found, rng)
         return found
 
-    def predicts(self) -> bool:
+    def uses_predictor(self) -> bool:
         """Whether it draws by predicted success where it can."""
         return self.predict
 
@@ -132,7 +132,7 @@ class Difficulty(Selector):
         """Move the cells' states."""
         self._states.observe(step, [outcome for outcome in outcomes if isinstance(outcome, GroupOutcome)])
 
-    def states(self) -> dict[str, str]:
+    def cell_states(self) -> dict[str, str]:
         """Cell -> unknown, active, mastered, review, deferred or lucky."""
         return self._states.named()
 
