@@ -60,10 +60,10 @@ def test_pairs_that_overflowed_are_left_out(broken: float):
 
 def test_it_rests_keeps_a_window_per_task_and_continues_after_a_restart():
     falling = [pair(-2.0, -2.0 - n, task) for n in range(16) for task in ("a", "b")]
-    monitor = Displacement(rest=5, window=16)
+    monitor = Displacement(steps_between_alarms=5, window=16)
     assert [task for task, _, _ in told(monitor, falling, 3)] == ["a", "b"]
     assert told(monitor, falling, 7) == []
-    again = Displacement(rest=5, window=16)
+    again = Displacement(steps_between_alarms=5, window=16)
     again.restore(json.loads(json.dumps(monitor.state())))
     well = [pair(1.0, -9.0 - n, "a") for n in range(16)]  # pushes what was seen of `a` out of its window
     assert [task for task, _, _ in told(monitor, well, 8)] == ["b"]

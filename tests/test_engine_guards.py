@@ -287,7 +287,7 @@ def test_what_waits_goes_on_waiting_no_longer_where_training_is_begun_anew():
     """The same outcomes, once with steps that go on and once with steps from 0: the same draws and actions."""
 
     def run(anew: bool) -> tuple[list[list[int]], list[tuple[int, str]]]:
-        options = {"monitors.length": {"begin": 2, "window": 4, "rest": 3}}
+        options = {"monitors.length": {"start_groups": 2, "window": 4, "steps_between_alarms": 3}}
         levers = {"gates": ("too_hard",), "controllers": ("drift",), "monitors": ("length",)}
         even = dict.fromkeys(TASKS, 1 / 6)
         plan = planned(even, False, selector="difficulty", options=options, **levers)

@@ -305,7 +305,7 @@ def test_a_lucky_cell_s_groups_are_admitted_in_the_share_of_its_expected_kappa()
 @pytest.mark.parametrize("lucky", [0.0, 0.1])
 def test_with_a_threshold_of_0_no_cell_is_lucky_even_where_kappa_is_shown_to_be_negative(lucky):
     here = make_pool([str(i) for i in range(40)], ["t"] * 40, answers=list(map(str, range(40))))
-    place, gate, selector = scene(here), TooHard(lucky=lucky), Difficulty(lucky=lucky)
+    place, gate, selector = scene(here), TooHard(lucky_kappa=lucky), Difficulty(lucky_kappa=lucky)
     place.ledger.lasting.start(0, 0.3, 512)
     place.ledger.recent.start(0, 0.3, 512)
     place.ledger.answers.start(0, 0.5, -0.05)
@@ -324,7 +324,7 @@ def test_with_an_anchor_of_0_mastered_cells_are_still_drawn_alike():
     for cell in range(4):
         place.ledger.recent.start(cell, 1.0, 512)
         place.ledger.lasting.start(cell, 1.0, 512)
-    selector = Difficulty(above=0.0, explore=0.0, reviews=0.0)
+    selector = Difficulty(weight_above=0.0, explore=0.0, review_share=0.0)
     selector.begin(place)
     tasks = np.tile([0, 1], 300)
     drawn = selector.pick(tasks, rng)
