@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from steer_world import SUCCESS, outcome, pool, stored
+from steer_world import SUCCESS, json_round_trip, outcome, pool
 
 from mixwright.errors import InputError
 from mixwright.records import Action, Alarm, CanaryOutcome, CellPlan, EngineOptions, GroupOutcome, Plan, Signals, Stage
@@ -183,7 +183,7 @@ def test_a_run_resumed_in_a_row_of_alarms_continues_exactly(seed, cut):
 
     whole, resumed = watched(), watched()
     before = play(whole, range(cut))
-    resumed.restore(stored(whole.state()))
+    resumed.restore(json_round_trip(whole.state()))
     after = play(whole, range(cut, 12))
     assert play(resumed, range(cut, 12)) == after
     stops = [step for step, seen in enumerate(before + after) if ("stop", "run") in kinds(seen[2])]
@@ -196,7 +196,7 @@ def test_a_state_saved_when_there_was_replay_continues_exactly():
     look(before, 0)
     look(before, 10, {"gcd"})
     before.draw(30)
-    now.restore(stored(before.state()) | {"reserve": {"replays": {}}})
+    now.restore(json_round_trip(before.state()) | {"reserve": {"replays": {}}})
     assert now.draw(60) == before.draw(60)
     assert look(now, 20) == look(before, 20) != []
     assert now.state() == before.state()
@@ -298,7 +298,7 @@ def test_what_waits_goes_on_waiting_no_longer_where_training_is_begun_anew():
                 success |= {"lcm@2": 0.6, "chain@3": 0.6}
                 engine.take_decisions()
                 if anew:
-                    engine, state = Engine(plan, here, seed=1), stored(engine.state())
+                    engine, state = Engine(plan, here, seed=1), json_round_trip(engine.state())
                     engine.restore(state)
             now = step - 60 if anew and step >= 60 else step
             drawn.append(engine.draw(8))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from steer_world import pool, stored
+from steer_world import json_round_trip, pool
 
 from mixwright.contracts import Admission, Gate, Scene
 from mixwright.records import GroupOutcome, Stage
@@ -45,7 +45,7 @@ def test_each_change_of_a_gates_answer_says_for_how_many_groups_the_last_one_hel
         actions = judge.refusals([GroupOutcome("x", "t", 1.0, step, (0.0, 1.0))], [0])
         assert [(action.kind, action.target) for action in actions] == ([] if admitted else [("refuse", "x")])
         again = GateRunner([gate], ["t@1"], {"t@1": "reachable"}, lambda *line: lines.append(line))
-        again.restore(stored(judge.state()))
+        again.restore(json_round_trip(judge.state()))
         judge = again
     assert lines == [
         (3, "refuse.t@1", "admitted", "refused", "said so; admitted for 3 groups", "bad"),
@@ -291,7 +291,7 @@ def test_a_lucky_cell_s_groups_are_admitted_in_the_share_of_its_expected_kappa()
     again = TooHard()
     again.begin(place)
     assert gate.admit(group()).admitted is False  # .375 saved up
-    again.restore(stored(gate.state()))
+    again.restore(json_round_trip(gate.state()))
     assert [again.admit(group()).admitted for _ in range(8)] == [gate.admit(group()).admitted for _ in range(8)]
     for swapped, share in ((0.4, 0.0), (0.3, 1.0)):  # none of it depends on the prompt; kappa .12 is over the line
         place.ledger.answers.start(0, swapped, 0.08)

@@ -107,7 +107,9 @@ class Difficulty(Selector):
         )
         low, high = states.low[cells], states.high[cells]
         return (
-            np.where(success < low, self.weight_below, np.where(success > high, max(self.weight_above, DEFERRED_WEIGHT), inside))
+            np.where(
+                success < low, self.weight_below, np.where(success > high, max(self.weight_above, DEFERRED_WEIGHT), inside)
+            )
             * open_to[cells]
         )
 
