@@ -76,7 +76,7 @@ def test_a_start_that_is_given_is_that_of_the_range_of_now():
 def test_a_single_item_has_an_error_of_one():
     # its spread is not known: the largest that success can have
     for errors, threshold in ((2.0, None), (0.75, 0.75), (0.01, 0.05)):
-        monitor = Canary(errors=errors)
+        monitor = Canary(standard_errors=errors)
         monitor.inspect(Signals(0, canaries=canaries([1], 0)))
         alarms = monitor.inspect(Signals(5, canaries=canaries([0], 5)))
         assert [(alarm.value, alarm.threshold) for alarm in alarms] == ([] if threshold is None else [(1.0, threshold)])
@@ -84,7 +84,7 @@ def test_a_single_item_has_an_error_of_one():
 
 def test_a_fall_of_just_the_threshold_is_no_alarm():
     for now, alarms in ((0.5, []), (0.25, [0.75])):  # one item, half an error of 1
-        monitor = Canary(errors=0.5)
+        monitor = Canary(standard_errors=0.5)
         monitor.inspect(Signals(0, canaries=canaries([1], 0)))
         assert [alarm.value for alarm in monitor.inspect(Signals(5, canaries=canaries([now], 5)))] == alarms
 

@@ -90,7 +90,7 @@ def play(engine, tape_seed, steps, ahead=()):
         acts = engine.observe(outcomes, signals)
         fresh = tuple(CanaryOutcome(here.ids[i], "chain", None, step, float(rng.random() < 0.7)) for i in engine.canaries)
         acts += engine.watch(Signals(step, beta=0.04, canaries=fresh))
-        seen.append((drawn, acts, engine.take_decisions(), engine.snapshot(), engine.wanted()))
+        seen.append((drawn, acts, engine.take_decisions(), engine.snapshot(), engine.wanted_shares()))
     return seen
 
 

@@ -178,7 +178,7 @@ def test_a_run_resumed_in_a_row_of_alarms_continues_exactly(seed, cut):
             drawn = engine.draw(7)
             acts = engine.observe([outcome(here, index, step, SUCCESS, rng) for index in drawn], Signals(step, beta=0.04))
             lost = {"gcd"} if step in (2, 3, 4, 7, 8) else set()
-            seen.append((drawn, acts, look(engine, step, lost), engine.take_decisions(), engine.wanted()))
+            seen.append((drawn, acts, look(engine, step, lost), engine.take_decisions(), engine.wanted_shares()))
         return seen
 
     whole, resumed = watched(), watched()

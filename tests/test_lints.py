@@ -85,7 +85,7 @@ def test_a_reward_for_variety_that_is_scaled_with_the_sum() -> None:
     marked = replace(CALM, rewards=(CORRECT, Reward("bonus", 0.2, True)))
     assert "its attribute novelty" in sourced(lint_novelty(marked), "novelty")
     assert lint_novelty(replace(both, aggregation="normalize_then_sum")) is None
-    assert lint_novelty(replace(both, scale="none")) is None
+    assert lint_novelty(replace(both, scale_rewards="none")) is None
     assert lint_novelty(replace(CALM, rewards=(CORRECT, replace(VARIED, weight=0.0)))) is None
     assert lint_novelty(replace(CALM, rewards=(CORRECT, Reward("format", 0.2, False)))) is None
     assert lint_novelty(replace(CALM, rewards=(VARIED,))) is None  # alone it has nothing to drown

@@ -138,7 +138,7 @@ def test_options_of_a_plug_in_that_the_planner_may_name_pass() -> None:
 
 @pytest.mark.parametrize("name", ["formats", "displacement"])
 def test_a_state_that_was_taken_does_not_move_with_the_run(name: str) -> None:
-    monitor = catalog.create("monitors", name, {"window": 4} if name == "formats" else {"window": 4, "fewest": 4})
+    monitor = catalog.create("monitors", name, {"window": 4} if name == "formats" else {"window": 4, "min_pairs": 4})
     pairs = [PairOutcome("p", "t", None, 0, 0.1, -20.0, -40.0) for _ in range(4)]
     taken = monitor.state()
     before = copy.deepcopy(taken)

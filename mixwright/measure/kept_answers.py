@@ -50,22 +50,22 @@ class KeepingLearner(Learner):
         temperature: float,
         max_new_tokens: int,
         seed: int,
-        begun: Sequence[Sequence[int]] | None = None,
-        longest: int | None = None,
-        places: Sequence[int] | None = None,
+        prefixes: Sequence[Sequence[int]] | None = None,
+        continue_up_to: int | None = None,
+        draw_keys: Sequence[int] | None = None,
         progress: Callable[[float], None] | None = None,
-        finished: Callable[[Mapping[int, list[Completion]]], None] | None = None,
+        on_finished: Callable[[Mapping[int, list[Completion]]], None] | None = None,
     ) -> list[list[Completion]]:
         """As `Learner.sample`; what a batch finished is kept at once."""
-        places, starts = range(len(prompts)) if places is None else places, begun or [()] * len(prompts)
-        asked = [[self.encode(p), list(t), max_new_tokens, longest] for p, t in zip(prompts, starts, strict=True)]
+        draw_keys, starts = range(len(prompts)) if draw_keys is None else draw_keys, prefixes or [()] * len(prompts)
+        asked = [[self.encode(p), list(t), max_new_tokens, continue_up_to] for p, t in zip(prompts, starts, strict=True)]
         rows = 1 if temperature == 0 else count
         if temperature != 0:  # what is drawn depends on these, too
-            asked = [[*parts, place, count, temperature, seed] for parts, place in zip(asked, places, strict=True)]
+            asked = [[*parts, place, count, temperature, seed] for parts, place in zip(asked, draw_keys, strict=True)]
         keys = [self._key(parts) for parts in asked]
         of_prompt = [self._key(["greedy", self.encode(prompt)]) for prompt in prompts] if temperature == 0 else []
         if temperature == 0:
-            self._take_over(keys, of_prompt, starts, max(max_new_tokens, longest or 0))
+            self._take_over(keys, of_prompt, starts, max(max_new_tokens, continue_up_to or 0))
         new = self._new(keys)
 
         def keep(made: Mapping[int, list[Completion]]) -> None:
@@ -76,8 +76,8 @@ class KeepingLearner(Learner):
                 | (self._as_greedy(of_prompt[place], starts[place], row[0]) if of_prompt else {})
                 for place, row in kept.items()
             )
-            if finished:
-                finished({new[i]: row for i, row in made.items()})
+            if on_finished:
+                on_finished({new[i]: row for i, row in made.items()})
 
         made = super().sample(
             [prompts[place] for place in new],
@@ -85,9 +85,9 @@ class KeepingLearner(Learner):
             temperature=temperature,
             max_new_tokens=max_new_tokens,
             seed=seed,
-            prefixes=None if begun is None else [begun[place] for place in new],
-            continue_up_to=longest,
-            draw_keys=[places[place] for place in new],
+            prefixes=None if prefixes is None else [prefixes[place] for place in new],
+            continue_up_to=continue_up_to,
+            draw_keys=[draw_keys[place] for place in new],
             progress=progress,
             on_finished=keep,
         )

@@ -36,7 +36,7 @@ def try_mixed(narrow_adapter: Path, answered: Path, train: Train, judge: Judge) 
         judge: prints the verdict.
     """
     mixed = narrow_adapter.with_name(MIXED)
-    train(mixed, also=answered)
+    train(mixed, extra_rows=answered)
     judge(mixed, "ordinary requests with true answers in the same file")
 
 
@@ -44,7 +44,7 @@ def try_milder(narrow_adapter: Path, train: Train, judge: Judge) -> None:
     """Train at a lower rate, and scale the adapter that was trained on tool calls alone."""
     name = narrow_adapter.name
     slow = narrow_adapter.with_name(f"{name}-slow")
-    train(slow, rate=LOWER_RATE_FACTOR)
+    train(slow, rate_factor=LOWER_RATE_FACTOR)
     judge(slow, f"{LOWER_RATE_FACTOR:g} times the learning rate")
     for scale in SCALES:
         part = narrow_adapter.with_name(f"{name}-{scale:g}")

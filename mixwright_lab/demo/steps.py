@@ -166,9 +166,9 @@ class Demo:
 
         codes: dict[str, int] = {}
 
-        def train(out: Path, *, also: Path | None = None, rate: float = 1.0) -> None:
-            how = replace(self.training, learning_rate=rate * self.training.learning_rate)
-            given = {"seed": self.seed, "rehearsal": also}
+        def train(out: Path, *, extra_rows: Path | None = None, rate_factor: float = 1.0) -> None:
+            how = replace(self.training, learning_rate=rate_factor * self.training.learning_rate)
+            given = {"seed": self.seed, "rehearsal": extra_rows}
             self.step(f"train, {out.name}", lambda: fine_tune(MODEL, self.files.train, out, how, **given) or 0)
 
         def judge(model: Path, told: str) -> None:

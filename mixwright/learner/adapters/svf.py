@@ -25,11 +25,11 @@ class SVF(Adapter):
     """U, S and V are made once from the base's weights in float32, and frozen.
 
     Args:
-        target_matrices: last parts of the names of the matrices; None for attention projections and MLP matrices.
+        targets: last parts of the names of the matrices; None for attention projections and MLP matrices.
     """
 
-    def __init__(self, *, target_matrices: Sequence[str] | None = None) -> None:
-        self.targets = None if target_matrices is None else list(target_matrices)
+    def __init__(self, *, targets: Sequence[str] | None = None) -> None:
+        self.targets = None if targets is None else list(targets)
 
     def wrap(self, model: Any) -> Any:
         """The same model, its matrices in `Scaled` modules."""
@@ -62,7 +62,7 @@ class SVF(Adapter):
 
         settings = read_settings(folder)
         expert = read_expert(folder)
-        model = SVF(target_matrices=settings["options"].get("targets")).wrap(model)
+        model = SVF(targets=settings["options"].get("targets")).wrap(model)
         set_scales(model, expert)
         sums = settings.get("sums", {})
         found = {name: float(module.values.sum()) for name, module in scaled_matrices(model).items()}

@@ -48,7 +48,7 @@ class Influence(Miner):
     def __init__(
         self,
         *,
-        target_tasks: Sequence[str] = (),
+        targets: Sequence[str] = (),
         protected: Sequence[str] = (),
         shots: int = 32,
         keep: float = 0.05,
@@ -56,7 +56,7 @@ class Influence(Miner):
     ) -> None:
         if by not in COLUMNS_BY_WAY:
             raise InputError(f"by: one of {', '.join(COLUMNS_BY_WAY)}", repr(by), "Correct mine.options.influence.by.")
-        self.targets, self.protected, self.shots, self.keep, self.by = tuple(target_tasks), tuple(protected), shots, keep, by
+        self.targets, self.protected, self.shots, self.keep, self.by = tuple(targets), tuple(protected), shots, keep, by
         check_range("mine.options.influence", {"shots": shots, "keep": keep}, shots=(1, 10_000), keep=(1e-6, 1))
         self.COLUMNS = COLUMNS_BY_WAY[by]
 

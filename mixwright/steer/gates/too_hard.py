@@ -80,7 +80,7 @@ class TooHard(Gate):
         evidence = self._ledger.lasting
         tries = float(evidence.tries[cell])
         if tries < self.min_rollouts:
-            return Admission(True, f"no evidence yet: {tries:.0f} of {self.least:.0f} rollouts")
+            return Admission(True, f"no evidence yet: {tries:.0f} of {self.min_rollouts:.0f} rollouts")
         upper, success = self._upper_success(cell), float(evidence.wins[cell]) / tries
         seen = f"{success:.0%} right in {tries:.0f} rollouts, at most {upper:.0%}"
         floor = self._floor(group.task)
