@@ -54,7 +54,7 @@ def read_first_answers(
         learner, wanted, replace(config, items=ITEMS_PER_TASK), max(config.max_new_tokens, config.continued_tokens)
     )
     length: dict[str, Any] = {"max_new_tokens": config.max_new_tokens}
-    length |= {"longest": config.continued_tokens} if config.continued_tokens else {}
+    length |= {"continue_up_to": config.continued_tokens} if config.continued_tokens else {}
     began = monotonic()
     written = learner.sample([i.prompt for i in items], count=1, temperature=0, seed=0, **length)
     made = [FirstAnswer(item, best.text, not best.finished) for item, (best,) in zip(items, written, strict=True)]

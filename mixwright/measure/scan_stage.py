@@ -242,7 +242,7 @@ def _directions_file(job: ScanJob) -> Path:
 
 def _tokenising_options(key: Mapping[str, Any]) -> dict[str, Any]:
     """How rows are tokenised and where they are cut."""
-    return {"joined": key["objective"] == "sft", "limit": key["limit"]}
+    return {"tokenise_together": key["objective"] == "sft", "limit": key["limit"]}
 
 
 def weights_digest(model: Any) -> str:
