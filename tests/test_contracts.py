@@ -43,7 +43,7 @@ def test_it_keeps_its_promises(
     for option in SHORT.keys() & defaults:
         monkeypatch.setitem(defaults, option, SHORT[option])
     check = CHECKS[f"check_{kind.removesuffix('s')}"]
-    needs = {"learner": lambda: request.getfixturevalue("learner"), "folder": lambda: tmp_path}
+    needs = {"learner": lambda: request.getfixturevalue("learner"), "place": lambda: tmp_path}
     check(load(kind, name), **{need: give() for need, give in needs.items() if need in inspect.signature(check).parameters})
 
 

@@ -31,7 +31,9 @@ class Ends:
     def __init__(self) -> None:
         self.written, self.sizes, self.device = 0, [], torch.device("cpu")
 
-    def sample(self, prompts: Sequence[str], *, max_new_tokens: int, prefixes: Any = None, **_: Any) -> list[list[Completion]]:
+    def sample(
+        self, prompts: Sequence[str], *, max_new_tokens: int, prefixes: Any = None, **_: Any
+    ) -> list[list[Completion]]:
         made = []
         for prompt, start in zip(prompts, prefixes or [()] * len(prompts), strict=True):
             length = min(int(prompt), max_new_tokens)
