@@ -228,6 +228,6 @@ def test_plans_that_do_not_fit():
 def test_the_objective_of_training_reaches_the_planner(objective, beta, controllers, gates):
     """Losses fall by moving away from the start; without a KL coefficient there is nothing to hold on to."""
     config = RunConfig(CorpusConfig("rows.jsonl"), train=TrainConfig(objective=objective, beta=beta))
-    stage = make_plan(config, SimpleNamespace(plan_cells=cells), competence(np.random.default_rng(0))).stages[0]
+    stage = make_plan(config, SimpleNamespace(cells_with_rehearsal=cells), competence(np.random.default_rng(0))).stages[0]
     assert (stage.objective, stage.controllers, stage.gates) == (objective, controllers, gates)
     assert stage.monitors == {"grpo": ("canary",), "sft": (), "dpo": ("displacement",)}[objective]

@@ -51,7 +51,7 @@ class Choice(Grader):
             return float(not options and text == answer)
         return float(given is not None and (given == gold or options.get(given, given) == options.get(gold, gold)))
 
-    def chance_level(self, examples: Sequence[Example]) -> float | None:
+    def luck(self, examples: Sequence[Example]) -> float | None:
         """Mean of 1 / number of different options; None when a row has no options."""
         counts = [len(set(self._options(example).values())) for example in examples]
         return sum(1 / count for count in counts) / len(counts) if counts and all(counts) else None

@@ -86,7 +86,7 @@ class FinalAnswer(Grader):
                     return float(verdict)
         return 0.0
 
-    def canonical_answer(self, answer: str) -> str:
+    def reading(self, answer: str) -> str:
         """One way of writing a gold answer: `72` of a solution that ends in `#### 72`, `B` of `(B)`, `yes` of `Yes`."""
         gold = final_of(answer)
         amount = amount_of(gold)

@@ -54,7 +54,7 @@ class Includes(Grader):
     def reading(self, answer: str) -> str:
         """One way of writing a gold answer, as `final_answer` has it: `1200` of `1,200`; JSON and code as they are."""
         structured = _STRUCTURE.search(answer) or "\n" in answer.strip()
-        return answer if structured else FinalAnswer().canonical_answer(answer)
+        return answer if structured else FinalAnswer().reading(answer)
 
 
 def is_data(text: str) -> bool:
