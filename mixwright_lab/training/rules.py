@@ -119,7 +119,7 @@ class EngineRule(Rule):
             elif action.kind == "lr_factor" and action.value is not None:
                 self.rate = action.value
             elif action.kind in ("stop", "restore"):
-                self.stopped = action.because
+                self.stop_reason = action.because
 
     def _canaries(self, arena: Arena) -> tuple[CanaryOutcome, ...]:
         """Greedy answers to the fixed items; the first pass also keeps one response each, to measure the KL on."""
