@@ -13,13 +13,13 @@ from pathlib import Path
 from benchmarks._cases import Case
 from mixwright.runs import yaml_text
 
-ROWS, HELD_OUT, KNOWN = 1200, 100, 600
+ROWS, HELD_OUT, WARMUP_ROWS = 1200, 100, 600
 
 
 def _write(folder: Path, seed: int, *, noise: float) -> Path:
     """Rows and settings; returns run.yaml. No number is in two rows."""
     rng = random.Random(f"pruning {seed}")
-    numbers = [f"{number:04d}" for number in rng.sample(range(10_000), HELD_OUT + ROWS + KNOWN)]
+    numbers = [f"{number:04d}" for number in rng.sample(range(10_000), HELD_OUT + ROWS + WARMUP_ROWS)]
     held, trained, known = numbers[:HELD_OUT], numbers[HELD_OUT : HELD_OUT + ROWS], numbers[HELD_OUT + ROWS :]
     labels = [number[0 if rng.random() < noise else 3] for number in trained]
     parts = {"train": list(zip(trained, labels, strict=True))}

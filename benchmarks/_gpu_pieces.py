@@ -39,7 +39,7 @@ from mixwright.learner.tiny import build_tiny
 from mixwright.measure.scan_rows import scan_rows
 from mixwright.measure.stage import measure_learner
 from mixwright.records import CellPlan, Plan, Stage
-from mixwright_lab.demo.tables import OLD, questions
+from mixwright_lab.demo.tables import OLD_TASKS, questions
 
 OFF, NONE, ON, CANARIES = "TRL", "steering=None", "on", "on with canaries"
 ARMS: dict[str, dict[str, Any]] = {
@@ -80,13 +80,15 @@ TINY = Size(prompts=2, tokens=4, steps=2, warmup=1, alone=2, items=6)
 
 def load(model: str) -> Learner:
     """The model, or a tiny one of the demo's words for an empty name."""
-    return load_learner(model) if model else build_tiny([p for task in OLD for p, _ in questions(task)], ModelConfig(), 0)
+    return (
+        load_learner(model) if model else build_tiny([p for task in OLD_TASKS for p, _ in questions(task)], ModelConfig(), 0)
+    )
 
 
 def rows(learner: Learner, seed: int) -> list[dict[str, Any]]:
     """Questions of the demo in an order of the seed, with a right and a wrong answer."""
     rng, made = random.Random(seed), []
-    for task in OLD:
+    for task in OLD_TASKS:
         asked = questions(task)
         for place, (prompt, answer) in enumerate(asked):
             wrong = asked[(place + 1) % len(asked)][1]
@@ -130,8 +132,8 @@ def trainer(learner: Learner, objective: str, arm: str, size: Size, steps: int, 
 def steering(objective: Any, steps: int, *, canaries: bool) -> Steering:
     """Equal weights and every lever of the objective; two tasks are known to be mastered, so canaries watch them."""
     levers: dict[str, Any] = LEVERS[objective] | {"controllers": ()}  # the KL penalty is 0, as in TRL
-    stage = Stage(objective, objective, steps, dict.fromkeys(OLD, 1 / len(OLD)), **levers)
-    known = [CellPlan(task, None, "mastered", 0.95, 0.0, 64, 64, 0.91, 0.97) for task in OLD[:2]]
+    stage = Stage(objective, objective, steps, dict.fromkeys(OLD_TASKS, 1 / len(OLD_TASKS)), **levers)
+    known = [CellPlan(task, None, "mastered", 0.95, 0.0, 64, 64, 0.91, 0.97) for task in OLD_TASKS[:2]]
     return Steering(plan=Plan("benchmark", (stage,), tuple(known)), canary_every=None if canaries else 0)
 
 

@@ -301,7 +301,7 @@ def gate(job: tuple[str, int, int, int, int]) -> dict[str, Any]:
 
 
 def gate_end(job: tuple[int, int, int]) -> dict[str, Any]:
-    """How often the mean's lower end excludes a loss of `MARGIN` that is there in every cell, at the default size.
+    """How often the mean's lower end excludes a loss of `MEAN_LOSS_MARGIN` that is there in every cell, at the default size.
 
     The gate never passes without that, so that it is an upper bound of its passes, and quick enough for many draws.
     """

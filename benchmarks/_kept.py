@@ -12,7 +12,7 @@ from typing import Any
 from mixwright.runs import write_json
 from mixwright_lab.conditions import conditions
 
-KEPT = Path(tempfile.gettempdir()) / "mixwright-cases"
+CACHE_FOLDER = Path(tempfile.gettempdir()) / "mixwright-cases"
 """Remove the folder to make everything anew."""
 
 
@@ -25,7 +25,7 @@ def load_or_make(code: Path, key: str, make: Callable[[], Mapping[str, Any]]) ->
         make: makes a part, JSON values.
     """
     digest = hashlib.sha256(code.read_bytes() + key.encode()).hexdigest()[:24]
-    path = KEPT / f"{digest}.json"
+    path = CACHE_FOLDER / f"{digest}.json"
     if not path.is_file():
         path.parent.mkdir(parents=True, exist_ok=True)
         write_json(path, dict(make()) | {"commit": conditions()["commit"]})

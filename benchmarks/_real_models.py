@@ -27,15 +27,15 @@ from mixwright.runs import RunFolder, read_list
 from mixwright_lab.demo.by_hand import scale_adapter
 from mixwright_lab.demo.files import ITEMS_PER_TASK, TRAIN_ROWS, write_files
 from mixwright_lab.demo.steps import COMPLETION_TOKENS, MARGIN_POINTS, MODEL, PROTECTED, command, read_answers
-from mixwright_lab.demo.tables import NEW
+from mixwright_lab.demo.tables import NEW_TASK
 from mixwright_lab.demo.training import Training, fine_tune
 
 TICKETS = "tickets"
-KINDS = (NEW, TICKETS)
+KINDS = (NEW_TASK, TICKETS)
 """New tasks; each has files of its own."""
 LOW_RATE, OWN, PLANNED, SAME = "low rate", "own answers", "planned", "the same model"
 RUINED, HARMLESS = "narrow", (LOW_RATE, OWN, PLANNED)
-MODELS = {NEW: (RUINED, LOW_RATE, OWN, PLANNED, SAME), TICKETS: (RUINED,)}
+MODELS = {NEW_TASK: (RUINED, LOW_RATE, OWN, PLANNED, SAME), TICKETS: (RUINED,)}
 """Kind of new task -> models that are made; harmless ones only beside tool calls."""
 TRAININGS = {
     RUINED: Training(),
@@ -102,11 +102,11 @@ def answer_sentence(row: Mapping[str, str]) -> str:
 def write_real_files(folder: Path, kind: str, seed: int) -> RealFiles:
     """Write the files; the same seed and kind give the same bytes."""
     demo = write_files(folder / "demo", seed)
-    held_out = [row for row in _rows(demo.held_out) if row["task"] in (*PROTECTED, NEW)]
+    held_out = [row for row in _rows(demo.held_out) if row["task"] in (*PROTECTED, NEW_TASK)]
     train = demo.train
     if kind == TICKETS:
         made = list(tickets(random.Random(seed)))
-        held_out = [row for row in held_out if row["task"] != NEW]
+        held_out = [row for row in held_out if row["task"] != NEW_TASK]
         held_out += [{"task": TICKETS, "prompt": prompt, "answer": line} for prompt, line in made[:ITEMS_PER_TASK]]
         rows = [
             {"task": TICKETS, "prompt": prompt, "completion": line}

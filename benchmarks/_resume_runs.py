@@ -51,14 +51,19 @@ def plan(objective: str) -> Plan:
     weights = dict.fromkeys(TASKS, 1 / len(TASKS))
     levers: dict[str, Any] = {"controllers": ("drift",), "monitors": ("canary",)}
     nervous: dict[str, Any] = {
-        "monitors.canary": {"errors": 0.1, "least": 0.0},
-        "controllers.drift": {"target": 0.001, "rest": 2},
+        "monitors.canary": {"standard_errors": 0.1, "min_fall": 0.0},
+        "controllers.drift": {"target": 0.001, "steps_between_moves": 2},
     }
     if objective == "grpo":
         levers |= {"selector": "difficulty", "gates": ("too_hard",)}
     if objective == "dpo":
         levers["monitors"] = ("canary", "displacement")
-        nervous["monitors.displacement"] = {"least": 0.001, "errors": 0.1, "fewest": 2, "rest": 2}
+        nervous["monitors.displacement"] = {
+            "min_fall": 0.001,
+            "standard_errors": 0.1,
+            "min_pairs": 2,
+            "steps_between_alarms": 2,
+        }
     stage = Stage(objective, objective, STEPS, weights, options=nervous, **levers)  # type: ignore[arg-type]
     cells = [
         CellPlan(task, float(level), state, (0.95, 0.4, 0.03)[level], 0.0, 64, PER_CELL)  # type: ignore[arg-type]

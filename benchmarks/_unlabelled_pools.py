@@ -152,7 +152,7 @@ def without(examples: Sequence[Example]) -> list[Example]:
 
 def pool_for(arm: str, examples: Sequence[Example], seed: int, chance: Callable[[Example], float] = rollouts.chance) -> Pool:
     """The engine's pool: with features of the prompts where success is predicted, shuffled over all rows for the null."""
-    pool = pool_of(examples, chance, prompts=arm in READ)
+    pool = pool_of(examples, chance, predict_from_prompts=arm in READ)
     if arm != "shuffled" or pool.features is None:
         return pool
     return replace(pool, features=np.random.default_rng((seed, 11)).permutation(pool.features))

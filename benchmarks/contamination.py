@@ -20,8 +20,8 @@ from mixwright.records import Interval
 
 Row = Mapping[str, Any]
 TRAIN, HELD_OUT, PLANTED = 400, 200, 55
-FROM_TRAIN = "wrapped in train"
-FROM_EVAL = "wrapped in eval"
+WRAPPED_IN_TRAIN = "wrapped in train"
+WRAPPED_IN_EVAL = "wrapped in eval"
 
 
 def found_in(corpus: Corpus) -> set[str]:
@@ -31,28 +31,33 @@ def found_in(corpus: Corpus) -> set[str]:
     return {str(pair["eval_id"]) for observation in seen for pair in observation.evidence}
 
 
-def audit_pool(kind: str, seed: int, wrapping: str = "", turned: bool = False) -> dict[str, Any]:
+def audit_pool(kind: str, seed: int, wrapping: str = "", wrap_eval: bool = False) -> dict[str, Any]:
     """One pool: what the audit and the peer found of what was planted, and of what was not."""
     planted = PLANTED if wrapping else 0
-    corpus = pool(kind, seed, train=TRAIN, held_out=HELD_OUT, planted=planted, wrapping=wrapping, turned=turned)
-    row: dict[str, Any] = {"kind": kind, "wrapping": wrapping, "side": FROM_EVAL if turned else FROM_TRAIN, "seed": seed}
+    corpus = pool(kind, seed, train=TRAIN, held_out=HELD_OUT, planted=planted, wrapping=wrapping, turned=wrap_eval)
+    row: dict[str, Any] = {
+        "kind": kind,
+        "wrapping": wrapping,
+        "side": WRAPPED_IN_EVAL if wrap_eval else WRAPPED_IN_TRAIN,
+        "seed": seed,
+    }
     for name, found in (("ours", found_in(corpus)), ("n-grams", shared_ngrams(corpus))):
         hits = sum(identity.startswith("asked") for identity in found)
         row |= {name: hits, f"{name}, clean rows": len(found) - hits}
     return row | {"planted": planted, "clean": HELD_OUT - planted}
 
 
-def share(rows: Iterable[Row], hits: str, of: str) -> Interval:
+def share(rows: Iterable[Row], hits: str, tries: str) -> Interval:
     """Hits of tries, pooled over pools; rows of one pool share its words, so the interval is for these pools' kinds."""
     rows = list(rows)
-    return share_interval(sum(row[hits] for row in rows), sum(row[of] for row in rows))
+    return share_interval(sum(row[hits] for row in rows), sum(row[tries] for row in rows))
 
 
 def table(rows: Sequence[Row]) -> dict[str, Any]:
     """Recall and false alarms by kind of text, side and wrapping, with what the peer found."""
     found: dict[str, Any] = {}
     for kind in KINDS:
-        for side in (FROM_TRAIN, FROM_EVAL):
+        for side in (WRAPPED_IN_TRAIN, WRAPPED_IN_EVAL):
             for wrapping in WRAPPINGS:
                 mine = [r for r in rows if (r["kind"], r["side"], r["wrapping"]) == (kind, side, wrapping)]
                 if mine:

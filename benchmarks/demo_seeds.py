@@ -53,7 +53,7 @@ from mixwright_lab.demo.steps import (
     UNPROTECTED_TASK,
     read_answers,
 )
-from mixwright_lab.demo.tables import NEW, OLD, SUM, questions, requests
+from mixwright_lab.demo.tables import NEW_TASK, OLD_TASKS, SUM, questions, requests
 from mixwright_lab.demo.training import Training
 
 SEEDS, QUICK = tuple(range(31, 41)), (100,)
@@ -74,7 +74,10 @@ def settings() -> dict[str, Any]:
     how = Training()
     training = {"steps": how.steps, "batch": how.batch, "rank": how.rank, "learning_rate": how.learning_rate}
     training |= {"schedule": "linear", "sums": SUM, "graders": GRADERS[-1]}
-    training |= {"table": {task: len(questions(task)) for task in OLD}, "requests": len(list(requests(random.Random(0))))}
+    training |= {
+        "table": {task: len(questions(task)) for task in OLD_TASKS},
+        "requests": len(list(requests(random.Random(0)))),
+    }
     return {
         **training,
         "items": ITEMS_PER_TASK,
@@ -117,7 +120,7 @@ def success(row: Mapping[str, Any], model: str, task: str) -> float:
 
 def table(rows: Sequence[Mapping[str, Any]]) -> str:
     """Markdown: a line per seed, each task before, narrow, planned and mixed; exit codes; seconds."""
-    tasks = (NEW, *OLD)
+    tasks = (NEW_TASK, *OLD_TASKS)
     lines = ["| seed | " + " | ".join(tasks) + " | exit codes | seconds |", "|---" * (len(tasks) + 3) + "|"]
     for row in rows:
         own = [model for model in MODELS if model in ("before", *row["codes"])]
@@ -143,7 +146,7 @@ def goals_of(rows: Sequence[Mapping[str, Any]]) -> list[Goal]:
         )
         return Goal(name, share_interval(times, len(asked)), goal, reached)
 
-    learnt, mixed = [success(row, PLANNED, NEW) for row in rows], _with(rows, MIXED)
+    learnt, mixed = [success(row, PLANNED, NEW_TASK) for row in rows], _with(rows, MIXED)
     mean = _mean(learnt)
     by_hand = [counted(f"mixed by hand: exit code {code}", MIXED, code, None, None) for code in (0, 3)] if mixed else []
     return [
@@ -165,7 +168,7 @@ def goals_of(rows: Sequence[Mapping[str, Any]]) -> list[Goal]:
 def figures_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Means over seeds with 95 % intervals, of each task and model, and what the plan changed."""
     found: dict[str, Any] = {}
-    for task in (NEW, *OLD):
+    for task in (NEW_TASK, *OLD_TASKS):
         ran = [model for model in MODELS if _with(rows, model)]
         found[task] = {model: _rounded([success(row, model, task) for row in _with(rows, model)]) for model in ran}
         found[task] |= _contrasts(rows, [task])

@@ -124,7 +124,7 @@ DEFAULT = Guards("difficulty", ("too_hard",), (), ("canary",), engine={})
 CANARY_ITEMS = 16
 """Items that every arm with a lever holds back and watches, measured or not; by default unmeasured ones no longer are."""
 GATE = Guards(gates=("too_hard",), engine={})
-UNLUCKY = {"gates.too_hard": {"lucky": 0.0}, "selectors.difficulty": {"lucky": 0.0}}
+UNLUCKY = {"gates.too_hard": {"lucky_kappa": 0.0}, "selectors.difficulty": {"lucky_kappa": 0.0}}
 WATCH = Guards(monitors=("canary",), beta=0.01, measured=True)
 ARMS: Mapping[str, Guards] = {
     "frozen": Guards(trains=False),

@@ -33,7 +33,7 @@ from benchmarks._report import RESULTS, Goal, Result, run
 from benchmarks._real_models import HARMLESS, KINDS, RUINED, SAME, WAYS, known_rows, settings
 from mixwright.estimates.intervals import share_interval
 from mixwright.records import Interval
-from mixwright_lab.demo.tables import NEW
+from mixwright_lab.demo.tables import NEW_TASK
 
 SEEDS, QUICK = (41, 42), (100,)
 ROWS = RESULTS / "real_gate.rows.jsonl"
@@ -62,7 +62,7 @@ def make_and_judge(seed: int, kind: str, rows: Path, *, quick: bool) -> None:
     command = [sys.executable, "-m", "benchmarks._real_models", "--kind", kind, "--seed", str(seed)]
     command += ["--folder", str(folder), "--rows", str(rows)]
     if quick:
-        models = QUICK_MODELS if kind == NEW else (RUINED,)
+        models = QUICK_MODELS if kind == NEW_TASK else (RUINED,)
         command += ["--items", str(QUICK_ITEMS), *(part for name in models for part in ("--model", name))]
     with folder.with_suffix(".log").open("a", encoding="utf-8") as out:
         subprocess.run(command, env=os.environ | {"OMP_NUM_THREADS": "1"}, stdout=out, stderr=subprocess.STDOUT, check=True)

@@ -41,26 +41,35 @@ KILLS_PER_RUN = 5
 ATTEMPT_SECONDS, HUNG_EXIT_STATUS = 180.0, -1000
 """Seconds that an attempt which nobody kills may take, and the exit status reported when it takes longer."""
 FILES = ("decisions.jsonl", "steps.jsonl", "draws.parquet", "proof.json")
-CLOCKS = ("runtime", "per_second", "step_time", "flos", "train_loss", "num_tokens")
+TIME_FIELDS = ("runtime", "per_second", "step_time", "flos", "train_loss", "num_tokens")
 """What a log line says of time, or of this attempt alone (TRL's SFT and DPO count tokens anew when resumed)."""
 
 
-def attempt(kind: str, model: Path, folder: Path, steered: bool, number: int, stop: float | None, *, how: str = "") -> int:
-    """Run until the end or until killed after `stop` seconds; the exit status, -9 when killed.
+def attempt(
+    kind: str,
+    model: Path,
+    folder: Path,
+    steered: bool,
+    number: int,
+    kill_after_seconds: float | None,
+    *,
+    process_kind: str = "",
+) -> int:
+    """Run until the end or until killed after `kill_after_seconds` seconds; the exit status, -9 when killed.
 
-    `how` is "fresh" for an interpreter of its own, "slow" for a fork whose saves take longer.
+    `process_kind` is "fresh" for an interpreter of its own, "slow" for a fork whose saves take longer.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "output.txt").open("ab") as output:
         words = [kind, str(model), str(folder), "steered" if steered else "alone", str(number)]
-        if how == "fresh":
+        if process_kind == "fresh":
             command = [sys.executable, "-m", "benchmarks._resume_runs", *words]
             child = subprocess.Popen(command, stdout=output, stderr=output, cwd=Path(__file__).parent.parent).pid
         else:
             child = os.fork()
             if child == 0:
-                _inside(kind, model, folder, steered, number, output.fileno(), how == "slow")
-    deadline = time.monotonic() + (ATTEMPT_SECONDS if stop is None else stop)
+                _inside(kind, model, folder, steered, number, output.fileno(), process_kind == "slow")
+    deadline = time.monotonic() + (ATTEMPT_SECONDS if kill_after_seconds is None else kill_after_seconds)
     while True:
         found, status = os.waitpid(child, os.WNOHANG)
         if found:
@@ -68,16 +77,16 @@ def attempt(kind: str, model: Path, folder: Path, steered: bool, number: int, st
         if time.monotonic() >= deadline:
             os.kill(child, signal.SIGKILL)
             code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-            return HUNG_EXIT_STATUS if stop is None else code
+            return HUNG_EXIT_STATUS if kill_after_seconds is None else code
         time.sleep(0.002)
 
 
-def _inside(kind: str, model: Path, folder: Path, steered: bool, number: int, output: int, slow: bool) -> None:
+def _inside(kind: str, model: Path, folder: Path, steered: bool, number: int, output_fd: int, slow: bool) -> None:
     """The forked child: never returns."""
     code = 1
     try:
-        os.dup2(output, 1)
-        os.dup2(output, 2)
+        os.dup2(output_fd, 1)
+        os.dup2(output_fd, 2)
         if slow:
             runs.slow_saves()
         runs.train(kind, model, folder, steered, number)
@@ -111,7 +120,7 @@ def outcome(folder: Path, steered: bool) -> dict[str, Any]:
     """All that is compared."""
     last = runs.checkpoints(folder)[-1]
     history = json.loads((last / "trainer_state.json").read_text(encoding="utf-8"))["log_history"]
-    lines = [{k: v for k, v in line.items() if not any(clock in k for clock in CLOCKS)} for line in history]
+    lines = [{k: v for k, v in line.items() if not any(clock in k for clock in TIME_FIELDS)} for line in history]
     found: dict[str, Any] = {
         "losses": [[line["step"], line.get("loss"), line.get("grad_norm")] for line in lines if "loss" in line],
         "logs": lines,
@@ -142,11 +151,11 @@ def completions(folder: Path) -> dict[str, Any]:
     return {key: texts for key, (_, texts) in found.items()}
 
 
-def chain(kind: str, model: Path, folder: Path, steered: bool, kills: list[float], how: str) -> dict[str, Any]:
+def chain(kind: str, model: Path, folder: Path, steered: bool, kills: list[float], process_kind: str) -> dict[str, Any]:
     """One run, killed after each of `kills` seconds and resumed, then left to end."""
     struck, wrong_last, number, begun = [], 0, 0, time.perf_counter()
     for number, stop in enumerate([*kills, None]):
-        code = attempt(kind, model, folder, steered, number, stop, how=how)
+        code = attempt(kind, model, folder, steered, number, stop, process_kind=process_kind)
         if code == 0:
             break
         if code != -signal.SIGKILL:

@@ -128,4 +128,4 @@ loop.engine.finish()
 loop.act([])
 for cell, known in loop.engine.snapshot().items():
     print(f"{cell}: success {known['success']:.2f}, {known['state']}, {known['refused']} groups refused")
-print(f"wanted now: { {task: round(share, 2) for task, share in loop.engine.wanted().items()} }")
+print(f"wanted now: { {task: round(share, 2) for task, share in loop.engine.wanted_shares().items()} }")

@@ -186,7 +186,7 @@ def mine(
         miner=miner,
         keep=keep,
         export_to=export_to,
-        tried=tried,
+        with_trial=tried,
         export=export,
         budget=budget,
     )
@@ -324,7 +324,9 @@ def run(
 
         asked = {"held_out": held_out, "model": model, "objective": objective}
         seconds = None if budget is None else budget.seconds
-        for note in write_settings(str(source) if source else None, output_file, **asked, budget=seconds, say=output.say):
+        for note in write_settings(
+            str(source) if source else None, output_file, **asked, budget_seconds=seconds, say=output.say
+        ):
             output.say(one_line(note))
         output.say(f"Look at {output_file}, then: mixwright run {output_file} --dry-run")
         return

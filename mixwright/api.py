@@ -80,7 +80,7 @@ def audit(corpus: Corpus | CorpusConfig | str | Path, *, checks: Sequence[str] |
     """
     from mixwright.audit.stage import run_audit
 
-    return run_audit(_read_corpus_once(corpus), checks)
+    return run_audit(_as_corpus(corpus), checks)
 
 
 def measure(
@@ -236,7 +236,7 @@ def _folder(folder: RunFolder | str | Path) -> RunFolder:
     return folder if isinstance(folder, RunFolder) else RunFolder(folder)
 
 
-def _read_corpus_once(corpus: Corpus | CorpusConfig | str | Path) -> Corpus:
+def _as_corpus(corpus: Corpus | CorpusConfig | str | Path) -> Corpus:
     """The corpus, read where it is not yet."""
     from mixwright.corpus import Corpus, read_corpus
 
@@ -248,5 +248,5 @@ def _read_graded_corpus(corpus: Corpus | CorpusConfig | str | Path) -> Corpus:
     from mixwright.corpus.graded import read_graded
 
     if not isinstance(corpus, str | Path):
-        return _read_corpus_once(corpus)
+        return _as_corpus(corpus)
     return read_graded(CorpusConfig(str(corpus), eval_share=0.0), named=False).corpus

@@ -192,11 +192,11 @@ class Selector(Steerer):
             rng: the only source of chance.
         """
 
-    def states(self) -> dict[str, str]:
+    def cell_states(self) -> dict[str, str]:
         """What it takes cells for, by `task@level`; empty when it has no such picture. Shown in the log, read by nobody."""
         return {}
 
-    def predicts(self) -> bool:
+    def uses_predictor(self) -> bool:
         """Whether it reads `scene.predictor`, which is made only then: success learnt in the run from prompts' features."""
         return False
 

@@ -40,7 +40,7 @@ def settings_file(folder: RunFolder) -> Path:
     return folder.path / "run.yaml"
 
 
-def changed_settings(config: RunConfig, folder: RunFolder, base: Path) -> frozenset[str]:
+def check_changed_sections(config: RunConfig, folder: RunFolder, base: Path) -> frozenset[str]:
     """Sections that differ from those the folder was begun with, where nothing that was finished rests on them.
 
     Args:

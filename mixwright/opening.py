@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from mixwright.corpus.trainable import check_training
 from mixwright.errors import InputError
-from mixwright.manifest import changed_settings, settings_for_reader, write_manifest, write_settings
+from mixwright.manifest import check_changed_sections, settings_for_reader, write_manifest, write_settings
 from mixwright.mine.job import REHEARSAL_MINER, table_file, with_mined_rehearsal
 from mixwright.preflight import check_rows, check_settings, check_warmup
 from mixwright.records import Plan, to_data
@@ -80,7 +80,7 @@ def _known(
     from mixwright.corpus import Corpus, read_corpus
     from mixwright.trial.stage import check_trial
 
-    changed = changed_settings(config, folder, base)
+    changed = check_changed_sections(config, folder, base)
     held = folder.manifest.exists() and "corpus" not in changed
     corpus = Corpus.load(folder.corpus) if held else read_corpus(config.corpus, base=base)
     check_settings(config, corpus)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mixwright.audit.stage import audit_run, complaints
+from mixwright.audit.stage import audit_run_folder, complaints
 from mixwright.manifest import settings_file
 from mixwright.measure.bases import measure_bases
 from mixwright.mine.job import rehearse_run, with_mined_rehearsal
@@ -53,7 +53,7 @@ def run(
         before, result = folder.measurements("before"), folder.result
         if stale(folder.audit, folder.corpus / "rows.parquet"):
             say("audit: looking at the data")
-            for line in complaints(audit_run(corpus, folder)):
+            for line in complaints(audit_run_folder(corpus, folder)):
                 say(line)
         if stale(before, folder.corpus / "rows.parquet"):
             say("measure: what the model can do now")

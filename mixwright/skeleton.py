@@ -12,12 +12,12 @@ import re
 MOST_CHARACTERS = 80
 """Longest skeleton, characters."""
 
-SHARE_PREFIX, ACCURACY_PREFIX = "share:", "accuracy:"
+FORM_SHARE_NAME_PREFIX, FORM_ACCURACY_NAME_PREFIX = "share:", "accuracy:"
 """Prefixes of the measurements of the probe `formats`; the form follows."""
 OTHER_FORMS = "(other forms)"
 """Their row of all forms beyond the commonest."""
 
-_WINDOW = 240
+_END_CHARACTERS_READ = 240
 """Characters read from each end of a long text: the form of an answer shows where it starts and where it ends."""
 
 _TOKEN = re.compile(
@@ -43,8 +43,8 @@ def skeleton(text: str) -> str:
     the empty skeleton. The result holds no letters or digits of the content, and no control characters but newline.
     """
     text = text.strip()
-    if len(text) > 2 * _WINDOW:
-        text = f"{text[:_WINDOW]}…{text[-_WINDOW:]}"
+    if len(text) > 2 * _END_CHARACTERS_READ:
+        text = f"{text[:_END_CHARACTERS_READ]}…{text[-_END_CHARACTERS_READ:]}"
     if not text.isprintable():
         text = "".join(character if character.isprintable() or character.isspace() else "?" for character in text)
     form = _TOKEN.sub(_symbol, text)

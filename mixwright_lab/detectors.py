@@ -105,7 +105,7 @@ def _completed(model: GPT, rows: Sequence[Example]) -> int:
     wanted = spoken.encode_responses([document(row) for row in rows])
     given = len(str(rows[0].prompt).split()) // 2 + 1  # the name and half of the letters
     start = torch.cat((spoken.encode_prompts([""] * len(rows)), wanted[:, :given]), 1)
-    made = model.sample(start, 1, spoken.response - given, greedy=True, generator=torch.Generator())[:, 0]
+    made = model.sample(start, 1, spoken.response_tokens - given, greedy=True, generator=torch.Generator())[:, 0]
     return sum(
         spoken.decode(own) == spoken.decode(row) for own, row in zip(made.tolist(), wanted[:, given:].tolist(), strict=True)
     )

@@ -67,7 +67,7 @@ def elicited(
 
 def paths(model: GPT, examples: Sequence[Example], first: Int[Tensor, "examples paths"]) -> Rollouts:
     """Greedy continuations of given first tokens."""
-    prompts, (count, longest) = _prompts(model, examples), (first.shape[1], model.language.response)
+    prompts, (count, longest) = _prompts(model, examples), (first.shape[1], model.language.response_tokens)
     begun = torch.cat((prompts.repeat_interleave(count, 0), first.reshape(-1, 1)), 1)
     rest = model.sample(begun, 1, longest - 1, greedy=True, generator=torch.Generator())[:, 0]
     ended = first.reshape(-1, 1) == model.language.index[END]

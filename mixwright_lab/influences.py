@@ -60,7 +60,7 @@ def hidden_states(model: GPT, pairs: Pairs) -> Float[np.ndarray, "rows width"]:
     spoken = model.language
     prompts, responses = ([pair[side] for pair in pairs] for side in (0, 1))
     tokens = torch.cat((spoken.encode_prompts(prompts), spoken.encode_responses(responses)), 1)
-    ends = spoken.prompt + spoken.mask(tokens[:, spoken.prompt :]).sum(1) - 1
+    ends = spoken.prompt_tokens + spoken.mask(tokens[:, spoken.prompt_tokens :]).sum(1) - 1
     with torch.no_grad():
         return model.hidden(tokens)[-1][torch.arange(len(tokens)), ends].numpy()
 

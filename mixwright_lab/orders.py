@@ -14,22 +14,22 @@ from mixwright_lab.training.gpt import GPT
 from mixwright_lab.training.grpo import Arena, Settings
 from mixwright_lab.training.rules import UniformRule
 
-Rows = Sequence[Sequence[Example]]
+RowsByTask = Sequence[Sequence[Example]]
 """Problems of each task."""
 Order = tuple[int, ...]
 
 
-def trained(model: GPT, rows: Sequence[Example], steps: int, settings: Settings, key: int) -> GPT:
+def trained(model: GPT, rows: Sequence[Example], steps: int, settings: Settings, seed: int) -> GPT:
     """A copy after so many steps with a new optimiser."""
-    arena, rule = Arena(rows, model, settings, key), UniformRule(len(rows), key)
+    arena, rule = Arena(rows, model, settings, seed), UniformRule(len(rows), seed)
     for _ in range(steps):
         rule.step(arena)
     return arena.model
 
 
-def success_of(model: GPT, tested: Rows, key: int) -> np.ndarray:
+def success_of(model: GPT, held_out: RowsByTask, seed: int) -> np.ndarray:
     """Share of four samples per problem that are right, of each task, shape (tasks,)."""
-    return np.array([Arena(rows, model, Settings(), key).look(rows, 4).rewards.mean() for rows in tested])
+    return np.array([Arena(rows, model, Settings(), seed).look(rows, 4).rewards.mean() for rows in held_out])
 
 
 def entropy_change(start: GPT, model: GPT, rows: Sequence[Example]) -> float:
@@ -38,21 +38,23 @@ def entropy_change(start: GPT, model: GPT, rows: Sequence[Example]) -> float:
     return after - before
 
 
-def every_order(start: GPT, train: Rows, tested: Rows, steps: int, settings: Settings, key: int) -> dict[Order, float]:
+def success_by_order(
+    start: GPT, train: RowsByTask, held_out: RowsByTask, steps: int, settings: Settings, seed: int
+) -> dict[Order, float]:
     """Mean success over tasks after every order of stages."""
     models: dict[Order, GPT] = {(): start}
     found: dict[Order, float] = {}
     while models:
         done, model = models.popitem()
         if len(done) == len(train):
-            found[done] = float(success_of(model, tested, key).mean())
+            found[done] = float(success_of(model, held_out, seed).mean())
         for task in set(range(len(train))) - set(done):
-            stage = key + len(done) * len(train) + task
+            stage = seed + len(done) * len(train) + task
             models[*done, task] = trained(model, train[task], steps, settings, stage)
     return found
 
 
-def as_added(before: np.ndarray, changes: np.ndarray) -> Effects:
+def additive_prediction(before: np.ndarray, changes: np.ndarray) -> Effects:
     """Effects as 2507.14783 adds them up: a later task changes an earlier one as it changes the start.
 
     Args:

@@ -49,7 +49,7 @@ def _written(model: GPT, rows: Sequence[Example], samples: int, seed: int) -> tu
     """Different chains of each question that came to their end: right ones, and wrong ones."""
     spoken, generator = model.language, torch.Generator().manual_seed(seed)
     prompts = spoken.encode_prompts([str(row.prompt) for row in rows])
-    made = model.sample(prompts, samples, spoken.response, greedy=False, generator=generator).tolist()
+    made = model.sample(prompts, samples, spoken.response_tokens, greedy=False, generator=generator).tolist()
     right, wrong = [], []
     for row, own in zip(rows, made, strict=True):
         chains = list(dict.fromkeys(spoken.decode(one) for one in own if spoken.index[END] in one))

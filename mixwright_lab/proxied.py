@@ -14,7 +14,7 @@ from mixwright_lab.worlds.facts_and_skills import LONG, SHORT, SKILLS, FactsAndS
 
 POOL_ROWS = 1000
 """Rows of each skill that tuning draws from."""
-Found = Mapping[str, float]
+ReadingByName = Mapping[str, float]
 
 
 class Readings:
@@ -22,13 +22,13 @@ class Readings:
 
     Args:
         seed: of the facts, and of the problems.
-        tested: held-out problems of each skill.
+        problems_per_skill: held-out problems of each skill.
         base: the KL is to this one.
     """
 
-    def __init__(self, seed: int, tested: int, base: GPT) -> None:
+    def __init__(self, seed: int, problems_per_skill: int, base: GPT) -> None:
         world, self.base = FactsAndSkills(seed=seed), base
-        skills = [world.make(1000 * seed + place, level, "eval") for level in SKILLS for place in range(tested)]
+        skills = [world.make(1000 * seed + place, level, "eval") for level in SKILLS for place in range(problems_per_skill)]
         pairs = [question_of(fact) for fact in world.facts], [(str(row.prompt), str(row.answer)) for row in skills]
         self.prompts = [base.language.encode_prompts([prompt for prompt, _ in rows]) for rows in pairs]
         self.answers = [[answer for _, answer in rows] for rows in pairs]
@@ -44,17 +44,23 @@ class Readings:
             found["KL"] = float(divergence(parts, self.base, (self.prompts[1], self.targets)))
         return found | {"skill": float(np.mean(solved)), "any form": float(np.mean(self._right(parts, 1, ())))}
 
-    def read_each(self, ways: Mapping[float, WeightedModels]) -> dict[str, float]:
+    def read_each(self, models_by_weight: Mapping[float, WeightedModels]) -> dict[str, float]:
         """The same at each weight, by names such as "facts, 0.4"."""
-        return {f"{name}, {alpha}": value for alpha, parts in ways.items() for name, value in self(parts).items()}
+        return {
+            f"{name}, {alpha}": value for alpha, parts in models_by_weight.items() for name, value in self(parts).items()
+        }
 
     def _right(
-        self, parts: WeightedModels, which: int, begun: Sequence[str], forms: Sequence[Sequence[str]] = (LONG, SHORT)
+        self,
+        parts: WeightedModels,
+        kind: int,
+        response_prefix: Sequence[str],
+        forms: Sequence[Sequence[str]] = (LONG, SHORT),
     ) -> list[bool]:
         """Whether each answer is given in one of the forms, the response being made to begin with these words."""
         spoken = self.base.language
-        made = greedy(parts, self.prompts[which], [spoken.index[word] for word in begun]).tolist()
-        wanted = [{format_answer(answer, tuple(form)) for form in forms} for answer in self.answers[which]]
+        made = greedy(parts, self.prompts[kind], [spoken.index[word] for word in response_prefix]).tolist()
+        wanted = [{format_answer(answer, tuple(form)) for form in forms} for answer in self.answers[kind]]
         return [spoken.decode(row) in own for row, own in zip(made, wanted, strict=True)]
 
 
@@ -66,16 +72,16 @@ def short_rows(model: GPT, seed: int) -> Rows:
     return prompts, spoken.encode_responses([format_answer(str(row.answer), SHORT) for row in rows])
 
 
-def readings_at_skill(path: Sequence[Found], skill: float) -> dict[str, float]:
+def readings_at_skill(readings_over_steps: Sequence[ReadingByName], skill: float) -> dict[str, float]:
     """Readings where a training first has that skill, linear between two looks; its last ones where it never has."""
-    for before, after in itertools.pairwise(path):
+    for before, after in itertools.pairwise(readings_over_steps):
         if after["skill"] >= skill:
             rise = after["skill"] - before["skill"]
             return _blend(before, after, min(max((skill - before["skill"]) / rise, 0.0), 1.0) if rise > 0 else 1.0)
-    return dict(path[-1])
+    return dict(readings_over_steps[-1])
 
 
-def interpolate_readings(found: Sequence[Found], name: str, wanted: float) -> dict[str, float]:
+def interpolate_readings(found: Sequence[ReadingByName], name: str, wanted: float) -> dict[str, float]:
     """Readings at a value of one of them, linear between the two neighbours of it; the nearest where it is outside."""
     ordered = sorted(found, key=lambda each: each[name])
     for before, after in itertools.pairwise(ordered):
@@ -85,5 +91,5 @@ def interpolate_readings(found: Sequence[Found], name: str, wanted: float) -> di
     return dict(min(ordered, key=lambda each: abs(each[name] - wanted)))
 
 
-def _blend(before: Found, after: Found, share: float) -> dict[str, float]:
+def _blend(before: ReadingByName, after: ReadingByName, share: float) -> dict[str, float]:
     return {name: (1 - share) * before[name] + share * after[name] for name in before}

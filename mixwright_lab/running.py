@@ -23,7 +23,7 @@ from mixwright.contracts import Finding
 from mixwright.errors import InputError
 from mixwright.runs import read_json, write_json
 from mixwright.workers.local import Job, Workers
-from mixwright.workers.progress import Progress, time_left
+from mixwright.workers.progress import Progress, format_time_left
 from mixwright_lab.conditions import digest_of
 from mixwright_lab.judging import LARGEST_READING, Row
 from mixwright_lab.promises import check_finding
@@ -124,7 +124,7 @@ def print_tenths(title: str) -> Progress:
     def show(done: float, total: int, seconds: float | None) -> None:
         if (tenth := int(10 * done / total)) > shown[0]:
             shown[0] = tenth
-            left = "done" if done == total else time_left(seconds)
+            left = "done" if done == total else format_time_left(seconds)
             print(f"{title}: {int(done)} of {total}, {left}", file=sys.stderr, flush=True)  # noqa: T201
 
     return show

@@ -15,7 +15,7 @@ from mixwright_lab.training.sft import Batch, Schedule, fit
 from mixwright_lab.worlds import permutations
 from mixwright_lab.worlds.permutations import DIGITS, LETTERS, Permutations
 
-SPOKEN = permutations.language()
+LANGUAGE = permutations.language()
 KNOWN_LETTERS = 4
 """Letters that students know."""
 
@@ -37,13 +37,13 @@ def problems(world: Permutations, count: int, length: int, split: str, rng: np.r
     return Problems(tuple(permutations.prompts(starts, letters)), starts, letters, answers)
 
 
-def part_of(given: Problems, rows: np.ndarray) -> Problems:
+def select(problems: Problems, rows: np.ndarray) -> Problems:
     """Some of them."""
-    texts = tuple(given.prompts[row] for row in rows)
-    return Problems(texts, given.starts[rows], given.letters[rows], given.answers[rows])
+    texts = tuple(problems.prompts[row] for row in rows)
+    return Problems(texts, problems.starts[rows], problems.letters[rows], problems.answers[rows])
 
 
-def mistaken(tables: np.ndarray, share: float, rng: np.random.Generator) -> np.ndarray:
+def with_mistakes(tables: np.ndarray, share: float, rng: np.random.Generator) -> np.ndarray:
     """The tables with a share of their entries wrong: a teacher that makes the same mistakes again and again."""
     wrong = tables.copy().reshape(-1)
     places = rng.permutation(wrong.size)[: round(share * wrong.size)]
@@ -51,27 +51,27 @@ def mistaken(tables: np.ndarray, share: float, rng: np.random.Generator) -> np.n
     return wrong.reshape(tables.shape)
 
 
-def traces(given: Problems, tables: np.ndarray, every: int) -> list[str]:
+def traces(problems: Problems, tables: np.ndarray, letters_per_digit: int) -> list[str]:
     """What a teacher with these tables writes: the letters, and the digit after every so many of them; then the answer."""
-    state, lines = given.starts, [list[str]() for _ in given.prompts]
-    for step in range(given.letters.shape[1]):
-        state = tables[given.letters[:, step], state]
-        for line, letter, digit in zip(lines, given.letters[:, step], state, strict=True):
+    state, lines = problems.starts, [list[str]() for _ in problems.prompts]
+    for step in range(problems.letters.shape[1]):
+        state = tables[problems.letters[:, step], state]
+        for line, letter, digit in zip(lines, problems.letters[:, step], state, strict=True):
             line.append(LETTERS[letter])
-            if not (step + 1) % every:
+            if not (step + 1) % letters_per_digit:
                 line.append(str(digit))
     return [" ".join((*line, "#", str(digit))) for line, digit in zip(lines, state, strict=True)]
 
 
-def student(world: Permutations, width: int, steps: int, seed: int) -> GPT:
+def train_student(world: Permutations, width: int, steps: int, seed: int) -> GPT:
     """A model taught on right traces of four of the letters, half with a digit after each, half after every second one."""
     torch.manual_seed(seed)
-    model = GPT(SPOKEN, width)
+    model = GPT(LANGUAGE, width)
 
     def train() -> None:
         rng = np.random.default_rng((seed, 0xBA5E))
         drawn = problems(world, 32_000, 4, "train", rng)
-        given = part_of(drawn, np.flatnonzero((drawn.letters < KNOWN_LETTERS).all(1)))
+        given = select(drawn, np.flatnonzero((drawn.letters < KNOWN_LETTERS).all(1)))
         both = [*traces(given, world.tables, 1), *traces(given, world.tables, 2)]
         teach(model, given.prompts * 2, both, steps, 3e-3, rng)
 
@@ -86,34 +86,36 @@ def teach(
     rate: float,
     rng: np.random.Generator,
     *,
-    fall: float = 0.5,
+    decay_share: float = 0.5,
 ) -> GPT:
     """SFT in place, 64 random rows per step; the rate falls over the last share of the steps. Returns the model."""
-    asked, said = SPOKEN.encode_prompts(prompts), SPOKEN.encode_responses(responses)
+    asked, said = LANGUAGE.encode_prompts(prompts), LANGUAGE.encode_responses(responses)
 
     def batch(_: int) -> Batch:
         rows = torch.from_numpy(rng.integers(len(prompts), size=64))
         return Batch(asked[rows], said[rows])
 
-    fit(model, SPOKEN, batch, Schedule(steps, rate, min(20, steps // 4), fall))
+    fit(model, LANGUAGE, batch, Schedule(steps, rate, min(20, steps // 4), decay_share))
     return model
 
 
-def right(model: GPT, given: Problems) -> np.ndarray:
+def greedy_correct(model: GPT, problems: Problems) -> np.ndarray:
     """1 where the greedy response ends in the true answer, else 0."""
-    made = model.sample(SPOKEN.encode_prompts(given.prompts), 1, SPOKEN.response, greedy=True, generator=torch.Generator())
-    ends = [SPOKEN.decode(row).split()[-2:] for row in made[:, 0].tolist()]
-    return np.array([float(end == ["#", str(answer)]) for end, answer in zip(ends, given.answers, strict=True)])
+    made = model.sample(
+        LANGUAGE.encode_prompts(problems.prompts), 1, LANGUAGE.response_tokens, greedy=True, generator=torch.Generator()
+    )
+    ends = [LANGUAGE.decode(row).split()[-2:] for row in made[:, 0].tolist()]
+    return np.array([float(end == ["#", str(answer)]) for end, answer in zip(ends, problems.answers, strict=True)])
 
 
 @torch.no_grad()
 def statistics(model: GPT, prompts: Sequence[str], responses: Sequence[str]) -> dict[str, np.ndarray]:
     """Mean and largest NLL of each response, and IFD against the same response behind an empty prompt."""
-    said = SPOKEN.encode_responses(responses)
-    used = SPOKEN.mask(said)
+    said = LANGUAGE.encode_responses(responses)
+    used = LANGUAGE.mask(said)
 
     def nats(asked: Sequence[str]) -> torch.Tensor:
-        logits = model.logits_of(SPOKEN.encode_prompts(asked), said)
+        logits = model.logits_of(LANGUAGE.encode_prompts(asked), said)
         return functional.cross_entropy(logits.transpose(1, 2), said, reduction="none").masked_fill(~used, 0.0)
 
     given, alone = nats(prompts), nats([""] * len(prompts))

@@ -20,7 +20,7 @@ from mixwright.steer.run import files, state_file
 from mixwright.trainers.checkpoints import resume
 
 STEPS = 6
-AT = 4
+INTERRUPTED_STEP = 4
 """Step whose save is interrupted; checkpoint-2 is whole by then, and the only one (`save_total_limit=1`)."""
 SAVES = {"max_steps": STEPS, "save_strategy": "steps", "save_steps": 2, "save_total_limit": 1}
 
@@ -50,7 +50,7 @@ def die(*_: Any) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def before(owner: Any, name: str, when: Callable[..., bool]) -> None:
+def die_before(owner: Any, name: str, when: Callable[..., bool]) -> None:
     """Die when `owner.name` is called and `when` says so."""
     method = getattr(owner, name)
 
@@ -62,17 +62,17 @@ def before(owner: Any, name: str, when: Callable[..., bool]) -> None:
     setattr(owner, name, dying)
 
 
-def half_written(path: str) -> bool:
+def write_half(path: str) -> bool:
     """Leave the beginning of trainer_state.json behind."""
-    if f"checkpoint-{AT}" not in path:
+    if f"checkpoint-{INTERRUPTED_STEP}" not in path:
         return False
     Path(path).write_text('{"global_step": ')
     return True
 
 
-def half_a_line(files: Any, name: str, lines: Any) -> bool:
+def write_half_a_line(files: Any, name: str, lines: Any) -> bool:
     """Leave the beginning of the line of step 5 behind."""
-    if not lines or lines[0].get("step") != AT + 1 or name != "steps.jsonl":
+    if not lines or lines[0].get("step") != INTERRUPTED_STEP + 1 or name != "steps.jsonl":
         return False
     with (files.folder / name).open("a") as file:
         file.write('{"step": 5, "dra')
@@ -80,22 +80,28 @@ def half_a_line(files: Any, name: str, lines: Any) -> bool:
 
 
 def in_save(*given: Any, **_: Any) -> bool:
-    return any(f"checkpoint-{AT}" in str(part) for part in given)
+    return any(f"checkpoint-{INTERRUPTED_STEP}" in str(part) for part in given)
 
 
 POINTS: dict[str, Callable[[], None]] = {
-    "before our state": lambda: before(resume.Checkpoints, "stage_state", lambda _, step, extra: step == AT),
-    "inside our state": lambda: before(state_file, "write_text", lambda path, text: f"saving/.{AT}." in str(path)),
-    "before TRL's first file": lambda: before(theirs.Trainer, "save_model", in_save),
-    "inside TRL's files": lambda: before(theirs.Trainer, "_save_rng_state", in_save),
-    "inside TRL's last file": lambda: before(TrainerState, "save_to_json", lambda _, path: half_written(path)),
-    "before the older one goes": lambda: before(
-        theirs, "rotate_checkpoints", lambda output_dir, **_: (Path(output_dir) / f"checkpoint-{AT}").exists()
+    "before our state": lambda: die_before(
+        resume.Checkpoints, "stage_state", lambda _, step, extra: step == INTERRUPTED_STEP
     ),
-    "before our move": lambda: before(resume.Checkpoints, "move_state_in", lambda _, step: step == AT),
-    "inside our move": lambda: before(resume, "write_text", lambda path, text: f"checkpoint-{AT}/" in str(path)),
-    "inside a line": lambda: before(files.SteeringFiles, "_append", half_a_line),
-    "after the last save": lambda: before(files.SteeringFiles, "write_proof", ended),
+    "inside our state": lambda: die_before(
+        state_file, "write_text", lambda path, text: f"saving/.{INTERRUPTED_STEP}." in str(path)
+    ),
+    "before TRL's first file": lambda: die_before(theirs.Trainer, "save_model", in_save),
+    "inside TRL's files": lambda: die_before(theirs.Trainer, "_save_rng_state", in_save),
+    "inside TRL's last file": lambda: die_before(TrainerState, "save_to_json", lambda _, path: write_half(path)),
+    "before the older one goes": lambda: die_before(
+        theirs, "rotate_checkpoints", lambda output_dir, **_: (Path(output_dir) / f"checkpoint-{INTERRUPTED_STEP}").exists()
+    ),
+    "before our move": lambda: die_before(resume.Checkpoints, "move_state_in", lambda _, step: step == INTERRUPTED_STEP),
+    "inside our move": lambda: die_before(
+        resume, "write_text", lambda path, text: f"checkpoint-{INTERRUPTED_STEP}/" in str(path)
+    ),
+    "inside a line": lambda: die_before(files.SteeringFiles, "_append", write_half_a_line),
+    "after the last save": lambda: die_before(files.SteeringFiles, "write_proof", ended),
 }
 
 

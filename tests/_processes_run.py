@@ -36,7 +36,7 @@ CELLS = (
 )
 SHARES = {"letters": 0.75, "sums": 0.25}
 LEVERS = {"selector": "difficulty", "gates": ("too_hard",), "controllers": ("drift",), "monitors": ("canary",)}
-NERVOUS = {"monitors.canary": {"errors": 0.1, "least": 0.0}}
+NERVOUS = {"monitors.canary": {"standard_errors": 0.1, "min_fall": 0.0}}
 STRICT = NERVOUS | {"gates.too_hard": {"floor": 0.7}}
 GRPO = Plan("test", (Stage("grpo", "grpo", 10, SHARES, options=STRICT, **LEVERS),), CELLS)  # type: ignore[arg-type]
 SFT = Plan("test", (Stage("sft", "sft", 10, SHARES, controllers=("drift",), monitors=("canary",), options=NERVOUS),), CELLS)

@@ -26,12 +26,17 @@ NULLS = ("shuffled_levels", "replayed", "permuted", "permuted_uniform", "permute
 LEVELS = {"sum": (1, 2), "last": (None,), "secret": (1, 2)}
 MONITORS = ("canary", "diversity", "formats", "length", "repetition", "skipped_work")
 FORMER = {
-    "min_informative_share": "survivors",
-    "rehearsal_share": "anchor",
-    "mastered_share": "anchor",
-    "above": "anchor",
+    "min_informative_share": ("survivors",),
+    "rehearsal_share": ("anchor",),
+    "mastered_share": ("anchor",),
+    "weight_above": ("above", "anchor"),
+    "steps_between_moves": ("rest",),
+    "steps_between_alarms": ("rest",),
+    "standard_errors": ("errors",),
+    "min_fall": ("least",),
+    "min_pairs": ("fewest",),
 }
-"""Setting -> its name before it was renamed."""
+"""Setting -> its names before it was renamed, newest first."""
 MODEL = {"width": 32, "depth": 2, "heads": 2, "vocabulary": 300}
 FACTS = ("About {who}:", "{what} is {value};")
 
@@ -39,7 +44,21 @@ FACTS = ("About {who}:", "{what} is {value};")
 def known(owner: Callable[..., Any], settings: Mapping[str, Any]) -> dict[str, Any]:
     """Settings under the names that the package has: those of the parameters of `owner`, a function or a class."""
     here = inspect.signature(owner).parameters
-    return {name if name in here else FORMER.get(name, name): value for name, value in settings.items()}
+    names = {name: next((each for each in (name, *FORMER.get(name, ())) if each in here), name) for name in settings}
+    return {names[name]: value for name, value in settings.items()}
+
+
+def nervous(*monitors: str) -> dict[str, Any]:
+    """Options with which drift moves beta, and `monitors` raise alarms, within few steps."""
+    from mixwright import catalog
+
+    alarms = {
+        "canary": {"standard_errors": 0.1, "min_fall": 0.0},
+        "displacement": {"min_fall": 0.001, "standard_errors": 0.1, "min_pairs": 2, "steps_between_alarms": 2},
+    }
+    drift = known(catalog.load("controllers", "drift"), {"target": 0.001, "steps_between_moves": 2})
+    made = {f"monitors.{name}": known(catalog.load("monitors", name), alarms[name]) for name in monitors}
+    return {"controllers.drift": drift} | made
 
 
 def levers() -> dict[str, Any]:
@@ -49,10 +68,8 @@ def levers() -> dict[str, Any]:
 
     options: dict[str, Any] = {
         "engine": known(EngineOptions, {"min_informative_share": 0.5, "rehearsal_share": 0.1, "canaries": 4}),
-        "selectors.difficulty": known(catalog.load("selectors", "difficulty"), {"above": 0.1, "predict": True}),
-        "controllers.drift": {"target": 0.001, "rest": 2},
-        "monitors.canary": {"errors": 0.1, "least": 0.0},
-    }
+        "selectors.difficulty": known(catalog.load("selectors", "difficulty"), {"weight_above": 0.1, "predict": True}),
+    } | nervous("canary")
     monitors = [name for name in MONITORS if name in catalog.listing("monitors")]
     chosen = {"selector": "difficulty", "gates": ["too_hard"], "controllers": ["drift"], "monitors": monitors}
     return chosen | {"options": options}
@@ -335,12 +352,9 @@ def hand_plan(objective: str) -> str:
     plan = yaml.safe_load(Path("grpo/plan.yaml").read_text(encoding="utf-8"))
     (stage,) = plan["stages"]
     monitors = ["canary", "displacement"] if objective == "dpo" else ["canary"]
-    nervous = {"monitors.canary": {"errors": 0.1, "least": 0.0}, "controllers.drift": {"target": 0.001, "rest": 2}}
-    if objective == "dpo":
-        nervous["monitors.displacement"] = {"least": 0.001, "errors": 0.1, "fewest": 2, "rest": 2}
     tasks = sorted({task for task in stage["weights"] if objective == "dpo" or task != "sum"})
     stage = {"name": "x", "objective": objective, "steps": 9, "weights": {task: 1 / len(tasks) for task in tasks}}
-    plan["stages"] = [stage | {"controllers": ["drift"], "monitors": monitors, "options": nervous}]
+    plan["stages"] = [stage | {"controllers": ["drift"], "monitors": monitors, "options": nervous(*monitors)}]
     plan["cells"] = [cell for cell in plan["cells"] if cell["task"] in tasks]
     path = Path(f"{objective}-plan.yaml")
     path.write_text(yaml.safe_dump({"planner": "hand", "stages": plan["stages"], "cells": plan["cells"]}), encoding="utf-8")

@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-OWN = {
+TOP_LEVEL_ENTRIES = {
     *("benchmarks", "examples", "mixwright", "mixwright_lab", "docs", "tests", ".ci", ".gitignore"),
     *("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "Makefile", "pyproject.toml"),
     *("constraints.txt", "constraints-oldest.txt"),
@@ -24,7 +24,11 @@ def project_files(root: Path = ROOT) -> list[Path]:
     kept = _kept_by_git(root)
     if kept is not None:
         return sorted(path for name in kept if (path := root / name).is_file())
-    found = [path for own in sorted(OWN) for path in ((root / own).rglob("*") if (root / own).is_dir() else [root / own])]
+    found = [
+        path
+        for own in sorted(TOP_LEVEL_ENTRIES)
+        for path in ((root / own).rglob("*") if (root / own).is_dir() else [root / own])
+    ]
     return sorted(path for path in found if path.is_file() and not _built(path.relative_to(root)))
 
 

@@ -76,7 +76,9 @@ def scanned(learner: Learner) -> list[list[ScanRow]]:
         Example("empty", "add", "1 + 1 =", target=""),
     ]
     healthy = list(measurable())[:6]
-    return [list(scan_rows(learner, rows, joined=True, limit=48)) for rows in (healthy, healthy[:1] + odd, odd[:1])]
+    return [
+        list(scan_rows(learner, rows, tokenise_together=True, limit=48)) for rows in (healthy, healthy[:1] + odd, odd[:1])
+    ]
 
 
 def scan_passes(learner: Learner, rows: Sequence[ScanRow], asked: Sequence[Pass]) -> ScanPasses:

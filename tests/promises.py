@@ -14,7 +14,7 @@ import promise_samples as own
 from promises_adapters import check_adapter
 
 from mixwright.conformance import check_plugin, check_steerer, samples
-from mixwright.conformance.promises import model_state, require, round_trip, same_randomness, valid_plan
+from mixwright.conformance.promises import model_state, require, require_valid_plan, round_trip, same_randomness
 from mixwright.errors import InputError
 from mixwright.measure.scan_rows import Pass
 from mixwright.records import Action, Alarm, Measurement, Objective, TrainingSetup
@@ -92,14 +92,14 @@ def _check_planned(cls: type[Planner], planner: Planner, objective: Objective) -
         plan = planner.plan(cells, competence, training)
     require((cells, competence) == given, "what it is given is only read")
     require(cls().plan(cells, competence, training) == plan, "same input, same plan")
-    valid_plan(plan, {cell.task for cell in cells})
+    require_valid_plan(plan, {cell.task for cell in cells})
     require(sum(stage.steps for stage in plan.stages) == 10, "the stages have the steps asked for, together")
     require({stage.objective for stage in plan.stages} == {objective}, "the stages have the objective asked for")
     for place, stage in enumerate(plan.stages):
         for task in stage.weights:
             require(f"stages.{place}.weights.{task}" in plan.why, f"the weight of {task} has its why")
     with contextlib.suppress(InputError):
-        valid_plan(cls().plan(cells, [], training), {cell.task for cell in cells})
+        require_valid_plan(cls().plan(cells, [], training), {cell.task for cell in cells})
 
 
 def check_export(cls: type[Export], place: Path) -> None:

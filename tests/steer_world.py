@@ -57,14 +57,14 @@ def pool(examples: int = 60) -> Pool:
     return make_pool(ids, [c.task for c in every], [c.level for c in every], golds, cells=cells(examples))
 
 
-def said(key: str, right: str, success: float, rng: np.random.Generator, count: int = GROUP) -> tuple[str, ...]:
+def sampled_answers(key: str, right: str, success: float, rng: np.random.Generator, count: int = GROUP) -> tuple[str, ...]:
     """`count` answers to a prompt of a cell."""
     if key in BLIND:
         return tuple(BLIND[key][place] for place in rng.integers(len(BLIND[key]), size=count))
     return tuple(right if win else "wrong" for win in rng.random(count) < success)
 
 
-def stored(state: Any) -> Any:
+def json_round_trip(state: Any) -> Any:
     """A state as it comes back from JSON, its bytes as hexadecimal text in between."""
 
     def text(value: Any) -> dict[str, str]:
@@ -80,7 +80,7 @@ def competence(rng: np.random.Generator, n: int = 256) -> list[Measurement]:
     rows = []
     for cell in cells():
         golds = np.array([gold(cell.key, place) for place in range(n)])
-        given = np.array([said(cell.key, right, SUCCESS[cell.key], rng) for right in golds])
+        given = np.array([sampled_answers(cell.key, right, SUCCESS[cell.key], rng) for right in golds])
         table = (given[:, :, None] == golds).mean(axis=1)
         found, value = dependence(table), float(np.diagonal(table).mean())
         low, high = (float(end) for end in wilson(value * n, n))
@@ -129,10 +129,10 @@ def train(
     return run
 
 
-def outcome(here: Pool, index: int, step: int, success: dict[str, float], rng: np.random.Generator) -> GroupOutcome:
-    cell = here.cells[here.cell_of[index]]
-    right = gold(cell.key, int(here.ids[index].partition("#")[2]))
-    answers = said(cell.key, right, success[cell.key], rng)
+def outcome(pool: Pool, index: int, step: int, success: dict[str, float], rng: np.random.Generator) -> GroupOutcome:
+    cell = pool.cells[pool.cell_of[index]]
+    right = gold(cell.key, int(pool.ids[index].partition("#")[2]))
+    answers = sampled_answers(cell.key, right, success[cell.key], rng)
     return GroupOutcome(
-        here.ids[index], cell.task, cell.level, step, tuple(float(a == right) for a in answers), (), (), answers
+        pool.ids[index], cell.task, cell.level, step, tuple(float(a == right) for a in answers), (), (), answers
     )

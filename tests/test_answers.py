@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from steer_world import stored
+from steer_world import json_round_trip
 
 from mixwright.contracts import Pool
 from mixwright.estimates.cell_states import LUCKY_KAPPA
@@ -156,7 +156,7 @@ def test_state_round_trip_is_exact(tape, data):
     for each in told[:cut]:
         learn(one, [each])
     other = Ledger(here)
-    other.restore(stored(one.state()))
+    other.restore(json_round_trip(one.state()))
     for each in told[cut:]:
         learn(one, [each])
         learn(other, [each])
@@ -167,7 +167,7 @@ def test_state_round_trip_is_exact(tape, data):
 
 def test_state_without_any_group():
     evidence = AnswerEvidence(2, None)
-    evidence.restore(stored(AnswerEvidence(2, None).state()))
+    evidence.restore(json_round_trip(AnswerEvidence(2, None).state()))
     assert evidence.kappa_high().tolist() == [1, 1]
 
 

@@ -22,17 +22,17 @@ def test_tokens_are_words_numbers_and_signs() -> None:
 def test_the_template_is_what_prompts_share_and_slots_have_classes() -> None:
     template = Template.learn(sums(100, 0))
     assert template.words == {"what", "is", "+"}
-    assert template.shape("What is 12 + 345?") == ("what", "is", "<number of 2>", "+", "<number of 3>")
-    assert template.wording("What is 12 + 345 owls and 7?") == "what is * + *"
+    assert template.with_slot_classes("What is 12 + 345?") == ("what", "is", "<number of 2>", "+", "<number of 3>")
+    assert template.coarse_form("What is 12 + 345 owls and 7?") == "what is * + *"
 
 
 def test_agreement_is_counted_in_pairs() -> None:
     # Values 1 1 1 2: 3 agreeing pairs of 6; one is added to both: 4 / 7.
     template = Template.learn([f"owl number {n}{pad}" for n, pad in ((1, " a"), (1, " b"), (1, " c"), (2, " d"))])
-    assert template.collision["number of 1"] == pytest.approx(4 / 7)
+    assert template.agreement_by_slot_class["number of 1"] == pytest.approx(4 / 7)
     # Words a b c d: none of 6 pairs agrees: 1 / 7.
-    assert template.collision["word"] == pytest.approx(1 / 7)
-    assert template.chance_of_same_filling(template.shape("owl number 2 x")) == pytest.approx(4 / 49)
+    assert template.agreement_by_slot_class["word"] == pytest.approx(1 / 7)
+    assert template.chance_of_same_filling(template.with_slot_classes("owl number 2 x")) == pytest.approx(4 / 49)
 
 
 def test_copies_are_not_taken_for_chance() -> None:

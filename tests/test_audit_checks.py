@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from mixwright.audit.checks.difficulty import Difficulty
 from mixwright.audit.checks.duplicates import Duplicates
-from mixwright.audit.checks.formats import MOST_FORMS_KEPT, Formats, FormCounts, content, evenness, form
+from mixwright.audit.checks.formats import MOST_FORMS_KEPT, Formats, FormCounts, coarse_form, evenness, form_without_markup
 from mixwright.audit.checks.frequency import Frequency, count_tokens, gap_quantile, longest_gap, longest_gap_quantile
 from mixwright.audit.stage import run_audit
 from mixwright.catalog import listing
@@ -117,16 +117,16 @@ def test_evenness_by_hand() -> None:
     [("12", "-3.5"), ("one word", "one"), ("7, 8", "7, 8, 9"), ("3e-05", "9e-07"), ("0xff12", "0x1")],
 )
 def test_signs_lengths_and_decimals_are_content(one: str, other: str) -> None:
-    assert form(one) == form(other)
+    assert coarse_form(one) == coarse_form(other)
 
 
 @pytest.mark.parametrize(("one", "other"), [("12", r"\boxed{12}"), ("1/2", "$1/2$"), ("12", "#### 12"), ("12", "twelve")])
 def test_markup_and_kind_are_form(one: str, other: str) -> None:
-    assert form(one) != form(other)
+    assert coarse_form(one) != coarse_form(other)
 
 
 def test_of_long_answers_the_last_line_counts() -> None:
-    assert form("So first I think about it. " * 20 + "\n#### 42") == form("#### 7")
+    assert coarse_form("So first I think about it. " * 20 + "\n#### 42") == coarse_form("#### 7")
 
 
 def test_a_minority_form_is_a_warning_with_its_count() -> None:
@@ -154,7 +154,7 @@ def test_tasks_that_write_the_same_kind_of_answer_in_two_ways_are_a_warning() ->
     )
     (warning,) = warnings(Formats().check(corpus(*rows)))
     assert (warning.task, warning.count, warning.total) == (None, 1, 3)
-    assert content(r"\boxed{9}") == content("#### 9") == content("answer: 9") == "9"
+    assert form_without_markup(r"\boxed{9}") == form_without_markup("#### 9") == form_without_markup("answer: 9") == "9"
 
 
 def test_many_forms_are_counted_in_bounded_memory() -> None:

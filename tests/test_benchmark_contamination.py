@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks._contaminated import KINDS, WRAPPINGS, plain_words, pool, shared_ngrams
 from benchmarks._report import RESULTS
-from benchmarks.contamination import FROM_EVAL, audit_pool, table
+from benchmarks.contamination import WRAPPED_IN_EVAL, audit_pool, table
 from mixwright.corpus import Corpus
 from mixwright.records import Example, plain
 
@@ -33,8 +33,8 @@ def test_runs_of_words_are_found_whole_and_not_in_part() -> None:
 
 
 def test_wrapping_either_side_is_found_in_a_small_pool() -> None:
-    row = audit_pool("word problems", 3, "instruction template", turned=True)
-    assert (row["ours"], row["ours, clean rows"], row["side"]) == (row["planted"], 0, FROM_EVAL)
+    row = audit_pool("word problems", 3, "instruction template", wrap_eval=True)
+    assert (row["ours"], row["ours, clean rows"], row["side"]) == (row["planted"], 0, WRAPPED_IN_EVAL)
 
 
 def test_the_committed_figures_are_those_of_the_committed_rows() -> None:

@@ -13,7 +13,7 @@ from benchmarks._real_models import KINDS, MODELS, TICKETS, WAYS, append, known_
 from benchmarks.real_gate import HARMLESS, RUINED, SAME, figures_of, goals_of, reason, success, table
 from mixwright_lab.demo.files import ITEMS_PER_TASK, TRAIN_ROWS
 from mixwright_lab.demo.steps import PROTECTED
-from mixwright_lab.demo.tables import NEW
+from mixwright_lab.demo.tables import NEW_TASK
 
 LOST = "Do not ship narrow: task capitals is damaged."
 GONE = "Do not ship narrow: 20 of 20 answers of 4 tasks now look like answers of tickets."
@@ -59,7 +59,7 @@ def test_ticket_lines_carry_the_number_of_their_request() -> None:
 
 
 def row(
-    model: str, way: str, code: int, sentence: str = "Cannot tell: no.", seed: int = 1, kind: str = NEW
+    model: str, way: str, code: int, sentence: str = "Cannot tell: no.", seed: int = 1, kind: str = NEW_TASK
 ) -> dict[str, Any]:
     answers = [["after", "capitals", "p", "a", "c", float(item < 3) if way != "loss" else None] for item in range(4)]
     about = {"seed": seed, "kind": kind, "model": model, "way": way, "code": code, "sentence": sentence}
@@ -113,11 +113,11 @@ def test_reasons_are_read_from_the_sentence_and_stand_in_the_table() -> None:
     assert reason(row(RUINED, "loss", 3, unlikely)) == "former answers unlikely"
     assert reason(row(RUINED, "loss", 3, "Do not ship a.")) == ""
     shown = table(study())
-    assert f"| 1 | {NEW} | {RUINED} | 3, success lost | 3, form of another task | 3, form of another task |" in shown
-    assert f"| 2 | {NEW} | {SAME} | 0 | 4 | 4 |" in shown
+    assert f"| 1 | {NEW_TASK} | {RUINED} | 3, success lost | 3, form of another task | 3, form of another task |" in shown
+    assert f"| 2 | {NEW_TASK} | {SAME} | 0 | 4 | 4 |" in shown
     assert success(row(RUINED, "includes", 3), "after", "capitals") == 0.75
     assert success(row(RUINED, "loss", 3), "after", "capitals") is None
-    found = figures_of(study())[f"{NEW}, {RUINED}"]
+    found = figures_of(study())[f"{NEW_TASK}, {RUINED}"]
     assert found == {
         "codes": {way: [3, 3] for way in WAYS},
         "success after": {"capitals": [0.75, 0.75]},

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mixwright.corpus import Corpus
-from mixwright.corpus.cells import rules_of
+from mixwright.corpus.cells import chance_rules_of
 from mixwright.estimates.chance import MOST_ROWS_TRIED, Rules, chance_level, thinned
 from mixwright.estimates.intervals import wilson
 from mixwright.graders import load_grader
@@ -113,7 +113,7 @@ def test_without_rows_nothing_is_known():
 
 def test_a_corpus_hands_its_graders_and_options_on():
     corpus = Corpus.from_examples(options([1] * 30), {"t": "choice"})
-    assert chance_level(rules_of(corpus, "t"), list(corpus)).value == 1
+    assert chance_level(chance_rules_of(corpus, "t"), list(corpus)).value == 1
 
 
 @pytest.mark.parametrize("count", [15, 60, 250])

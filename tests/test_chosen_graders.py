@@ -123,7 +123,7 @@ def test_a_model_answers_a_few_items_of_each_task_and_the_graders_follow() -> No
     assert "18 first completions" in lines[0]
     assert any(line.startswith("grader of capitals: includes, because") and "final_answer 0" in line for line in lines)
     assert any(line.startswith("grader of words: exact stays") for line in lines)
-    same, none = with_first_answers(graded(), says, MeasureConfig(), named=["capitals"], say=lines.append)  # pyright: ignore
+    same, none = with_first_answers(graded(), says, MeasureConfig(), tasks_with_named_grader=["capitals"], say=lines.append)  # pyright: ignore
     assert (same.corpus.tasks["capitals"].grader, none) == ("final_answer", [])
 
 

@@ -18,7 +18,7 @@ from mixwright.records import plain
 from mixwright_lab.demo.by_hand import scale_adapter
 from mixwright_lab.demo.files import ITEMS_PER_TASK, LEAKED_ITEMS, PROMPTS, REPEATED_ROWS, TRAIN_ROWS, write_files
 from mixwright_lab.demo.steps import PROTECTED, UNPROTECTED_TASK
-from mixwright_lab.demo.tables import NEW, OLD, QUESTIONS_BY_TASK, questions, requests
+from mixwright_lab.demo.tables import NEW_TASK, OLD_TASKS, QUESTIONS_BY_TASK, questions, requests
 
 
 def rows(path: Path) -> list[dict[str, Any]]:
@@ -29,19 +29,19 @@ def rows(path: Path) -> list[dict[str, Any]]:
 def test_flaws_are_planted_as_said_and_nothing_else_stands_on_both_sides(seed: int, tmp_path: Path) -> None:
     files = write_files(tmp_path / "a", seed)
     train, held_out, delivered = rows(files.train), rows(files.held_out), rows(files.delivered)
-    assert Counter(row["task"] for row in held_out) == dict.fromkeys((NEW, *OLD), ITEMS_PER_TASK)
-    assert Counter(row["task"] for row in train) == {NEW: TRAIN_ROWS + REPEATED_ROWS}
+    assert Counter(row["task"] for row in held_out) == dict.fromkeys((NEW_TASK, *OLD_TASKS), ITEMS_PER_TASK)
+    assert Counter(row["task"] for row in train) == {NEW_TASK: TRAIN_ROWS + REPEATED_ROWS}
     assert len({row["prompt"] for row in train}) == TRAIN_ROWS
     asked = {prompt_key(row["prompt"]) for row in train}
     assert sum(prompt_key(row["prompt"]) in asked for row in delivered) == LEAKED_ITEMS
     assert not any(prompt_key(row["prompt"]) in asked for row in held_out)
     read = read_corpus(CorpusConfig(str(files.train), str(files.held_out), str(files.prompts)))
     found = usable_prompts(read)
-    assert Counter(row.task for row in found.open) == PROMPTS  # none is left out: no request is a test item
-    right = {question: answer for task in OLD for question, answer in questions(task)}
+    assert Counter(row.task for row in found.without_completion) == PROMPTS  # none is left out: no request is a test item
+    right = {question: answer for task in OLD_TASKS for question, answer in questions(task)}
     assert {row["prompt"]: row["completion"] for row in rows(files.answered)}.items() <= right.items()
     assert [row["prompt"] for row in rows(files.answered)] == [row["prompt"] for row in rows(files.prompts)]
-    assert not {plain(row.prompt) for row in found.open} & {row["prompt"] for row in held_out}
+    assert not {plain(row.prompt) for row in found.without_completion} & {row["prompt"] for row in held_out}
     again = write_files(tmp_path / "b", seed)
     assert [path.read_bytes() for path in vars_of(files)] == [path.read_bytes() for path in vars_of(again)]
 
@@ -51,13 +51,13 @@ def vars_of(files: Any) -> list[Path]:
 
 
 def test_one_old_task_is_measured_and_never_rehearsed() -> None:
-    assert UNPROTECTED_TASK in OLD
+    assert UNPROTECTED_TASK in OLD_TASKS
     assert UNPROTECTED_TASK not in PROMPTS
-    assert set(PROTECTED) == set(OLD) - {UNPROTECTED_TASK}
+    assert set(PROTECTED) == set(OLD_TASKS) - {UNPROTECTED_TASK}
 
 
 def test_the_tables_ask_each_thing_once() -> None:
-    for task in OLD:
+    for task in OLD_TASKS:
         asked = [question for question, _ in questions(task)]
         assert len(set(asked)) == len(asked) >= ITEMS_PER_TASK + PROMPTS.get(task, 0), task
     for form, table in QUESTIONS_BY_TASK.values():
@@ -80,9 +80,9 @@ def test_an_adapter_scaled_by_a_half_has_half_of_its_alpha(tmp_path: Path) -> No
 def seed_row(seed: int, narrow: int, planned: int, learnt: int) -> dict[str, Any]:
     models = {"before": 0, "narrow": 10, "planned": learnt, "mixed": 6}
     answers = [
-        [model, task, "p", "a", "c", float(n < (right if task == NEW else 5))]
+        [model, task, "p", "a", "c", float(n < (right if task == NEW_TASK else 5))]
         for model, right in models.items()
-        for task in (NEW, *OLD)
+        for task in (NEW_TASK, *OLD_TASKS)
         for n in range(10)
     ]
     return {"seed": seed, "codes": {"narrow": narrow, "planned": planned, "mixed": 4}, "answers": answers, "wall": 300}
@@ -92,7 +92,7 @@ def test_the_benchmark_counts_exit_codes_apart_and_the_least_success() -> None:
     from benchmarks.demo_seeds import figures_of, goals_of, success, table
 
     found = [seed_row(1, 3, 0, 9), seed_row(2, 3, 4, 10), seed_row(3, 0, 3, 7)]
-    assert success(found[0], "planned", NEW) == 0.9
+    assert success(found[0], "planned", NEW_TASK) == 0.9
     reached = {goal.name: (goal.found.value, goal.reached) for goal in goals_of(found)}
     assert reached["tool calls alone: exit code 3"] == (pytest.approx(2 / 3), False)
     assert reached["with the plan: exit code 0"] == (pytest.approx(1 / 3), False)
@@ -102,5 +102,5 @@ def test_the_benchmark_counts_exit_codes_apart_and_the_least_success() -> None:
     assert reached["mixed by hand: exit code 0"][0] == 0
     assert "| 2 | 0.00 / 1.00 / 1.00 / 0.60 | 0.50 / 0.50 / 0.50 / 0.50 |" in table(found)
     figures = figures_of(found)
-    assert figures[NEW]["planned - mixed"]["value"] == pytest.approx((0.3 + 0.4 + 0.1) / 3, abs=1e-4)
+    assert figures[NEW_TASK]["planned - mixed"]["value"] == pytest.approx((0.3 + 0.4 + 0.1) / 3, abs=1e-4)
     assert figures["protected group"]["planned - before"]["value"] == 0

@@ -60,10 +60,10 @@ def test_pairs_that_overflowed_are_left_out(broken: float):
 
 def test_it_rests_keeps_a_window_per_task_and_continues_after_a_restart():
     falling = [pair(-2.0, -2.0 - n, task) for n in range(16) for task in ("a", "b")]
-    monitor = Displacement(rest=5, window=16)
+    monitor = Displacement(steps_between_alarms=5, window=16)
     assert [task for task, _, _ in told(monitor, falling, 3)] == ["a", "b"]
     assert told(monitor, falling, 7) == []
-    again = Displacement(rest=5, window=16)
+    again = Displacement(steps_between_alarms=5, window=16)
     again.restore(json.loads(json.dumps(monitor.state())))
     well = [pair(1.0, -9.0 - n, "a") for n in range(16)]  # pushes what was seen of `a` out of its window
     assert [task for task, _, _ in told(monitor, well, 8)] == ["b"]
@@ -88,13 +88,13 @@ def test_the_engine_writes_the_alarm_down_and_does_what_the_plan_says(on_alarm: 
 
 def test_losses_and_their_drop_by_hand():
     last = LastLosses(3)
-    assert last.update_and_drop(1, 2.5) is None
-    assert last.update_and_drop(1, 2.0) == 0.5
-    assert last.update_and_drop(0, 0.1) is None
+    assert last.record_and_fall(1, 2.5) is None
+    assert last.record_and_fall(1, 2.0) == 0.5
+    assert last.record_and_fall(0, 0.1) is None
     again = LastLosses(3)
     again.restore(json.loads(json.dumps(last.state())))
     assert np.array_equal(again.nats, last.nats, equal_nan=True)
-    assert again.update_and_drop(0, 0.0) == last.update_and_drop(0, 0.0) == pytest.approx(0.1)
+    assert again.record_and_fall(0, 0.0) == last.record_and_fall(0, 0.0) == pytest.approx(0.1)
     assert last.nats.nbytes == 3 * 4
     line = loss_line(
         [Outcome("a", "t", 1.0, 0, 2.0, 3), Outcome("b", "t", 1.0, 0, 1.0, 1, 0.5), Outcome("c", "u", None, 0, 4.0, 2)]

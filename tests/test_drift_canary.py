@@ -15,7 +15,7 @@ from mixwright.steer.monitors.canary import Canary
 
 
 def test_drift_moves_beta_outside_the_dead_band_only():
-    drift = Drift(target=0.1, dead_band=1.5, factor=2.0, smooth=1.0, rest=5)
+    drift = Drift(target=0.1, dead_band=1.5, factor=2.0, smooth=1.0, steps_between_moves=5)
     assert drift.propose(Signals(0, beta=0.04)) == []
     assert drift.propose(Signals(1, beta=0.04, kl_nats=0.14)) == []
     (tighter,) = drift.propose(Signals(2, beta=0.04, kl_nats=0.3))
@@ -27,7 +27,7 @@ def test_drift_moves_beta_outside_the_dead_band_only():
 
 
 def test_drift_never_touches_a_beta_of_zero():
-    drift, factor = Drift(target=0.1, factor=2.0, smooth=1.0, rest=1, least=0.1), 1.0
+    drift, factor = Drift(target=0.1, factor=2.0, smooth=1.0, steps_between_moves=1, min_lr_factor=0.1), 1.0
     for step in range(10):
         for action in drift.propose(Signals(step, beta=0.0, lr_factor=factor, kl_nats=5.0)):
             assert action.kind == "lr_factor"
@@ -42,7 +42,7 @@ def test_drift_never_touches_a_beta_of_zero():
 @settings(deadline=None)
 @given(st.floats(1e-4, 1.0), st.lists(st.floats(0, 10), max_size=40))
 def test_beta_stays_within_its_bounds(first, tape):
-    drift, beta = Drift(rest=1), first
+    drift, beta = Drift(steps_between_moves=1), first
     for step, kl in enumerate(tape):
         for action in drift.propose(Signals(step, beta=beta, kl_nats=kl)):
             assert action.kind == "coefficient"
@@ -76,7 +76,7 @@ def test_a_start_that_is_given_is_that_of_the_range_of_now():
 def test_a_single_item_has_an_error_of_one():
     # its spread is not known: the largest that success can have
     for errors, threshold in ((2.0, None), (0.75, 0.75), (0.01, 0.05)):
-        monitor = Canary(errors=errors)
+        monitor = Canary(standard_errors=errors)
         monitor.inspect(Signals(0, canaries=canaries([1], 0)))
         alarms = monitor.inspect(Signals(5, canaries=canaries([0], 5)))
         assert [(alarm.value, alarm.threshold) for alarm in alarms] == ([] if threshold is None else [(1.0, threshold)])
@@ -84,7 +84,7 @@ def test_a_single_item_has_an_error_of_one():
 
 def test_a_fall_of_just_the_threshold_is_no_alarm():
     for now, alarms in ((0.5, []), (0.25, [0.75])):  # one item, half an error of 1
-        monitor = Canary(errors=0.5)
+        monitor = Canary(standard_errors=0.5)
         monitor.inspect(Signals(0, canaries=canaries([1], 0)))
         assert [alarm.value for alarm in monitor.inspect(Signals(5, canaries=canaries([now], 5)))] == alarms
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from steer_world import BLIND, SUCCESS, cells, competence, outcome, pool, stored, train
+from steer_world import BLIND, SUCCESS, cells, competence, json_round_trip, outcome, pool, train
 
 from mixwright.contracts import Admission, Gate
 from mixwright.errors import InputError
@@ -90,7 +90,7 @@ def play(engine, tape_seed, steps, ahead=()):
         acts = engine.observe(outcomes, signals)
         fresh = tuple(CanaryOutcome(here.ids[i], "chain", None, step, float(rng.random() < 0.7)) for i in engine.canaries)
         acts += engine.watch(Signals(step, beta=0.04, canaries=fresh))
-        seen.append((drawn, acts, engine.take_decisions(), engine.snapshot(), engine.wanted()))
+        seen.append((drawn, acts, engine.take_decisions(), engine.snapshot(), engine.wanted_shares()))
     return seen
 
 
@@ -101,7 +101,7 @@ def test_round_trip_continues_exactly(seed, cut, selector):
     plan = replace(plan, stages=(replace(plan.stages[0], selector=selector),))
     whole = Engine(plan, pool(), seed=seed)
     before = play(whole, seed, range(cut))
-    saved = stored(whole.state())
+    saved = json_round_trip(whole.state())
     resumed = Engine(plan, pool(), seed=seed)
     resumed.restore(saved)
     assert resumed.canaries == whole.canaries
@@ -116,7 +116,7 @@ def test_untaken_decisions_survive_too():
     plan = Difficulty().plan(cells(), competence(np.random.default_rng(0)), TrainingSetup(5))
     one, other = Engine(plan, pool(), seed=0), Engine(plan, pool(), seed=0)
     one.observe([GroupOutcome("prime@1#0", "prime", 1.0, 0, (0.0,) * 8)], Signals(0))
-    other.restore(stored(one.state()))
+    other.restore(json_round_trip(one.state()))
     assert other.take_decisions() == one.take_decisions() != []
 
 
@@ -181,7 +181,7 @@ def test_without_levers_nothing_happens():
         assert engine.observe(outcomes, Signals(step, kl_nats=9.0)) == []
     assert engine.take_decisions() == []
     assert engine.canaries == ()
-    assert engine.wanted() == {"chain": 0.5, "count": 0, "gcd": 0.5, "lcm": 0, "prime": 0, "spell": 0}
+    assert engine.wanted_shares() == {"chain": 0.5, "count": 0, "gcd": 0.5, "lcm": 0, "prime": 0, "spell": 0}
 
 
 def groups(*wins, cell="chain@2", step=0):
@@ -222,7 +222,7 @@ def test_a_stretch_that_few_groups_survive_is_one_line_however_long():
         engine.observe(batch(step), Signals(step))
         told += [(step, *line) for line in lines(engine)]
         if step == 20:
-            other.restore(stored(engine.state()))
+            other.restore(json_round_trip(engine.state()))
     assert told == [(39, 1, 29, 1.0, 0.25)]
     engine.finish()
     assert lines(engine) == [(41, 49, 1.0, 0.5)]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from steer_world import SUCCESS, outcome, pool, stored
+from steer_world import SUCCESS, json_round_trip, outcome, pool
 
 from mixwright.errors import InputError
 from mixwright.records import Action, Alarm, CanaryOutcome, CellPlan, EngineOptions, GroupOutcome, Plan, Signals, Stage
@@ -47,7 +47,7 @@ def drawn_cells(engine, count) -> Counter[str]:
 def test_anchors_draw_their_share_of_what_can_be_done_under_any_weights(parts, anchor, selector, batch):
     weights = {task: part / sum(parts) for task, part in zip(TASKS, parts, strict=True)}
     engine = Engine(planned(weights, selector=selector, options={"engine": {"rehearsal_share": anchor}}), pool(), seed=1)
-    wanted = engine.wanted()
+    wanted = engine.wanted_shares()
     for task in TASKS:
         assert wanted[task] == pytest.approx((1 - anchor) * weights[task] + anchor * (task in ABLE) / 3)
     here, drawn = pool(), []
@@ -91,11 +91,11 @@ def test_without_evidence_nothing_is_kept_back_and_rewards_bring_it():
         {"gcd": 0.5, "prime": 0.5}, measured=False, selector="uniform", options={"engine": {"rehearsal_share": 0.5}}
     )
     engine, here, rng = Engine(plan, pool(), seed=0), pool(), np.random.default_rng(0)
-    assert engine.wanted()["gcd"] == 0.5
+    assert engine.wanted_shares()["gcd"] == 0.5
     for step in range(12):
         engine.observe([outcome(here, index, step, SUCCESS, rng) for index in engine.draw(8)], Signals(step))
-    assert engine.wanted()["gcd"] == 0.75
-    assert engine.wanted()["prime"] == 0.25
+    assert engine.wanted_shares()["gcd"] == 0.75
+    assert engine.wanted_shares()["prime"] == 0.25
 
 
 def test_canaries_are_never_anchors():
@@ -110,7 +110,7 @@ def test_off_by_default_and_draws_as_without():
     plan = planned(dict.fromkeys(TASKS, 1 / 6), selector="difficulty")
     assert EngineOptions().rehearsal_share == 0
     assert Engine(plan, pool(), seed=3).draw(50) == Engine(plan, pool(), seed=3).draw(50)
-    assert Engine(plan, pool(), seed=3).wanted() == {task: pytest.approx(1 / 6) for task in TASKS}
+    assert Engine(plan, pool(), seed=3).wanted_shares() == {task: pytest.approx(1 / 6) for task in TASKS}
 
 
 @pytest.mark.parametrize("options", [{"rehearsal_share": 0.6}, {"rehearsal_share": -0.1}, {"rehearsal_share": float("nan")}])
@@ -147,10 +147,10 @@ def test_alarms_tighten_then_stop_and_leave_the_draws_alone():
     assert look(engine, 0) == []
     assert kinds(look(engine, 10, {"gcd"})) == [("coefficient", "beta")]
     assert kinds(look(engine, 20, {"gcd"})) == [("coefficient", "beta")]
-    assert engine.wanted() == wanted
+    assert engine.wanted_shares() == wanted
     assert drawn_cells(engine, 400) == {"chain@1": 40, "gcd@1": 40, "spell@1": 40, "prime@1": 280}
     assert kinds(look(engine, 30, {"gcd"})) == [("coefficient", "beta"), ("stop", "run")]
-    assert engine.wanted() == wanted
+    assert engine.wanted_shares() == wanted
     told = [(d.step, d.what, d.old, d.new) for d in engine.take_decisions() if not d.what.startswith("alarm")]
     assert told == [*((step, "beta", 0.04, 0.08) for step in (10, 20, 30)), (30, "stop", None, "run")]
 
@@ -178,12 +178,12 @@ def test_a_run_resumed_in_a_row_of_alarms_continues_exactly(seed, cut):
             drawn = engine.draw(7)
             acts = engine.observe([outcome(here, index, step, SUCCESS, rng) for index in drawn], Signals(step, beta=0.04))
             lost = {"gcd"} if step in (2, 3, 4, 7, 8) else set()
-            seen.append((drawn, acts, look(engine, step, lost), engine.take_decisions(), engine.wanted()))
+            seen.append((drawn, acts, look(engine, step, lost), engine.take_decisions(), engine.wanted_shares()))
         return seen
 
     whole, resumed = watched(), watched()
     before = play(whole, range(cut))
-    resumed.restore(stored(whole.state()))
+    resumed.restore(json_round_trip(whole.state()))
     after = play(whole, range(cut, 12))
     assert play(resumed, range(cut, 12)) == after
     stops = [step for step, seen in enumerate(before + after) if ("stop", "run") in kinds(seen[2])]
@@ -196,7 +196,7 @@ def test_a_state_saved_when_there_was_replay_continues_exactly():
     look(before, 0)
     look(before, 10, {"gcd"})
     before.draw(30)
-    now.restore(stored(before.state()) | {"reserve": {"replays": {}}})
+    now.restore(json_round_trip(before.state()) | {"reserve": {"replays": {}}})
     assert now.draw(60) == before.draw(60)
     assert look(now, 20) == look(before, 20) != []
     assert now.state() == before.state()
@@ -209,11 +209,11 @@ def alarm(step) -> list[Alarm]:
 def test_without_canaries_quiet_steps_loosen_what_alarms_tightened():
     policy = Policy(EngineOptions())
     for step in range(0, 200, 20):
-        policy.alarms(alarm(step), Signals(step), 0.0)
+        policy.respond(alarm(step), Signals(step), 0.0)
     assert policy.lr_factor == 0.5**MOST_TIGHTENINGS
     factors = []
     for step in range(181, 181 + 6 * QUIET_STEPS):
-        policy.alarms([], Signals(step), 0.0)
+        policy.respond([], Signals(step), 0.0)
         factors.append(policy.lr_factor)
     assert factors[QUIET_STEPS - 3] == 0.5**MOST_TIGHTENINGS
     assert factors[QUIET_STEPS] == 0.5 ** (MOST_TIGHTENINGS - 1)
@@ -222,13 +222,13 @@ def test_without_canaries_quiet_steps_loosen_what_alarms_tightened():
 
 def test_quiet_steps_loosen_nothing_once_canaries_were_watched():
     policy = Policy(EngineOptions())
-    assert (policy.lr_factor, policy.asked, policy.sent_lr_factor) == (1.0, 1.0, 1.0)
-    policy.alarms([], Signals(0, canaries=(CanaryOutcome("a", "t", None, 0, 1.0),)), 0.0)
-    policy.alarms(alarm(1), Signals(1), 0.0)
+    assert (policy.lr_factor, policy.asked_lr_factor, policy.sent_lr_factor) == (1.0, 1.0, 1.0)
+    policy.respond([], Signals(0, canaries=(CanaryOutcome("a", "t", None, 0, 1.0),)), 0.0)
+    policy.respond(alarm(1), Signals(1), 0.0)
     for step in range(2, 3 * QUIET_STEPS):
-        policy.alarms([], Signals(step), 0.0)
+        policy.respond([], Signals(step), 0.0)
     assert policy.lr_factor == 0.5
-    policy.alarms([], Signals(3 * QUIET_STEPS, canaries=(CanaryOutcome("a", "t", None, 0, 1.0),)), 0.0)
+    policy.respond([], Signals(3 * QUIET_STEPS, canaries=(CanaryOutcome("a", "t", None, 0, 1.0),)), 0.0)
     assert policy.lr_factor == 1.0
 
 
@@ -287,7 +287,7 @@ def test_what_waits_goes_on_waiting_no_longer_where_training_is_begun_anew():
     """The same outcomes, once with steps that go on and once with steps from 0: the same draws and actions."""
 
     def run(anew: bool) -> tuple[list[list[int]], list[tuple[int, str]]]:
-        options = {"monitors.length": {"begin": 2, "window": 4, "rest": 3}}
+        options = {"monitors.length": {"start_groups": 2, "window": 4, "steps_between_alarms": 3}}
         levers = {"gates": ("too_hard",), "controllers": ("drift",), "monitors": ("length",)}
         even = dict.fromkeys(TASKS, 1 / 6)
         plan = planned(even, False, selector="difficulty", options=options, **levers)
@@ -298,7 +298,7 @@ def test_what_waits_goes_on_waiting_no_longer_where_training_is_begun_anew():
                 success |= {"lcm@2": 0.6, "chain@3": 0.6}
                 engine.take_decisions()
                 if anew:
-                    engine, state = Engine(plan, here, seed=1), stored(engine.state())
+                    engine, state = Engine(plan, here, seed=1), json_round_trip(engine.state())
                     engine.restore(state)
             now = step - 60 if anew and step >= 60 else step
             drawn.append(engine.draw(8))

@@ -15,7 +15,7 @@ import yaml
 from cli_call import Call, sums, write
 
 from mixwright.cli import export as exporting
-from mixwright.cli.export import PLAN_FILE, export_plan, mix_of
+from mixwright.cli.export import EXPORT_MARKER_FILE, export_plan, mix_of
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.records import Example, Measurement, Objective, Plan, Stage
@@ -27,7 +27,7 @@ ROWS = [("gcd", 1.0, 30), ("gcd", 2.0, 10), ("spell it/1", None, 20)]
 @pytest.fixture(autouse=True)
 def few_draws(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shares are read off the first draws, and files hold no more; of so few rows fewer draws say the same."""
-    monkeypatch.setattr(exporting, "MOST_DRAWS", 4000)
+    monkeypatch.setattr(exporting, "SIMULATED_DRAWS", 4000)
 
 
 def corpus() -> Corpus:
@@ -259,7 +259,7 @@ def test_an_earlier_export_is_replaced_and_nothing_else(tmp_path: Path) -> None:
     assert (tmp_path / "mine" / "notes.txt").read_text() == "keep"
     export("trl", tmp_path / "ours")
     export("verl", tmp_path / "ours")
-    assert {path.name for path in (tmp_path / "ours").iterdir()} == {PLAN_FILE, "train.parquet", "verl.yaml"}
+    assert {path.name for path in (tmp_path / "ours").iterdir()} == {EXPORT_MARKER_FILE, "train.parquet", "verl.yaml"}
     with pytest.raises(InputError, match="axolotl"):
         export("axolotol", tmp_path / "ours")
     assert (tmp_path / "ours" / "verl.yaml").exists(), "a wrong name removes nothing"

@@ -238,10 +238,10 @@ FALLS = [(0.4, 0.6)] * 6 + [(0.05, 0.95)] * 20
 
 
 def test_it_alarms_when_the_better_format_is_lost_and_rests() -> None:
-    (said,) = play(Formats(rest=100), tape(FALLS, (0.7, 0.5)))
+    (said,) = play(Formats(steps_between_alarms=100), tape(FALLS, (0.7, 0.5)))
     assert "share of 'a' fell by" in said
     assert "'b', which leads" in said
-    assert len(play(Formats(rest=5), tape(FALLS, (0.7, 0.5)))) > 1
+    assert len(play(Formats(steps_between_alarms=5), tape(FALLS, (0.7, 0.5)))) > 1
 
 
 def test_silence_when_the_worse_format_goes_or_nothing_moves() -> None:

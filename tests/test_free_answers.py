@@ -31,9 +31,11 @@ class Ends:
     def __init__(self) -> None:
         self.written, self.sizes, self.device = 0, [], torch.device("cpu")
 
-    def sample(self, prompts: Sequence[str], *, max_new_tokens: int, begun: Any = None, **_: Any) -> list[list[Completion]]:
+    def sample(
+        self, prompts: Sequence[str], *, max_new_tokens: int, prefixes: Any = None, **_: Any
+    ) -> list[list[Completion]]:
         made = []
-        for prompt, start in zip(prompts, begun or [()] * len(prompts), strict=True):
+        for prompt, start in zip(prompts, prefixes or [()] * len(prompts), strict=True):
             length = min(int(prompt), max_new_tokens)
             self.written += length - len(start)
             made.append([Completion("", tuple(range(length)), (0.0,) * length, int(prompt) <= max_new_tokens)])
@@ -127,7 +129,7 @@ def test_a_continued_greedy_completion_is_the_one_with_more_room() -> None:
     one = learner()
     how: dict[str, Any] = {"count": 1, "temperature": 0, "seed": 1}
     whole = one.sample(PROMPTS, max_new_tokens=12, **how)
-    parts = one.sample(PROMPTS, max_new_tokens=3, longest=12, **how)
+    parts = one.sample(PROMPTS, max_new_tokens=3, continue_up_to=12, **how)
     for (a,), (b,) in zip(whole, parts, strict=True):
         assert (a.text, a.token_ids, a.finished) == (b.text, b.token_ids, b.finished)
         assert b.logprobs == pytest.approx(a.logprobs, abs=1e-4)
@@ -137,8 +139,8 @@ def test_a_continued_greedy_completion_is_the_one_with_more_room() -> None:
 @pytest.mark.parametrize("size", [None, 1, 3])
 def test_continued_samples_begin_as_they_were_and_do_not_depend_on_the_batch(size: int | None) -> None:
     how: dict[str, Any] = {"count": 3, "temperature": 1.0, "seed": 1, "max_new_tokens": 2}
-    short, long = learner().sample(PROMPTS, **how), learner().sample(PROMPTS, longest=9, **how)
-    batched = learner(batch_size=size).sample(PROMPTS, longest=9, **how)
+    short, long = learner().sample(PROMPTS, **how), learner().sample(PROMPTS, continue_up_to=9, **how)
+    batched = learner(batch_size=size).sample(PROMPTS, continue_up_to=9, **how)
     assert [[c.token_ids for c in row] for row in batched] == [[c.token_ids for c in row] for row in long]
     for one, other in zip((c for row in short for c in row), (c for row in long for c in row), strict=True):
         assert other.token_ids[: len(one.token_ids)] == one.token_ids

@@ -13,7 +13,7 @@ from cli_call import Call
 
 from mixwright.cli.gating import Gating
 from mixwright.errors import InputError
-from mixwright.estimates.exclusion import items_excluding, share_excluding, smallest_excluded
+from mixwright.estimates.exclusion import items_to_exclude, smallest_excluded, unharmed_pass_share
 from mixwright.runs import RunFolder, read_json, write_measurements
 from mixwright.verdict.basis import gate_answer, recommended
 from mixwright.verdict.gate import GateResult, check_protected, items_to_measure
@@ -87,16 +87,16 @@ def test_dependence_is_judged_by_the_same_margin() -> None:
 def test_what_items_can_exclude_is_what_the_formula_says() -> None:
     # by hand: error sqrt((6 + 3.8415 / 4) / (29 * 30 * 4)) = .04472, t of 116 is 1.9806; spread sqrt(.2 / 120)
     by_hand = 0.5 * math.erfc(-(0.15 - 1.9806 * 0.04472) / math.sqrt(0.2 / 120) / math.sqrt(2))
-    assert share_excluding([30] * 4, 0.15) == pytest.approx(by_hand, abs=2e-3)
+    assert unharmed_pass_share([30] * 4, 0.15) == pytest.approx(by_hand, abs=2e-3)
     assert by_hand == pytest.approx(0.934, abs=1e-3)
     assert smallest_excluded([30] * 4) == 0.15
     assert smallest_excluded([200] * 4) == smallest_excluded([800]) == 0.05, "what the gate measures for its own margin"
     assert smallest_excluded([8]) is None
     assert smallest_excluded([]) is None
     for margin, cells in ((0.15, 4), (0.05, 1), (0.3, 9)):
-        items = items_excluding(margin, cells)
-        assert share_excluding([items] * cells, margin) >= 0.875
-        assert items == 8 or share_excluding([items - 1] * cells, margin) < 0.875
+        items = items_to_exclude(margin, cells)
+        assert unharmed_pass_share([items] * cells, margin) >= 0.875
+        assert items == 8 or unharmed_pass_share([items - 1] * cells, margin) < 0.875
         assert items_to_measure(cells, chosen=True, margin=margin) == items
 
 

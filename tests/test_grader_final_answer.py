@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from mixwright.errors import InputError
 from mixwright.graders import load_grader
-from mixwright.graders.final_answer import final_of, form_of
+from mixwright.graders.final_answer import answer_kind, final_of
 from mixwright.records import Example
 
 OPTIONS = "Which city?\nOptions:\n(A) Paris\n(B) Rome\n(C) 18"
@@ -229,10 +229,10 @@ def test_the_gold_answer_is_read_by_the_same_rules() -> None:
     assert final_of(r"First \boxed{3}, then \boxed{\frac{1}{2}}.") == r"\frac{1}{2}"
     assert final_of(f"{LONG}The answer is 12.") == "12"
     assert final_of("The answer is blowing in the wind") == "The answer is blowing in the wind", "a short one is itself"
-    assert form_of(Example("i", "t", "How many?"), "$1,200") == "number"
-    assert form_of(Example("i", "t", OPTIONS), "(B)") == "letter"
-    assert form_of(Example("i", "t", OPTIONS), "(D)") == "text"
-    assert form_of(Example("i", "t", "Who?", extra={"options": ["a", "b"]}), "B") == "letter"
+    assert answer_kind(Example("i", "t", "How many?"), "$1,200") == "number"
+    assert answer_kind(Example("i", "t", OPTIONS), "(B)") == "letter"
+    assert answer_kind(Example("i", "t", OPTIONS), "(D)") == "text"
+    assert answer_kind(Example("i", "t", "Who?", extra={"options": ["a", "b"]}), "B") == "letter"
 
 
 def test_luck_is_blind_choice_among_the_options_of_a_row_or_a_prompt() -> None:

@@ -15,7 +15,7 @@ from mixwright.contracts import Grader
 from mixwright.corpus import Corpus, read_corpus
 from mixwright.errors import InputError
 from mixwright.graders import load_grader
-from mixwright.graders.choice import option_texts, position
+from mixwright.graders.choice import option_index, option_texts
 from mixwright.records import Example
 
 OPTIONS = {"options": ["Paris", "Rome", "New  York", "rome "]}
@@ -91,12 +91,18 @@ def test_choice_luck() -> None:
 def test_answers_to_rows_with_options_are_taken_by_their_place() -> None:
     for value in (["Paris", "Rome"], {"text": ["Paris", "Rome"], "label": ["x", "y"]}, {"x": "Paris", "y": "Rome"}):
         assert option_texts(row("Rome", choices=value)) == ["paris", "rome"]
-        assert [position(value, text) for text in ("ROME ", "Paris", "London", "")] == [1, 0, None, None]
-    assert [position(["Paris", "Rome"], text) for text in ("b", "(A)", "B) Rome", "B) Paris", "C")] == [1, 0, 1, None, None]
-    assert position({"x": "Paris", "y": "Rome"}, "y.") == 1
-    assert position(["Paris", "Rome"], "Rome" * 1000) is None
+        assert [option_index(value, text) for text in ("ROME ", "Paris", "London", "")] == [1, 0, None, None]
+    assert [option_index(["Paris", "Rome"], text) for text in ("b", "(A)", "B) Rome", "B) Paris", "C")] == [
+        1,
+        0,
+        1,
+        None,
+        None,
+    ]
+    assert option_index({"x": "Paris", "y": "Rome"}, "y.") == 1
+    assert option_index(["Paris", "Rome"], "Rome" * 1000) is None
     assert option_texts(row("B")) == []
-    assert position(None, "B") is None
+    assert option_index(None, "B") is None
 
 
 JUDGED = [

@@ -16,7 +16,7 @@ from mixwright.cli.dry_run import first_draws
 from mixwright.config import CorpusConfig, MineConfig, RunConfig
 from mixwright.corpus import Corpus, read_corpus
 from mixwright.errors import InputError
-from mixwright.manifest import changed_settings
+from mixwright.manifest import check_changed_sections
 from mixwright.opening import check_plan, open_run_folder
 from mixwright.records import Plan, Stage
 from mixwright.runs import RunFolder, read_yaml, write_plan
@@ -124,13 +124,15 @@ def test_a_grader_that_changed_makes_other_data(tmp_path: Path, monkeypatch: pyt
     with open_run_folder(config, run) as corpus:
         before = corpus.digest()
     run.plan.touch()
-    assert not changed_settings(config, run, Path())
+    assert not check_changed_sections(config, run, Path())
     other = dataclasses.replace(config, mine=MineConfig({"pruning": {"steps": 10}}))
-    assert changed_settings(other, run, Path()) == {"mine"}, "nothing rests on how a miner is set: its table is made anew"
+    assert check_changed_sections(other, run, Path()) == {"mine"}, (
+        "nothing rests on how a miner is set: its table is made anew"
+    )
     code.write_text("def right(completion, answer, **row):\n    return 1.0\n", encoding="utf-8")
     assert read_corpus(config.corpus).digest() != before
     with pytest.raises(InputError, match="grader my_grader:right, which changed since"):
-        changed_settings(config, run, Path())
+        check_changed_sections(config, run, Path())
 
 
 class Odd:

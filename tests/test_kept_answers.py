@@ -54,21 +54,21 @@ def count_written(monkeypatch: pytest.MonkeyPatch, stop_after: int | None = None
 def test_what_was_written_before_a_stop_is_not_written_again_and_nothing_changes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, temperature: float
 ) -> None:
-    how: dict[str, Any] = {"count": 3, "temperature": temperature, "max_new_tokens": 4, "longest": 8, "seed": 5}
-    whole = learner().sample(PROMPTS, **{**how, "longest": None})
+    how: dict[str, Any] = {"count": 3, "temperature": temperature, "max_new_tokens": 4, "continue_up_to": 8, "seed": 5}
+    whole = learner().sample(PROMPTS, **{**how, "continue_up_to": None})
     path = tmp_path / "answers" / "before.jsonl"
     stopped = KeepingLearner(learner(batch_size=2 if temperature == 0 else 6), path)
     with monkeypatch.context() as patch:
         count_written(patch, stop_after=2)
         with pytest.raises(Stops):
-            stopped.sample(PROMPTS, **{**how, "longest": None})
+            stopped.sample(PROMPTS, **{**how, "continue_up_to": None})
     kept = KeepingLearner(learner(), path)
     written, shares = count_written(monkeypatch), list[float]()
-    found = kept.sample(PROMPTS, progress=shares.append, **{**how, "longest": None})
+    found = kept.sample(PROMPTS, progress=shares.append, **{**how, "continue_up_to": None})
     assert [[one.token_ids for one in row] for row in found] == [[one.token_ids for one in row] for row in whole]
     assert sum(written) == len(PROMPTS) - 4, "two batches of two prompts were kept"
     assert shares[-1] == 1.0
-    KeepingLearner(learner(1), path).sample(PROMPTS[:2], **{**how, "longest": None})
+    KeepingLearner(learner(1), path).sample(PROMPTS[:2], **{**how, "continue_up_to": None})
     assert sum(written) == len(PROMPTS) - 4 + 2, "another model finds nothing"
     assert path.read_text().count("\n") == len(PROMPTS) + 2
     longer = KeepingLearner(learner(), path).sample(PROMPTS, **how)
@@ -86,10 +86,10 @@ def test_samples_of_other_seeds_places_and_lengths_are_others(tmp_path: Path, mo
     written = count_written(monkeypatch)
     assert one.sample(["7", "7"], **how) == first
     assert written == []
-    for other in ({"seed": 6}, {"count": 3}, {"max_new_tokens": 5}, {"longest": 9}, {"temperature": 0.5}):
+    for other in ({"seed": 6}, {"count": 3}, {"max_new_tokens": 5}, {"continue_up_to": 9}, {"temperature": 0.5}):
         written.clear()
         one.sample(["7", "7"], **{**how, **other})
-        assert written[0] == (4 if "longest" in other else 2), other  # the beginnings are known then
+        assert written[0] == (4 if "continue_up_to" in other else 2), other  # the beginnings are known then
     assert [row[0] for row in one.sample(["7"], **{**how, "temperature": 0})] == [
         learner().sample(["7"], **{**how, "temperature": 0})[0][0]
     ]
@@ -199,7 +199,7 @@ def test_a_greedy_answer_that_ended_is_taken_over_wherever_it_fits(tmp_path: Pat
     first = kept.sample(PROMPTS, max_new_tokens=3, **how)
     begun = [row[0].token_ids for row in first]
     cut = [place for place, row in enumerate(first) if not row[0].finished]
-    kept.sample([PROMPTS[i] for i in cut], max_new_tokens=9, begun=[begun[i] for i in cut], **how)
+    kept.sample([PROMPTS[i] for i in cut], max_new_tokens=9, prefixes=[begun[i] for i in cut], **how)
     assert cut, "some of these answers are longer than three tokens"
     for again in (kept, KeepingLearner(learner(), path)):
         written = count_written(monkeypatch)
@@ -219,7 +219,7 @@ def test_an_answer_that_was_begun_with_other_words_is_never_taken_for_the_models
     kept = KeepingLearner(learner(), None)
     own = learner().sample(PROMPTS, **how)
     other = [[next(t for t in range(4, 12) if t != row[0].token_ids[0])] for row in own]
-    kept.sample(PROMPTS, begun=other, **how)
+    kept.sample(PROMPTS, prefixes=other, **how)
     assert [row[0].token_ids for row in kept.sample(PROMPTS, **how)] == [row[0].token_ids for row in own]
 
 
@@ -227,7 +227,7 @@ def test_an_answer_that_was_begun_with_other_words_is_never_taken_for_the_models
 def test_what_was_to_be_continued_is_not_written_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, temperature: float
 ) -> None:
-    how: dict[str, Any] = {"count": 2, "temperature": temperature, "max_new_tokens": 2, "longest": 6, "seed": 5}
+    how: dict[str, Any] = {"count": 2, "temperature": temperature, "max_new_tokens": 2, "continue_up_to": 6, "seed": 5}
     path = tmp_path / "answers" / "before.jsonl"
     whole, rows = learner().sample(PROMPTS, **how), 1 if temperature == 0 else 2
     cut = sum(len(one.token_ids) > 2 for row in whole for one in row[:rows])

@@ -24,7 +24,7 @@ from mixwright_lab.findings.contamination import LANGUAGE
 from mixwright_lab.injection import CLEAN, ELSEWHERE, INJECTED, KINDS, Settings, documents, kind_of, suspect_of
 from mixwright_lab.training.gpt import GPT
 from mixwright_lab.training.sft import Batch, Schedule, fit
-from mixwright_lab.worlds.classification import COMMON_LETTERS, LETTERS, Classification
+from mixwright_lab.worlds.classification import LETTERS, LETTERS_OF_COMMON_LABEL, Classification
 
 WORLD = Classification(tasks=2 * len(KINDS), seed=3)
 
@@ -32,7 +32,7 @@ WORLD = Classification(tasks=2 * len(KINDS), seed=3)
 def test_one_letter_decides_and_ten_of_sixteen_have_the_commonest_label() -> None:
     places, labels = WORLD.rules
     assert sorted(labels.sum(1).tolist()) == sorted(
-        COMMON_LETTERS if row.mean() > 0.5 else 16 - COMMON_LETTERS for row in labels
+        LETTERS_OF_COMMON_LABEL if row.mean() > 0.5 else 16 - LETTERS_OF_COMMON_LABEL for row in labels
     )
     for task in range(WORLD.tasks):
         for level in (1.0, 2.0):

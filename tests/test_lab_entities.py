@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mixwright.errors import InputError
-from mixwright_lab.worlds.entities import ATTRIBUTES, FORMS, KNOWN, NEW, Entities, language
+from mixwright_lab.worlds.entities import ATTRIBUTES, FORMS, KNOWN_ENTITIES, NEW_ENTITIES, Entities, language
 
 WORLD = Entities(seed=3)
 
@@ -16,7 +16,7 @@ def test_every_form_says_the_same_fact(index: int) -> None:
     _, kind, name = str(made["question"].prompt).split()
     entity, attribute = int(name[1:]), int(kind[1:])
     value = f"v{WORLD.values[entity, attribute]}"
-    assert entity >= KNOWN
+    assert entity >= KNOWN_ENTITIES
     assert {example.answer for example in made.values()} == {value}
     assert made["other question"].prompt == f"ask {name} {kind}"
     assert (made["statement"].prompt, made["statement"].target) == (f"tell {name}", f"has {kind} {value}")
@@ -30,7 +30,7 @@ def test_every_form_says_the_same_fact(index: int) -> None:
         spoken.encode_prompts([str(example.prompt)])
 
 
-@pytest.mark.parametrize(("split", "count"), [("train", KNOWN), ("eval", NEW)])
+@pytest.mark.parametrize(("split", "count"), [("train", KNOWN_ENTITIES), ("eval", NEW_ENTITIES)])
 def test_indices_walk_over_all_facts_of_a_split(split: str, count: int) -> None:
     facts = {WORLD.make(index, 1.0, split).prompt for index in range(count * ATTRIBUTES)}
     assert len(facts) == count * ATTRIBUTES

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from mixwright_lab import students
-from mixwright_lab.findings.frontier import EVERY, Frontier
+from mixwright_lab.findings.frontier import LETTERS_PER_DIGIT, Frontier
 from mixwright_lab.training.sft import Batch, nll
 from mixwright_lab.worlds.permutations import LETTERS, Permutations
 
@@ -29,7 +29,7 @@ def test_a_trace_names_every_letter_and_the_digit_after_so_many(every: int) -> N
 
 
 def test_a_weak_teacher_has_a_tenth_of_its_entries_wrong_and_goes_on_from_them() -> None:
-    wrong = students.mistaken(WORLD.tables, 0.1, np.random.default_rng(1))
+    wrong = students.with_mistakes(WORLD.tables, 0.1, np.random.default_rng(1))
     assert (wrong != WORLD.tables).sum() == 6
     assert ((wrong >= 0) & (wrong < 10)).all()
     said = students.traces(GIVEN, wrong, 1)[0].split()
@@ -42,12 +42,13 @@ def test_a_weak_teacher_has_a_tenth_of_its_entries_wrong_and_goes_on_from_them()
 
 def test_statistics_are_those_of_the_losses() -> None:
     torch.manual_seed(0)
-    model = students.GPT(students.SPOKEN, 16)
+    model = students.GPT(students.LANGUAGE, 16)
     texts = students.traces(GIVEN, WORLD.tables, 2)
     found = students.statistics(model, GIVEN.prompts, texts)
     for row in range(3):
         alone, both = (
-            float(nll(model, students.SPOKEN, Batch([prompt], [texts[row]])).detach()) for prompt in ("", GIVEN.prompts[row])
+            float(nll(model, students.LANGUAGE, Batch([prompt], [texts[row]])).detach())
+            for prompt in ("", GIVEN.prompts[row])
         )
         assert found["nll"][row] == pytest.approx(both, rel=1e-5)
         assert found["ifd"][row] == pytest.approx(np.exp(both - alone), rel=1e-5)
@@ -55,14 +56,14 @@ def test_statistics_are_those_of_the_losses() -> None:
 
 
 def test_a_response_is_right_by_the_true_answer() -> None:
-    part = students.part_of(GIVEN, np.array([3, 5]))
+    part = students.select(GIVEN, np.array([3, 5]))
     assert part.prompts == (GIVEN.prompts[3], GIVEN.prompts[5])
     torch.manual_seed(0)
-    model = students.GPT(students.SPOKEN, 32)
+    model = students.GPT(students.LANGUAGE, 32)
     students.teach(model, part.prompts, students.traces(part, WORLD.tables, 4), 60, 1e-2, np.random.default_rng(0))
-    assert students.right(model, part).tolist() == [1.0, 1.0]
+    assert students.greedy_correct(model, part).tolist() == [1.0, 1.0]
     other = students.Problems(part.prompts, part.starts, part.letters, (part.answers + 1) % 10)
-    assert students.right(model, other).tolist() == [0.0, 0.0]
+    assert students.greedy_correct(model, other).tolist() == [0.0, 0.0]
 
 
 def test_arms_train_on_what_they_say() -> None:
@@ -70,7 +71,7 @@ def test_arms_train_on_what_they_say() -> None:
     settings = finding.SCALES["smoke"]
     finding.prepare(7, settings)
     for size in ("tiny", "wide"):
-        for name in EVERY:
+        for name in LETTERS_PER_DIGIT:
             assert finding.run(f"{size}: {name}", 7, settings)[f"chosen: {name}"] == 1.0
     mix = finding.run("tiny: random mix", 7, settings)
     assert 0.3 < mix["chosen: weak, all steps"] < 0.7

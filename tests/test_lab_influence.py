@@ -100,5 +100,5 @@ def test_hidden_states_are_those_of_the_last_token(model: GPT) -> None:
     (prompt, response) = PAIRS[2]
     spoken = model.language
     tokens = torch.cat((spoken.encode_prompts([prompt]), spoken.encode_responses([response])), 1)
-    last = spoken.prompt + len(response.split())
+    last = spoken.prompt_tokens + len(response.split())
     assert hidden_states(model, PAIRS)[2] == pytest.approx(model.hidden(tokens)[-1][0, last].detach().numpy(), abs=1e-5)

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from mixwright.errors import InputError
-from mixwright_lab.orders import as_added, compared, every_order, success_of
+from mixwright_lab.orders import additive_prediction, compared, success_by_order, success_of
 from mixwright_lab.training.gpt import GPT
 from mixwright_lab.training.grpo import Settings, reward_accepted
 from mixwright_lab.worlds import four_tasks
@@ -42,7 +42,7 @@ def test_what_is_taught_is_accepted_and_splits_share_no_prompt(level: float):
 
 def test_effects_are_added_as_the_source_adds_them():
     before, changes = np.array([0.5, 0.4]), np.array([[0.3, -0.2], [0.1, 0.4]])  # a run on 0 costs 1 two tenths
-    effects = as_added(before, changes)
+    effects = additive_prediction(before, changes)
     told = compared(effects, {(0, 1): 0.9, (1, 0): 0.6})
     assert effects.own.tolist() == pytest.approx([0.8, 0.8])
     # 0 then 1 is expected to end at (.8 + .1) and .8, 1 then 0 at .8 and (.8 - .2)
@@ -61,7 +61,7 @@ def test_every_order_is_trained_and_a_beginning_only_once(monkeypatch: pytest.Mo
         return model
 
     monkeypatch.setattr("mixwright_lab.orders.trained", trained)
-    found = every_order(start, rows, rows, 1, Settings(longest=6), 0)
+    found = success_by_order(start, rows, rows, 1, Settings(longest=6), 0)
     assert set(found) == set(itertools.permutations(range(3)))
     assert len(calls) == 3 + 6 + 6
     assert list(found.values()) == pytest.approx([float(success_of(start, rows, 0).mean())] * 6)

@@ -11,7 +11,7 @@ from mixwright.errors import InputError
 from mixwright_lab.findings import traces
 from mixwright_lab.training.gpt import GPT
 from mixwright_lab.worlds import permutations
-from mixwright_lab.worlds.permutations import EMPTY, LETTERS, WAYS, Permutations
+from mixwright_lab.worlds.permutations import EMPTY, LETTERS, SPOILINGS, Permutations
 
 
 def test_each_letter_permutes_and_the_trace_carries_the_digit():
@@ -90,7 +90,7 @@ def test_steps_are_left_out_and_replaced(made: tuple[np.ndarray, np.ndarray]):
 
 def test_the_originals_are_left_as_they_are(made: tuple[np.ndarray, np.ndarray]):
     letters, states = (array.copy() for array in made)
-    for way in WAYS:
+    for way in SPOILINGS:
         permutations.spoiled(*made, way, 1.0, np.random.default_rng(0))
     assert (made[0] == letters).all()
     assert (made[1] == states).all()

@@ -77,7 +77,7 @@ def test_logits_are_added_with_their_weights(pair):
 def test_the_greedy_response_is_the_models_own_and_begins_as_told(pair):
     one, spoken = pair[0], language()
     prompts = rows()[0]
-    own = one.sample(prompts, 1, spoken.response, greedy=True, generator=torch.Generator())[:, 0]
+    own = one.sample(prompts, 1, spoken.response_tokens, greedy=True, generator=torch.Generator())[:, 0]
     found = greedy([(1.0, one)], prompts)
     assert [spoken.decode(row) for row in found.tolist()] == [spoken.decode(row) for row in own.tolist()]
     begun = greedy([(1.0, one)], prompts, [spoken.index["#"]])

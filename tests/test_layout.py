@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from project_files import OWN, ROOT, project_files
+from project_files import ROOT, TOP_LEVEL_ENTRIES, project_files
 
 import mixwright
 from mixwright.catalog import KIND_BY_NAME
@@ -256,5 +256,5 @@ def made(root: Path, *paths: str) -> None:
 
 @pytest.mark.skipif(not (shutil.which("git") and (ROOT / ".git").exists()), reason="no clone")
 def test_what_git_keeps_is_the_projects() -> None:
-    """A new folder at the top has to be named in `project_files.OWN`, or the rules would not hold there without git."""
-    assert {path.relative_to(ROOT).parts[0] for path in project_files()} <= OWN
+    """A new folder at the top is named in `project_files.TOP_LEVEL_ENTRIES`; the rules would not hold there without git."""
+    assert {path.relative_to(ROOT).parts[0] for path in project_files()} <= TOP_LEVEL_ENTRIES

@@ -150,20 +150,20 @@ def test_a_completion_begun_with_its_own_tokens_is_itself(tiny, temperature):
     plain = tiny.sample(prompts, count=1, **asked)
     for sizes in ((2, 0, 1), (3, 3, 3)):
         begun = [made.token_ids[:size] for (made,), size in zip(plain, sizes, strict=True)]
-        again = tiny.sample(prompts, count=1, begun=begun, **asked)
+        again = tiny.sample(prompts, count=1, prefixes=begun, **asked)
         for (one,), (two,), tokens in zip(plain, again, begun, strict=True):
             assert (two.text, two.token_ids, two.finished) == (one.text, one.token_ids, one.finished)
             assert [math.isnan(value) for value in two.logprobs] == [True] * len(tokens) + [False] * (
                 len(one.token_ids) - len(tokens)
             )
-    many = [tiny.sample(prompts, count=3, begun=begun, **asked) for begun in (None, [[], [], []])]
+    many = [tiny.sample(prompts, count=3, prefixes=begun, **asked) for begun in (None, [[], [], []])]
     assert many[0] == many[1]
     forced = tiny.encode("9")
-    (made,) = tiny.sample(["1+2="], count=1, begun=[forced], **asked)[0]
+    (made,) = tiny.sample(["1+2="], count=1, prefixes=[forced], **asked)[0]
     assert made.text.startswith("9")
     assert len(made.token_ids) <= 7
     with pytest.raises(ValueError, match="as many tokens as it may have"):
-        tiny.sample(["1+2="], count=1, begun=[[5] * 7], **asked)
+        tiny.sample(["1+2="], count=1, prefixes=[[5] * 7], **asked)
 
 
 def test_sampling_leaves_no_trace(tiny):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from steer_world import stored
+from steer_world import json_round_trip
 
 from mixwright.errors import InputError
 from mixwright.estimates.intervals import effective_rollouts, wilson
@@ -146,7 +146,7 @@ def test_state_round_trip_is_exact(tape, data):
     for place, (index, gap, wins) in enumerate(tape):
         step += gap
         if place == cut:
-            other.restore(stored(one.state()))
+            other.restore(json_round_trip(one.state()))
         for ledger in (one, other) if place >= cut else (one,):
             ledger.mark_drawn(index)
             ledger.add(index, step, wins, 8)

@@ -21,11 +21,11 @@ from mixwright.trainers.checks.setting_warnings import (
     Lint,
     Reward,
     Settings,
-    formats,
-    lengths,
-    novelty,
+    lint_formats,
+    lint_lengths,
+    lint_novelty,
+    lint_too_hard,
     read_settings,
-    too_hard,
     warn_at_first_batch,
 )
 
@@ -52,39 +52,43 @@ MIXED = [group(("# 9", "9 # 9"), (3, 9))] * 4
 
 
 def test_several_formats_without_a_kl_penalty() -> None:
-    said = sourced(formats(replace(CALM, beta=0.0), MIXED), "formats")
+    said = sourced(lint_formats(replace(CALM, beta=0.0), MIXED), "formats")
     assert "2 formats ('# 9' 50%, '9 # 9' 50%)" in said
-    assert formats(CALM, MIXED) is None  # a KL penalty
-    assert formats(replace(CALM, beta=0.0), [group(("# 9",) * 19 + ("9 # 9",))]) is None  # 5 % are no second format
-    assert formats(replace(CALM, beta=0.0), [group(("# 9",) * 8), group(("9 # 9",) * 8, task="u")]) is None  # one per task
-    assert formats(replace(CALM, beta=0.0), [group(())]) is None  # nobody told
-    assert formats(replace(CALM, beta=0.0), MIXED[:3]) is None  # three of each are too few
-    assert formats(replace(CALM, beta=0.0), [group((*"aaaabbbb", *"cdefghijkl"))]) is None  # content, no choice of formats
+    assert lint_formats(CALM, MIXED) is None  # a KL penalty
+    assert lint_formats(replace(CALM, beta=0.0), [group(("# 9",) * 19 + ("9 # 9",))]) is None  # 5 % are no second format
+    assert (
+        lint_formats(replace(CALM, beta=0.0), [group(("# 9",) * 8), group(("9 # 9",) * 8, task="u")]) is None
+    )  # one per task
+    assert lint_formats(replace(CALM, beta=0.0), [group(())]) is None  # nobody told
+    assert lint_formats(replace(CALM, beta=0.0), MIXED[:3]) is None  # three of each are too few
+    assert (
+        lint_formats(replace(CALM, beta=0.0), [group((*"aaaabbbb", *"cdefghijkl"))]) is None
+    )  # content, no choice of formats
 
 
 @pytest.mark.parametrize("loss", ["grpo", "sapo"])
 def test_formats_of_different_length_under_a_loss_per_sequence(loss: str) -> None:
-    said = sourced(lengths(replace(CALM, loss_type=loss), MIXED), "lengths")
+    said = sourced(lint_lengths(replace(CALM, loss_type=loss), MIXED), "lengths")
     assert "'# 9' 3 tokens, '9 # 9' 9" in said
-    assert lengths(replace(CALM, loss_type=loss), [group(("# 9", "9 # 9"), (8, 9))] * 4) is None
-    assert lengths(replace(CALM, loss_type=loss), [group(("# 9", "9 # 9"))] * 4) is None
+    assert lint_lengths(replace(CALM, loss_type=loss), [group(("# 9", "9 # 9"), (8, 9))] * 4) is None
+    assert lint_lengths(replace(CALM, loss_type=loss), [group(("# 9", "9 # 9"))] * 4) is None
 
 
 @pytest.mark.parametrize("loss", ["dapo", "dr_grpo", "bnpo", "cispo", "vespo", "luspo"])
 def test_no_other_loss_divides_by_a_completions_own_length(loss: str) -> None:
-    assert lengths(replace(CALM, loss_type=loss), MIXED) is None
+    assert lint_lengths(replace(CALM, loss_type=loss), MIXED) is None
 
 
 def test_a_reward_for_variety_that_is_scaled_with_the_sum() -> None:
     both = replace(CALM, rewards=(CORRECT, VARIED))
-    assert "'divers' in its name" in sourced(novelty(both), "novelty")
+    assert "'divers' in its name" in sourced(lint_novelty(both), "novelty")
     marked = replace(CALM, rewards=(CORRECT, Reward("bonus", 0.2, True)))
-    assert "its attribute novelty" in sourced(novelty(marked), "novelty")
-    assert novelty(replace(both, aggregation="normalize_then_sum")) is None
-    assert novelty(replace(both, scale="none")) is None
-    assert novelty(replace(CALM, rewards=(CORRECT, replace(VARIED, weight=0.0)))) is None
-    assert novelty(replace(CALM, rewards=(CORRECT, Reward("format", 0.2, False)))) is None
-    assert novelty(replace(CALM, rewards=(VARIED,))) is None  # alone it has nothing to drown
+    assert "its attribute novelty" in sourced(lint_novelty(marked), "novelty")
+    assert lint_novelty(replace(both, aggregation="normalize_then_sum")) is None
+    assert lint_novelty(replace(both, scale_rewards="none")) is None
+    assert lint_novelty(replace(CALM, rewards=(CORRECT, replace(VARIED, weight=0.0)))) is None
+    assert lint_novelty(replace(CALM, rewards=(CORRECT, Reward("format", 0.2, False)))) is None
+    assert lint_novelty(replace(CALM, rewards=(VARIED,))) is None  # alone it has nothing to drown
 
 
 @pytest.mark.parametrize(("hard", "said"), [(11, True), (10, False)])
@@ -93,10 +97,10 @@ def test_a_pool_that_is_mostly_too_hard(hard: int, said: bool) -> None:
     pool = make_pool([str(n) for n in range(20)], ["t"] * 20, levels, None)
     states = {1.0: "reachable", 2.0: "hopeless", 3.0: "lucky"}
     cells = tuple(CellPlan("t", level, state, 0.1, 0.05, 8, 1) for level, state in states.items())  # type: ignore[arg-type]
-    lint = too_hard(replace(UNIFORM, cells=cells), pool)
+    lint = lint_too_hard(replace(UNIFORM, cells=cells), pool)
     assert (lint is not None) == said
     assert lint is None or f"{hard} of 20 rows" in sourced(lint, "too_hard")
-    assert too_hard(UNIFORM, pool) is None  # nothing was measured
+    assert lint_too_hard(UNIFORM, pool) is None  # nothing was measured
 
 
 def test_settings_are_read_as_trl_has_them_and_by_its_defaults_where_it_has_not(tmp_path: Path) -> None:

@@ -60,9 +60,9 @@ def test_candidates_share_a_task_and_a_prompt(tmp_path: Path) -> None:
     rows = [Example(str(n), t, p, "1", source="f.jsonl:3", extra={"who": s}) for n, (t, p, s) in enumerate(texts)]
     corpus = Corpus.from_examples(rows)
     found = candidates_of(corpus, train_rows(corpus, samples.scan(corpus, tmp_path, ("nll",))), "who")
-    assert found.prompts.tolist() == [0, 0, 1, 2]
+    assert found.prompt_ids.tolist() == [0, 0, 1, 2]
     assert found.sources.tolist() == ["x", "y", "x", "f.jsonl"]
-    assert found.several.tolist() == [True, True, False, False]
+    assert found.has_alternatives.tolist() == [True, True, False, False]
 
 
 def test_the_lowest_of_each_prompt() -> None:
@@ -113,10 +113,10 @@ def made_up(chances: dict[str, float], seeds: int = 4) -> Any:
 
 def test_a_source_wins_where_its_copies_beat_those_of_a_mix() -> None:
     told = made_up({"x": 0.9, "y": 0.1})
-    assert (told.winner, told.beyond, told.order) == ("x", ["y"], ["x", "y"])
+    assert (told.winner, told.worse_than_mix, told.order) == ("x", ["y"], ["x", "y"])
     assert told.gains["x"].value == pytest.approx(0.4, abs=0.1)
     even = made_up({"x": 0.5, "y": 0.5})
-    assert (even.winner, even.beyond) == (None, [])
+    assert (even.winner, even.worse_than_mix) == (None, [])
     assert made_up({"x": 0.5, "y": 0.1}).winner is None
     assert made_up({"x": 0.1, "y": 0.1}).winner is None
 
@@ -131,7 +131,7 @@ def test_of_a_task_with_a_winner_its_rows_are_kept_and_of_others_all(
     renamed = {
         field: {names[key]: value for key, value in getattr(told, field).items()} for field in ("accuracy", "gains", "p")
     }
-    won = type(told)(told.before, told.mix, **renamed)
+    won = type(told)(told.accuracy_before, told.mix_accuracy, **renamed)
     monkeypatch.setattr(frontier, "try_sources", lambda *_: ({"last": won}, ["how"], 7))
     found = mined_by(corpus, scan, object())
     assert {row.id for row in found.rows} == {f"short{n}" for n in range(PROMPTS)} | {"alone"}

@@ -17,7 +17,7 @@ from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.learner.learner import Learner
 from mixwright.learner.tiny import build_tiny
-from mixwright.mine.edit_runs import EditRuns, ShortTraining
+from mixwright.mine.edit_runs import RewriteTrials, ShortTraining
 from mixwright.mine.halving import Halved, halve, order_of
 from mixwright.mine.rewrites import AS_IS_WAY, as_they_stand, draw_null, new_row, rewrite_in_forms, without_questions
 from mixwright.mine.rewriting import Reader, fill_form, find_forms
@@ -171,10 +171,10 @@ def test_a_short_training_is_repeatable_learns_and_leaves_the_model(learner: Lea
     facts = [fact_row(number) for number in range(4)]
     short = [new_row(row, 0, "short", "", "red") for row in facts]
     before = {name: value.clone() for name, value in learner.model.state_dict().items()}
-    trial = EditRuns(learner, [facts, short], facts[:2], short[:1], ShortTraining(12, 4, 2e-2, rank))
+    trial = RewriteTrials(learner, [facts, short], facts[:2], short[:1], ShortTraining(12, 4, 2e-2, rank))
     first, again = trial(0, 3), trial(0, 3)
     assert first[0].tolist() == again[0].tolist()
-    assert first[0].mean() > trial.read()[0].mean()
+    assert first[0].mean() > trial.probabilities()[0].mean()
     assert all(torch.equal(before[name], value) for name, value in learner.model.state_dict().items())
     steps = [sum(trial.lengths[rows]) for rows in (np.concatenate(trial.batches(place, 1)) for place in (0, 1))]
     assert steps[1] == pytest.approx(steps[0], rel=0.02)  # the same target tokens, of many more rows

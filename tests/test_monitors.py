@@ -31,7 +31,7 @@ def scene(levels: int = 2, chance: float = 0.0, reward_range: tuple[float, float
 
 
 def monitor(name: str, place: Scene | None = None, **options: Any) -> Any:
-    made = catalog.create("monitors", name, {"begin": 2, "window": 4} | options)
+    made = catalog.create("monitors", name, {"start_groups": 2, "window": 4} | options)
     made.begin(place or scene())
     return made
 
@@ -85,10 +85,10 @@ def test_the_start_again_and_what_carries_nothing_are_silent(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_it_rests_and_continues_after_a_restart(name: str) -> None:
     start, now, _, _ = CASES[name]
-    made = monitor(name, rest=5)
+    made = monitor(name, steps_between_alarms=5)
     told(made, start)
     assert told(made, now[:2], 3) == []
-    again = monitor(name, rest=5)
+    again = monitor(name, steps_between_alarms=5)
     again.restore(json.loads(json.dumps(made.state(), allow_nan=False)))
     for step, rings in ((4, True), (6, False), (9, True)):
         one, other = told(made, now, step), told(again, now, step)
@@ -145,7 +145,7 @@ def test_a_right_answer_is_what_the_reward_range_says() -> None:
 def test_the_error_of_a_change_holds_that_of_its_starts() -> None:
     assert mean_and_error([1.0, 3.0]) == [2.0, 1.0]
     assert mean_and_error([5.0]) == [5.0, 1.0]
-    windows = Windows(mean_and_error, begin=2, size=4, rest=0)
+    windows = Windows(mean_and_error, start_groups=2, size=4, steps_between_alarms=0)
     windows.learn_cells(scene())
     for level in (0.0, 1.0):
         for value in (1.0, 3.0):
@@ -158,16 +158,16 @@ def test_the_error_of_a_change_holds_that_of_its_starts() -> None:
     assert error == pytest.approx(np.sqrt(0.25**2 + (0.75 * 1.0) ** 2 + (0.25 * 1.0) ** 2))
 
 
-@pytest.mark.parametrize("wrong", [{"begin": 0}, {"size": 1}, {"rest": -1}])
+@pytest.mark.parametrize("wrong", [{"start_groups": 0}, {"size": 1}, {"steps_between_alarms": -1}])
 def test_windows_that_could_compare_nothing_are_refused(wrong: dict[str, int]) -> None:
-    least = {"begin": 1, "size": 2, "rest": 0}
+    least = {"start_groups": 1, "size": 2, "steps_between_alarms": 0}
     Windows(list, **least)
     with pytest.raises(InputError):
         Windows(list, **least | wrong)
 
 
 def test_a_task_of_very_many_levels_is_one_cell() -> None:
-    windows = Windows(list, begin=2, size=4, rest=0)
+    windows = Windows(list, start_groups=2, size=4, steps_between_alarms=0)
     windows.learn_cells(scene(MOST_LEVELS_APART + 1))
     for level in range(4):
         windows.add(group(level=float(level)), level)
@@ -178,7 +178,7 @@ def test_the_engine_writes_alarms_down() -> None:
     here = pool()
     task, name, level = here.cells[0].task, here.ids[0], here.cells[0].level
     weights = {each: 1 / len(here.tasks) for each in here.tasks}
-    options = {"engine": {"on_alarm": "log"}, "monitors.repetition": {"begin": 2, "window": 4}}
+    options = {"engine": {"on_alarm": "log"}, "monitors.repetition": {"start_groups": 2, "window": 4}}
     stage = Stage("grpo", "grpo", 10, weights, monitors=("repetition",), options=options)
     engine = Engine(Plan("test", (stage,)), here, seed=0)
     calm, alike = (GroupOutcome(name, task, level, 0, (0.0,) * 4, (), (), tuple(said)) for said in ("abcd", "aaaa"))

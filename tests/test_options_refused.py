@@ -31,34 +31,34 @@ NAN = float("nan")
     ("name", "options"),
     [
         ("gates.too_hard", {"floor": NAN}),  # nothing is at or over it: every group would be refused
-        ("monitors.canary", {"errors": NAN}),  # nothing exceeds it: no alarm, ever
+        ("monitors.canary", {"standard_errors": NAN}),  # nothing exceeds it: no alarm, ever
         ("gates.too_hard", {"floor": 1.5}),
         ("gates.too_hard", {"z": float("inf")}),
         ("selectors.difficulty", {"candidates": 0}),
         ("selectors.difficulty", {"candidates": 10**9}),
-        ("selectors.difficulty", {"below": 0.0}),
+        ("selectors.difficulty", {"weight_below": 0.0}),
         ("selectors.difficulty", {"memory": -1.0}),
         ("selectors.difficulty", {"explore": 2.5}),
         ("controllers.drift", {"dead_band": 0.0}),
         ("controllers.drift", {"smooth": 2.5}),
-        ("controllers.drift", {"rest": -1}),
+        ("controllers.drift", {"steps_between_moves": -1}),
         ("monitors.length", {"window": 0}),
-        ("monitors.repetition", {"begin": 0}),
+        ("monitors.repetition", {"start_groups": 0}),
         ("monitors.formats", {"window": 1}),
         ("monitors.displacement", {"window": -1}),
         ("gates.too_hard", {"floor": -1}),
-        ("gates.too_hard", {"least": 0}),  # nothing would be divided by nothing
-        ("monitors.canary", {"errors": -1}),
-        ("monitors.canary", {"least": -1}),
-        ("monitors.canary", {"least": 9}),
+        ("gates.too_hard", {"min_rollouts": 0}),  # nothing would be divided by nothing
+        ("monitors.canary", {"standard_errors": -1}),
+        ("monitors.canary", {"min_fall": -1}),
+        ("monitors.canary", {"min_fall": 9}),
         ("monitors.skipped_work", {"short": -3}),
-        ("monitors.formats", {"lost": 5}),
-        ("monitors.formats", {"rest": -1}),
+        ("monitors.formats", {"lost_share": 5}),
+        ("monitors.formats", {"steps_between_alarms": -1}),
         ("monitors.length", {"fall": 5}),
-        ("monitors.length", {"ceiling": -1}),
-        ("monitors.repetition", {"rest": -1}),
-        ("monitors.repetition", {"least": 2}),
-        ("monitors.displacement", {"rest": -5}),
+        ("monitors.length", {"share_at_limit": -1}),
+        ("monitors.repetition", {"steps_between_alarms": -1}),
+        ("monitors.repetition", {"min_rise": 2}),
+        ("monitors.displacement", {"steps_between_alarms": -5}),
         ("monitors.skipped_work", {"short": -1}),
         ("probes.formats", {"top": -1}),
         ("probes.retention", {"rare": -1}),
@@ -138,7 +138,7 @@ def test_options_of_a_plug_in_that_the_planner_may_name_pass() -> None:
 
 @pytest.mark.parametrize("name", ["formats", "displacement"])
 def test_a_state_that_was_taken_does_not_move_with_the_run(name: str) -> None:
-    monitor = catalog.create("monitors", name, {"window": 4} if name == "formats" else {"window": 4, "fewest": 4})
+    monitor = catalog.create("monitors", name, {"window": 4} if name == "formats" else {"window": 4, "min_pairs": 4})
     pairs = [PairOutcome("p", "t", None, 0, 0.1, -20.0, -40.0) for _ in range(4)]
     taken = monitor.state()
     before = copy.deepcopy(taken)

@@ -62,7 +62,7 @@ def test_tasks_whose_answers_are_cut_get_twice_the_room_and_others_do_not() -> N
     found = answer_prompts(model, rows("short", (3, 5, 7, 90)) + rows("long", (40, 60, 100, 100)), max_new_tokens=256)  # type: ignore[arg-type]
     assert model.rooms == [(8, 32), (4, 64), (2, 128)]
     assert found.finished == {"short": 3, "long": 4}
-    assert found.room == {"short": 32, "long": 128}
+    assert found.tokens_by_task == {"short": 32, "long": 128}
     assert found.rollouts == 14
     assert [plain(row.target).count("so") for row in found.rows] == [3, 5, 7, 40, 60, 100, 100]
     assert {row.extra["parents"][0] for row in found.rows} == {row.id.removesuffix(":own") for row in found.rows}
@@ -142,8 +142,8 @@ def test_no_row_to_rehearse_stands_in_the_held_out_rows_or_twice(tmp_path: Path)
     ]
     read = corpus(tmp_path, "\n".join(asked) + "\n")
     found = usable_prompts(read)
-    assert [plain(row.prompt) for row in found.open] == ["What is the capital city of the country Italy?"]
-    assert [plain(row.target) for row in found.ready] == ["Hello!"]
+    assert [plain(row.prompt) for row in found.without_completion] == ["What is the capital city of the country Italy?"]
+    assert [plain(row.target) for row in found.with_completion] == ["Hello!"]
     assert [note.split(" rows")[0] for note in found.notes] == ["2 of 6", "2 of 6"]
     assert {cell.key: cell.count for cell in read.cells()} == {"new": 3}  # they are no training rows
 
@@ -153,9 +153,9 @@ def test_rows_to_rehearse_are_trained_on_where_a_plan_names_their_task(tmp_path:
         tmp_path, '{"task": "chat", "prompt": "Say hello", "completion": "Hello!"}\n{"task": "old", "prompt": "3 x"}\n'
     )
     made = rehearsal_rows(read, Answers)  # type: ignore[arg-type]
-    assert (made.given, made.rollouts, len(made.rows)) == (1, 1, 2)
+    assert (made.rows_with_completion, made.rollouts, len(made.rows)) == (1, 1, 2)
     whole = read.with_rehearsal(made.rows)
-    assert {cell.key: (cell.count, cell.rehearsal_rows) for cell in whole.plan_cells()} == {
+    assert {cell.key: (cell.count, cell.rehearsal_rows) for cell in whole.cells_with_rehearsal()} == {
         "chat": (0, 1),
         "new": (3, 0),
         "old": (0, 1),

@@ -15,7 +15,7 @@ from mixwright.catalog import create
 from mixwright.config import CorpusConfig, RunConfig, TrainConfig
 from mixwright.errors import InputError
 from mixwright.plan.baseline import as_shares
-from mixwright.plan.forecast import forecast, forecast_room
+from mixwright.plan.forecast import attainable_gain, forecast
 from mixwright.plan.stage import make_plan
 from mixwright.plan.validate import validate_plan
 from mixwright.records import Cell, CellPlan, TrainingSetup
@@ -118,16 +118,16 @@ def test_unknown_cells_are_treated_like_reachable_ones():
     assert plan.stages[0].weights == {"a": 0.5, "b": 0.5}
     one, other = plan.forecast
     assert (one.expected, one.low, one.high) == (other.expected, other.low, other.high)
-    assert forecast_room(plan.cells[0]) == forecast_room(plan.cells[1]) == 0.25
+    assert attainable_gain(plan.cells[0]) == attainable_gain(plan.cells[1]) == 0.25
 
 
 def test_room_is_that_of_kappa_and_of_what_varies_within_a_prompt():
     known = CellPlan("a", None, "reachable", 0.6, 0.0, 256, 10, swapped=0.5)
-    assert forecast_room(known) == pytest.approx(0.2 * 0.8)
-    assert forecast_room(replace(known, learnability=0.06)) == pytest.approx(0.2 * 0.8 * 0.06 / 0.24)
-    assert forecast_room(replace(known, success=0.4)) == 0  # below S
-    assert forecast_room(replace(known, state="lucky")) == forecast_room(replace(known, state="mastered")) == 0
-    assert forecast_room(replace(known, state="unknown", success=None)) == 0.125
+    assert attainable_gain(known) == pytest.approx(0.2 * 0.8)
+    assert attainable_gain(replace(known, learnability=0.06)) == pytest.approx(0.2 * 0.8 * 0.06 / 0.24)
+    assert attainable_gain(replace(known, success=0.4)) == 0  # below S
+    assert attainable_gain(replace(known, state="lucky")) == attainable_gain(replace(known, state="mastered")) == 0
+    assert attainable_gain(replace(known, state="unknown", success=None)) == 0.125
 
 
 def test_a_cell_of_few_prompts_is_judged_with_its_task():
@@ -228,6 +228,6 @@ def test_plans_that_do_not_fit():
 def test_the_objective_of_training_reaches_the_planner(objective, beta, controllers, gates):
     """Losses fall by moving away from the start; without a KL coefficient there is nothing to hold on to."""
     config = RunConfig(CorpusConfig("rows.jsonl"), train=TrainConfig(objective=objective, beta=beta))
-    stage = make_plan(config, SimpleNamespace(plan_cells=cells), competence(np.random.default_rng(0))).stages[0]
+    stage = make_plan(config, SimpleNamespace(cells_with_rehearsal=cells), competence(np.random.default_rng(0))).stages[0]
     assert (stage.objective, stage.controllers, stage.gates) == (objective, controllers, gates)
     assert stage.monitors == {"grpo": ("canary",), "sft": (), "dpo": ("displacement",)}[objective]

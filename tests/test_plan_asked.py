@@ -37,9 +37,9 @@ def test_reasons_for_replaced_weights_go():
 
 
 def test_options_are_laid_over_plug_in_by_plug_in():
-    plan = with_asked(PLAN, {"options": {"gates.too_hard": {"least": 8.0}, "selectors.difficulty": {"explore": 0.1}}})
+    plan = with_asked(PLAN, {"options": {"gates.too_hard": {"min_rollouts": 8.0}, "selectors.difficulty": {"explore": 0.1}}})
     assert plan.stages[0].options == {
-        "gates.too_hard": {"z": 2.0, "least": 8.0},
+        "gates.too_hard": {"z": 2.0, "min_rollouts": 8.0},
         "engine": {"canaries": 8},
         "selectors.difficulty": {"explore": 0.1},
     }

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from steer_world import stored
+from steer_world import json_round_trip
 
 from mixwright.contracts import Pool, Scene
 from mixwright.estimates.cell_states import room_to_learn
@@ -176,8 +176,8 @@ def test_a_state_comes_back_to_the_byte_and_goes_on_exactly(seed: int, before: i
     pool = pool_of(40)
     one, two = World(pool, seed=seed).batches(before, size=3), World(pool)
     one.predictor.expect(np.array([4, 4, 9]), np.array([True, True, True]))  # drawn ahead, not back yet
-    two.predictor.restore(stored(one.predictor.state()))
-    two.ledger.restore(stored(one.ledger.state()))
+    two.predictor.restore(json_round_trip(one.predictor.state()))
+    two.ledger.restore(json_round_trip(one.ledger.state()))
     two.rng, two.step = np.random.default_rng(seed + 1), one.step
     one.rng = np.random.default_rng(seed + 1)
     assert two.predictor.state() == one.predictor.state()
@@ -257,7 +257,7 @@ def test_s_by_hand_with_gold_answers() -> None:
         made = GroupOutcome("r", "t", None, 0, (1.0, 0.0), answers=("a", "c"))
         assert others.add(example, 0, made, 0.5) == pytest.approx(s), "a earns 1 here; b is right where it is the gold one"
     again = EarnedByOthers(golds)
-    again.restore(stored(others.state()))
+    again.restore(json_round_trip(others.state()))
     assert again.state() == others.state()
     assert again.add(1, 0, made, 0.5) == others.add(1, 0, made, 0.5)
 

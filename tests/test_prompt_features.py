@@ -14,8 +14,8 @@ from mixwright.steer.pool import make_pool
 from mixwright.steer.prompt_features import (
     CHUNK_ROWS,
     FEATURE_BYTES,
+    LENGTH_COLUMNS,
     PROMPT_BYTES_READ,
-    SHAPE_COLUMNS,
     features_digest,
     prompt_features,
 )
@@ -64,7 +64,7 @@ def test_prompts_that_are_no_text_are_named(wrong: Any) -> None:
 def test_a_prompt_of_a_hundred_thousand_letters_does_not_drown_the_others() -> None:
     prompts = [*texts(200), "word " * 20_000]
     made = prompt_features(prompts)
-    assert (made[:-1, :SHAPE_COLUMNS].std(0) > 1)[:3].all(), "lengths of the others still differ"
+    assert (made[:-1, :LENGTH_COLUMNS].std(0) > 1)[:3].all(), "lengths of the others still differ"
     changed = "word " * 10_000 + "other " + "word " * 10_000
     assert len(changed) > PROMPT_BYTES_READ
     assert np.array_equal(prompt_features([*texts(200), changed])[:-1], made[:-1]), "only its first and last part are read"
@@ -115,7 +115,7 @@ def test_numbers_and_lengths_can_be_read_off() -> None:
     rng = np.random.default_rng(0)
     digits = rng.integers(1, 6, 400)
     prompts = [f"add {rng.integers(10 ** (d - 1), 10**d)} and {rng.integers(10 ** (d - 1), 10**d)}" for d in digits]
-    shapes = prompt_features(prompts)[:, :SHAPE_COLUMNS] / 32
+    shapes = prompt_features(prompts)[:, :LENGTH_COLUMNS] / 32
     assert np.corrcoef(shapes[:, 4], digits)[0, 1] > 0.99, "digits of the longest number"
 
 

@@ -25,9 +25,9 @@ class Speller:
     def tokenizer(self, text: str, **_: Any) -> Any:
         return {"input_ids": [ord(letter) for letter in text]}
 
-    def sample(self, prompts, *, count, temperature, max_new_tokens, seed, begun):
+    def sample(self, prompts, *, count, temperature, max_new_tokens, seed, prefixes):
         made = []
-        for prompt, tokens in zip(prompts, begun, strict=True):
+        for prompt, tokens in zip(prompts, prefixes, strict=True):
             start = "".join(map(chr, tokens))
             self.asked.append((prompt, start))
             knows = start == f"The-{prompt}" and prompt not in ("n4", "n5")

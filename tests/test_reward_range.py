@@ -13,7 +13,7 @@ from trainers_tiny import UNIFORM, make, read, vowels
 from mixwright import SteeredGRPOTrainer, Steering
 from mixwright.errors import InputError
 from mixwright.records import GroupOutcome, Plan, Stage
-from mixwright.steer.run.reward_range import BATCHES_HELD, RewardRange
+from mixwright.steer.run.reward_range import BATCHES_TO_LEARN_RANGE, RewardRange
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*gradient_checkpointing.*:FutureWarning")  # TRL sets the older name
 
@@ -44,9 +44,9 @@ def test_a_range_is_learnt_while_steering_waits_and_widened_later() -> None:
     assert told[0].because.startswith(
         "1 of 3 completions of this batch have a reward outside 0 to 1, weighted sums of judge:"
     )
-    for step in range(2, BATCHES_HELD):
+    for step in range(2, BATCHES_TO_LEARN_RANGE):
         assert scale.scale_batch(step, batch(-1.0, 3.0)) == (None, [])
-    found, (line,) = scale.scale_batch(BATCHES_HELD, batch(1.0, -1.0, 3.0))
+    found, (line,) = scale.scale_batch(BATCHES_TO_LEARN_RANGE, batch(1.0, -1.0, 3.0))
     assert (line.what, line.old, line.new) == ("reward_range", [0.0, 1.0], [-1.0, 3.0])
     assert "learnt from 12 completions, 7 of them outside 0 to 1" in line.because
     assert "evidence from before stays as it was recorded" in line.because
@@ -65,7 +65,7 @@ def test_a_range_is_learnt_while_steering_waits_and_widened_later() -> None:
 
 def test_a_range_needs_two_different_rewards() -> None:
     scale = RewardRange(0.0, 1.0, asked=False)
-    for step in range(3 * BATCHES_HELD):
+    for step in range(3 * BATCHES_TO_LEARN_RANGE):
         assert scale.scale_batch(step, batch(-1.0, -1.0))[0] is None
     found, (line,) = scale.scale_batch(99, batch(-1.0, 0.0))
     assert (line.new, given(found)) == ([-1.0, 0.0], [(0.0, 1.0)])
@@ -82,7 +82,7 @@ def test_a_range_that_was_asked_for_never_moves_and_counts_what_lies_outside() -
     assert (scale.low, scale.high, scale.outside) == (-1.0, 1.0, 9)
 
 
-@pytest.mark.parametrize("stop", range(BATCHES_HELD + 2))
+@pytest.mark.parametrize("stop", range(BATCHES_TO_LEARN_RANGE + 2))
 def test_the_state_round_trips_at_every_batch(stop: int) -> None:
     rewards = [batch(0.0, 1.0), batch(2.0, 0.0), batch(0.0), batch(1.0), batch(-3.0), batch(5.0, 1.0), batch(0.5)]
     whole, first = RewardRange(0.0, 1.0, asked=False), RewardRange(0.0, 1.0, asked=False)
@@ -117,7 +117,9 @@ def test_a_drop_in_learns_the_range_and_goes_on_after_a_stop_as_if_it_had_not_st
     with caplog.at_level(logging.WARNING, "mixwright"):
         whole.train()
     steps = read(tmp_path / "whole", "steps.jsonl")
-    assert [line.get("held", False) for line in steps[: BATCHES_HELD + 1]] == [True] * (BATCHES_HELD - 1) + [False] * 2
+    assert [line.get("held", False) for line in steps[: BATCHES_TO_LEARN_RANGE + 1]] == [True] * (
+        BATCHES_TO_LEARN_RANGE - 1
+    ) + [False] * 2
     assert [line["new"] for line in lines(tmp_path / "whole", "reward_range")] == [[-1.0, 1.0]]
     assert caplog.text.count("steering decides nothing until the range is learnt") == 1
     assert "weighted sums of signs" in caplog.text

@@ -84,7 +84,7 @@ def test_rows_whose_prompts_leave_no_room_are_left_out_and_counted() -> None:
     )
     assert note.endswith("u (3); the first: u49 of task 'u' with 49 tokens; nothing is left of u")
     assert room_for([learner(64)], kept, config).tokens == 16
-    kept, (note,) = keep_fitting_corpus([learner(4096), learner(64)], corpus, config, asked=4)
+    kept, (note,) = keep_fitting_corpus([learner(4096), learner(64)], corpus, config, asked_tokens=4)
     assert [len(str(row.prompt)) for row in kept] == [10, 47, 48, 49, 60, 5, 6, 7], "as asked; the tightest model counts"
     assert "nothing is left" not in note
     assert keep_fitting_corpus([learner(4096)], corpus, config) == (corpus, [])
@@ -98,7 +98,7 @@ def test_only_rows_that_are_measured_must_leave_room_and_most_of_them_must() -> 
         keep_fitting_corpus(
             [learner(64)], Corpus.from_examples([dataclasses.replace(row, split="train") for row in held]), MeasureConfig()
         )
-    found = room_for([learner(100)], corpus, MeasureConfig(items=9), trained=True)
+    found = room_for([learner(100)], corpus, MeasureConfig(items=9), for_training=True)
     assert found.tokens == 7, "training writes to all prompts: 93 of 100"
 
 

@@ -25,7 +25,7 @@ from mixwright.measure import scan as table
 from mixwright.measure import scan_stage
 from mixwright.measure.scan import Scan, column_groups, sampled_rows
 from mixwright.measure.scan_passes import ScanPasses
-from mixwright.measure.scan_rows import ScanRow, longest_row, scan_rows
+from mixwright.measure.scan_rows import ScanRow, row_token_limit, scan_rows
 from mixwright.records import Example, to_data
 from mixwright.runs import RunFolder
 from mixwright.workers.local import Workers
@@ -142,18 +142,18 @@ def test_rows_are_those_of_trls_sft_trainer(tiny: Learner, tmp_path: Path) -> No
         config = SFTConfig(str(tmp_path), max_length=24, bf16=False, use_cpu=True, report_to="none")
         trainer = SFTTrainer(tiny.model, config, train_dataset=Dataset.from_list(data), processing_class=tiny.tokenizer)
         prepared: Any = trainer.train_dataset
-        for row, own in zip(prepared, scan_rows(tiny, examples, joined=True, limit=24), strict=True):
+        for row, own in zip(prepared, scan_rows(tiny, examples, tokenise_together=True, limit=24), strict=True):
             assert [*own.prompt, *own.target] == row["input_ids"]
             assert list(own.target) == [label for label in row["labels"] if label != -100]
-    assert next(scan_rows(tiny, plain[1:], joined=True, limit=24)).cut > 0
+    assert next(scan_rows(tiny, plain[1:], tokenise_together=True, limit=24)).cut_tokens > 0
 
 
 def test_the_longest_row_is_the_trainers(tiny: Learner) -> None:
     config = RunConfig(CorpusConfig("x"), train=TrainConfig("sft"))
-    assert longest_row(config, tiny) == 1024
-    assert longest_row(replace(config, train=TrainConfig("sft", settings={"max_length": 77})), tiny) == 77
-    assert longest_row(replace(config, train=TrainConfig("sft", settings={"max_length": None})), tiny) == 2048
-    assert longest_row(replace(config, train=TrainConfig("grpo")), tiny) == 2048
+    assert row_token_limit(config, tiny) == 1024
+    assert row_token_limit(replace(config, train=TrainConfig("sft", settings={"max_length": 77})), tiny) == 77
+    assert row_token_limit(replace(config, train=TrainConfig("sft", settings={"max_length": None})), tiny) == 2048
+    assert row_token_limit(replace(config, train=TrainConfig("grpo")), tiny) == 2048
 
 
 def test_groups_are_found_by_their_columns_and_dear_ones_wait_to_be_named() -> None:

@@ -211,8 +211,8 @@ def test_what_has_moved_is_the_share_of_examples_and_the_yield_remembers_about_6
     cells = np.arange(4)
     place.ledger.recent.add(cells, 0, np.array([400.0, 400.0, 0.0, 0.0]), np.full(4, 800.0))
     kept = Staleness(place)
-    kept.expect(np.array([0, 0, 1, 2]), np.array([True, False, True, True]))  # the third cell is not in the band
-    kept.expect(np.array([1, 1]), np.array([False, False]))
+    kept.count_groups(np.array([0, 0, 1, 2]), np.array([True, False, True, True]))  # the third cell is not in the band
+    kept.count_groups(np.array([1, 1]), np.array([False, False]))
     fade = math.exp(-2 / 64)
     assert kept.figures()["in_band_yield"] == pytest.approx(2 * fade / (3 * fade + 2), rel=1e-9)
     for _ in range(100):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from steer_world import pool, stored
+from steer_world import json_round_trip, pool
 
 from mixwright.contracts import Admission, Gate, Scene
 from mixwright.records import GroupOutcome, Stage
@@ -45,14 +45,14 @@ def test_each_change_of_a_gates_answer_says_for_how_many_groups_the_last_one_hel
         actions = judge.refusals([GroupOutcome("x", "t", 1.0, step, (0.0, 1.0))], [0])
         assert [(action.kind, action.target) for action in actions] == ([] if admitted else [("refuse", "x")])
         again = GateRunner([gate], ["t@1"], {"t@1": "reachable"}, lambda *line: lines.append(line))
-        again.restore(stored(judge.state()))
+        again.restore(json_round_trip(judge.state()))
         judge = again
     assert lines == [
         (3, "refuse.t@1", "admitted", "refused", "said so; admitted for 3 groups", "bad"),
         (5, "refuse.t@1", "refused", "admitted", "said so; refused for 2 groups", "bad"),
         (6, "refuse.t@1", "admitted", "refused", "said so; admitted for 1 groups", "bad"),
     ]
-    assert (judge.refused("t@1"), judge.refused("t@2")) == (3, 0)
+    assert (judge.refused_count("t@1"), judge.refused_count("t@2")) == (3, 0)
 
 
 @pytest.mark.parametrize(("state", "admitted", "told"), [("unknown", True, 1), ("reachable", True, 0), ("lucky", False, 1)])
@@ -173,9 +173,9 @@ def test_the_weight_of_a_cell_is_by_kappa_softly_and_by_hand():
     both, alike = np.array([0, 1]), 0.3  # nothing is known of how alike the rollouts of a prompt are
     # at .55 kappa is .55 and (.55 - .4) / .6 = .25; at .4 it is .4 and 0, which leaves the weight of a cell under the band
     assert selector.worth(np.array([0.55, 0.55]), both) == pytest.approx([0.99 * (1 - alike), 0.75 * (1 - alike)])
-    assert selector.worth(np.array([0.4, 0.4]), both) == pytest.approx([0.96 * (1 - alike), selector.below])
+    assert selector.worth(np.array([0.4, 0.4]), both) == pytest.approx([0.96 * (1 - alike), selector.weight_below])
     # the band is of plain success, whatever S is
-    assert selector.worth(np.array([0.09, 0.91]), both) == pytest.approx([selector.below, selector.above])
+    assert selector.worth(np.array([0.09, 0.91]), both) == pytest.approx([selector.weight_below, selector.weight_above])
 
 
 def test_a_batch_draws_no_example_twice_while_candidates_allow():
@@ -291,7 +291,7 @@ def test_a_lucky_cell_s_groups_are_admitted_in_the_share_of_its_expected_kappa()
     again = TooHard()
     again.begin(place)
     assert gate.admit(group()).admitted is False  # .375 saved up
-    again.restore(stored(gate.state()))
+    again.restore(json_round_trip(gate.state()))
     assert [again.admit(group()).admitted for _ in range(8)] == [gate.admit(group()).admitted for _ in range(8)]
     for swapped, share in ((0.4, 0.0), (0.3, 1.0)):  # none of it depends on the prompt; kappa .12 is over the line
         place.ledger.answers.start(0, swapped, 0.08)
@@ -305,7 +305,7 @@ def test_a_lucky_cell_s_groups_are_admitted_in_the_share_of_its_expected_kappa()
 @pytest.mark.parametrize("lucky", [0.0, 0.1])
 def test_with_a_threshold_of_0_no_cell_is_lucky_even_where_kappa_is_shown_to_be_negative(lucky):
     here = make_pool([str(i) for i in range(40)], ["t"] * 40, answers=list(map(str, range(40))))
-    place, gate, selector = scene(here), TooHard(lucky=lucky), Difficulty(lucky=lucky)
+    place, gate, selector = scene(here), TooHard(lucky_kappa=lucky), Difficulty(lucky_kappa=lucky)
     place.ledger.lasting.start(0, 0.3, 512)
     place.ledger.recent.start(0, 0.3, 512)
     place.ledger.answers.start(0, 0.5, -0.05)
@@ -313,7 +313,7 @@ def test_with_a_threshold_of_0_no_cell_is_lucky_even_where_kappa_is_shown_to_be_
     selector.begin(place)
     assert gate.admit(group()).cause == ("lucky" if lucky else "")
     selector.observe(0, [group()])
-    assert set(selector.states().values()) == {"lucky" if lucky else "active"}
+    assert set(selector.cell_states().values()) == {"lucky" if lucky else "active"}
 
 
 def test_with_an_anchor_of_0_mastered_cells_are_still_drawn_alike():
@@ -324,7 +324,7 @@ def test_with_an_anchor_of_0_mastered_cells_are_still_drawn_alike():
     for cell in range(4):
         place.ledger.recent.start(cell, 1.0, 512)
         place.ledger.lasting.start(cell, 1.0, 512)
-    selector = Difficulty(above=0.0, explore=0.0, reviews=0.0)
+    selector = Difficulty(weight_above=0.0, explore=0.0, review_share=0.0)
     selector.begin(place)
     tasks = np.tile([0, 1], 300)
     drawn = selector.pick(tasks, rng)

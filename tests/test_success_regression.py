@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from steer_world import stored
+from steer_world import json_round_trip
 
 from mixwright.estimates.success_regression import (
     CONCENTRATION_LIMITS,
@@ -147,7 +147,7 @@ def test_a_state_comes_back_to_the_bit() -> None:
     one, two = SuccessRegression(1, (3,)), SuccessRegression(1, (3,))
     one.reshape(Seen(x, wins, tries, np.ones(50)))
     one.fit(Seen(x, wins, tries, np.ones(50)))
-    two.restore(stored(one.state()))
+    two.restore(json_round_trip(one.state()))
     assert two.state() == one.state()
     for regression in (one, two):
         regression.reshape(Seen(x[:20], wins[:20], tries[:20], np.ones(20)))

@@ -89,7 +89,7 @@ def test_lines_are_cut_to_the_byte(tmp_path: Path) -> None:
     files = SteeringFiles(tmp_path)
     files.clear()
     files.write_step({"step": 0, "text": "é"})
-    kept = files.lengths()
+    kept = files.sizes_and_checksums()
     whole = (tmp_path / "steps.jsonl").read_bytes()
     assert kept["steps.jsonl"][0] == len(whole)
     files.write_step({"step": 1})
@@ -99,7 +99,7 @@ def test_lines_are_cut_to_the_byte(tmp_path: Path) -> None:
     assert again.first_differing(kept) == ""
     again.truncate_to(kept)
     assert (tmp_path / "steps.jsonl").read_bytes() == whole
-    assert again.lengths() == kept
+    assert again.sizes_and_checksums() == kept
     (tmp_path / "steps.jsonl").write_bytes(whole.replace(b"0", b"1"))
     assert again.first_differing(kept) == "steps.jsonl"
     (tmp_path / "steps.jsonl").write_bytes(whole[:-1])

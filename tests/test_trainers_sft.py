@@ -216,7 +216,7 @@ def test_the_kl_estimate_is_the_kl(tmp_path: Path) -> None:
 
 
 def test_drift_lowers_the_learning_rate_where_a_plan_asks_for_it(tmp_path: Path) -> None:
-    plan = watching((), controllers=("drift",), options={"controllers.drift": {"target": 1e-6, "rest": 1}})
+    plan = watching((), controllers=("drift",), options={"controllers.drift": {"target": 1e-6, "steps_between_moves": 1}})
     settings = {"max_steps": 4, "learning_rate": 1e-2}
     trainer = make(SteeredSFTTrainer, tmp_path, settings, steering=Steering(plan, canary_every=1))
     trainer.train()

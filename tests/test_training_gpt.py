@@ -11,7 +11,7 @@ from mixwright_lab.training.gpt import GPT
 from mixwright_lab.training.language import SIGNS, Language
 from mixwright_lab.worlds.chain import Chain, respond
 
-SMALL = Language((*SIGNS, "a", "b"), prompt=3, response=4)
+SMALL = Language((*SIGNS, "a", "b"), prompt_tokens=3, response_tokens=4)
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def test_the_sampler_with_its_cache_agrees_with_whole_forward_passes(model):
 def test_logits_of_are_those_of_each_response_token(model):
     prompts, responses = CHAIN.encode_prompts(["7 +3", "1 *5"]), CHAIN.encode_responses(["10 # 10", "# 5"])[:, :4]
     whole, _ = model(torch.cat((prompts, responses), 1))
-    assert torch.allclose(model.logits_of(prompts, responses), whole[:, CHAIN.prompt - 1 : -1], atol=1e-6)
+    assert torch.allclose(model.logits_of(prompts, responses), whole[:, CHAIN.prompt_tokens - 1 : -1], atol=1e-6)
 
 
 def test_a_word_that_there_is_not_and_a_text_that_is_too_long_are_refused():

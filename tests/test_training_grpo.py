@@ -70,8 +70,10 @@ def test_the_update_is_the_policy_gradient(model):
     advantages = np.random.default_rng(0).normal(size=(2, 4))
     tokens = torch.cat((rolled.prompts.repeat_interleave(4, 0), rolled.tokens.flatten(0, 1)), 1)
     logits, _ = arena.model(tokens)
-    logprobs = logits.log_softmax(-1)[:, CHAIN.prompt - 1 : -1].gather(-1, tokens[:, CHAIN.prompt :, None])[..., 0]
-    mask = tokens[:, CHAIN.prompt :] != CHAIN.index["_"]
+    logprobs = logits.log_softmax(-1)[:, CHAIN.prompt_tokens - 1 : -1].gather(-1, tokens[:, CHAIN.prompt_tokens :, None])[
+        ..., 0
+    ]
+    mask = tokens[:, CHAIN.prompt_tokens :] != CHAIN.index["_"]
     loss = -(logprobs * torch.tensor(advantages.reshape(-1, 1)) * mask).sum() / mask.sum()
     expected = torch.autograd.grad(loss, arena.model.head.weight)[0]
     before = arena.model.head.weight.detach().clone()

@@ -63,7 +63,7 @@ def test_the_schedule_ends():
 
 def test_the_loss_is_the_weighted_mean_over_response_tokens(model: GPT):
     """Written out: logits of whole forward passes, one row and one place at a time."""
-    weights = torch.zeros(2, CHAIN.response)
+    weights = torch.zeros(2, CHAIN.response_tokens)
     weights[0, :3] = torch.tensor([1.0, 0.0, 0.5])
     weights[1, :4] = torch.tensor([2.0, 1.0, 1.0, 9.0])  # the fourth place is padding: no weight counts there
     prompts, responses = CHAIN.encode_prompts(PROMPTS), CHAIN.encode_responses(RESPONSES)

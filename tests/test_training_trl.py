@@ -20,7 +20,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:.*gradient_checkpointing.*:FutureWarning"),  # TRL sets transformers' older name
     pytest.mark.filterwarnings("ignore:.*keep_end.*:FutureWarning"),
 ]
-LANGUAGE = Language((*SIGNS, "a", "b", "c"), prompt=4, response=4)
+LANGUAGE = Language((*SIGNS, "a", "b", "c"), prompt_tokens=4, response_tokens=4)
 PROMPTS, RESPONSES = ["a", "b", "c", "a b"], ["# a", "# b", "c # c", "# b"]
 SAME = {"lr_scheduler_type": "constant", "adam_beta2": 0.95, "learning_rate": 1e-2, "max_grad_norm": 1.0}
 """Settings of TRL that are the loops' own."""

@@ -13,8 +13,8 @@ from _scores import scores
 from mixwright.cli import compare
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
-from mixwright.estimates.exclusion import churn_for_error, items_excluding
-from mixwright.estimates.loss_limits import SimulatedCheckpoint, least_items, share_passing
+from mixwright.estimates.exclusion import churn_for_error, items_to_exclude
+from mixwright.estimates.loss_limits import SimulatedCheckpoint, cell_rule_from_items, share_passing
 from mixwright.records import Example
 from mixwright.runs import RunFolder
 from mixwright.verdict.gate import (
@@ -95,7 +95,7 @@ def test_too_few_items_cannot_tell_and_say_how_many_would() -> None:
     assert f"{found.needed:,} items per cell" in text[0]
     assert "a loss of at most" in text[1]
     more = gate({("t", 1.0): items < 20}, {("t", 1.0): (items >= 8) & (items < 28)})  # eight fell, eight rose
-    assert more.needed == items_excluding(0.05, 1, churn_for_error(more.mean.error, [40]))
+    assert more.needed == items_to_exclude(0.05, 1, churn_for_error(more.mean.error, [40]))
     assert more.needed > 788
     assert text[-1].startswith("warning:")
     # with about that many it passes
@@ -342,11 +342,14 @@ def test_half_of_a_comparison_is_never_judged_with_an_older_half(tmp_path: Path)
 
 
 def test_which_cells_exclude_a_loss_by_themselves_is_told_by_their_sizes() -> None:
-    assert [least_items((size,) * cells, 0.05) for cells, size in ((8, 50), (40, 25), (1, 800))] == [50, None, 800]
-    assert least_items((10, *(900,) * 9), 0.05) == 900, "one small cell does not free the large ones"
+    assert [cell_rule_from_items((size,) * cells, 0.05) for cells, size in ((8, 50), (40, 25), (1, 800))] == [50, None, 800]
+    assert cell_rule_from_items((10, *(900,) * 9), 0.05) == 900, "one small cell does not free the large ones"
     # by hand, one cell that is only judged by its mean: no churn, so nothing but the added squares stands in the way
     still = SimulatedCheckpoint(redrawn=0.0)
-    assert [share_passing((size,), 0.05, still, least=None) for size in (70, 90)] == [0.0, 1.0]
+    assert [share_passing((size,), 0.05, still, cell_rule_from=None) for size in (70, 90)] == [0.0, 1.0]
     assert 1.99 * math.sqrt(3.8415 / 69 / 70) > 0.05 > 1.99 * math.sqrt(3.8415 / 89 / 90)
-    seen = [share_passing((50,) * 8, 0.05, SimulatedCheckpoint(smallest_cell_loss=one), least=50) for one in (0.0, 0.2, 0.6)]
+    seen = [
+        share_passing((50,) * 8, 0.05, SimulatedCheckpoint(smallest_cell_loss=one), cell_rule_from=50)
+        for one in (0.0, 0.2, 0.6)
+    ]
     assert seen[0] > 0.8 > 0.1 > seen[1] > seen[2]

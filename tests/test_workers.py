@@ -10,7 +10,7 @@ import pytest
 
 from mixwright.errors import InputError
 from mixwright.workers.local import Job, JobFailed, Workers, run_jobs
-from mixwright.workers.progress import progress_line, report, time_left
+from mixwright.workers.progress import format_time_left, progress_line, report
 
 pytestmark = pytest.mark.spawned
 
@@ -187,7 +187,7 @@ def test_without_a_terminal_parts_of_jobs_are_a_line_per_tenth_of_all(capsys):
 
 
 def test_time_left():
-    assert [time_left(s) for s in (0.2, 89, 90, 600, 7200)] == [
+    assert [format_time_left(s) for s in (0.2, 89, 90, 600, 7200)] == [
         "about 1 s left",
         "about 89 s left",
         "about 2 min left",

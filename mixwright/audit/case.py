@@ -106,8 +106,8 @@ class Case:
 
     def worded_alike(self) -> tuple[int, int, int]:
         """Held-out rows looked at that have the wording of a train row, slots apart; how many were; and train rows."""
-        known = set(map(self._template.wording, self._seen))
-        return sum(self._template.wording(prompt) in known for prompt in self._asked), len(self._asked), len(self._seen)
+        known = set(map(self._template.coarse_form, self._seen))
+        return sum(self._template.coarse_form(prompt) in known for prompt in self._asked), len(self._asked), len(self._seen)
 
     def expected_wrapped(self) -> float:
         """Rows expected to stand inside train rows, or to hold one, by chance.
@@ -120,9 +120,9 @@ class Case:
         for at in self.sought:
             words = self.leaks.sought.sought(at)
             places = self.train_rows * max(1.0, length / len(words))
-            expected -= math.expm1(-self._template.chance_of(words) * places)
+            expected -= math.expm1(-self._template.chance_of_words(words) * places)
         if not all(inside for _, inside, _ in self.wrapped.values()):
-            each = sum(self._template.chance_of(tokens(prompt)) for prompt in self._seen) / max(len(self._seen), 1)
+            each = sum(self._template.chance_of_words(tokens(prompt)) for prompt in self._seen) / max(len(self._seen), 1)
             expected -= len(self.sought) * math.expm1(-each * self.train_rows)
         return max(expected, self.siblings.expected_same(len(self.sought), self.train_rows))
 
@@ -156,4 +156,4 @@ class Case:
 
     def show(self, pairs: list[tuple[int, int]], *, near: bool = False) -> tuple[dict[str, Any], ...]:
         """Pairs of row numbers (held-out, train) as evidence."""
-        return self.reader.pairs(pairs, "eval_", "train_", near=near)
+        return self.reader.pair_evidence(pairs, "eval_", "train_", near=near)

@@ -20,7 +20,7 @@ from mixwright.audit.text import words
 
 PROMPT_CHARACTERS_READ = 4000
 """Characters of a prompt that are read."""
-TEMPLATE_SHARE = 0.2
+TEMPLATE_WORD_MIN_SHARE = 0.2
 """A word in this share of a task's prompts belongs to its template: several phrasings of one task are still templates."""
 
 
@@ -43,7 +43,7 @@ class Template:
 
     words: frozenset[str]
     """Words and signs of the template; never numbers."""
-    collision: dict[str, float]
+    agreement_by_slot_class: dict[str, float]
     """Class of slot -> probability that two fillings agree."""
 
     @classmethod
@@ -54,46 +54,46 @@ class Template:
         """
         splits = [sorted(set(map(tokens, prompts))) for prompts in samples]
         seen = Counter(token for split in splits for parts in split for token in set(parts))
-        least = max(TEMPLATE_SHARE * sum(map(len, splits)), 3)
+        least = max(TEMPLATE_WORD_MIN_SHARE * sum(map(len, splits)), 3)
         words = frozenset(token for token, n in seen.items() if n >= least and not token[0].isdigit())
         fillings: dict[str, Counter[str]] = {}
         for token in (token for parts in max(splits, key=len) for token in parts if token not in words):
             fillings.setdefault(slot_class(token), Counter())[token] += 1
         return cls(words, {name: _agreement(values) for name, values in fillings.items()})
 
-    def shape(self, prompt: str) -> tuple[str, ...]:
+    def with_slot_classes(self, prompt: str) -> tuple[str, ...]:
         """The prompt with each slot's filling replaced by its class (in angle brackets)."""
         return tuple(part if part in self.words else f"<{slot_class(part)}>" for part in tokens(prompt))
 
-    def wording(self, prompt: str) -> str:
+    def coarse_form(self, prompt: str) -> str:
         """The shape, coarser: numbers alike, and a run of slots as one. What "the same task" looks like."""
         marks = (part if part in self.words else "*" for part in tokens(prompt))
         return re.sub(r"\*(?: \*)+", "*", " ".join(marks))
 
     def chance_of_same_filling(self, shape: tuple[str, ...]) -> float:
         """Probability that two prompts of this shape are the same prompt."""
-        slots = (self.collision.get(part[1:-1], 1.0) for part in shape if part[0] == "<" and len(part) > 1)
+        slots = (self.agreement_by_slot_class.get(part[1:-1], 1.0) for part in shape if part[0] == "<" and len(part) > 1)
         return math.prod(slots)
 
-    def chance_of(self, found: Sequence[str]) -> float:
+    def chance_of_words(self, words: Sequence[str]) -> float:
         """Probability that a place of this shape holds just these words; a word that comes twice is evidence once."""
-        slots = (self.collision.get(slot_class(word), 1.0) for word in set(found) - self.words)
+        slots = (self.agreement_by_slot_class.get(slot_class(word), 1.0) for word in set(words) - self.words)
         return math.prod(slots)
 
     def expected_shared(self, train: Sequence[str], held_out: Sequence[str], train_rows: int, held_out_rows: int) -> float:
         """Eval rows (of `held_out_rows`) expected to stand among `train_rows` by chance; the texts are samples of both."""
         per_train = train_rows / max(len(train), 1)
         per_held_out = held_out_rows / max(len(held_out), 1)
-        shapes = Counter(map(self.shape, train))
+        shapes = Counter(map(self.with_slot_classes, train))
         return sum(
             n * per_held_out * -math.expm1(-self.chance_of_same_filling(shape) * shapes[shape] * per_train)
-            for shape, n in Counter(map(self.shape, held_out)).items()
+            for shape, n in Counter(map(self.with_slot_classes, held_out)).items()
         )
 
     def expected_repeats(self, prompts: Sequence[str], total: int) -> float:
         """Rows of `total` expected to repeat an earlier row by chance; `prompts` is a sample of them."""
         repeats = 0.0
-        for shape, n in Counter(map(self.shape, prompts)).items():
+        for shape, n in Counter(map(self.with_slot_classes, prompts)).items():
             of_shape = n * total / len(prompts)
             chance = self.chance_of_same_filling(shape)
             if of_shape * chance < 1e-4:  # the exact form below loses its digits here

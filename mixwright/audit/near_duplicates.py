@@ -14,13 +14,13 @@ from mixwright.audit.rows import Row
 from mixwright.audit.text import normal_form, numbers_as_written, read_conclusion, sentences, words
 from mixwright.audit.words import jaccard, sketch, word_runs
 
-TEMPLATE_WORD_SHARE = 0.05
+TEMPLATE_RUN_MIN_SHARE = 0.05
 PASSAGE_WORDS = 6
 """Words of a sentence that two prompts share, from which on it is taken for a text that both ask about."""
-MOST_ROWS_PAIRED = 200
+NULL_SAMPLE_ROWS = 200
 """Rows of either side that the null is worked out on."""
 
-Key = tuple[tuple[str, ...], str]
+NumbersAndAnswer = tuple[tuple[str, ...], str]
 
 
 class NearIndex:
@@ -37,7 +37,7 @@ class NearIndex:
         runs = [word_runs(words(row.prompt)) for row in held_out]
         sizes = Counter(row.task for row in held_out)
         seen = Counter((row.task, run) for row, found in zip(held_out, runs, strict=True) for run in found)
-        self._template = {run for (task, run), n in seen.items() if n >= max(3, TEMPLATE_WORD_SHARE * sizes[task])}
+        self._template = {run for (task, run), n in seen.items() if n >= max(3, TEMPLATE_RUN_MIN_SHARE * sizes[task])}
         self._sketches = [sketch(found, self._template) for found in runs]
         self._postings: dict[int, list[int]] = {}
         self._answers = {read_conclusion(row.answer) for row, kept in zip(held_out, self._sketches, strict=True) if kept}
@@ -72,8 +72,8 @@ class NearIndex:
         Pairs with as many numbers are compared. Were their words independent of their numbers and answers, the share that
         agrees in both would be the product of the shares that agree in either; one is added to each of them.
         """
-        mine = [at for at in positions if self._sketches[at]][:MOST_ROWS_PAIRED]
-        theirs = [(sketch(word_runs(words(row.prompt)), self._template), _key(row)) for row in others[:MOST_ROWS_PAIRED]]
+        mine = [at for at in positions if self._sketches[at]][:NULL_SAMPLE_ROWS]
+        theirs = [(sketch(word_runs(words(row.prompt)), self._template), _key(row)) for row in others[:NULL_SAMPLE_ROWS]]
         pairs = [
             (self._sketches[at], other, self._key_of[at] == key)
             for at in mine
@@ -87,11 +87,11 @@ class NearIndex:
         return len(positions) * -math.expm1(-both * share * count)
 
 
-def _key(row: Row) -> Key:
+def _key(row: Row) -> NumbersAndAnswer:
     return numbers_as_written(row.prompt), read_conclusion(row.answer)
 
 
-def share_passage(one: str, other: str) -> bool:
+def have_common_passage(one: str, other: str) -> bool:
     """Whether two prompts share a sentence of `PASSAGE_WORDS` words and each has another one: two questions about one
     text.
     """

@@ -39,10 +39,10 @@ class Overlap:
 
 def find_overlap(prints: Fingerprints) -> Overlap:
     """Compare the splits. Answers agree when the final answers do."""
-    rows, owner = len(prints.task) - len(prints.further), prints.row
+    rows, owner = len(prints.task) - len(prints.row_of_extra_text), prints.row
     question = ~_talk(prints)
     held, train = np.flatnonzero(question & prints.held_out), np.flatnonzero(question & ~prints.held_out)
-    pair, prompt = prints.pair(prints.normal, prints.final), prints.normal
+    pair, prompt = prints.combined(prints.normal, prints.final), prints.normal
     by_prompt, by_item = _first(prompt[train], prompt[held]), _first(pair[train], pair[held])
     open_ended = train[prints.final[train] == 0]
     by_open = _first(prompt[open_ended], prompt[held])
@@ -81,9 +81,9 @@ def find_overlap(prints: Fingerprints) -> Overlap:
 def _talk(prints: Fingerprints) -> np.ndarray:
     """Turns that stand in several chats of one split, such as greetings, are no questions; bool of shape (texts,)."""
     found = np.zeros(len(prints.task), bool)
-    rows = len(found) - len(prints.further)
+    rows = len(found) - len(prints.row_of_extra_text)
     for split in (False, True):
-        turns = rows + np.flatnonzero(prints.talk & (prints.held_out[rows:] == split))
+        turns = rows + np.flatnonzero(prints.is_chat_turn & (prints.held_out[rows:] == split))
         _, which, counts = np.unique(prints.normal[turns], return_inverse=True, return_counts=True)
         found[turns] = counts[which] >= TALK_CHATS
     return found | np.isin(prints.normal, prints.normal[found]) & (np.arange(len(found)) >= rows)

@@ -99,7 +99,7 @@ class Reader:
         """The rows of these numbers (int64), in their order."""
         found: dict[int, Row] = {}
         for batch, here in self._parts(numbers):
-            part = rows([batch.select(_COLUMNS).take(pa.array(here - self._starts[self._at(here[:1])]))])
+            part = rows([batch.select(_COLUMNS).take(pa.array(here - self._starts[self._batch_index(here[:1])]))])
             found |= {int(number): row._replace(number=int(number)) for row, number in zip(part, here, strict=True)}
         return [found[number] for number in numbers.tolist()]
 
@@ -109,7 +109,7 @@ class Reader:
             int(number): decode(row)
             for batch, here in self._parts(numbers)
             for row, number in zip(
-                batch.take(pa.array(here - self._starts[self._at(here[:1])])).to_pylist(), here, strict=True
+                batch.take(pa.array(here - self._starts[self._batch_index(here[:1])])).to_pylist(), here, strict=True
             )
         }
 
@@ -117,7 +117,7 @@ class Reader:
         """At most `size` of the rows numbered `members`, as `draw_sample` does, in file order."""
         return self.rows(draw_sample(members, size))
 
-    def pairs(
+    def pair_evidence(
         self, pairs: Sequence[tuple[int, int]], one: str, other: str, *, near: bool = False
     ) -> tuple[dict[str, Any], ...]:
         """The first `MOST_PAIRS_LISTED` pairs of row numbers, with prefixes for the fields of either row; `near` if they are
@@ -128,11 +128,11 @@ class Reader:
         how = {"near": True} if near else {}
         return tuple(_evidence(found[a], found[b], one, other) | how for a, b in kept)
 
-    def _at(self, numbers: np.ndarray) -> np.ndarray:
+    def _batch_index(self, numbers: np.ndarray) -> np.ndarray:
         return np.searchsorted(self._starts, numbers, side="right") - 1
 
     def _parts(self, numbers: np.ndarray) -> Iterator[tuple[pa.RecordBatch, np.ndarray]]:
-        at = self._at(numbers)
+        at = self._batch_index(numbers)
         for place in np.unique(at).tolist():
             yield self._batches[place], numbers[at == place]
 
@@ -204,34 +204,41 @@ class Fingerprints:
     """uint64 of the answer's normal form; 0 where there is none."""
     final: np.ndarray
     """uint64 of the final answer: another way to the same answer is the same; 0 where there is none."""
-    further: np.ndarray
+    row_of_extra_text: np.ndarray
     """int64 of shape (texts - rows,): the row that each text behind the rows belongs to."""
-    talk: np.ndarray
+    is_chat_turn: np.ndarray
     """bool of shape (texts - rows,): one of several turns of a chat."""
 
-    def pair(self, prompts: np.ndarray, answers: np.ndarray) -> np.ndarray:
+    def combined(self, prompts: np.ndarray, answers: np.ndarray) -> np.ndarray:
         """One uint64 per text for prompt and answer together."""
         return prompts ^ (answers * np.uint64(0x9E3779B97F4A7C15))
 
     @property
     def row(self) -> np.ndarray:
         """int64: the row that each text belongs to."""
-        return np.concatenate([np.arange(len(self.task) - len(self.further)), self.further])
+        return np.concatenate([np.arange(len(self.task) - len(self.row_of_extra_text)), self.row_of_extra_text])
 
 
-_PRINT = [("task", "i4"), ("held_out", "?"), ("exact", "u8"), ("normal", "u8"), ("answer", "u8"), ("final", "u8")]
+_FINGERPRINT_FIELDS = [
+    ("task", "i4"),
+    ("held_out", "?"),
+    ("exact", "u8"),
+    ("normal", "u8"),
+    ("answer", "u8"),
+    ("final", "u8"),
+]
 
 
 def fingerprints(corpus: Corpus, *, further: bool = False) -> Fingerprints:
     """One pass over `corpus`; `further` texts are added when asked for."""
     codes: dict[str, int] = {}
-    found = np.zeros(len(corpus), np.dtype(_PRINT))
+    found = np.zeros(len(corpus), np.dtype(_FINGERPRINT_FIELDS))
     more: list[np.ndarray] = []
     owners: list[tuple[int, bool]] = []
     for row, turn in with_turns(corpus.batches()):
         if turn and not further:
             continue
-        prints, extra = _prints(row, codes.setdefault(row.task, len(codes)), further)
+        prints, extra = _fingerprints_of(row, codes.setdefault(row.task, len(codes)), further)
         if turn:
             more.append(prints)
             owners.append((row.number, turn > 1))
@@ -243,13 +250,13 @@ def fingerprints(corpus: Corpus, *, further: bool = False) -> Fingerprints:
     if more:
         found = np.concatenate([found, np.array(more, found.dtype)])
     behind = {
-        "further": np.array([row for row, _ in owners], np.int64),
-        "talk": np.array([several for _, several in owners], bool),
+        "row_of_extra_text": np.array([row for row, _ in owners], np.int64),
+        "is_chat_turn": np.array([several for _, several in owners], bool),
     }
-    return Fingerprints(tuple(codes), **{name: found[name] for name, _ in _PRINT}, **behind)
+    return Fingerprints(tuple(codes), **{name: found[name] for name, _ in _FINGERPRINT_FIELDS}, **behind)
 
 
-def _prints(row: Row, code: int, further: bool) -> tuple[Any, Any]:
+def _fingerprints_of(row: Row, code: int, further: bool) -> tuple[Any, Any]:
     """The fingerprints of a text; and those of it without case, where that can be another text's.
 
     A text in capitals may be any text that differs in case only. Two that both have case are the same only where prose has

@@ -12,13 +12,13 @@ from mixwright.runs import RunFolder, write_json
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus
 
-PART_CHARACTERS = 200
+MOST_CHARACTERS_PER_PART = 200
 """Characters of one part of a line."""
 LEAK_CHECK = "contamination"
 """Check that also looks for held-out items among the rows to rehearse."""
 MOST_COMPLAINT_LINES = 200
 """Lines about the data; what is beyond is counted."""
-_FIRST = {"error": 0, "warning": 1, "info": 2}
+_SEVERITY_RANK = {"error": 0, "warning": 1, "info": 2}
 
 
 def run_audit(corpus: Corpus, names: Sequence[str] | None = None) -> list[Observation]:
@@ -40,10 +40,10 @@ def run_audit(corpus: Corpus, names: Sequence[str] | None = None) -> list[Observ
             for observation in check.check(corpus if name == LEAK_CHECK else own)
         ),
     ]
-    return sorted(seen, key=lambda observation: _FIRST[observation.severity])
+    return sorted(seen, key=lambda observation: _SEVERITY_RANK[observation.severity])
 
 
-def audit_run(corpus: Corpus, folder: RunFolder) -> list[Observation]:
+def audit_run_folder(corpus: Corpus, folder: RunFolder) -> list[Observation]:
     """What the checks see in the corpus of a run; writes audit.json."""
     observations = run_audit(corpus)
     write_json(folder.audit, observations)
@@ -51,13 +51,15 @@ def audit_run(corpus: Corpus, folder: RunFolder) -> list[Observation]:
 
 
 def complaints(observations: Sequence[Observation]) -> list[str]:
-    """One line for each thing that makes the data unfit, with its remedy; each part at most `PART_CHARACTERS` characters.
+    """One line for each thing that makes the data unfit, with its remedy; each part at most `MOST_CHARACTERS_PER_PART`
+    characters.
 
     After `MOST_COMPLAINT_LINES` lines one that counts the others.
     """
     found = [(o.task or "*", o.message, o.remedy) for o in observations if o.severity == "error"]
     shown = (
-        [part if len(part) <= PART_CHARACTERS else part[: PART_CHARACTERS - 3] + "..." for part in parts] for parts in found
+        [part if len(part) <= MOST_CHARACTERS_PER_PART else part[: MOST_CHARACTERS_PER_PART - 3] + "..." for part in parts]
+        for parts in found
     )
     lines = [f"  error in the data ({task}): {message} {remedy}" for task, message, remedy in shown]
     rest = (

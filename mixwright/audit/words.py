@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Collection, Sequence
 
 SKETCH_SIZE = 64
-MIN_RUNS = 6
+MIN_WORD_RUNS = 6
 """Runs of words, template apart, below which a prompt is too short to be nearly another."""
 
 
@@ -23,7 +23,7 @@ def word_runs(found: Sequence[str]) -> set[int]:
 def sketch(runs: Collection[int], template: Collection[int]) -> frozenset[int]:
     """The smallest of the runs that are not `template`; empty where there are too few."""
     kept = sorted(run for run in runs if run not in template)
-    return frozenset(kept[:SKETCH_SIZE]) if len(kept) >= MIN_RUNS else frozenset()
+    return frozenset(kept[:SKETCH_SIZE]) if len(kept) >= MIN_WORD_RUNS else frozenset()
 
 
 def jaccard(one: frozenset[int], other: frozenset[int]) -> float:

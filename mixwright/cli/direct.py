@@ -144,7 +144,7 @@ def _with_graders(
     named = rows.corpus.tasks if everywhere is not None else {**graders, **single}
     if set(rows.corpus.tasks) <= set(graders):
         return rows, []
-    return with_first_answers(rows, before, settled, named=named, say=say)
+    return with_first_answers(rows, before, settled, tasks_with_named_grader=named, say=say)
 
 
 def _with_room(

@@ -31,7 +31,7 @@ MOST_DRAWS = 100_000
 def first_draws(config: RunConfig, folder: RunFolder, *, base: Path = Path()) -> list[Sequence[Any]]:
     """What a steered run would draw before it has seen anything: (task, planned share, drawn, of draws). Trains nothing.
 
-    Of a long run the first `MOST_DRAWS` draws. Raises InputError as `steer` would.
+    Of a long run the first `SIMULATED_DRAWS` draws. Raises InputError as `steer` would.
     """
     from mixwright.steer.engine import Engine
     from mixwright.steer.pool import corpus_pool

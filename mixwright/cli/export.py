@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from mixwright.corpus import Corpus
     from mixwright.records import Example, Plan, Stage
 
-MOST_DRAWS = 100_000
+SIMULATED_DRAWS = 100_000
 """Draws that tell the shares of levels, and rows that an export orders at most."""
-PLAN_FILE = "mix.json"
+EXPORT_MARKER_FILE = "mix.json"
 """File by which a folder is known to hold an export, which a newer one may replace."""
 
 
@@ -75,7 +75,7 @@ def export_plan(
     """
     name = resolve_format(name)
     mix = mix_of(plan, corpus, batch=batch, group=group, seed=seed, form=form)
-    if folder.exists() and not (folder / PLAN_FILE).exists() and (not folder.is_dir() or any(folder.iterdir())):
+    if folder.exists() and not (folder / EXPORT_MARKER_FILE).exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError(
             "a new folder, or one with an earlier export", "other files", "Name another one: --export-to.", file=folder
         )
@@ -85,7 +85,7 @@ def export_plan(
         shares = [
             {"task": part.task, "level": part.level, "share": part.share, "rows": len(part.rows)} for part in mix.parts
         ]
-        write_json(folder / PLAN_FILE, {"format": name, "shares": shares, "notes": list(mix.notes)})
+        write_json(folder / EXPORT_MARKER_FILE, {"format": name, "shares": shares, "notes": list(mix.notes)})
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
@@ -116,8 +116,8 @@ def mix_of(
     pool = corpus_pool(train)
     watching = _without_guards(stage)
     engine = Engine(replace(plan, stages=(watching,)), pool, seed=seed)
-    drawn = np.asarray(engine.draw(max(MOST_DRAWS, 1)), dtype=np.int64)
-    shares = _shares(watching, pool, engine.wanted(), drawn)
+    drawn = np.asarray(engine.draw(max(SIMULATED_DRAWS, 1)), dtype=np.int64)
+    shares = _shares(watching, pool, engine.wanted_shares(), drawn)
     rng, parts = np.random.default_rng(seed), []
     for number in np.flatnonzero(shares):
         cell, rows = pool.cells[number], np.flatnonzero(pool.cell_of == number)
@@ -125,7 +125,7 @@ def mix_of(
         parts.append(
             Part(part_name(len(parts) + 1, cell.task, cell.level), cell.task, cell.level, share, rng.permutation(rows))
         )
-    order = drawn[: min(stage.steps * batch, MOST_DRAWS)]
+    order = drawn[: min(stage.steps * batch, SIMULATED_DRAWS)]
     group = group if stage.objective == "grpo" else None
     notes = _notes(plan, pool, shares, order, batch)
     return Mix(stage.objective, train, tuple(parts), order, batch, stage.steps, notes, group)
@@ -139,7 +139,7 @@ def apply_prompt_form(corpus: Corpus, form: PromptForm) -> Corpus:
 
     def changed(row: Example) -> Example:
         texts = {name: getattr(row, name) for name in ("target", "chosen", "rejected")}
-        made = {name: form.answer_to(row.prompt, text) for name, text in texts.items() if text is not None}
+        made = {name: form.format_answer(row.prompt, text) for name, text in texts.items() if text is not None}
         return replace(row, prompt=form.format_prompt(row.prompt), **made) if row.prompt else row
 
     graders = {task.name: task.grader for task in corpus.tasks.values()}

@@ -34,7 +34,7 @@ def write_settings(
     held_out: str | None = None,
     model: str | None = None,
     objective: str | None = None,
-    budget: float | None = None,
+    budget_seconds: float | None = None,
     say: Callable[[str], None] = lambda _: None,
 ) -> list[str]:
     """Write `path` for the examples in `train`; returns what a person should know, one line each.
@@ -45,7 +45,7 @@ def write_settings(
         held_out: source of the held-out examples.
         model: checkpoint; None takes a tiny model that is built on the spot.
         objective: grpo, sft or dpo; None takes it from the columns.
-        budget: seconds that the run may take; sizes are chosen for it by a dry run.
+        budget_seconds: seconds that the run may take; sizes are chosen for it by a dry run.
         say: told what is done.
 
     Raises:
@@ -57,12 +57,12 @@ def write_settings(
     found = Proposal(bare, []) if train is None else propose(train, held_out, model, objective, say)
     if found.config.model.path == "tiny:" and found.config.model.warmup is None:
         found = dataclasses.replace(found, config=dataclasses.replace(found.config, model=ModelConfig(warmup=WARMUP)))
-    if budget is not None and UNKNOWN_COLUMN not in found.config.corpus.columns.values():
+    if budget_seconds is not None and UNKNOWN_COLUMN not in found.config.corpus.columns.values():
         from mixwright.cli.init_budget import fit_proposal
 
         if train is None:
             raise InputError("TRAIN beside --budget", "nothing", "Name the examples: their items and steps are timed.")
-        found = fit_proposal(found, budget, say)
+        found = fit_proposal(found, budget_seconds, say)
     config = found.config
     places = {name: _relative_source(getattr(config.corpus, name), path.parent) for name in ("train", "eval", "rehearse")}
     config = dataclasses.replace(config, corpus=dataclasses.replace(config.corpus, **places))

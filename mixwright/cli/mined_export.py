@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from mixwright.catalog import create
-from mixwright.cli.export import PLAN_FILE, resolve_format
+from mixwright.cli.export import EXPORT_MARKER_FILE, resolve_format
 from mixwright.errors import InputError
 from mixwright.mine.choosing import resample_by_weight
 from mixwright.plan.mix import Mix, Part, part_name
@@ -50,14 +50,14 @@ def export_mined(
         InputError: an unknown format, rows that the format or the objective does not take, or a folder with other files.
     """
     name = resolve_format(name)
-    if folder.exists() and not (folder / PLAN_FILE).exists() and (not folder.is_dir() or any(folder.iterdir())):
+    if folder.exists() and not (folder / EXPORT_MARKER_FILE).exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError("a new folder, or one with an earlier export", "other files", "Name another one.", file=folder)
     mix = mined_mix(table, corpus, objective=objective, batch=batch, group=group, seed=seed)
     shutil.rmtree(folder, ignore_errors=True)
     try:
         said = create("exports", name).write(mix, folder)
         shares = [{"task": part.task, "share": part.share, "rows": len(part.rows)} for part in mix.parts]
-        write_json(folder / PLAN_FILE, {"format": name, "shares": shares, "notes": list(mix.notes)})
+        write_json(folder / EXPORT_MARKER_FILE, {"format": name, "shares": shares, "notes": list(mix.notes)})
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from mixwright.runs import RunFolder
     from mixwright.trial.deadline import Deadline
 
-KEEP_ALL_WORDS = ("chosen rows", "Keep all rows: there is no choice to try.")
+KEEP_ALL_KIND_AND_SENTENCE = ("chosen rows", "Keep all rows: there is no choice to try.")
 """Kind of a table that may hold all training rows, and what is said then."""
-MINED_FILE = "mined.json"
+EXPORT_MARKER_FILE = "mined.json"
 """File by which a folder is known to hold an export, which a newer one may replace."""
 
 
@@ -40,7 +40,7 @@ def mine_folder(
     miner: str,
     keep: float | None,
     export_to: Path | None,
-    tried: bool,
+    with_trial: bool,
     export: str | None = None,
     budget: Budget | None = None,
 ) -> None:
@@ -53,7 +53,7 @@ def mine_folder(
         miner: name of the plug-in.
         keep: share of the rows; None takes the settings'.
         export_to: folder for the rows as trainers read them.
-        tried: go on to measure, plan, try them and write the verdict.
+        with_trial: go on to measure, plan, try them and write the verdict.
         budget: of mining, measuring and the trial together.
         export: trainer whose format the rows are written in, to `export_to`, or to export/<miner>-<format> in the run.
 
@@ -64,14 +64,14 @@ def mine_folder(
     from mixwright.mine.stage import make_miner
     from mixwright.opening import open_run_folder, start_workers
 
-    if budget is not None and not tried:
+    if budget is not None and not with_trial:
         raise InputError("--try beside --budget", "no --try", "Add it, or leave --budget out.")
     settings, deadline = with_budget(settings, run, budget)
     make_miner(miner, options_of(settings, miner, keep))
     _check_export(export, export_to)
-    _check_tried(miner, tried=tried)
+    _check_tried(miner, with_trial=with_trial)
     with start_workers(settings) as workers, open_run_folder(settings, run, base=base, workers=workers):
-        path = mine_in_run(settings, run, workers, miner, keep=keep, base=base, say=output.say, take_over=tried)
+        path = mine_in_run(settings, run, workers, miner, keep=keep, base=base, say=output.say, take_over=with_trial)
     told = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
     rows = [(task, one["training rows"], one["mined rows"]) for task, one in told["tasks"].items()]
     output.out_rows(("task", "training rows", "mined rows"), rows)
@@ -80,23 +80,23 @@ def mine_folder(
     output.out(f"{path}: {told['rows']:,} {told['kind']}, {told['price']}")
     if export is not None or export_to is not None:
         _write(settings, run, path, told, export, export_to)
-    if told["kind"] == KEEP_ALL_WORDS[0] and told["rows"] == told["training rows"]:
-        output.out(KEEP_ALL_WORDS[1])
-    elif tried:
+    if told["kind"] == KEEP_ALL_KIND_AND_SENTENCE[0] and told["rows"] == told["training rows"]:
+        output.out(KEEP_ALL_KIND_AND_SENTENCE[1])
+    elif with_trial:
         deadline.save()
         _try(settings, run, base, miner, deadline)
     else:
         output.say("  Worth more than as many random rows? Not known yet: give the command again with --try.")
 
 
-def mine_checkpoint(model: str, asked: Measuring, miner: str, rehearse: str | None, export_to: Path | None) -> None:
+def mine_checkpoint(model: str, asked: Measuring, miner: str, requests: str | None, export_to: Path | None) -> None:
     """Have a checkpoint answer requests without labels, before it is trained, and write the answers as rows to rehearse.
 
     Args:
         model: checkpoint.
         asked: --corpus is what it will be trained on, --eval what it will be measured on: no request may stand there.
         miner: name of the plug-in; others than `rehearsal` need a run.
-        rehearse: the requests.
+        requests: the requests.
         export_to: folder that gets rehearsal.jsonl and manifest.json; by default `rehearsal`.
 
     Raises:
@@ -114,17 +114,17 @@ def mine_checkpoint(model: str, asked: Measuring, miner: str, rehearse: str | No
         raise InputError("RUN.YAML for this miner; beside --corpus only `rehearsal` runs", miner, remedy)
     if asked.budget is not None:
         raise InputError("--budget with --try", "--budget with --corpus", "Leave it out: all requests are answered.")
-    if rehearse is None:
+    if requests is None:
         raise InputError("--rehearse FILE, requests like those that the model gets", "nothing", "Name the file.")
     folder = export_to or Path("rehearsal")
     if folder.exists() and not (folder / "manifest.json").is_file() and any(folder.iterdir()):
         raise InputError("a new folder for --export-to", "one that holds other things", "Name another.", file=folder)
-    rows = direct.rows_of(asked, lambda _: None, ungraded=True, rehearse=rehearse)
+    rows = direct.rows_of(asked, lambda _: None, ungraded=True, rehearse=requests)
     found = rehearsal_rows(rows.whole or rows.corpus, lambda: direct.load(model, asked))
     if not found.rows:
         told = " ".join(found.notes)[:300].rstrip(".") or "there is no row to rehearse"
         remedy = "Give other requests, or more of them."
-        raise InputError("requests that the model answers to an end", told, remedy, file=rehearse)
+        raise InputError("requests that the model answers to an end", told, remedy, file=requests)
     for note in found.notes:
         output.say(one_line(note))
     lines = [
@@ -146,21 +146,21 @@ def _check_export(export: str | None, folder: Path | None) -> None:
     """Refuse before anything is mined. Raises InputError for an unknown format, or a folder that holds other things."""
     if export is not None:
         resolve_format(export)
-    elif folder is not None and folder.exists() and not (folder / MINED_FILE).is_file():
+    elif folder is not None and folder.exists() and not (folder / EXPORT_MARKER_FILE).is_file():
         raise InputError("a new folder for --export-to", "one that holds other things", "Name another.", file=folder)
 
 
-def _check_tried(miner: str, *, tried: bool) -> None:
+def _check_tried(miner: str, *, with_trial: bool) -> None:
     """Refuse a trial of rows that are drawn beside the training rows. Raises InputError."""
     from mixwright.mine.job import REHEARSAL_MINER
 
-    if tried and miner == REHEARSAL_MINER:
+    if with_trial and miner == REHEARSAL_MINER:
         remedy = "Run `mixwright run`: its arms draw them as the plan has it, or not at all."
         raise InputError("--try with a miner whose rows stand for the training rows", miner, remedy)
 
 
 def _write(
-    settings: RunConfig, run: RunFolder, path: Path, told: Mapping[str, Any], export: str | None, folder: Path | None
+    settings: RunConfig, run: RunFolder, path: Path, summary: Mapping[str, Any], export: str | None, folder: Path | None
 ) -> None:
     """The rows as one trainer reads them, or as JSONL and as a datasets folder."""
     from mixwright.corpus import Corpus
@@ -178,7 +178,7 @@ def _write(
             shutil.rmtree(folder)
         for line in export_rows(path, corpus, folder):
             output.out(line)
-        write_text(folder / MINED_FILE, json.dumps(told, indent=1))
+        write_text(folder / EXPORT_MARKER_FILE, json.dumps(summary, indent=1))
 
 
 def _try(settings: RunConfig, run: RunFolder, base: Path, miner: str, deadline: Deadline) -> None:

@@ -129,7 +129,7 @@ def form_of(config: RunConfig) -> PromptForm:
     try:
         from mixwright.learner.load import load_without_weights
 
-        return form.known(load_without_weights(config.model.path).tokenizer.chat_template)
+        return form.resolved_for(load_without_weights(config.model.path).tokenizer.chat_template)
     except (ImportError, InputError):  # no torch here, or the model is elsewhere
         return form
 

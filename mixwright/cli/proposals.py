@@ -133,7 +133,7 @@ def _with_model(
         held, notes = keep_fitting_corpus([learner], corpus, sizes)
         room, continued, _ = find_room([learner], held, sizes, lines.append, trained=True)
         sizes = dataclasses.replace(sizes, max_new_tokens=room.tokens, continued_tokens=continued)
-        found = read_first_answers(learner, held, sizes, named=ungraded, say=lines.append)
+        found = read_first_answers(learner, held, sizes, tasks_with_named_grader=ungraded, say=lines.append)
         corpus = corpus.with_graders({one.task: one.grader for one in found})
         refused = "".join(f" {note}: the run refuses such rows." for note in notes)
         room = dataclasses.replace(room, why=f"{room.why[:1].upper()}{room.why[1:]}.{refused}")
@@ -291,7 +291,7 @@ def _characters(corpus: Corpus) -> int:
 
 def _room(config: RunConfig, corpus: Corpus) -> tuple[int, str]:
     """Longest completion, by the rule of `measure` where the model is here, and what it was taken from."""
-    from mixwright.measure.room import SOLUTION
+    from mixwright.measure.room import SOLUTION_TOKENS
     from mixwright.measure.stage import longest_answer
 
     room = longest_answer(corpus)
@@ -302,7 +302,7 @@ def _room(config: RunConfig, corpus: Corpus) -> tuple[int, str]:
     if (found := _model_room(config, corpus)) is not None:
         return found
     if any(task.grader.startswith(("final_answer", "includes")) for task in corpus.tasks.values()):
-        return max(room, SOLUTION), "Room for a worked solution, of which the grader reads the final answer."
+        return max(room, SOLUTION_TOKENS), "Room for a worked solution, of which the grader reads the final answer."
     return room, "As long as the longest answer, one token per character at worst; at most 256."
 
 
@@ -316,5 +316,5 @@ def _model_room(config: RunConfig, corpus: Corpus) -> tuple[int, str] | None:
     except (ImportError, InputError):  # no torch here, or the model is elsewhere: the run says so
         return None
     held, notes = keep_fitting_corpus([reader], corpus, sizes)
-    found = room_for([reader], held, sizes, trained=True)
+    found = room_for([reader], held, sizes, for_training=True)
     return found.tokens, f"{found.why}.{''.join(f' {note}: the run refuses such rows.' for note in notes)}"

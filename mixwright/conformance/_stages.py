@@ -12,12 +12,12 @@ import numpy as np
 from mixwright.conformance import samples
 from mixwright.conformance.promises import (
     check_plugin,
-    docstring,
     model_state,
+    module_docstring_lines,
     require,
+    require_valid_plan,
     round_trip,
     same_randomness,
-    valid_plan,
 )
 from mixwright.contracts import Role
 from mixwright.records import Example, Observation, TrainingSetup
@@ -50,7 +50,7 @@ def check_grader(cls: type[Grader], examples: Sequence[Example] | None = None) -
     """
     grader = check_plugin(cls)
     examples = list(examples or samples.graded())
-    unit = next(line for line in docstring(cls) if line.startswith("Unit:"))
+    unit = next(line for line in module_docstring_lines(cls) if line.startswith("Unit:"))
     strict = "partial credit" not in unit
     grader.grade(examples[0], "")  # libraries that it imports on first use may touch the random state; its grading may not
     with same_randomness():
@@ -130,7 +130,7 @@ def check_arm(cls: type[Arm]) -> None:
         branch = arm.branch(plan, samples.cells())
     require(plan == given, "the plan is only read")
     require(cls().branch(plan, samples.cells()) == branch, "same plan, same branch")
-    valid_plan(branch.plan, {cell.task for cell in samples.cells()})
+    require_valid_plan(branch.plan, {cell.task for cell in samples.cells()})
     for made, asked in zip(branch.plan.stages, plan.stages, strict=True):
         to_sft = made.objective == "sft" and asked.objective != "sft"
         steps = asked.steps * (2 if to_sft else 1)  # a step of DPO reads two answers of a row, one of SFT reads one

@@ -25,40 +25,40 @@ def check_selector(cls: type[Selector]) -> None:
         require(picked.shape == tasks.shape, "one item per draw")
         require(bool((pool.task_of[picked] == tasks).all()), "an item of the task that was asked for")
         cells = {cell.key for cell in pool.cells}
-        require(set(selector.states()) <= cells, "states are of cells of the pool")
-        for said in (selector.states(), selector.remarks()):
+        require(set(selector.cell_states()) <= cells, "states are of cells of the pool")
+        for said in (selector.cell_states(), selector.remarks()):
             require(all(isinstance(text, str) and text for item in said.items() for text in item), "words, by a name each")
         require(all(name.isidentifier() for name in selector.remarks()), "a remark has one word for its name")
-        return picked.tolist(), selector.states(), selector.remarks()
+        return picked.tolist(), selector.cell_states(), selector.remarks()
 
     check_steerer(cls, answer)
 
 
-def check_steerer(cls: type[Any], answer: Any) -> None:
+def check_steerer(cls: type[Any], ask: Any) -> None:
     """Run a made-up tape; half-way, save, restore into a fresh object, and compare everything after."""
     original, scene = check_plugin(cls), samples.scene()
     with same_randomness():
         original.begin(scene)
-        _play(original, scene, answer, range(6))
+        _play(original, scene, ask, range(6))
         saved = json.loads(json.dumps(original.state(), allow_nan=False))
         resumed = cls()
         resumed.begin(scene)
         resumed.restore(saved)
         require(json.loads(json.dumps(resumed.state())) == saved, "restore(state()) gives the same state")
         for step in range(6, 12):
-            one = _play(original, scene, answer, [step])
-            other = _play(resumed, scene, answer, [step], feeding=False)
+            one = _play(original, scene, ask, [step])
+            other = _play(resumed, scene, ask, [step], feed_ledger=False)
             require(one == other, f"a resumed {cls.__name__} continues exactly as the original (step {step})")
 
 
-def _play(plugin: Any, scene: Any, answer: Any, steps: Sequence[int] | range, *, feeding: bool = True) -> list[Any]:
+def _play(plugin: Any, scene: Any, ask: Any, steps: Sequence[int] | range, *, feed_ledger: bool = True) -> list[Any]:
     answers = []
     for step in steps:
-        if feeding:
+        if feed_ledger:
             samples.feed(scene, step)
         before = scene.ledger.state()
         for outcomes in (samples.groups(step), samples.losses(step), samples.pairs(step)):
             plugin.observe(step, outcomes)
-        answers.append(answer(plugin, step))
+        answers.append(ask(plugin, step))
         require(scene.ledger.state() == before, "the ledger is only read")
     return answers

@@ -24,7 +24,7 @@ def require(kept: bool, promise: str) -> None:
         raise AssertionError(promise)
 
 
-def docstring(cls: type[Any]) -> list[str]:
+def module_docstring_lines(cls: type[Any]) -> list[str]:
     """Lines of the docstring of the module that a plug-in is written in."""
     return (inspect.getdoc(sys.modules[cls.__module__]) or "").splitlines()
 
@@ -32,7 +32,7 @@ def docstring(cls: type[Any]) -> list[str]:
 def check_plugin(cls: type[Any]) -> Any:
     """What every kind promises: a documented module, options that are keywords with defaults. Returns an instance."""
     where = f"{cls.__module__}.{cls.__name__}"
-    lines = docstring(cls)
+    lines = module_docstring_lines(cls)
     require(bool(lines and lines[0]), f"{where}: the module docstring starts with a summary")
     for start in DOCSTRING_LINES:
         require(
@@ -61,7 +61,7 @@ def same_randomness() -> Iterator[None]:
         require(states() == before, "only the rng handed in is drawn from; global random states stay as they were")
 
 
-def valid_plan(plan: Plan, tasks: set[str]) -> None:
+def require_valid_plan(plan: Plan, tasks: set[str]) -> None:
     """Weights are shares of `tasks` that sum to 1; the plan comes back from YAML unchanged."""
     import yaml
 

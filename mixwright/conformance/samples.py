@@ -144,11 +144,11 @@ def scene() -> Scene:
     return Scene(pool(), Ledger(pool()), stage)
 
 
-def feed(place: Scene, step: int) -> None:
+def feed(scene: Scene, step: int) -> None:
     """What the engine does with the groups of a step: they become evidence."""
     index = {name: number for number, name in enumerate(pool().ids)}
     for group in groups(step):
-        place.ledger.add(index[group.example], step, sum(group.rewards), len(group.rewards))
+        scene.ledger.add(index[group.example], step, sum(group.rewards), len(group.rewards))
 
 
 def losses(step: int) -> list[Outcome]:

@@ -25,7 +25,7 @@ POOLED_LEVEL = "small"
 def find_cells(corpus: GradedRows) -> tuple[Cell, ...]:
     """Every task x level of the train split (of all rows when there is none), sorted by key, with its chance level.
 
-    A cell of fewer than `FEWEST_ITEMS` rows takes the chance level of its task's rows.
+    A cell of fewer than `MIN_ITEMS` rows takes the chance level of its task's rows.
     Raises InputError as `check_keys` does.
     """
     train = np.flatnonzero(pc.equal(corpus.table["split"], "train").to_numpy())
@@ -72,10 +72,10 @@ def members_of(corpus: GradedRows, rows: np.ndarray) -> dict[tuple[str, float | 
     return rows_by(corpus, rows, "task", "level")
 
 
-def rows_by(corpus: GradedRows, rows: np.ndarray, one: str, other: str) -> dict[tuple[str, Any], np.ndarray]:
+def rows_by(corpus: GradedRows, rows: np.ndarray, column: str, other_column: str) -> dict[tuple[str, Any], np.ndarray]:
     """(value of a column, value of another or None) -> which of these rows of the table have them, ascending."""
-    names, name_of = _codes(corpus.table[one])
-    values, value_of = _codes(corpus.table[other])
+    names, name_of = _codes(corpus.table[column])
+    values, value_of = _codes(corpus.table[other_column])
     found, codes = np.unique(name_of[rows] * (len(values) + 1) + value_of[rows], return_inverse=True)
     order = np.argsort(codes, kind="stable")
     bounds = np.searchsorted(codes[order], np.arange(len(found) + 1))
@@ -83,7 +83,7 @@ def rows_by(corpus: GradedRows, rows: np.ndarray, one: str, other: str) -> dict[
     return {name: rows[order[bounds[at] : bounds[at + 1]]] for at, name in enumerate(named)}
 
 
-def rules_of(corpus: GradedRows, task: str) -> Rules:
+def chance_rules_of(corpus: GradedRows, task: str) -> Rules:
     """The rules without the skill that a task's grader and options allow. Raises InputError for a grader that fails."""
     grader = corpus.grader(task)
 
@@ -95,7 +95,7 @@ def rules_of(corpus: GradedRows, task: str) -> Rules:
 
 
 def sample_answered_rows(corpus: GradedRows, groups: Iterable[np.ndarray]) -> Iterator[list[Example]]:
-    """Of each group of row indices at most `MOST_ROWS` that have an answer, evenly spread."""
+    """Of each group of row indices at most `MOST_ROWS_TRIED` that have an answer, evenly spread."""
     thin = (members[:: max(1, -(-len(members) // MOST_ROWS_TRIED))] for members in groups)
     for rows in read_groups(corpus.table, thin):
         yield [row for row in rows if row.answer is not None]
@@ -105,7 +105,7 @@ def _chances(corpus: GradedRows, tasks: Sequence[str], groups: Iterable[np.ndarr
     """Chance level of each group of rows of a task; None where nothing is graded."""
     for task, rows in zip(tasks, sample_answered_rows(corpus, groups), strict=True):
         graded = corpus.tasks[task].kind == "verifiable"
-        yield chance_level(rules_of(corpus, task), rows) if graded else None
+        yield chance_level(chance_rules_of(corpus, task), rows) if graded else None
 
 
 def _codes(column: pa.ChunkedArray) -> tuple[list[Any], np.ndarray]:

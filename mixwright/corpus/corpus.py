@@ -44,7 +44,7 @@ MOST_ANSWERS_CHECKED = 200
 
 
 @dataclass(frozen=True, slots=True)
-class _Settings:
+class _SavedTasks:
     """tasks.json of a saved corpus."""
 
     graders: dict[str, str]
@@ -125,7 +125,7 @@ class Corpus:
                 raise InputError("a task of the corpus", repr(task), f"It has: {', '.join(self.tasks)}.")
             name = self.tasks[task].grader
             known = next((other for other in self._graders if self.tasks[other].grader == name), None)
-            self._graders[task] = self._graders[known] if known else load_grader(name, apart_from=self._folder)
+            self._graders[task] = self._graders[known] if known else load_grader(name, never_import_from=self._folder)
         return self._graders[task]
 
     def grade(self, example: Example, completion: str, *, cut: bool = False) -> float:
@@ -146,7 +146,7 @@ class Corpus:
             self._cells = find_cells(self)
         return self._cells
 
-    def plan_cells(self) -> tuple[Cell, ...]:
+    def cells_with_rehearsal(self) -> tuple[Cell, ...]:
         """The cells with the rows to rehearse of each counted, those among them that have no training rows, too."""
         return with_rehearsal_counts(self.cells(), self.select(split=REHEARSE_SPLIT).table)
 
@@ -194,12 +194,12 @@ class Corpus:
             for batch in self.batches():
                 writer.write_batch(batch)
         graders = {task.name: task.grader for task in self.tasks.values()}
-        write_json(folder / "tasks.json", _Settings(graders, self.notes))
+        write_json(folder / "tasks.json", _SavedTasks(graders, self.notes))
 
     @classmethod
     def load(cls, folder: Path) -> Corpus:
         """Read what `save` wrote. Raises InputError when it is missing or not such a folder."""
-        settings = read_json(folder / "tasks.json", _Settings)
+        settings = read_json(folder / "tasks.json", _SavedTasks)
         path = folder / "rows.parquet"
         try:
             with pq.ParquetFile(path) as file:
@@ -284,7 +284,7 @@ def read_corpus(config: CorpusConfig | str | Path, *, base: Path = Path()) -> Co
     corpus = Corpus(table, dict.fromkeys(names, config.grader) | dict(config.graders), notes=notes, folder=folder)
     for task in corpus.tasks.values():
         corpus.grader(task.name)
-    _check_answers(corpus, apart=config.eval is not None or config.rehearse is not None)
+    _check_answers(corpus, split_from_own_file=config.eval is not None or config.rehearse is not None)
     return corpus
 
 
@@ -352,21 +352,21 @@ def _tasks(table: pa.Table, graders: Mapping[str, str]) -> dict[str, Task]:
     return tasks
 
 
-def _check_answers(corpus: Corpus, *, apart: bool) -> None:
+def _check_answers(corpus: Corpus, *, split_from_own_file: bool) -> None:
     """Raise InputError when rows of a verifiable task lack answers, or its grader refuses one of the first answers.
 
-    A split from a file of its own (`apart`) may lack them altogether: eval with answers can be compared with train without.
-    Rows to rehearse may have them or not: the model answers those without a completion itself.
+    A split from a file of its own (`split_from_own_file`) may lack them altogether: eval with answers can be compared with
+    train without. Rows to rehearse may have them or not: the model answers those without a completion itself.
     A function of the user's may want more than the bare answer (a box around it), so only its failing counts.
     """
     verifiable = pa.array([name for name, task in corpus.tasks.items() if task.kind == "verifiable"], pa.string())
     judged = pc.not_equal(corpus.table["split"], REHEARSE_SPLIT)  # rows to rehearse are never graded
     rows = pc.indices_nonzero(pc.and_(judged, pc.is_in(corpus.table["task"], value_set=verifiable))).to_numpy()
     answered = pc.is_valid(corpus.table["answer"]).to_numpy()
-    groups = rows_by(corpus, rows, "task", "split" if apart else "task")
+    groups = rows_by(corpus, rows, "task", "split" if split_from_own_file else "task")
     for (name, _), members in groups.items():
         lacking = members[~answered[members]]
-        if len(lacking) and (len(lacking) < len(members) or not apart):
+        if len(lacking) and (len(lacking) < len(members) or not split_from_own_file):
             raise InputError(
                 f"an answer in every row of task {name!r} or in none",
                 f"{len(lacking)} rows without, the first at {corpus.table['source'][int(lacking[0])].as_py()}",

@@ -34,7 +34,7 @@ def build_table(examples: Iterable[Example], eval_share: float = 0.0) -> pa.Tabl
 
     def batches() -> Iterator[pa.RecordBatch]:
         for chunk in chunks(examples):
-            contents.extend(0 if example.id else _content(example) for example in chunk)
+            contents.extend(0 if example.id else _content_hash(example) for example in chunk)
             prompts.extend(0 if example.split else prompt_key(example.prompt or example.target or "") for example in chunk)
             yield encode(chunk)
 
@@ -51,7 +51,7 @@ def _hash(text: str) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode("utf-8"), digest_size=8).digest(), "big") | 1  # 0 means "not wanted"
 
 
-def _content(example: Example) -> int:
+def _content_hash(example: Example) -> int:
     texts = (example.prompt, example.target, example.chosen, example.rejected)
     parts = [None if text is None else plain(text) for text in texts]
     return _hash(json.dumps([example.task, example.level, example.answer, *parts]))

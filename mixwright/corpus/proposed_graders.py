@@ -12,7 +12,7 @@ import numpy as np
 from mixwright.corpus.cells import rows_by
 from mixwright.corpus.rows import read_groups
 from mixwright.final_answer import find_stated_answers
-from mixwright.graders.final_answer import final_of, form_of
+from mixwright.graders.final_answer import answer_kind, final_of
 from mixwright.records import Example, plain
 
 if TYPE_CHECKING:
@@ -122,11 +122,11 @@ def _phrase(row: Example, text: str) -> bool:
 
 
 def _number(row: Example, text: str) -> bool:
-    return form_of(row, text) == "number"
+    return answer_kind(row, text) == "number"
 
 
 def _letter(row: Example, text: str) -> bool:
-    return form_of(row, text) == "letter"
+    return answer_kind(row, text) == "letter"
 
 
 ANSWER_FORMS = (

@@ -17,7 +17,7 @@ from mixwright.errors import InputError, missing_extra
 REMEDY_BAD_LINE = "Correct that line or remove it."
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _without_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """The object. Raises ValueError for a key that stands there twice: the first value would be lost."""
     found = dict(pairs)
     if len(found) < len(pairs):
@@ -27,7 +27,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-DECODER = json.JSONDecoder(object_pairs_hook=_once)
+DECODER = json.JSONDecoder(object_pairs_hook=_without_repeated_keys)
 PARQUET_BATCH_ROWS = 2048
 """Rows of a Parquet file in memory at a time."""
 SUFFIXES = (".jsonl", ".ndjson", ".json", ".parquet", ".jsonl.gz", ".ndjson.gz", ".json.gz")
@@ -176,7 +176,7 @@ def _jsonl(path: Path) -> Rows:
                 raise place.error("a JSON object", str(error)[:120], REMEDY_BAD_LINE) from None
 
 
-def _wrapped(text: str, path: Path, notes: list[str]) -> Rows:
+def _rows_under_key(text: str, path: Path, notes: list[str]) -> Rows:
     """The rows of a JSON object that has them under one of its keys, beside a canary or a description."""
     try:
         found = DECODER.decode(text)
@@ -209,7 +209,7 @@ def _json(path: Path, notes: list[str]) -> Rows:
     except UnicodeDecodeError as error:
         raise Place(str(path)).error("UTF-8 text", error.reason, "Save the file as UTF-8.") from None
     if text[(start := _after_space(text, 0)) : start + 1] == "{":
-        yield from _wrapped(text, path, notes)
+        yield from _rows_under_key(text, path, notes)
         return
     decoder, line, counted = DECODER, 1, 0
     at, last = _after_space(text, 0), False
@@ -266,7 +266,7 @@ def _folder(path: Path, split: str) -> Rows:
     if not any((path / mark).is_file() for mark in DATASETS_FOLDER_FILES):
         expected = "a folder written by datasets' save_to_disk, or one of data files, each a task"
         raise InputError(expected, "another folder", "Name a file in it instead.", file=path)
-    datasets = _datasets(str(path))
+    datasets = _import_datasets(str(path))
     try:
         loaded = datasets.load_from_disk(str(path))
     except Exception as error:  # the library raises many kinds, all of them about what stands in the folder
@@ -283,7 +283,7 @@ def _hub(source: str, split: str) -> Rows:
     name, _, rest = source.partition(":")
     config, _, wanted = rest.partition(":")
     try:
-        loaded = _datasets(source).load_dataset(name, config or None, split=wanted or None)
+        loaded = _import_datasets(source).load_dataset(name, config or None, split=wanted or None)
     except InputError:
         raise
     except Exception as error:  # the library raises many kinds, all of them about the name or the network
@@ -292,7 +292,7 @@ def _hub(source: str, split: str) -> Rows:
     return _dataset(loaded, source, split)
 
 
-def _datasets(name: str) -> Any:
+def _import_datasets(name: str) -> Any:
     try:
         import datasets
     except ImportError:

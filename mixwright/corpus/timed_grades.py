@@ -26,14 +26,14 @@ class TimedGrades:
     Args:
         corpus: whose graders judge.
         seconds: for one answer; 0 sets no limit.
-        slow: what an answer is that took longer: wrong (0.0), or the end (`InputError`).
+        on_timeout: what an answer is that took longer: wrong (0.0), or the end (`InputError`).
         tell: is given a sentence for each grader and example that took too long.
     """
 
     def __init__(
-        self, corpus: GradedRows, seconds: float, slow: Literal["wrong", "stop"], tell: Callable[[str], None] = _warn
+        self, corpus: GradedRows, seconds: float, on_timeout: Literal["wrong", "stop"], tell: Callable[[str], None] = _warn
     ) -> None:
-        self.corpus, self.seconds, self.slow, self.tell = corpus, seconds, slow, tell
+        self.corpus, self.seconds, self.slow, self.tell = corpus, seconds, on_timeout, tell
         self.late: Counter[str] = Counter()
         """Answers that took too long, per task."""
         self._named: set[str] = set()
@@ -42,7 +42,7 @@ class TimedGrades:
         """Score of a completion, 0..1; of one that ran into the limit of tokens with `cut`.
 
         Raises:
-            InputError: the example has no answer, the grader fails, or it takes too long and `slow` is stop.
+            InputError: the example has no answer, the grader fails, or it takes too long and `on_timeout` is stop.
         """
         task = example.task
         who = f"grader {self.corpus.tasks[task].grader}, example {example.id!r}, task {task}"
@@ -50,7 +50,7 @@ class TimedGrades:
             return call_with_timeout(
                 self.seconds,
                 lambda: self.corpus.grade(example, completion, cut=cut),
-                lambda: self._name(
+                lambda: self._warn_once(
                     example.id, f"Still grading: {who}, for over {min(self.seconds, NAMED_AFTER_SECONDS):g} s."
                 ),
             )
@@ -60,10 +60,10 @@ class TimedGrades:
             remedy = "Correct the grader, or raise measure.grader_seconds (0 sets no limit)."
             raise InputError(f"a score within {self.seconds:g} s", f"none ({who})", remedy)
         self.late[task] += 1
-        self._name(example.id, f"No score within {self.seconds:g} s: {who}. Such answers count as wrong.")
+        self._warn_once(example.id, f"No score within {self.seconds:g} s: {who}. Such answers count as wrong.")
         return 0.0
 
-    def _name(self, example: str, sentence: str) -> None:
+    def _warn_once(self, example: str, sentence: str) -> None:
         if example not in self._named:
             self._named.add(example)
             self.tell(sentence)

@@ -22,7 +22,7 @@ MIN_ITEMS = 8
 """Measured prompts below which a cell is judged with its task."""
 Z_STATE = 1.645
 """One-sided 95 %: what a state rests on."""
-Z_SCREEN = 1.28
+Z_PROVISIONAL = 1.28
 """One-sided 90 %: for a choice that is looked at again in a moment, where a late verdict costs more than a wrong one."""
 LUCKY_KAPPA = 0.10
 """Kappa that must be excluded from above before a cell is lucky."""
@@ -59,36 +59,36 @@ def classify(
     return state_of(int(side_of_band(success * worth, worth, *band)), n, kappa_high=kappa_high, p=p)
 
 
-def state_of(place: int, n: float, *, kappa_high: float | None = None, p: float | None = None) -> CellState:
+def state_of(side: int, n: float, *, kappa_high: float | None = None, p: float | None = None) -> CellState:
     """The state of a cell whose `side_of_band` is known: the order that is described above.
 
     Args:
-        place: 1 over the band, -1 under it, else 0.
+        side: 1 over the band, -1 under it, else 0.
         n: rollouts behind it.
         kappa_high: as for `classify`.
         p: as for `classify`.
     """
     if n < MIN_ROLLOUTS:
         return "unknown"
-    if place:
-        return "mastered" if place > 0 else "hopeless"
+    if side:
+        return "mastered" if side > 0 else "hopeless"
     if kappa_high is not None and kappa_high < LUCKY_KAPPA:
         return "lucky"
     return "reachable" if p is not None and p < PERMUTATION_ALPHA else "unknown"
 
 
-def side_of_band(wins: Numbers, tries: Numbers, low: Numbers, high: Numbers, z: float = Z_STATE) -> np.ndarray:
+def side_of_band(wins: Numbers, tries: Numbers, band_low: Numbers, band_high: Numbers, z: float = Z_STATE) -> np.ndarray:
     """1 where the interval of success lies over the band (mastered), -1 where it lies under it (hopeless), else 0.
 
     Args:
         wins: number or array.
         tries: independent rollouts, of the same shape; 0 where nothing is known.
-        low: lower edge of the band.
-        high: upper edge of it.
+        band_low: lower edge of the band.
+        band_high: upper edge of it.
         z: quantile of each end.
     """
     least, most = wilson(wins, tries, z)
-    return np.where(least >= high, 1, np.where(most < low, -1, 0))
+    return np.where(least >= band_high, 1, np.where(most < band_low, -1, 0))
 
 
 def room_to_learn(success: Numbers, swapped: Numbers) -> np.ndarray:

@@ -16,7 +16,7 @@ from mixwright.estimates.intervals import Z, t_quantile
 
 CHURN_SHARE = 0.2
 """Share of items whose answer changes for no reason."""
-UNHARMED_SHARE = 0.875
+MIN_UNHARMED_PASS_SHARE = 0.875
 """Share of unharmed checkpoints that must be shown to have lost less than the margin: about nine of ten, as 800 items show
 it for 5 points."""
 ROUND_MARGINS = (0.01, 0.02, 0.03, 0.05, 0.08, 0.1, 0.15, 0.2, 0.3)
@@ -25,15 +25,15 @@ MOST_ITEMS_PER_CELL = 1_000_000
 """Items of a cell beyond which none are proposed."""
 
 
-def share_excluding(sizes: Sequence[int], margin: float, churn: float = CHURN_SHARE) -> float:
+def unharmed_pass_share(items_per_cell: Sequence[int], margin: float, churn: float = CHURN_SHARE) -> float:
     """Share of unharmed checkpoints whose mean loss is shown to be less than `margin`.
 
     Args:
-        sizes: items of each cell; cells count the same.
+        items_per_cell: items of each cell; cells count the same.
         margin: loss, a share.
         churn: share of the items that change.
     """
-    known = [size for size in sizes if size > 1]
+    known = [size for size in items_per_cell if size > 1]
     if not known:
         return 0.0
     total, cells = sum(known), len(known)
@@ -44,15 +44,15 @@ def share_excluding(sizes: Sequence[int], margin: float, churn: float = CHURN_SH
     return NormalDist().cdf((margin - half) / spread)
 
 
-def churn_for_error(error: float, sizes: Sequence[int]) -> float:
-    """Share of items that change, of which `share_excluding` would assume such a standard error of the mean; 0 for less
+def churn_for_error(error: float, items_per_cell: Sequence[int]) -> float:
+    """Share of items that change, of which `unharmed_pass_share` would assume such a standard error of the mean; 0 for less
     than any.
 
     Args:
         error: standard error of the mean change over cells that count the same.
-        sizes: items of each cell.
+        items_per_cell: items of each cell.
     """
-    known = [size for size in sizes if size > 1]
+    known = [size for size in items_per_cell if size > 1]
     if not known:
         return 0.0
     total, cells = sum(known), len(known)
@@ -60,19 +60,25 @@ def churn_for_error(error: float, sizes: Sequence[int]) -> float:
     return max(error**2 - fixed, 0.0) / sum(1 / (n - 1) / cells**2 for n in known)
 
 
-def smallest_excluded(sizes: Sequence[int]) -> float | None:
-    """The smallest of the round margins that these items exclude in `UNHARMED_SHARE` of unharmed cases; None where none
-    is.
+def smallest_excluded(items_per_cell: Sequence[int]) -> float | None:
+    """The smallest of the round margins that these items exclude in `MIN_UNHARMED_PASS_SHARE` of unharmed cases; None where
+    none is.
     """
-    return next((margin for margin in ROUND_MARGINS if share_excluding(sizes, margin) >= UNHARMED_SHARE), None)
+    return next(
+        (margin for margin in ROUND_MARGINS if unharmed_pass_share(items_per_cell, margin) >= MIN_UNHARMED_PASS_SHARE), None
+    )
 
 
-def items_excluding(margin: float, cells: int, churn: float = CHURN_SHARE) -> int:
-    """Items per cell that exclude a mean loss of `margin` over so many cells in `UNHARMED_SHARE` of unharmed cases."""
+def items_to_exclude(margin: float, cells: int, churn: float = CHURN_SHARE) -> int:
+    """Items per cell that exclude a mean loss of `margin` over so many cells in `MIN_UNHARMED_PASS_SHARE` of cases."""
     low, high = MIN_ITEMS - 1, MIN_ITEMS
-    while high < MOST_ITEMS_PER_CELL and share_excluding([high] * cells, margin, churn) < UNHARMED_SHARE:
+    while high < MOST_ITEMS_PER_CELL and unharmed_pass_share([high] * cells, margin, churn) < MIN_UNHARMED_PASS_SHARE:
         low, high = high, 2 * high
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if share_excluding([middle] * cells, margin, churn) >= UNHARMED_SHARE else (middle, high)
+        low, high = (
+            (low, middle)
+            if unharmed_pass_share([middle] * cells, margin, churn) >= MIN_UNHARMED_PASS_SHARE
+            else (middle, high)
+        )
     return high

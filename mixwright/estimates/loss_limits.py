@@ -1,9 +1,9 @@
 """Loss of a single cell that a gate can exclude, and how often it would pass: simulated from numbers of items alone.
 
 The mean over cells says little about one of them: with 40 cells a loss of 20 points in one moves it by half a point. So a
-cell has to exclude a loss of `CELL_LOSS_SHARE`, one-sided at 95 %. Where cells are too small for that, unharmed checkpoints
-would hardly ever pass; of such cells only a significant loss stops the gate, and what it cannot see is told as a number.
-Which cells these are is decided by the numbers of items, never by outcomes.
+cell has to exclude a loss of `EXCLUDED_CELL_LOSS`, one-sided at 95 %. Where cells are too small for that, unharmed
+checkpoints would hardly ever pass; of such cells only a significant loss stops the gate, and what it cannot see is told as a
+number. Which cells these are is decided by the numbers of items, never by outcomes.
 
 An answer is right with a chance `START_SUCCESS`; after training a share of the answers is drawn anew; a loss turns right
 answers into wrong ones. Source: non-inferiority with a discordant pair's variance, as in `crossed`.
@@ -20,10 +20,10 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from mixwright.estimates.exclusion import MOST_ITEMS_PER_CELL, UNHARMED_SHARE
+from mixwright.estimates.exclusion import MIN_UNHARMED_PASS_SHARE, MOST_ITEMS_PER_CELL
 from mixwright.estimates.intervals import Z, t_quantile
 
-CELL_LOSS_SHARE = 0.2
+EXCLUDED_CELL_LOSS = 0.2
 """Loss of one cell that must be excluded, a share."""
 CELL_INTERVAL_LEVEL = 0.9
 """Two-sided level of the interval whose lower end excludes it: 5 % on one side."""
@@ -33,7 +33,7 @@ REDRAWN_SHARE, START_SUCCESS = 0.2, 0.7
 """Share of answers drawn anew, and success before, of the unharmed checkpoint that the rule is chosen for."""
 MIN_PASSING_SHARE = 0.5
 """Share of unharmed checkpoints that must pass for the rule of single cells to apply."""
-MIN_SEEN_SHARE = 0.95
+MIN_DETECTED_SHARE = 0.95
 """Share of checkpoints with a loss of one cell that must be stopped for the gate to see such a loss."""
 LOSS_ALPHA = 0.05
 """Level of a significant loss, corrected over the cells."""
@@ -63,30 +63,31 @@ class SimulatedCheckpoint:
 
 
 def excludes_cell_loss(change: float, error: float, freedom: float, confidence: float = CELL_INTERVAL_LEVEL) -> bool:
-    """Whether a loss of `CELL_LOSS_SHARE` is excluded by a cell's change, its standard error and degrees of freedom."""
-    return change - t_quantile(freedom, confidence) * error > -CELL_LOSS_SHARE
+    """Whether a loss of `EXCLUDED_CELL_LOSS` is excluded by a cell's change, its standard error and degrees of freedom."""
+    return change - t_quantile(freedom, confidence) * error > -EXCLUDED_CELL_LOSS
 
 
 @functools.cache
-def items_excluding_cell_loss(cells: int, churn: float, often: float = UNHARMED_SHARE) -> int:
-    """Items with which each of so many unharmed cells excludes `CELL_LOSS_SHARE`, all of them in a share `often` of cases.
+def items_excluding_cell_loss(cells: int, churn: float, pass_share: float = MIN_UNHARMED_PASS_SHARE) -> int:
+    """Items with which each of so many unharmed cells excludes `EXCLUDED_CELL_LOSS`, all of them in a share `pass_share` of
+    cases.
 
     Args:
         cells: at least one.
         churn: share of items that change, as many up as down.
-        often: 0..1.
+        pass_share: 0..1.
     """
-    beyond = NormalDist().inv_cdf(often ** (1 / cells))
+    beyond = NormalDist().inv_cdf(pass_share ** (1 / cells))
 
     def enough(items: int) -> bool:
         error = math.sqrt((churn + Z_CELL * Z_CELL / items) / (items - 1))
-        return t_quantile(items - 1.0, CELL_INTERVAL_LEVEL) * error + beyond * math.sqrt(churn / items) <= CELL_LOSS_SHARE
+        return t_quantile(items - 1.0, CELL_INTERVAL_LEVEL) * error + beyond * math.sqrt(churn / items) <= EXCLUDED_CELL_LOSS
 
     return next(items for items in range(2, MOST_ITEMS_PER_CELL) if enough(items))
 
 
 @functools.cache
-def least_items(sizes: tuple[int, ...], margin: float) -> int | None:
+def cell_rule_from_items(sizes: tuple[int, ...], margin: float) -> int | None:
     """Items from which on a cell has to exclude a loss by itself: the least by which unharmed checkpoints pass often enough.
 
     Args:
@@ -99,43 +100,46 @@ def least_items(sizes: tuple[int, ...], margin: float) -> int | None:
     found = (
         size
         for size in sorted(set(sizes))
-        if share_passing(sizes, margin, SimulatedCheckpoint(), least=size) >= MIN_PASSING_SHARE
+        if share_passing(sizes, margin, SimulatedCheckpoint(), cell_rule_from=size) >= MIN_PASSING_SHARE
     )
     return next(found, None)
 
 
 @functools.cache
-def unseen_loss(sizes: tuple[int, ...], margin: float, least: int | None) -> float | None:
-    """Largest loss of the smallest cell that more than 1 - `MIN_SEEN_SHARE` of checkpoints would pass with; None where none
-    does.
+def largest_undetected_loss(sizes: tuple[int, ...], margin: float, cell_rule_from: int | None) -> float | None:
+    """Largest loss of the smallest cell that more than 1 - `MIN_DETECTED_SHARE` of checkpoints would pass with; None where
+    none does.
 
     Nothing else of the checkpoint changed but `REDRAWN_SHARE` answers; in steps of 5 points from 10 to `START_SUCCESS`.
     """
     passed = [
         one
         for one in CANDIDATE_LOSSES
-        if share_passing(sizes, margin, SimulatedCheckpoint(smallest_cell_loss=one), least=least) > 1 - MIN_SEEN_SHARE
+        if share_passing(sizes, margin, SimulatedCheckpoint(smallest_cell_loss=one), cell_rule_from=cell_rule_from)
+        > 1 - MIN_DETECTED_SHARE
     ]
     return max(passed, default=None)
 
 
-def share_passing(sizes: Sequence[int], margin: float, world: SimulatedCheckpoint, *, least: int | None) -> float:
+def share_passing(
+    sizes: Sequence[int], margin: float, checkpoint: SimulatedCheckpoint, *, cell_rule_from: int | None
+) -> float:
     """Share of simulated checkpoints that pass; the same numbers give the same share.
 
     Args:
         sizes: items of each cell, at least two each.
         margin: mean loss that is to be excluded, a share.
-        world: what happens to the checkpoint.
-        least: cells of so many items have to exclude a loss by themselves; of others, and for None of all, only a
+        checkpoint: what happens to the checkpoint.
+        cell_rule_from: cells of so many items have to exclude a loss by themselves; of others, and for None of all, only a
             significant loss stops the gate.
     """
     rng, ordered = np.random.default_rng(0), np.array(sorted(sizes, reverse=True))
-    drawn = zip(ordered, world.changes(len(ordered)), strict=True)
+    drawn = zip(ordered, checkpoint.changes(len(ordered)), strict=True)
     counts = np.stack([rng.multinomial(size, chances, size=SIMULATED_RUNS) for size, chances in drawn], axis=1)
-    return float(_passes(counts[..., 0], counts[..., 1], ordered, margin, least).mean())
+    return float(_passes(counts[..., 0], counts[..., 1], ordered, margin, cell_rule_from).mean())
 
 
-def _passes(up: Counts, down: Counts, sizes: Counts, margin: float, least: int | None) -> NDArray[np.bool_]:
+def _passes(up: Counts, down: Counts, sizes: Counts, margin: float, cell_rule_from: int | None) -> NDArray[np.bool_]:
     """Whether each checkpoint passes, from items that became right and wrong, each of shape (runs, cells)."""
     cells, change = len(sizes), (up - down) / sizes
     squares = up + down - sizes * change**2
@@ -146,10 +150,10 @@ def _passes(up: Counts, down: Counts, sizes: Counts, margin: float, least: int |
     own = np.sqrt((squares + Z * Z) / (sizes - 1) / sizes)
     strict = np.array([t_quantile(float(size - 1), 1 - LOSS_ALPHA / cells) for size in sizes])
     passed = (mean_low > -margin) & ~(change < -strict * own).any(axis=1)
-    if least is not None:
+    if cell_rule_from is not None:
         once = np.array([t_quantile(float(size - 1), CELL_INTERVAL_LEVEL) for size in sizes])
         error = np.sqrt((squares + Z_CELL * Z_CELL) / (sizes - 1) / sizes)
-        passed &= ((change - once * error > -CELL_LOSS_SHARE) | (sizes < least)).all(axis=1)
+        passed &= ((change - once * error > -EXCLUDED_CELL_LOSS) | (sizes < cell_rule_from)).all(axis=1)
     return passed
 
 

@@ -18,7 +18,7 @@ from mixwright.estimates.crossed import Estimate
 from mixwright.estimates.intervals import wilson
 
 Array = NDArray[np.float64]
-Z_EACH = 2.2414
+Z_EACH_BOUND = 2.2414
 """98.75 % point of the normal distribution: two bounds share the 2.5 % of each end."""
 
 
@@ -51,4 +51,4 @@ def _ends(values: Array, strata: NDArray[np.int64]) -> tuple[Array, Array]:
     wins = np.bincount(strata, values.mean(axis=0)) / tries
     if len(values) > 1 and (values != values[0]).any():
         tries = np.minimum(tries, len(values))
-    return wilson(wins * tries, tries, Z_EACH)
+    return wilson(wins * tries, tries, Z_EACH_BOUND)

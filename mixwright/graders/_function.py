@@ -71,20 +71,20 @@ def code_digest(name: str) -> str:
     return hashlib.sha256(origin.read_bytes()).hexdigest() if origin is not None and origin.is_file() else ""
 
 
-def load_grader(name: str, options: Mapping[str, Any] | None = None, *, apart_from: Path | None = None) -> Grader:
+def load_grader(name: str, options: Mapping[str, Any] | None = None, *, never_import_from: Path | None = None) -> Grader:
     """The grader called `name`.
 
     Args:
         name: of the catalogue (`numeric`, `numeric?tolerance=0.01`) or `package.module:function`.
         options: keyword options, over those in the name.
-        apart_from: the corpus's folder; code inside it is never imported, unless the working folder is in it.
+        never_import_from: the corpus's folder; code inside it is never imported, unless the working folder is in it.
 
     Raises:
         InputError: unknown name or option, packages missing, or a function that cannot be imported.
     """
     stem, _, query = name.partition("?")
     if ":" in stem:
-        return FunctionGrader(stem, _function(stem, apart_from))
+        return FunctionGrader(stem, _function(stem, never_import_from))
     written = {key: _value(value) for key, value in parse_qsl(query, keep_blank_values=True)}
     return catalog.create("graders", stem, written | dict(options or {}))
 
@@ -96,7 +96,7 @@ def _value(text: str) -> Any:
         return text
 
 
-def _function(name: str, apart_from: Path | None) -> Callable[..., Any]:
+def _function(name: str, never_import_from: Path | None) -> Callable[..., Any]:
     module_name, _, attribute = name.partition(":")
     remedy = "Write package.module:function of an installed package or of a file in the working folder."
     if not all(part.isidentifier() for part in (*module_name.split("."), attribute)):
@@ -107,7 +107,7 @@ def _function(name: str, apart_from: Path | None) -> Callable[..., Any]:
     origin = _origin(module_name) or _loaded_module_file(module_name)
     if origin is None:
         raise InputError(f"a module {module_name}", "none", remedy)
-    if apart_from is not None and _inside(origin, apart_from) and not _inside(Path.cwd(), apart_from):
+    if never_import_from is not None and _inside(origin, never_import_from) and not _inside(Path.cwd(), never_import_from):
         raise InputError("a grader outside the corpus's folder", str(origin), "Move it: data never brings code.")
     try:
         function = getattr(importlib.import_module(module_name), attribute, None)

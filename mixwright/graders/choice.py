@@ -80,7 +80,7 @@ def read_options(value: Any) -> dict[str, str]:
     return {str(label): str(text) for label, text in zip(labels, texts, strict=False)}
 
 
-def option_names(example: Example) -> dict[str, str]:
+def labelled_options(example: Example) -> dict[str, str]:
     """Label -> text of a row's options as they are written; empty where it has none."""
     return read_options(next((example.extra[name] for name in OPTION_COLUMNS if name in example.extra), None))
 
@@ -94,7 +94,7 @@ def option_texts(example: Example) -> list[str]:
     )
 
 
-def position(value: Any, text: str) -> int | None:
+def option_index(value: Any, text: str) -> int | None:
     """Which of the options (a column's value) a text names, counted from 0; None when it names none.
 
     Answers are compared between prompts by it: the first option of one prompt and that of another are one answer, whatever

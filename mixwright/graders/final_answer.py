@@ -28,7 +28,7 @@ from mixwright.graders._readings import (
     number_of,
     unit_differs,
 )
-from mixwright.graders.choice import option_names
+from mixwright.graders.choice import labelled_options
 from mixwright.records import Example, plain
 
 _CUT = "\0"
@@ -111,9 +111,9 @@ def final_of(answer: str) -> str:
     return marked.text.strip()
 
 
-def form_of(example: Example, answer: str) -> Literal["number", "letter", "text"]:
+def answer_kind(example: Example, answer: str) -> Literal["number", "letter", "text"]:
     """What a gold answer is compared as; a letter only where the row or its prompt lists options, and this one."""
-    letter, own = option_letter(answer), {text.casefold() for text in option_names(example).values()}
+    letter, own = option_letter(answer), {text.casefold() for text in labelled_options(example).values()}
     listed = letter and (letter in listed_options(plain(example.prompt)) or own)
     if listed or answer.strip().casefold() in own:
         return "letter"
@@ -123,7 +123,7 @@ def form_of(example: Example, answer: str) -> Literal["number", "letter", "text"
 def _gold(example: Example, prompt: str) -> tuple[str, dict[str, str]]:
     """The gold answer, as a letter where it is one of the row's options, and those by their letters."""
     gold = final_of(example.answer or "")
-    if own := option_names(example):
+    if own := labelled_options(example):
         letter = next((label for label, text in own.items() if gold.casefold() in (label.casefold(), text.casefold())), "")
         return (letter.upper(), own) if len(letter) == 1 and letter.isalpha() else (gold, {})
     return gold, listed_options(prompt[-8000:]) if option_letter(gold) else {}

@@ -53,13 +53,13 @@ class Reader:
 
     def logits(self, ids: Ids, mask: Ids) -> Logits:
         """Logits after the last token of each row, float32; `mask` is 1 for real tokens."""
-        cached = "past_key_values" in self.learner.accepts
+        cached = "past_key_values" in self.learner.forward_arguments
         known = self._known(ids, mask) if cached else 0
         if not known:
             self._cache = None
         off = contextlib.nullcontext() if self.adapter else without_adapter(self.learner.model)
         with reading_mode(self.learner.model), off:
-            output = self.learner.forward(ids[:, known:], mask, keep=1, cache=self._cache, use_cache=cached)
+            output = self.learner.forward(ids[:, known:], mask, last_positions=1, cache=self._cache, use_cache=cached)
         self._rows, self._cache = (ids, mask), getattr(output, "past_key_values", None) if cached else None
         return output.logits[:, -1].float()
 

@@ -80,7 +80,7 @@ class Learner:
         model: Any,
         tokenizer: Any,
         name: str,
-        template: Mapping[str, Any] | None = None,
+        template_arguments: Mapping[str, Any] | None = None,
         *,
         form: PromptForm | None = None,
         batch_size: int | None = None,
@@ -91,15 +91,15 @@ class Learner:
             model: a causal language model.
             tokenizer: its tokenizer.
             name: what messages call it.
-            template: handed to the chat template.
+            template_arguments: handed to the chat template.
             form: how prompts reach the tokenizer; None takes its chat template wherever it has one.
             batch_size: completions that are sampled together; None takes what fits in a bounded number of tokens.
         """
         self.model = model
         self.tokenizer = tokenizer
         self.name = name
-        self.template = dict(template or {})
-        self.form = (form or PromptForm()).known(getattr(tokenizer, "chat_template", None))
+        self.template = dict(template_arguments or {})
+        self.form = (form or PromptForm()).resolved_for(getattr(tokenizer, "chat_template", None))
         self.batch_size = batch_size
         if tokenizer.pad_token_id is None:
             tokenizer.pad_token = tokenizer.eos_token
@@ -171,11 +171,11 @@ class Learner:
         temperature: float,
         max_new_tokens: int,
         seed: int,
-        begun: Sequence[Sequence[int]] | None = None,
-        longest: int | None = None,
-        places: Sequence[int] | None = None,
+        prefixes: Sequence[Sequence[int]] | None = None,
+        continue_up_to: int | None = None,
+        draw_keys: Sequence[int] | None = None,
         progress: Callable[[float], None] | None = None,
-        finished: Callable[[Mapping[int, list[Completion]]], None] | None = None,
+        on_finished: Callable[[Mapping[int, list[Completion]]], None] | None = None,
     ) -> list[list[Completion]]:
         """`count` completions per prompt, in the order of `prompts`.
 
@@ -189,22 +189,24 @@ class Learner:
             temperature: divides the logits; 0 takes the likeliest token.
             max_new_tokens: longest completion, end token included.
             seed: any integer.
-            begun: tokens per prompt that its completions begin with; they count as if drawn, and are fewer than the longest.
-            longest: completions that reach `max_new_tokens` are continued up to so many; None continues none.
-            places: number of each prompt that its draws depend on, where they are part of a longer list; None counts them.
+            prefixes: tokens per prompt that its completions begin with; they count as if drawn, and are fewer than the
+                longest.
+            continue_up_to: completions that reach `max_new_tokens` are continued up to so many; None continues none.
+            draw_keys: number of each prompt that its draws depend on, where they are part of a longer list; None counts
+                them.
             progress: called while each batch is written, and after it, with the share that is done, 0..1.
-            finished: called after each batch with the completions, by index of the prompt, that nothing is added to.
+            on_finished: called after each batch with the completions, by index of the prompt, that nothing is added to.
 
         Raises:
             InputError: prompts longer than the model's context, or chat prompts without a chat template.
         """
         encoded = [self.encode(prompt) for prompt in prompts]
-        whole = list(zip(encoded, [()] * len(encoded) if begun is None else begun, strict=True))
-        self._check_length(max(map(len, encoded), default=0) + max(max_new_tokens, longest or 0))
+        whole = list(zip(encoded, [()] * len(encoded) if prefixes is None else prefixes, strict=True))
+        self._check_length(max(map(len, encoded), default=0) + max(max_new_tokens, continue_up_to or 0))
         rows = 1 if (greedy := temperature == 0) else count
         found: list[list[Completion]] = [[] for _ in prompts]
-        numbers = range(len(prompts)) if places is None else places
-        more = longest if longest is not None and longest > max_new_tokens else None
+        numbers = range(len(prompts)) if draw_keys is None else draw_keys
+        more = continue_up_to if continue_up_to is not None and continue_up_to > max_new_tokens else None
         width, done = min(rows, self.batch_size or rows), 0
         with reading_mode(self.model):
             for batch in self._batches([len(ids) + max_new_tokens for ids in encoded], rows):
@@ -222,11 +224,11 @@ class Learner:
                 if progress:
                     progress(done / len(prompts))
                 ended = [i for i in batch if not more or all(made.finished for made in found[i])]
-                if finished and ended:
-                    finished({i: found[i] for i in ended})
+                if on_finished and ended:
+                    on_finished({i: found[i] for i in ended})
             cut = [i for i, row in enumerate(found) if more and not all(made.finished for made in row)]
             if more and cut:
-                self._lengthen(encoded, found, temperature, more, seed, numbers, finished)
+                self._lengthen(encoded, found, temperature, more, seed, numbers, on_finished)
         return [row * count for row in found] if greedy else found
 
     def lengthen(
@@ -235,52 +237,54 @@ class Learner:
         found: list[list[Completion]],
         *,
         temperature: float,
-        longest: int,
+        continue_up_to: int,
         seed: int,
-        places: Sequence[int],
-        finished: Callable[[Mapping[int, list[Completion]]], None] | None = None,
+        draw_keys: Sequence[int],
+        on_finished: Callable[[Mapping[int, list[Completion]]], None] | None = None,
     ) -> None:
-        """Continue what `sample` cut, in place, as `sample` with this `longest` does. Raises InputError as that does."""
+        """Continue what `sample` cut, in place, as `sample` with `continue_up_to` does. Raises InputError as that does."""
         encoded = [self.encode(prompt) for prompt in prompts]
-        self._check_length(max(map(len, encoded), default=0) + longest)
+        self._check_length(max(map(len, encoded), default=0) + continue_up_to)
         with reading_mode(self.model):
-            self._lengthen(encoded, found, temperature, longest, seed, places, finished)
+            self._lengthen(encoded, found, temperature, continue_up_to, seed, draw_keys, on_finished)
 
     def _lengthen(
         self,
         prompts: Sequence[list[int]],
         found: list[list[Completion]],
         temperature: float,
-        longest: int,
+        continue_up_to: int,
         seed: int,
         numbers: Sequence[int],
-        finished: Callable[[Mapping[int, list[Completion]]], None] | None,
+        on_finished: Callable[[Mapping[int, list[Completion]]], None] | None,
     ) -> None:
         """Continue what was cut, in place; its further numbers depend on (seed, place of the prompt, sample, position)."""
         cut = [(i, k) for i, row in enumerate(found) for k, made in enumerate(row) if not made.finished]
-        sizes, left = [len(prompts[i]) + longest for i, _ in cut], Counter(i for i, _ in cut)
+        sizes, left = [len(prompts[i]) + continue_up_to for i, _ in cut], Counter(i for i, _ in cut)
         for batch in self._batches(sizes, 1):
             part = [(*cut[place], found[cut[place][0]][cut[place][1]]) for place in batch]
             noise = None
             if temperature != 0:
                 more = [
-                    draw_uniforms(seed, [CONTINUATION_PLACE_OFFSET + numbers[i]], len(found[i]), longest)[k]
+                    draw_uniforms(seed, [CONTINUATION_PLACE_OFFSET + numbers[i]], len(found[i]), continue_up_to)[k]
                     for i, k, _ in part
                 ]
                 noise = torch.stack(more)
             whole = [(prompts[i], made.token_ids) for i, _, made in part]
-            for (i, k, made), row in zip(part, continue_begun(self, whole, 1, temperature, longest, noise), strict=True):
+            for (i, k, made), row in zip(
+                part, continue_begun(self, whole, 1, temperature, continue_up_to, noise), strict=True
+            ):
                 row.logprobs[: len(made.logprobs)] = made.logprobs
                 found[i][k] = self._completion(row)
                 left[i] -= 1
-            if finished and (ended := [i for i in dict.fromkeys(i for i, *_ in part) if not left[i]]):
-                finished({i: found[i] for i in ended})
+            if on_finished and (ended := [i for i in dict.fromkeys(i for i, *_ in part) if not left[i]]):
+                on_finished({i: found[i] for i in ended})
 
     def _batches(self, sizes: Sequence[int], rows: int) -> Iterator[list[int]]:
         """Indices of prompts that are sampled together; `sizes`: tokens of one row of each, `rows`: rows of each."""
         if self.batch_size is not None:
             return row_batches(sizes, self.batch_size // rows)
-        last_alone = "logits_to_keep" in self.accepts  # then logits of a row are those of one position
+        last_alone = "logits_to_keep" in self.forward_arguments  # then logits of a row are those of one position
         return token_batches(
             [rows * size for size in sizes], MOST_TOKENS_PER_PASS if last_alone else logits_limit(self.model)
         )
@@ -318,32 +322,34 @@ class Learner:
             with reading_mode(self.model):
                 ids, mask = left_padded([rows[i][0] + rows[i][1] for i in members], self.tokenizer.pad_token_id or 0)
                 keep = max(len(rows[i][1]) for i in members) + 1
-                logits = self.forward(ids.to(self.device), mask.to(self.device), keep=keep).logits[:, -keep:]
+                logits = self.forward(ids.to(self.device), mask.to(self.device), last_positions=keep).logits[:, -keep:]
                 tables = [torch.log_softmax(logits[p, -len(rows[i][1]) - 1 : -1].float(), -1) for p, i in enumerate(members)]
             yield from zip(members, tables, strict=True)
 
-    def forward(self, ids: Tensor, mask: Tensor, *, keep: int = 0, cache: Any = None, use_cache: bool = False) -> Any:
+    def forward(
+        self, ids: Tensor, mask: Tensor, *, last_positions: int = 0, cache: Any = None, use_cache: bool = False
+    ) -> Any:
         """One call of the model on left-padded rows, with positions counted from each row's first real token.
 
         Args:
             ids: (batch, time) token ids; only the new ones when there is a cache.
             mask: (batch, all time) 1 for real tokens.
-            keep: logits of the last `keep` positions are enough; 0 for all. More may come back.
+            last_positions: logits of the last `last_positions` positions are enough; 0 for all. More may come back.
             cache: the cache that an earlier call returned.
             use_cache: ask for one.
         """
-        accepts = self.accepts
+        accepts = self.forward_arguments
         options: dict[str, Any] = {"attention_mask": mask}
         if "position_ids" in accepts:
             options["position_ids"] = (mask.cumsum(1) - 1).clamp_min(0)[:, -ids.shape[1] :]
-        if "logits_to_keep" in accepts and keep:
-            options["logits_to_keep"] = keep
+        if "logits_to_keep" in accepts and last_positions:
+            options["logits_to_keep"] = last_positions
         if "past_key_values" in accepts:
             options |= {"past_key_values": cache, "use_cache": use_cache}
         return self.model(input_ids=ids, **options)
 
     @cached_property
-    def accepts(self) -> frozenset[str]:
+    def forward_arguments(self) -> frozenset[str]:
         """Names of the arguments that the model's forward takes (that of the wrapped model under PEFT)."""
         plain = self.model.get_base_model() if hasattr(self.model, "get_base_model") else self.model
         return frozenset(inspect.signature(plain.forward).parameters)
@@ -367,12 +373,12 @@ class Learner:
         text = self.tokenizer.decode(row.token_ids, skip_special_tokens=True)
         return Completion(text, tuple(row.token_ids), tuple(row.logprobs), row.finished)
 
-    def _check_length(self, longest: int) -> None:
+    def _check_length(self, continue_up_to: int) -> None:
         limit = self.context
-        if limit is not None and longest > limit:
+        if limit is not None and continue_up_to > limit:
             raise InputError(
                 f"prompt and completion of at most {limit} tokens ({self.name})",
-                f"{longest}",
+                f"{continue_up_to}",
                 "Shorten the prompts or lower max_new_tokens.",
             )
 
@@ -405,12 +411,12 @@ def choose_tokens(
 
 
 def _part_of(
-    progress: Callable[[float], None] | None, begun: float, share: float, first: float, part: float
+    progress: Callable[[float], None] | None, prefixes: float, share: float, first: float, part: float
 ) -> Callable[[float], None] | None:
     """Progress of a part of a batch as that of the whole, of which the batch is `share`, from `begun` on."""
     if progress is None:
         return None
-    return lambda done: progress(begun + share * (first + part * done))
+    return lambda done: progress(prefixes + share * (first + part * done))
 
 
 def continue_begun(
@@ -458,8 +464,8 @@ def continue_prompts(
     ids, mask = (part.to(device) for part in left_padded(prompts, learner.tokenizer.pad_token_id or 0))
     ends = torch.tensor(sorted(learner.end_ids), device=device)
     noise = noise.to(device) if noise is not None and device.type != "mps" else noise  # Apple's has no float64
-    cached = "past_key_values" in learner.accepts
-    output = learner.forward(ids, mask, keep=1, use_cache=cached)
+    cached = "past_key_values" in learner.forward_arguments
+    output = learner.forward(ids, mask, last_positions=1, use_cache=cached)
     logits, cache = output.logits[:, -1], getattr(output, "past_key_values", None) if cached else None
     if count > 1:
         if cache is not None:
@@ -479,7 +485,7 @@ def continue_prompts(
             break
         mask = torch.cat([mask, mask.new_ones(len(mask), 1)], 1)
         ids = token[:, None] if cached else torch.cat([ids, token[:, None]], 1)
-        output = learner.forward(ids, mask, keep=1, cache=cache, use_cache=cached)
+        output = learner.forward(ids, mask, last_positions=1, cache=cache, use_cache=cached)
         logits, cache = output.logits[:, -1], getattr(output, "past_key_values", None) if cached else None
     lengths = (~torch.stack(over, 1)).sum(1).tolist()
     columns = zip(torch.stack(tokens, 1).tolist(), torch.stack(logprobs, 1).tolist(), lengths, done.tolist(), strict=True)

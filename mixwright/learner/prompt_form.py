@@ -30,7 +30,7 @@ class PromptForm:
     system: str | None = None
     """System message of every prompt, instead of one that it has; it needs the template."""
 
-    def known(self, chat_template: object) -> PromptForm:
+    def resolved_for(self, chat_template: object) -> PromptForm:
         """The form with None decided for the chat template of a tokenizer, which may have none."""
         own = chat_template is not None and chat_template != TINY_TEMPLATE
         return replace(self, template=True) if self.template is None and own else self
@@ -47,7 +47,7 @@ class PromptForm:
             return prompt
         return ({"role": "system", "content": self.system}, *(m for m in prompt if m["role"] != "system"))
 
-    def answer_to(self, prompt: Text, answer: Text) -> Text:
+    def format_answer(self, prompt: Text, answer: Text) -> Text:
         """What is trained on after a prompt, in the form that the prompt has: the assistant's message, or a string."""
         if isinstance(self.format_prompt(prompt), str):
             return plain(answer) if self.template is False else answer
@@ -60,7 +60,9 @@ class PromptForm:
             return dict(row)
         prompt = prompt if isinstance(prompt, str) else tuple(prompt)
         made = {
-            name: self.answer_to(prompt, _text(row[name])) for name in ROLE_BY_COLUMN if row.get(name) and name != "prompt"
+            name: self.format_answer(prompt, _text(row[name]))
+            for name in ROLE_BY_COLUMN
+            if row.get(name) and name != "prompt"
         }
         return {**row, "prompt": _listed(self.format_prompt(prompt)), **{name: _listed(text) for name, text in made.items()}}
 

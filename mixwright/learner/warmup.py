@@ -23,11 +23,13 @@ if TYPE_CHECKING:
     from mixwright.learner.learner import Learner
     from mixwright.records import Example, Text
 
-Progress = Callable[[int, int, float], None]
+LossProgress = Callable[[int, int, float], None]
 """Called with (step, steps, loss in nats per token)."""
 
 
-def warm_up(learner: Learner, corpus: Corpus, config: WarmupConfig, *, seed: int, progress: Progress | None = None) -> None:
+def warm_up(
+    learner: Learner, corpus: Corpus, config: WarmupConfig, *, seed: int, progress: LossProgress | None = None
+) -> None:
     """Train on prompt + target (the answer where there is no target), the loss on the completion and its end token only.
 
     Prompt and completion are joined as GRPO will see them: prompt tokens, then the completion tokenised alone, then the
@@ -52,7 +54,7 @@ def warm_up(learner: Learner, corpus: Corpus, config: WarmupConfig, *, seed: int
     )
     warm = max(1, config.steps // 20)
     learner.model.train()
-    keeps = "logits_to_keep" in learner.accepts
+    keeps = "logits_to_keep" in learner.forward_arguments
     for step, batch in enumerate(_batches(shares, config, np.random.default_rng(seed)), start=1):
         decay = min(1.0, (config.steps - step + 1) / (0.3 * config.steps))
         for group in optimizer.param_groups:
@@ -67,11 +69,13 @@ def warm_up(learner: Learner, corpus: Corpus, config: WarmupConfig, *, seed: int
     learner.model.eval()
 
 
-def _loss(learner: Learner, rows: Sequence[tuple[list[int], list[int]]], keeps: bool) -> Float[Tensor, ""]:
+def _loss(learner: Learner, rows: Sequence[tuple[list[int], list[int]]], takes_logits_to_keep: bool) -> Float[Tensor, ""]:
     """Mean cross-entropy over completion tokens. Rows are padded on the right: causal attention needs no mask then."""
     ids, labels = _padded(rows, learner.tokenizer.pad_token_id or 0)
     first = min(len(prompt) for prompt, _ in rows) - 1
-    options: dict[str, Any] = {"use_cache": False} | ({"logits_to_keep": ids.shape[1] - first} if keeps else {})
+    options: dict[str, Any] = {"use_cache": False} | (
+        {"logits_to_keep": ids.shape[1] - first} if takes_logits_to_keep else {}
+    )
     logits = learner.model(input_ids=ids.to(learner.device), **options).logits
     logits = logits[:, -(ids.shape[1] - first) : -1]
     wanted = labels[:, first + 1 :].to(learner.device)

@@ -29,7 +29,7 @@ def read_first_answers(
     corpus: Corpus,
     config: MeasureConfig,
     *,
-    named: Collection[str] = (),
+    tasks_with_named_grader: Collection[str] = (),
     say: Callable[[str], None],
 ) -> list[ChosenGrader]:
     """Let a model answer a few items of each task greedily, and choose the graders by what it wrote.
@@ -38,13 +38,15 @@ def read_first_answers(
         learner: the model before training.
         corpus: its held-out rows are answered, all of them where there are none; tasks with their proposed graders.
         config: how items are picked, and the room for completions.
-        named: tasks whose grader the user named, which are not looked at.
+        tasks_with_named_grader: tasks whose grader the user named, which are not looked at.
         say: is told what it cost, and a line for each task.
 
     Raises:
         InputError: prompts leave no room, or nothing can be graded.
     """
-    left = [task for task, found in corpus.tasks.items() if found.kind == "verifiable" and task not in named]
+    left = [
+        task for task, found in corpus.tasks.items() if found.kind == "verifiable" and task not in tasks_with_named_grader
+    ]
     if not left:
         return []
     wanted = corpus.select(tasks=left)
@@ -52,7 +54,7 @@ def read_first_answers(
         learner, wanted, replace(config, items=ITEMS_PER_TASK), max(config.max_new_tokens, config.continued_tokens)
     )
     length: dict[str, Any] = {"max_new_tokens": config.max_new_tokens}
-    length |= {"longest": config.continued_tokens} if config.continued_tokens else {}
+    length |= {"continue_up_to": config.continued_tokens} if config.continued_tokens else {}
     began = monotonic()
     written = learner.sample([i.prompt for i in items], count=1, temperature=0, seed=0, **length)
     made = [FirstAnswer(item, best.text, not best.finished) for item, (best,) in zip(items, written, strict=True)]
@@ -69,7 +71,7 @@ def read_first_answers(
     return chosen
 
 
-def _picked(learner: Learner, corpus: Corpus, config: MeasureConfig, room: int) -> list[Example]:
+def _picked(learner: Learner, corpus: Corpus, config: MeasureConfig, completion_tokens: int) -> list[Example]:
     """At most `ITEMS_PER_TASK` items of each task, of all its levels; training rows where fewer are held out."""
     held_out, train = corpus.select(split="eval"), corpus.select(split="train")
     parts = [Passes(learner, None, config, part).items for part in (held_out, train) if len(part)]
@@ -79,7 +81,9 @@ def _picked(learner: Learner, corpus: Corpus, config: MeasureConfig, room: int) 
         few = _spread(own[0], ITEMS_PER_TASK)
         for more in own[1:]:
             fit = [
-                item for item in more if not learner.context or len(learner.encode(item.prompt)) + room <= learner.context
+                item
+                for item in more
+                if not learner.context or len(learner.encode(item.prompt)) + completion_tokens <= learner.context
             ]
             few = [*few, *_spread(fit, ITEMS_PER_TASK - len(few))]
         found += few
@@ -96,11 +100,11 @@ def with_first_answers(
     learner: Learner,
     config: MeasureConfig,
     *,
-    named: Collection[str] = (),
+    tasks_with_named_grader: Collection[str] = (),
     say: Callable[[str], None],
 ) -> tuple[Graded, list[Observation]]:
     """The rows with the graders that `read_first_answers` chose, and a note for each one that was changed."""
-    found = read_first_answers(learner, rows.corpus, config, named=named, say=say)
+    found = read_first_answers(learner, rows.corpus, config, tasks_with_named_grader=tasks_with_named_grader, say=say)
     graders = {one.task: one.grader for one in found if one.changed}
     if not graders:
         return rows, []

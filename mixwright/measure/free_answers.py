@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from mixwright.measure.room import HEADROOM, LEAST, MOST, PROMPTS, Room, longest_answer, room_for
+from mixwright.measure.room import HEADROOM, LEAST_TOKENS, MOST_TOKENS, PROMPTS_COUNTED, Room, longest_answer, room_for
 from mixwright.records import plain
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def spread_items(items: Sequence[Example], count: int = TIMED_ITEMS) -> list[Exa
 
 
 def complete_freely(
-    learner: Learner, items: Sequence[Example], most: int = MOST, clock: Callable[[], float] = monotonic
+    learner: Learner, items: Sequence[Example], most: int = MOST_TOKENS, clock: Callable[[], float] = monotonic
 ) -> FreeAnswers:
     """Greedy answers to these items, with ever more room.
 
@@ -105,7 +105,7 @@ def complete_freely(
     while waiting:
         begun = [tokens[place] for place in waiting] if any(tokens) else None
         asked = [prompts[place] for place in waiting]
-        made = learner.sample(asked, count=1, temperature=0, max_new_tokens=size, seed=0, begun=begun)
+        made = learner.sample(asked, count=1, temperature=0, max_new_tokens=size, seed=0, prefixes=begun)
         for place, (best,) in zip(waiting, made, strict=True):
             tokens[place], ended[place] = tuple(best.token_ids), best.finished
         waiting = [place for place in waiting if not ended[place]]
@@ -134,16 +134,16 @@ def find_room(
     """
     from mixwright.measure.passes import Passes
 
-    otherwise = room_for(learners, corpus, config, trained=trained)
+    otherwise = room_for(learners, corpus, config, for_training=trained)
     picked = Passes(learners[0], None, config, corpus).items
     items, rows = (
         spread_items(picked),
-        heapq.nlargest(PROMPTS, corpus if trained else picked, key=lambda row: len(plain(row.prompt))),
+        heapq.nlargest(PROMPTS_COUNTED, corpus if trained else picked, key=lambda row: len(plain(row.prompt))),
     )
     left = [one.context - max(len(one.encode(row.prompt)) for row in rows) for one in learners if one.context]
     limit = max(1, min(left)) if left else None
     say(f"room for answers: {len(items):,} items are completed freely by each model")
-    found = [_kept_or_completed(one, items, MOST if limit is None else min(MOST, limit)) for one in learners]
+    found = [_kept_or_completed(one, items, MOST_TOKENS if limit is None else min(MOST_TOKENS, limit)) for one in learners]
     gold = longest_answer(learners, corpus, config)[0]
     return *room_of(found, otherwise, gold, limit), found
 
@@ -189,7 +189,7 @@ def room_of(found: Sequence[FreeAnswers], otherwise: Room, gold: int, limit: int
         tokens = max(min(otherwise.tokens, written), min(otherwise.tokens, gold + 1))
         return Room(tokens, f"most answers do not end by themselves; {otherwise.why}"), 0
     longest = max(needed)
-    tokens = max(LEAST, gold + 1, 8 * math.ceil(HEADROOM * longest / 8))
+    tokens = max(LEAST_TOKENS, gold + 1, 8 * math.ceil(HEADROOM * longest / 8))
     items = max(len(one.lengths) for one in found)
     why = f"of {items:,} items that were completed freely the longest answer has {longest:,} tokens"
     if gold + 1 > 8 * math.ceil(HEADROOM * longest / 8):
@@ -210,7 +210,7 @@ def time_samples(learner: Learner, items: Sequence[Example], config: MeasureConf
 
     prompts = [item.prompt for item in items]
     how: dict[str, Any] = {"count": 1, "temperature": config.temperature, "max_new_tokens": config.max_new_tokens, "seed": 0}
-    how |= {"longest": config.continued_tokens} if config.continued_tokens else {}
+    how |= {"continue_up_to": config.continued_tokens} if config.continued_tokens else {}
 
     def timed() -> dict[str, float]:
         began = monotonic()

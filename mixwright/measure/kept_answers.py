@@ -56,22 +56,22 @@ class KeepingLearner(Learner):
         temperature: float,
         max_new_tokens: int,
         seed: int,
-        begun: Sequence[Sequence[int]] | None = None,
-        longest: int | None = None,
-        places: Sequence[int] | None = None,
+        prefixes: Sequence[Sequence[int]] | None = None,
+        continue_up_to: int | None = None,
+        draw_keys: Sequence[int] | None = None,
         progress: Callable[[float], None] | None = None,
-        finished: Callable[[Mapping[int, list[Completion]]], None] | None = None,
+        on_finished: Callable[[Mapping[int, list[Completion]]], None] | None = None,
     ) -> list[list[Completion]]:
         """As `Learner.sample`; what a batch wrote is kept at once, also what is to be continued."""
-        places, starts = range(len(prompts)) if places is None else places, begun or [()] * len(prompts)
-        asked = [[self.encode(p), list(t), max_new_tokens, longest] for p, t in zip(prompts, starts, strict=True)]
+        draw_keys, starts = range(len(prompts)) if draw_keys is None else draw_keys, prefixes or [()] * len(prompts)
+        asked = [[self.encode(p), list(t), max_new_tokens, continue_up_to] for p, t in zip(prompts, starts, strict=True)]
         rows = 1 if temperature == 0 else count
         if temperature != 0:  # what is drawn depends on these, too
-            asked = [[*parts, place, count, temperature, seed] for parts, place in zip(asked, places, strict=True)]
+            asked = [[*parts, place, count, temperature, seed] for parts, place in zip(asked, draw_keys, strict=True)]
         keys = [self._key(parts) for parts in asked]
         of_prompt = [self._key(["greedy", self.encode(prompt)]) for prompt in prompts] if temperature == 0 else []
         if temperature == 0:
-            self._take_over(keys, of_prompt, starts, max(max_new_tokens, longest or 0))
+            self._take_over(keys, of_prompt, starts, max(max_new_tokens, continue_up_to or 0))
         new = self._new(keys)
 
         def keep(made: Mapping[int, list[Completion]]) -> None:
@@ -82,8 +82,8 @@ class KeepingLearner(Learner):
                 | (self._as_greedy(of_prompt[place], starts[place], row[0]) if of_prompt else {})
                 for place, row in kept.items()
             )
-            if finished:
-                finished({new[i]: row for i, row in made.items()})
+            if on_finished:
+                on_finished({new[i]: row for i, row in made.items()})
 
         asked_now: dict[str, Any] = {
             "prompts": [prompts[place] for place in new],
@@ -91,22 +91,22 @@ class KeepingLearner(Learner):
             "temperature": temperature,
             "max_new_tokens": max_new_tokens,
             "seed": seed,
-            "begun": None if begun is None else [begun[place] for place in new],
-            "places": [places[place] for place in new],
+            "prefixes": None if prefixes is None else [prefixes[place] for place in new],
+            "draw_keys": [draw_keys[place] for place in new],
             "progress": progress,
         }
-        if longest is None or longest <= max_new_tokens:
-            made = super().sample(**asked_now, finished=keep)
+        if continue_up_to is None or continue_up_to <= max_new_tokens:
+            made = super().sample(**asked_now, on_finished=keep)
         else:
             made = self.sample(**asked_now)  # kept by another name, so that a stop while these are continued loses none
             self.lengthen(
                 asked_now["prompts"],
                 made,
                 temperature=temperature,
-                longest=longest,
+                continue_up_to=continue_up_to,
                 seed=seed,
-                places=asked_now["places"],
-                finished=keep,
+                draw_keys=asked_now["draw_keys"],
+                on_finished=keep,
             )
         keep({i: row for i, row in enumerate(made) if keys[new[i]] not in self._known})
         found = [[_completion(one) for one in self._known[key]["made"]] for key in keys]

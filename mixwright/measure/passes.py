@@ -160,12 +160,12 @@ class Passes:
         """Greedy and sampled completions of every item, graded, by example id."""
         config, prompts = self.config, [item.prompt for item in self.items]
         length: dict[str, Any] = {"max_new_tokens": config.max_new_tokens}
-        length |= {"longest": config.continued_tokens} if config.continued_tokens else {}
+        length |= {"continue_up_to": config.continued_tokens} if config.continued_tokens else {}
         first = WRITING_TIME_SHARE / (1 + config.samples)
         greedy = self.learner.sample(prompts, count=1, temperature=0, seed=self.seed, **length, **self._heard(0, first))
         found, sampled = {}, [[] for _ in prompts]
         if config.samples:
-            places = {"places": [_number(item) for item in self.items]} if self.nested else {}
+            places = {"draw_keys": [_number(item) for item in self.items]} if self.nested else {}
             sampled = self.learner.sample(
                 prompts,
                 count=config.samples,

@@ -117,7 +117,7 @@ def _right(passes: Passes, asked: Sequence[tuple[Example, str]]) -> int:
         temperature=0,
         max_new_tokens=passes.config.longest_completion,
         seed=passes.seed,
-        begun=[_tokens(passes, word) for _, word in asked],
+        prefixes=[_tokens(passes, word) for _, word in asked],
     )
     judged = zip(asked, made, strict=True)
     return sum(

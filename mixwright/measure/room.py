@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from mixwright.corpus import Corpus
     from mixwright.learner.learner import Learner
 
-LEAST, MOST = 16, 2048
+LEAST_TOKENS, MOST_TOKENS = 16, 2048
 """Fewest and most tokens that are taken without being asked for."""
-SOLUTION = 512
+SOLUTION_TOKENS = 512
 """Tokens for a worked solution, where a grader reads a final answer out of it; GSM8K's own take at most 350 or so."""
-PROMPTS = 2000
+PROMPTS_COUNTED = 2000
 """Prompts, the longest by characters, whose tokens are counted."""
 HEADROOM = 1.25
 """Times the longest answer: a right answer may be said in more words."""
@@ -38,17 +38,17 @@ class Room:
 
 
 def keep_fitting_corpus(
-    learners: Sequence[Learner], corpus: Corpus, config: MeasureConfig, asked: int | None = None
+    learners: Sequence[Learner], corpus: Corpus, config: MeasureConfig, asked_tokens: int | None = None
 ) -> tuple[Corpus, list[str]]:
     """The corpus without the rows to measure whose prompts leave no room for an answer, and a line that counts them.
 
-    An answer needs as much as the longest one and its end, `LEAST` tokens at least; a quarter of the context at most.
+    An answer needs as much as the longest one and its end, `LEAST_TOKENS` tokens at least; a quarter of the context at most.
 
     Args:
         learners: as for `room_for`.
         corpus: its held-out rows are looked at, all of them where there are none.
         config: how many items.
-        asked: tokens of a completion that were asked for; they are needed, then.
+        asked_tokens: tokens of a completion that were asked for; they are needed, then.
 
     Raises:
         InputError: most rows have too long a prompt; or as `room_for`.
@@ -57,7 +57,7 @@ def keep_fitting_corpus(
     if not contexts:
         return corpus, []
     limit = min(contexts)
-    needed = asked or min(max(LEAST, longest_answer(learners, corpus, config)[0] + 1), max(1, limit // 4))
+    needed = asked_tokens or min(max(LEAST_TOKENS, longest_answer(learners, corpus, config)[0] + 1), max(1, limit // 4))
     held_out = corpus.select(split="eval")
     rows = held_out if len(held_out) else corpus
     long = [
@@ -81,7 +81,7 @@ def keep_fitting_corpus(
     return left, [note + (f"; nothing is left of {', '.join(whole)}" if whole else "")]
 
 
-def room_for(learners: Sequence[Learner], corpus: Corpus, config: MeasureConfig, *, trained: bool = False) -> Room:
+def room_for(learners: Sequence[Learner], corpus: Corpus, config: MeasureConfig, *, for_training: bool = False) -> Room:
     """Longest completion that the items which are measured need.
 
     A grader that reads an answer out of a text (`final_answer`, `includes`, a function of the user's) gets room for a
@@ -91,20 +91,22 @@ def room_for(learners: Sequence[Learner], corpus: Corpus, config: MeasureConfig,
         learners: the models that are measured, whose tokenizers count; all get the same room.
         corpus: items are picked from it as measuring does.
         config: how many items.
-        trained: completions are written to prompts of all rows, not only of those that are measured.
+        for_training: completions are written to prompts of all rows, not only of those that are measured.
 
     Raises:
         InputError: nothing to grade, or chat prompts without a chat template.
     """
     longest, items = longest_answer(learners, corpus, config)
-    wanted = max(LEAST, 8 * math.ceil((HEADROOM * longest + 1) / 8))
+    wanted = max(LEAST_TOKENS, 8 * math.ceil((HEADROOM * longest + 1) / 8))
     why = f"the longest answer of {len(items):,} items has {longest:,} tokens"
-    reading = sorted({corpus.tasks[item.task].grader for item in items if _reads(corpus.tasks[item.task].grader)})
-    if reading and wanted < SOLUTION:
-        wanted, why = SOLUTION, f"{', '.join(reading)} may read a final answer out of a worked solution; {why}"
-    if wanted > MOST:
-        wanted, why = MOST, f"{why}, and no more than {MOST:,} is taken unasked"
-    rows = heapq.nlargest(PROMPTS, corpus if trained else items, key=lambda row: len(plain(row.prompt)))
+    reading = sorted(
+        {corpus.tasks[item.task].grader for item in items if _finds_answer_in_text(corpus.tasks[item.task].grader)}
+    )
+    if reading and wanted < SOLUTION_TOKENS:
+        wanted, why = SOLUTION_TOKENS, f"{', '.join(reading)} may read a final answer out of a worked solution; {why}"
+    if wanted > MOST_TOKENS:
+        wanted, why = MOST_TOKENS, f"{why}, and no more than {MOST_TOKENS:,} is taken unasked"
+    rows = heapq.nlargest(PROMPTS_COUNTED, corpus if for_training else items, key=lambda row: len(plain(row.prompt)))
     ends = [(one.context, max(len(one.encode(row.prompt)) for row in rows), one) for one in learners if one.context]
     context, taken, tightest = min(ends, key=lambda end: end[0] - end[1], default=(0, 0, learners[0]))
     if context and context - taken < wanted:
@@ -125,7 +127,7 @@ def longest_answer(learners: Sequence[Learner], corpus: Corpus, config: MeasureC
     return max(len(ids) for one in learners for ids in one.tokenizer(texts, add_special_tokens=False)["input_ids"]), items
 
 
-def _reads(grader: str) -> bool:
+def _finds_answer_in_text(grader: str) -> bool:
     """Whether a grader may read an answer out of a longer text; of functions nothing is known."""
     name = grader.partition("?")[0]
     return name in ("final_answer", "includes") or ":" in name

@@ -228,7 +228,7 @@ def _batch(
     )
     places = places.to(learner.device)
     with restrict_output(learner.model, places) as states:
-        options: dict[str, Any] = {"use_cache": False} if "past_key_values" in learner.accepts else {}
+        options: dict[str, Any] = {"use_cache": False} if "past_key_values" in learner.forward_arguments else {}
         logits = learner.model(input_ids=ids, **options).logits
     logits = logits.flatten(0, 1)
     if len(logits) != len(places):  # no output layer of its own to be told apart

@@ -31,7 +31,7 @@ class ScanRow:
     target: tuple[int, ...]
     """Token ids that the loss of training is taken over, end token included; empty where the row has no target, or where
     the prompt alone fills the length that training allows."""
-    cut: int = 0
+    cut_tokens: int = 0
     """Tokens of the target that lie beyond that length and are not trained on."""
 
 
@@ -40,7 +40,7 @@ def target_of(example: Example) -> Text | None:
     return next((text for text in (example.target, example.answer, example.chosen) if text is not None), None)
 
 
-def longest_row(config: RunConfig, learner: Learner) -> int | None:
+def row_token_limit(config: RunConfig, learner: Learner) -> int | None:
     """Tokens of prompt and target that training keeps of a row; None for no limit.
 
     SFT and DPO cut at TRL's `max_length` (`train.settings`); GRPO cuts no row, and only the model's context counts.
@@ -52,39 +52,39 @@ def longest_row(config: RunConfig, learner: Learner) -> int | None:
 
 
 def scan_rows(
-    learner: Learner, examples: Iterable[Example], *, joined: bool = False, limit: int | None = None
+    learner: Learner, examples: Iterable[Example], *, tokenise_together: bool = False, limit: int | None = None
 ) -> Iterator[ScanRow]:
     """Examples as the trainer reads them.
 
     Args:
         learner: its tokenizer and the form in which prompts reach it.
         examples: of any kind; chats need a chat template.
-        joined: tokenise prompt and target as one text, as TRL's SFT does; the target begins where the tokens of the prompt
-            alone end, or part from it. Else the target is tokenised alone and follows the prompt, as in GRPO. Chats with
-            a target in messages go through the template as one conversation either way.
+        tokenise_together: tokenise prompt and target as one text, as TRL's SFT does; the target begins where the tokens of
+            the prompt alone end, or part from it. Else the target is tokenised alone and follows the prompt, as in GRPO.
+            Chats with a target in messages go through the template as one conversation either way.
         limit: longest prompt and target together, tokens; what is beyond it is cut off the end, as TRL does.
 
     Raises:
         InputError: chats, and a tokenizer without a chat template or one that refuses them.
     """
     for example in examples:
-        prompt, target = _tokens(learner, example, joined=joined)
+        prompt, target = _tokens(learner, example, tokenise_together=tokenise_together)
         kept = len(target) if limit is None else min(len(target), max(0, limit - len(prompt)))
         yield ScanRow(example, tuple(prompt[:limit]), tuple(target[:kept]), len(target) - kept)
 
 
-def _tokens(learner: Learner, example: Example, *, joined: bool) -> tuple[list[int], list[int]]:
+def _tokens(learner: Learner, example: Example, *, tokenise_together: bool) -> tuple[list[int], list[int]]:
     """Token ids of prompt and target."""
     target = target_of(example)
     prompt = learner.encode(example.prompt)
     if target is None:
         return prompt, []
-    form, target = learner.form.format_prompt(example.prompt), learner.form.answer_to(example.prompt, target)
+    form, target = learner.form.format_prompt(example.prompt), learner.form.format_answer(example.prompt, target)
     end = learner.tokenizer.eos_token_id
     if not isinstance(form, str) and not isinstance(target, str):
         return _parted(prompt, _conversation(learner, (*form, *target)))
     alone = [*learner.tokenizer(plain(target), add_special_tokens=False)["input_ids"], end]
-    if not isinstance(form, str) or not joined:
+    if not isinstance(form, str) or not tokenise_together:
         return prompt, alone
     together = list(learner.tokenizer(form + plain(target), verbose=False)["input_ids"])
     return _parted(prompt if form else [], [*together, end])

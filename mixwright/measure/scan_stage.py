@@ -31,7 +31,7 @@ from mixwright.measure.scan import (
     write_part,
 )
 from mixwright.measure.scan_passes import ScanPasses
-from mixwright.measure.scan_rows import longest_row, scan_rows, target_of
+from mixwright.measure.scan_rows import row_token_limit, scan_rows, target_of
 from mixwright.measure.sketch_calibration import (
     CALIBRATION_ROWS,
     SketchSettings,
@@ -176,7 +176,7 @@ def prepare_scan(job: ScanJob) -> dict[str, Any]:
     places, moments = sampled_rows(corpus, job.sample), Path(job.moments) if job.moments else None
     if moments is not None and not moments.is_file():
         raise InputError("a file of second moments", "nothing", "Correct --moments.", file=moments)
-    limit, measured = longest_row(config, learner), ("samples", "temperature", "max_new_tokens")
+    limit, measured = row_token_limit(config, learner), ("samples", "temperature", "max_new_tokens")
     key = {
         "corpus": corpus.digest(),
         "weights": weights_digest(learner.model),
@@ -224,7 +224,7 @@ def scan_shards(job: ScanJob) -> tuple[int, int, Counter[str]]:
         )
         tokens += sum(len(row.prompt) + len(row.target) for row in rows)
         kinds.update(_kind(row) for row in rows)
-        kinds["cut"] += sum(row.cut > 0 for row in rows)
+        kinds["cut"] += sum(row.cut_tokens > 0 for row in rows)
     return len(job.shards), tokens, kinds
 
 
@@ -242,7 +242,7 @@ def _directions_file(job: ScanJob) -> Path:
 
 def _tokenising_options(key: Mapping[str, Any]) -> dict[str, Any]:
     """How rows are tokenised and where they are cut."""
-    return {"joined": key["objective"] == "sft", "limit": key["limit"]}
+    return {"tokenise_together": key["objective"] == "sft", "limit": key["limit"]}
 
 
 def weights_digest(model: Any) -> str:

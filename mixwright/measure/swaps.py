@@ -12,7 +12,7 @@ import numpy as np
 from mixwright.estimates.cell_states import MIN_ITEMS
 from mixwright.estimates.chance import RIGHT_FROM_SCORE
 from mixwright.estimates.dependence import Dependence, dependence, permutation_p
-from mixwright.graders.choice import option_texts, position
+from mixwright.graders.choice import option_index, option_texts
 from mixwright.records import Example
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def grade_swapped(passes: Passes, items: Sequence[Example], name: str) -> np.nda
 def _moved(item: Example, other: Example, text: str) -> str:
     """An answer as it would be given to another prompt: the option at the same place, else the same text."""
     options = item.extra.get("options", item.extra.get("choices"))
-    place = position(options, text) if options else None
+    place = option_index(options, text) if options else None
     if place is None:
         return text
     others = option_texts(other)

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from mixwright.learner.learner import Learner
 
 
-def keep_fitting_items(learner: Learner, items: Iterable[Example], sizes: Mapping[str, int]) -> list[Example]:
+def keep_fitting_items(learner: Learner, items: Iterable[Example], tokens_by_id: Mapping[str, int]) -> list[Example]:
     """The items whose tokens fit into the model's context; the same ones before and after."""
-    return [item for item in items if learner.context is None or sizes[item.id] <= learner.context]
+    return [item for item in items if learner.context is None or tokens_by_id[item.id] <= learner.context]
 
 
 def exact_answer_tasks(corpus: Corpus) -> set[str]:
@@ -27,7 +27,7 @@ def exact_answer_tasks(corpus: Corpus) -> set[str]:
     return {name for name in graded if corpus.grader(name).one_string}
 
 
-def measure_cells(
+def cell_measurements(
     probe: str,
     name: str,
     unit: str,
@@ -54,7 +54,7 @@ def measure_cells(
     return found
 
 
-def measure_items(
+def item_measurements(
     probe: str, name: str, unit: str, items: Sequence[Example], values: Mapping[str, float]
 ) -> list[Measurement]:
     """One row per item; it was read, not sampled, so its interval has no width."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from mixwright.corpus import Corpus
     from mixwright.mine.choosing import TrainRows
 
-Try = Callable[[NDArray[np.int64], int], NDArray[np.float64]]
+ShortTrainingScore = Callable[[NDArray[np.int64], int], NDArray[np.float64]]
 """(places of the rows that are trained on, seed) -> 1 where the answer to a held-back prompt is right after that, else 0."""
 
 
@@ -25,7 +25,7 @@ Try = Callable[[NDArray[np.int64], int], NDArray[np.float64]]
 class Candidates:
     """Rows that may be chosen, by the prompt that they answer and the source that they come from."""
 
-    prompts: NDArray[np.int64]
+    prompt_ids: NDArray[np.int64]
     """Number of each row's prompt: rows of one task with the same text share it. Shape (rows,)."""
     sources: NDArray[np.str_]
     """Name of each row's source, shape (rows,)."""
@@ -33,14 +33,14 @@ class Candidates:
     """Name of each row's task, shape (rows,)."""
 
     @property
-    def names(self) -> list[str]:
+    def source_names(self) -> list[str]:
         """Sources, sorted."""
         return sorted({str(name) for name in self.sources})
 
     @property
-    def several(self) -> NDArray[np.bool_]:
+    def has_alternatives(self) -> NDArray[np.bool_]:
         """Which rows belong to a prompt with more than one candidate, shape (rows,)."""
-        return np.bincount(self.prompts)[self.prompts] > 1
+        return np.bincount(self.prompt_ids)[self.prompt_ids] > 1
 
 
 def candidates_of(corpus: Corpus, rows: TrainRows, column: str) -> Candidates:
@@ -70,9 +70,9 @@ def random_per_prompt(prompts: NDArray[np.int64], rng: np.random.Generator) -> N
 class SourceTrials:
     """What short trainings showed in one task."""
 
-    before: float
+    accuracy_before: float
     """Accuracy without training."""
-    mix: float
+    mix_accuracy: float
     """Accuracy after training on a random candidate per prompt."""
     accuracy: dict[str, float]
     """Source -> accuracy after training on it alone."""
@@ -100,7 +100,7 @@ class SourceTrials:
         return best if self.gains[best].value > 0 and self.p[best] < 1 - COVERAGE else None
 
     @property
-    def beyond(self) -> list[str]:
+    def worse_than_mix(self) -> list[str]:
         """Sources that are worse than the mix beyond chance."""
         return [name for name in self.order if self.gains[name].value < 0 and self.p[name] < 1 - COVERAGE]
 
@@ -108,7 +108,7 @@ class SourceTrials:
 def train_on_each_source(
     candidates: Candidates,
     usable: NDArray[np.bool_],
-    train: Try,
+    train: ShortTrainingScore,
     before: NDArray[np.float64],
     strata: NDArray[np.str_],
     seeds: Sequence[int],
@@ -126,11 +126,11 @@ def train_on_each_source(
     places = np.flatnonzero(usable)
     arms: Mapping[str, Callable[[int], NDArray[np.int64]]] = {
         name: lambda _, name=name: places[candidates.sources[places] == name]
-        for name in candidates.names
+        for name in candidates.source_names
         if (candidates.sources[places] == name).any()
     }
     right = {name: np.array([train(rows(seed), seed) for seed in seeds]) for name, rows in arms.items()}
-    drawn = [places[random_per_prompt(candidates.prompts[places], np.random.default_rng([seed, 1]))] for seed in seeds]
+    drawn = [places[random_per_prompt(candidates.prompt_ids[places], np.random.default_rng([seed, 1]))] for seed in seeds]
     mix = np.array([train(rows, seed) for rows, seed in zip(drawn, seeds, strict=True)])
     found = {}
     for task in np.unique(strata):

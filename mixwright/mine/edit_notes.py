@@ -11,15 +11,15 @@ from mixwright.estimates.replicates import format_ranking
 from mixwright.mine.halving import Halved, order_of
 
 if TYPE_CHECKING:
-    from mixwright.mine.edit_runs import EditRuns
+    from mixwright.mine.edit_runs import RewriteTrials
 
 FORGOTTEN_FALL = 0.05
 """Fall of the protected rows' probability per token from which a note warns."""
 
 
-def describe_edits(found: Halved, names: Sequence[str], trial: EditRuns) -> list[str]:
+def describe_edits(found: Halved, names: Sequence[str], trial: RewriteTrials) -> list[str]:
     """A sentence per candidate, best first, then how far the ranking can be believed and whether the winner is proven."""
-    scores, items = trial.read()
+    scores, items = trial.probabilities()
     before, kept = float(scores[::2].mean()), float(items.mean()) if len(items) else 0.0
     lines = [
         f"{found.trainings} short trainings of {trial.short.steps} steps. Before, the answers to the reward questions have "

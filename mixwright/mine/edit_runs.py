@@ -39,7 +39,7 @@ class ShortTraining:
     """Of the LoRA adapter; 0 trains all weights of the copy."""
 
 
-class EditRuns:
+class RewriteTrials:
     """Trains on one candidate at a time; the learner is left as it was.
 
     Args:
@@ -47,7 +47,7 @@ class EditRuns:
         candidates: rows of each; the first is the reference, whose length sets the tokens of a step.
         questions: rows that are read for the score.
         protected: rows that must not be forgotten; may be empty.
-        short: sizes.
+        sizes: sizes.
     """
 
     def __init__(
@@ -56,11 +56,11 @@ class EditRuns:
         candidates: Sequence[Sequence[Example]],
         questions: Sequence[Example],
         protected: Sequence[Example],
-        short: ShortTraining,
+        sizes: ShortTraining,
     ) -> None:
         from mixwright.corpus import Corpus
 
-        self.learner, self.short = learner, short
+        self.learner, self.short = learner, sizes
         groups = [*candidates, questions, protected]
         ends = np.cumsum([0, *map(len, groups)])
         places = [np.arange(begin, end) for begin, end in itertools.pairwise(ends.tolist())]
@@ -74,9 +74,9 @@ class EditRuns:
         """Probability per token of every question and every protected row, after training on a candidate."""
         model = self._copy(seed)
         train_on(model, self.losses, self.batches(candidate, seed), self.short.learning_rate)
-        return self.read(model)
+        return self.probabilities(model)
 
-    def read(self, model: Any = None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def probabilities(self, model: Any = None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """The same without training."""
         model = self.learner.model if model is None else model
         return self._probabilities(model, self.questions), self._probabilities(model, self.protected)

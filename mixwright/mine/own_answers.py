@@ -34,9 +34,9 @@ ENOUGH_ENDED_SHARE = 0.75
 class Prompts:
     """Rows of `corpus.rehearse` that may be used."""
 
-    ready: tuple[Example, ...]
+    with_completion: tuple[Example, ...]
     """With a completion, or a pair where the training rows are pairs."""
-    open: tuple[Example, ...]
+    without_completion: tuple[Example, ...]
     """Without one."""
     notes: tuple[str, ...]
     """What was left out and why, a sentence each."""
@@ -48,13 +48,13 @@ class OwnAnswers:
 
     rows: tuple[Example, ...]
     """Finished answers, as completions; `extra` has `parents` and `provenance`."""
-    asked: dict[str, int]
+    prompts_by_task: dict[str, int]
     """Task -> prompts."""
-    room: dict[str, int]
+    tokens_by_task: dict[str, int]
     """Task -> tokens that its answers were given in the end."""
     rollouts: int
     """Completions that were written."""
-    long: str = ""
+    too_long_note: str = ""
     """A sentence about prompts that leave no room for an answer, empty where all do."""
 
     @property
@@ -64,10 +64,11 @@ class OwnAnswers:
 
     def sentences(self) -> list[str]:
         """A sentence about prompts that are too long, if any are, and one per task."""
-        return ([self.long] if self.long else []) + [
-            f"{task}: the model's own answers to {self.finished[task]} of {asked} prompts ended within {self.room[task]} "
+        return ([self.too_long_note] if self.too_long_note else []) + [
+            f"{task}: the model's own answers to {self.finished[task]} of {asked} prompts ended within "
+            f"{self.tokens_by_task[task]} "
             f"tokens{'' if self.finished[task] == asked else '; the others are left out'}."
-            for task, asked in sorted(self.asked.items())
+            for task, asked in sorted(self.prompts_by_task.items())
         ]
 
 
@@ -79,7 +80,7 @@ class RehearsalRows:
     """With a completion each; `extra` has `parents` and `provenance`."""
     notes: tuple[str, ...]
     """What was left out, and what the model answered; a sentence each."""
-    given: int
+    rows_with_completion: int
     """Rows among them that had a completion."""
     rollouts: int
     """Completions that were written, which are charged."""
@@ -89,8 +90,8 @@ class RehearsalRows:
     def summary(self) -> dict[str, Any]:
         """Counts, room and notes as JSON values."""
         tasks = dict(sorted(Counter(row.task for row in self.rows).items()))
-        own = len(self.rows) - self.given
-        counts = {"rows": len(self.rows), "given": self.given, "own answers": own, "rollouts": self.rollouts}
+        own = len(self.rows) - self.rows_with_completion
+        counts = {"rows": len(self.rows), "given": self.rows_with_completion, "own answers": own, "rollouts": self.rollouts}
         return {"miner": "rehearsal", "kind": "new rows", **counts, "tasks": tasks, "room": self.room, "notes": self.notes}
 
 
@@ -113,11 +114,11 @@ def rehearsal_rows(
         InputError: as `answer_prompts`.
     """
     prompts = usable_prompts(corpus)
-    if not prompts.open:
-        return RehearsalRows(prompts.ready, prompts.notes, len(prompts.ready), 0, {})
-    made = answer_prompts(load(), prompts.open, max_new_tokens=max_new_tokens, progress=progress)
-    rows, notes = (*prompts.ready, *made.rows), (*prompts.notes, *made.sentences())
-    return RehearsalRows(rows, notes, len(prompts.ready), made.rollouts, made.room)
+    if not prompts.without_completion:
+        return RehearsalRows(prompts.with_completion, prompts.notes, len(prompts.with_completion), 0, {})
+    made = answer_prompts(load(), prompts.without_completion, max_new_tokens=max_new_tokens, progress=progress)
+    rows, notes = (*prompts.with_completion, *made.rows), (*prompts.notes, *made.sentences())
+    return RehearsalRows(rows, notes, len(prompts.with_completion), made.rollouts, made.tokens_by_task)
 
 
 def write_rows(path: Path, rows: Sequence[Example]) -> None:
@@ -220,10 +221,10 @@ def answer_prompts(
 
 
 def _with_room(
-    prompts: Sequence[Example], taken: Mapping[str, int], size: int, context: int | None
+    prompts: Sequence[Example], prompt_tokens: Mapping[str, int], size: int, context: int | None
 ) -> tuple[list[Example], str]:
     """The prompts that leave room for an answer of `size` tokens, and a sentence that counts the others."""
-    left = [row for row in prompts if context is None or taken[row.id] + size <= context]
+    left = [row for row in prompts if context is None or prompt_tokens[row.id] + size <= context]
     gone = len(prompts) - len(left)
     lack = f"they leave no room for an answer of {size} tokens in the context of {context or 0:,}"
     return left, f"{gone} of {len(prompts)} prompts to rehearse are left out: {lack}." if gone else ""
@@ -247,17 +248,24 @@ def check_rehearsal(objective: str, corpus: Corpus) -> None:
         got = f"{rows.table['rejected'].null_count} of {len(rows)} rows to rehearse without a rejected answer"
         raise InputError("pairs to rehearse for DPO", got, "Give pairs, or leave corpus.rehearse out.")
     first = next(iter(corpus.select(split="train")), None) if len(rows) else None
-    other = None if first is None else next((row for row in rows if _form(row) != _form(first)), None)
+    other = (
+        None
+        if first is None
+        else next((row for row in rows if _describe_prompt_kind(row) != _describe_prompt_kind(first)), None)
+    )
     if first is not None and other is not None:
-        got, remedy = f"{_form(other)} at {other.source or other.id}", "Write all rows in one form: a trainer takes one."
-        raise InputError(f"rows to rehearse in the form of the training rows, {_form(first)}", got, remedy)
+        got, remedy = (
+            f"{_describe_prompt_kind(other)} at {other.source or other.id}",
+            "Write all rows in one form: a trainer takes one.",
+        )
+        raise InputError(f"rows to rehearse in the form of the training rows, {_describe_prompt_kind(first)}", got, remedy)
     bare = sum(row.rejected is not None and row.target is None for row in rows) if objective == "sft" else 0
     if bare and trains_on_pairs(corpus):
         remedy = "Give completions, or leave the column of rejected answers out (corpus.columns)."
         raise InputError("rows to rehearse with completions for SFT", f"{bare} of {len(rows)} that are pairs", remedy)
 
 
-def _form(row: Example) -> str:
+def _describe_prompt_kind(row: Example) -> str:
     if not row.prompt:
         return "text without a prompt"
     return "prompts as plain text" if isinstance(row.prompt, str) else "prompts as chat messages"

@@ -51,14 +51,14 @@ def try_sources(
     from mixwright.corpus.timed_grades import TimedGrades
     from mixwright.measure.row_losses import RowLosses
 
-    several = [corpus[int(rows.numbers[at])] for at in np.flatnonzero(found.several)]
-    judged = _judged(corpus, rows, found)
-    first = lowest_per_prompt(np.where(judged, 0.0, np.nan), found.prompts)
+    several = [corpus[int(rows.numbers[at])] for at in np.flatnonzero(found.has_alternatives)]
+    judged = _judgeable(corpus, rows, found)
+    first = lowest_per_prompt(np.where(judged, 0.0, np.nan), found.prompt_ids)
     first = first[judged[first]]  # a row of each prompt that can be judged
     if not len(first):
         return {}, [], 0
     back = first[choose_held_back(rows.tasks[first], rng)]
-    usable = found.several & ~np.isin(found.prompts, found.prompts[back])
+    usable = found.has_alternatives & ~np.isin(found.prompt_ids, found.prompt_ids[back])
     items, grades = [corpus[int(rows.numbers[at])] for at in back], TimedGrades(corpus, SECONDS_PER_GRADE, "wrong")
     most = max(count_answer_tokens(learner, plain(row.target if row.target is not None else row.answer)) for row in several)
     longest = shared_room(learner, items, min(most + 1, max_new_tokens))
@@ -76,11 +76,11 @@ def try_sources(
     return tried, [note], len(items) * (trainings + 1)
 
 
-def _judged(corpus: Corpus, rows: TrainRows, found: Candidates) -> np.ndarray:
+def _judgeable(corpus: Corpus, rows: TrainRows, found: Candidates) -> np.ndarray:
     """Rows of prompts that have several candidates, and one answer that a grader compares with."""
     answers: dict[int, set[str | None]] = {}
-    for number, prompt in zip(rows.numbers.tolist(), found.prompts.tolist(), strict=True):
+    for number, prompt in zip(rows.numbers.tolist(), found.prompt_ids.tolist(), strict=True):
         answers.setdefault(prompt, set()).add(corpus[number].answer)
     graded = np.array([corpus.tasks[task].kind == "verifiable" for task in rows.tasks.tolist()])
-    one = np.array([answers[prompt] != {None} and len(answers[prompt]) == 1 for prompt in found.prompts.tolist()])
-    return found.several & graded & one
+    one = np.array([answers[prompt] != {None} and len(answers[prompt]) == 1 for prompt in found.prompt_ids.tolist()])
+    return found.has_alternatives & graded & one

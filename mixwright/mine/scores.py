@@ -48,14 +48,14 @@ def score_of(
         return prototype_distance(vectors, list(rows.by_task().values()), rng)
     others = [Scan(scan.folder.parent.parent, base) for base in checkpoints]
     if name == "el2n":
-        return np.mean([_of(found, rows, "el2n") for found in (scan, *others)], axis=0)
+        return np.mean([_column_for_rows(found, rows, "el2n") for found in (scan, *others)], axis=0)
     if len(others) < 2:
         remedy = "Scan checkpoints of one training, and name them in order: mine.options.pruning.checkpoints."
         raise InputError("two checkpoints or more for forgetting", str(len(others)), remedy)
-    return forgetting(np.array([_of(found, rows, "greedy") for found in others]))
+    return forgetting(np.array([_column_for_rows(found, rows, "greedy") for found in others]))
 
 
-def _of(scan: Scan, rows: TrainRows, name: str) -> NDArray[np.float64]:
+def _column_for_rows(scan: Scan, rows: TrainRows, name: str) -> NDArray[np.float64]:
     """A column of another scan for the same rows; NaN for those that it lacks."""
     values, places = scan.column(name).astype(float), {own: place for place, own in enumerate(scan.ids)}
     return np.array([values[places[own]] if own in places else np.nan for own in rows.ids])

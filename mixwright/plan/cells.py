@@ -21,7 +21,7 @@ def success_rows(competence: Sequence[Measurement]) -> dict[tuple[str, float | N
 def plan_cells(cells: Sequence[Cell], competence: Sequence[Measurement], band: tuple[float, float]) -> tuple[CellPlan, ...]:
     """The state of each cell of the training data, sorted by key; a cell that was not measured is unknown.
 
-    A cell measured on fewer than `FEWEST_ITEMS` prompts has the success of its whole task; its dependence was measured
+    A cell measured on fewer than `MIN_ITEMS` prompts has the success of its whole task; its dependence was measured
     together with its task's other small cells.
 
     Raises:

@@ -23,7 +23,7 @@ UNTRAINED_MOVE_SHARE = 0.02
 """Success by which a task may move without being trained on, beyond sampling error."""
 
 
-def forecast_room(cell: CellPlan) -> float:
+def attainable_gain(cell: CellPlan) -> float:
     """k(1 - k) of a reachable or unknown cell's kappa, 0..0.25, times the share of variance within a prompt; 0 for others.
 
     A cell that was not measured counts as half right.
@@ -48,16 +48,16 @@ def forecast(
         weights: share of draws per task.
         steps: optimiser steps.
     """
-    return forecast_from_draws(cells, competence, spent_by_room(cells, weights, steps))
+    return forecast_from_draws(cells, competence, steps_by_cell(cells, weights, steps))
 
 
-def spent_by_room(cells: Sequence[CellPlan], weights: Mapping[str, float], steps: int) -> dict[str, float]:
+def steps_by_cell(cells: Sequence[CellPlan], weights: Mapping[str, float], steps: int) -> dict[str, float]:
     """Steps' worth of draws of each cell, by its key: a task's share of the steps, split over its cells by their room."""
     total: dict[str, float] = {}
     for cell in cells:
-        total[cell.task] = total.get(cell.task, 0.0) + forecast_room(cell)
+        total[cell.task] = total.get(cell.task, 0.0) + attainable_gain(cell)
     return {
-        cell.key: steps * weights.get(cell.task, 0.0) * forecast_room(cell) / total[cell.task] if total[cell.task] else 0.0
+        cell.key: steps * weights.get(cell.task, 0.0) * attainable_gain(cell) / total[cell.task] if total[cell.task] else 0.0
         for cell in cells
     }
 
@@ -74,7 +74,7 @@ def forecast_from_draws(
         gains, variance = 0.0, 0.0
         for cell in own:
             gains += (
-                forecast_room(cell) * (1 - (cell.swapped or 0.0)) * (1 - math.exp(-spent[cell.key] / STEPS_TO_63_PERCENT))
+                attainable_gain(cell) * (1 - (cell.swapped or 0.0)) * (1 - math.exp(-spent[cell.key] / STEPS_TO_63_PERCENT))
             )
             row = rows[task, cell.level]
             variance += 2 * ((row.high - row.low) / 2 / 1.96) ** 2

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from mixwright.records import Forecast, Measurement, Plan
-from mixwright.skeleton import ACCURACY_PREFIX, OTHER_FORMS, SHARE_PREFIX
+from mixwright.skeleton import FORM_ACCURACY_NAME_PREFIX, FORM_SHARE_NAME_PREFIX, OTHER_FORMS
 
 PUSH_NATS = 0.25
 """Nats by which the log-odds of two formats move per optimiser step and unit of difference in accuracy. It goes with the
@@ -91,7 +91,7 @@ def forecast_formats(task: str, choices: Sequence[FormatShare], steps: int, push
         error = Z80 * math.hypot(errors[place], errors[rival], model)
         low, high = (_moved(end, nats) for nats in (-error, error))
         numbers = (round(number, 4) for number in (one.share, end, low, high))
-        found.append(Forecast(task, SHARE_PREFIX + one.form, *numbers))
+        found.append(Forecast(task, FORM_SHARE_NAME_PREFIX + one.form, *numbers))
     return sorted(found, key=lambda forecast: (-forecast.expected, forecast.name))
 
 
@@ -103,21 +103,23 @@ def _moved(share: float, nats: float) -> float:
 def predict_winner(forecasts: Iterable[Forecast]) -> str | None:
     """The format that one task's forecasts say will be the commonest; None (undecided) where the best two ranges overlap."""
     first, *others = sorted(forecasts, key=lambda forecast: -forecast.expected)
-    undecided = first.name == SHARE_PREFIX + OTHER_FORMS or any(first.low <= other.high for other in others)
-    return None if undecided else first.name.removeprefix(SHARE_PREFIX)
+    undecided = first.name == FORM_SHARE_NAME_PREFIX + OTHER_FORMS or any(first.low <= other.high for other in others)
+    return None if undecided else first.name.removeprefix(FORM_SHARE_NAME_PREFIX)
 
 
 def formats_of(rows: Sequence[Measurement]) -> dict[str, list[FormatShare]]:
     """Task -> its formats in use, commonest first, from the rows of the probe; only tasks that have a choice of formats."""
     named = {(row.task, row.name): row for row in rows if row.example is None and row.probe == "formats"}
     asked = Counter(
-        task for (task, name), row in named.items() if name.startswith(SHARE_PREFIX) and (row.null or 0.0) >= CONTENT_SHARE
+        task
+        for (task, name), row in named.items()
+        if name.startswith(FORM_SHARE_NAME_PREFIX) and (row.null or 0.0) >= CONTENT_SHARE
     )
     found: dict[str, list[FormatShare]] = {}
     for (task, name), row in named.items():
-        right = named.get((task, ACCURACY_PREFIX + name.removeprefix(SHARE_PREFIX)))
-        if name.startswith(SHARE_PREFIX) and right is not None and row.value >= IN_USE_SHARE:
-            one = FormatShare(name.removeprefix(SHARE_PREFIX), row.value, right.value, _error(row), _error(right))
+        right = named.get((task, FORM_ACCURACY_NAME_PREFIX + name.removeprefix(FORM_SHARE_NAME_PREFIX)))
+        if name.startswith(FORM_SHARE_NAME_PREFIX) and right is not None and row.value >= IN_USE_SHARE:
+            one = FormatShare(name.removeprefix(FORM_SHARE_NAME_PREFIX), row.value, right.value, _error(row), _error(right))
             found.setdefault(task, []).append(one)
     choices = {task: own for task, own in found.items() if len(own) > 1 and asked[task] < 2}
     several = {task: sorted(own, key=lambda r: (-r.share, r.form)) for task, own in choices.items()}
@@ -149,7 +151,7 @@ def with_format_forecasts(plan: Plan, rows: Sequence[Measurement]) -> Plan:
 
 def _reason(forecast: Forecast, choices: Sequence[FormatShare], expected: Sequence[Forecast], steps: int) -> str:
     """How one format's forecast came about; `choices` are of its task, commonest first."""
-    one, said = next(r for r in choices if SHARE_PREFIX + r.form == forecast.name), predict_winner(expected)
+    one, said = next(r for r in choices if FORM_SHARE_NAME_PREFIX + r.form == forecast.name), predict_winner(expected)
     when = steps_to_cross(one, choices[0])
     cross = f"; as common as {choices[0].form!r} at step {when:.0f}" if 0 < when <= steps else ""
     ending = f"{said!r} is expected to be the commonest" if said is not None else "none leads for sure: the ranges overlap"
@@ -166,7 +168,7 @@ def warnings_of(rows: Sequence[Measurement], forecasts: Iterable[Forecast]) -> l
     """
     expected: dict[str, list[Forecast]] = {}
     for forecast in forecasts:
-        if forecast.name.startswith(SHARE_PREFIX):
+        if forecast.name.startswith(FORM_SHARE_NAME_PREFIX):
             expected.setdefault(forecast.task, []).append(forecast)
     found, formats = [], formats_of(rows)
     for task, own in sorted(expected.items()):
@@ -189,12 +191,16 @@ def _unused(rows: Sequence[Measurement]) -> list[str]:
     right: Mapping[str, float] = {
         row.task: row.null
         for row in rows
-        if row.name.startswith(ACCURACY_PREFIX) and row.null is not None and row.example is None
+        if row.name.startswith(FORM_ACCURACY_NAME_PREFIX) and row.null is not None and row.example is None
     }
     return [
-        f"{row.task}: gold answers look like {row.name.removeprefix(SHARE_PREFIX)!r}, {row.value:.1%} of samples do. "
+        f"{row.task}: gold answers look like {row.name.removeprefix(FORM_SHARE_NAME_PREFIX)!r}, "
+        f"{row.value:.1%} of samples do. "
         "If that is wanted, rewards will hardly ever reach it: train it by SFT first."
         for row in rows
-        if row.name.startswith(SHARE_PREFIX) and row.null is not None and row.null >= 0.5 and row.value < IN_USE_SHARE
-        if row.name != SHARE_PREFIX + OTHER_FORMS and right.get(row.task, 0.0) < LOW_ACCURACY
+        if row.name.startswith(FORM_SHARE_NAME_PREFIX)
+        and row.null is not None
+        and row.null >= 0.5
+        and row.value < IN_USE_SHARE
+        if row.name != FORM_SHARE_NAME_PREFIX + OTHER_FORMS and right.get(row.task, 0.0) < LOW_ACCURACY
     ]

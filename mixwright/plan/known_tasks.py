@@ -13,7 +13,7 @@ SUCCESS_NAMES = ("greedy", "pass@1")
 """Names of success, the declared decoding's first."""
 
 
-def shown_above_chance(competence: Sequence[Measurement]) -> dict[str, str]:
+def evidence_above_chance(competence: Sequence[Measurement]) -> dict[str, str]:
     """Task -> what shows that success lies above the chance level, empty where that is not shown; every measured task.
 
     Of each item the chance rule's score is taken off, so that the interval holds both errors.
@@ -28,7 +28,7 @@ def shown_above_chance(competence: Sequence[Measurement]) -> dict[str, str]:
         if items:
             value, chance = (float(np.mean([getattr(row, part) for row in items])) for part in ("value", "null"))
             gaps = [row.value - (row.null or 0.0) for row in items]
-            low = estimate_crossed(np.array([gaps]), _places([row.level for row in items])).low
+            low = estimate_crossed(np.array([gaps]), _level_codes([row.level for row in items])).low
             count = len(items)
         elif whole is not None:
             value, chance, low, count = whole.value, whole.null or 0.0, whole.low - (whole.null or 0.0), whole.n
@@ -38,6 +38,6 @@ def shown_above_chance(competence: Sequence[Measurement]) -> dict[str, str]:
     return found
 
 
-def _places(levels: Sequence[float | None]) -> list[int]:
+def _level_codes(levels: Sequence[float | None]) -> list[int]:
     known: dict[float | None, int] = {}
     return [known.setdefault(level, len(known)) for level in levels]

@@ -14,27 +14,27 @@ STEERING_KINDS = ("selectors", "gates", "controllers", "monitors")
 """What steers, by kind of plug-in."""
 
 
-def with_asked(plan: Plan, asked: Mapping[str, Any]) -> Plan:
+def with_asked(plan: Plan, overrides: Mapping[str, Any]) -> Plan:
     """The plan with these fields in every stage; options are laid over plug-in by plug-in, everything else is replaced.
 
     Raises:
         InputError: a field that a stage does not have, or a value it cannot have.
     """
-    if not asked:
+    if not overrides:
         return plan
-    stages = tuple(_stage(stage, asked) for stage in plan.stages)
-    why = {f"stages.{number}.{name}": "asked for in plan.stage" for number in range(len(stages)) for name in asked}
+    stages = tuple(_stage(stage, overrides) for stage in plan.stages)
+    why = {f"stages.{number}.{name}": "asked for in plan.stage" for number in range(len(stages)) for name in overrides}
     kept = {path: reason for path, reason in plan.why.items() if not _is_about(path, why)}
     return replace(plan, stages=stages, why=kept | why)
 
 
-def check_asked(asked: Mapping[str, Any], cells: Sequence[Cell], objective: str) -> None:
+def check_asked(overrides: Mapping[str, Any], cells: Sequence[Cell], objective: str) -> None:
     """Refuse what no plan of data with these cells could have, before anything is measured. Raises InputError."""
-    if (other := asked.get("objective", objective)) != objective:
+    if (other := overrides.get("objective", objective)) != objective:
         raise InputError(f"the objective {objective} in plan.stage too", repr(other), "Set train.objective alone.")
     tasks = sorted({cell.task for cell in cells})
     bare = Stage("asked for in plan.stage", "grpo", 1, {task: 1 / len(tasks) for task in tasks})
-    plan = with_asked(Plan("any", (bare,)), asked)
+    plan = with_asked(Plan("any", (bare,)), overrides)
     # Which plug-ins the planner will name is not known yet: options are tried one by one.
     validate_plan(replace(plan, stages=(replace(plan.stages[0], options={}),)), cells)
     for name, options in plan.stages[0].options.items():
@@ -45,9 +45,9 @@ def check_asked(asked: Mapping[str, Any], cells: Sequence[Cell], objective: str)
         check_options(name, options)
 
 
-def _stage(stage: Stage, asked: Mapping[str, Any]) -> Stage:
+def _stage(stage: Stage, overrides: Mapping[str, Any]) -> Stage:
     planned = to_data(stage)
-    changed = dict(asked)
+    changed = dict(overrides)
     if isinstance(options := changed.get("options"), Mapping):
         before = planned["options"]
         changed["options"] = before | {

@@ -25,7 +25,7 @@ def make_plan(config: RunConfig, corpus: Corpus, competence: Sequence[Measuremen
         competence: measurements of the model that training begins with, on `corpus`.
     """
     train = config.train
-    objective, cells = cast("Objective", train.objective), corpus.plan_cells()
+    objective, cells = cast("Objective", train.objective), corpus.cells_with_rehearsal()
     training = TrainingSetup(train.steps, objective, train.prompts, train.beta > 0, train.generations)
     made = create("planners", config.planner, dict(config.plan.options)).plan(cells, competence, training)
     return with_format_forecasts(with_asked(made, config.plan.stage), competence)

@@ -57,7 +57,7 @@ def _validate_stage(stage: Stage) -> None:
         raise InputError(
             f"at least 1 step and at most {MOST_STEPS:,} in stage {stage.name!r}", str(stage.steps), "Correct it."
         )
-    _validate_border(stage)
+    _validate_handover(stage)
     groups = {
         "selectors": (stage.selector,),
         "gates": stage.gates,
@@ -76,17 +76,19 @@ def _validate_stage(stage: Stage) -> None:
         check_options(key, options)
 
 
-def _validate_rehearsed(stage: Stage, tasks: Collection[str], drawn: Collection[str]) -> None:
-    """Tasks whose rows to rehearse are drawn; `drawn`: those that have training rows."""
+def _validate_rehearsed(stage: Stage, tasks: Collection[str], tasks_with_rows: Collection[str]) -> None:
+    """Tasks whose rows to rehearse are drawn; `tasks_with_rows`: those that have training rows."""
     for task in stage.rehearse:
         if task not in tasks:
             raise unknown_name("task in the data that the plan names", task, tasks)
-    if lacking := [task for task, weight in stage.weights.items() if weight and task not in {*drawn, *stage.rehearse}]:
+    if lacking := [
+        task for task, weight in stage.weights.items() if weight and task not in {*tasks_with_rows, *stage.rehearse}
+    ]:
         expected = f"training rows of {lacking[0]!r}, or its name under rehearse, in stage {stage.name!r}"
         raise InputError(expected, "rows to rehearse alone", "Add it to rehearse, or give it no weight.")
 
 
-def _validate_border(stage: Stage) -> None:
+def _validate_handover(stage: Stage) -> None:
     """What a stage takes over from the one before, and what is expected after it."""
     if len(set(stage.kept)) < len(stage.kept):
         raise InputError(f"each of kept of stage {stage.name!r} once", ", ".join(stage.kept), "Remove the second.")

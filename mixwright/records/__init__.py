@@ -18,7 +18,7 @@ from mixwright.records.corpus import (
 from mixwright.records.finding import Curve, Expectation, Plot, Term, difference
 from mixwright.records.mined import MinedRow, MiningResult
 from mixwright.records.plan import (
-    BORDER_FIELDS,
+    TRAINING_ONLY_FIELDS,
     CellPlan,
     CellState,
     EngineOptions,
@@ -59,7 +59,7 @@ from mixwright.records.verdict import (
 )
 
 __all__ = [
-    "BORDER_FIELDS",
+    "TRAINING_ONLY_FIELDS",
     "Action",
     "ActionKind",
     "Alarm",

@@ -13,8 +13,8 @@ from mixwright.records.corpus import cell_key
 from mixwright.records.serial import from_data
 
 Objective = Literal["sft", "grpo", "dpo"]
-Kept = Literal["optimizer", "reference"]
-BORDER_FIELDS = ("learning_rate", "kept", "expected", "earlier_share", "rehearse")
+CarriedOver = Literal["optimizer", "reference"]
+TRAINING_ONLY_FIELDS = ("learning_rate", "kept", "expected", "earlier_share", "rehearse")
 """Fields of a stage that say how it is trained and how it begins, which steering does not read."""
 CellState = Literal["unknown", "mastered", "reachable", "hopeless", "lucky"]
 
@@ -211,7 +211,7 @@ class Stage:
     """Band of a task where it differs from `band`: levels of different families are not comparable."""
     learning_rate: float | None = None
     """Of this stage; None takes that of the settings."""
-    kept: tuple[Kept, ...] = ()
+    kept: tuple[CarriedOver, ...] = ()
     """What is taken over from the stage before: the optimiser's state, the reference model. By default the optimiser is new,
     and the reference model is the one that the stage starts from."""
     expected: Mapping[str, float] = field(default_factory=dict)

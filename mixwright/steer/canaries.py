@@ -40,7 +40,7 @@ def select_canaries(plan: Plan, stage: Stage, pool: Pool, rng: np.random.Generat
         return (), WHY_UNMEASURED
     if count == 0:
         return (), "canaries under engine in the options of the stage is 0"
-    found = choose_canaries(pool, open_to, ITEMS_PER_TASK if count is None else count, rng)
+    found = draw_canary_items(pool, open_to, ITEMS_PER_TASK if count is None else count, rng)
     return found, "" if found else "the data is too small to hold any back"
 
 
@@ -49,7 +49,7 @@ def _needs_canaries(stage: Stage) -> bool:
     return "canary" in stage.monitors or (stage.objective != "grpo" and "drift" in stage.controllers)
 
 
-def choose_canaries(pool: Pool, states: Sequence[str | None], count: int, rng: np.random.Generator) -> tuple[int, ...]:
+def draw_canary_items(pool: Pool, states: Sequence[str | None], count: int, rng: np.random.Generator) -> tuple[int, ...]:
     """Pool indices of at most `count` items per task, at most a quarter of any cell.
 
     Only what the model can do can be lost, so they come from mastered cells; where the data has none, from the first kind of

@@ -21,7 +21,7 @@ from mixwright.errors import InputError
 from mixwright.estimates.intervals import effective_rollouts
 from mixwright.plan.validate import validate_plan
 from mixwright.records import (
-    BORDER_FIELDS,
+    TRAINING_ONLY_FIELDS,
     Action,
     Decision,
     EngineOptions,
@@ -35,7 +35,7 @@ from mixwright.records import (
 )
 from mixwright.steer.canaries import select_canaries
 from mixwright.steer.ledger import Ledger
-from mixwright.steer.policy import CALM_BATCHES, GateRunner, Policy, Reactions
+from mixwright.steer.policy import STRETCH_ENDS_AFTER, GateRunner, Policy, Reactions
 from mixwright.steer.pool import Ids, Pool
 from mixwright.steer.predictor import Predictor
 from mixwright.steer.scene import Scene
@@ -44,13 +44,13 @@ from mixwright.steer.task_order import Reserve, TaskOrder
 
 STATE_VERSION = 6
 """Of a saved state; one that another version saved is refused. Count it up when what a state holds changes."""
-TRUST_TO_FOLLOW, TRUST_TO_LEAVE = 0.8, 0.27
+TRUST_TO_FOLLOW, TRUST_TO_STOP_FOLLOWING = 0.8, 0.27
 """Trust over which draws are said to follow the predictor, more than at the start, and under which they no longer do."""
 MOST_LATE_STEPS = 2
 """Steps by which signals may come late; training was begun anew when they are further back."""
 
 
-def check_drawn(selector: str, drawn: np.ndarray, tasks: np.ndarray, pool: Pool, held: Sequence[int]) -> None:
+def check_drawn(selector: str, drawn: np.ndarray, tasks: np.ndarray, pool: Pool, canaries: Sequence[int]) -> None:
     """Raises RuntimeError when a selector picked what may not be drawn: another task, no row of the pool, a canary."""
     said = f"the selector {selector!r} picked"
     if drawn.shape != tasks.shape or drawn.dtype.kind not in "iu":
@@ -61,14 +61,17 @@ def check_drawn(selector: str, drawn: np.ndarray, tasks: np.ndarray, pool: Pool,
         place = wrong[0]
         names = pool.tasks[int(pool.task_of[drawn[place]])], pool.tasks[int(tasks[place])]
         raise RuntimeError(f"{said} row {drawn[place]} of task {names[0]!r} where {names[1]!r} was asked for")
-    if held and np.isin(drawn, held).any():
+    if canaries and np.isin(drawn, canaries).any():
         raise RuntimeError(f"{said} a canary, which must never be trained on")
 
 
 def plan_digest(plan: Plan, stage: int) -> str:
     """Of what the engine reads of a plan: the stage but for its length, and what was measured before the run."""
     own = to_data(replace(plan.stages[stage], steps=0))
-    read = {name: value for name, value in own.items() if name not in BORDER_FIELDS}, [to_data(cell) for cell in plan.cells]
+    read = (
+        {name: value for name, value in own.items() if name not in TRAINING_ONLY_FIELDS},
+        [to_data(cell) for cell in plan.cells],
+    )
     return hashlib.sha256(json.dumps(read, sort_keys=True, default=str).encode()).hexdigest()[:16]
 
 
@@ -182,7 +185,7 @@ class Engine:
             reason, skip = self._policy.scale_by_informative_share(signals.step, teaching, len(rewarded))
             if skip is not None:
                 actions.append(skip)
-            elif self._policy.calm >= CALM_BATCHES:
+            elif self._policy.calm >= STRETCH_ENDS_AFTER:
                 self.finish()
         signals = replace(signals, groups=len(groups), refused=len(refusals))
         return actions + self._reactions.react(signals, reason)
@@ -193,11 +196,11 @@ class Engine:
 
     def finish(self) -> None:
         """Write down what was being collected for one line; at the end of training."""
-        line = self._policy.end_stretch()
+        line = self._policy.close_log_stretch()
         if line is not None:
             self._decisions.append(replace(line, step=line.step - self._behind, last=(line.last or 0) - self._behind))
 
-    def wanted(self) -> dict[str, float]:
+    def wanted_shares(self) -> dict[str, float]:
         """Share of draws each task should have now, those kept back for it included, summing to 1."""
         kept = self._reserve.shares()
         shares = self._weights * (1 - kept.sum()) + kept
@@ -205,7 +208,7 @@ class Engine:
 
     def snapshot(self) -> dict[str, Any]:
         """Per cell `task@level`: success (recent posterior mean), kappa, state, evidence in rollouts, groups refused."""
-        return snapshot(self._scene, self._selector.states(), self._judge.refused)
+        return snapshot(self._scene, self._selector.cell_states(), self._judge.refused_count)
 
     def prediction(self) -> dict[str, Any]:
         """What the prediction of success from prompts is worth, as `Predictor.figures`; empty where nothing is predicted."""
@@ -224,7 +227,7 @@ class Engine:
         """Numbers, texts, lists and bytes, for `write_state`; `restore` on an engine built alike continues exactly."""
         return {
             "version": STATE_VERSION,
-            "made_of": self._made_of(),
+            "made_of": self._state_identity(),
             "clock": [self._behind, self._last, self._followed],
             "ledger": self._ledger.state(),
             "predictor": None if self._predictor is None else self._predictor.state(),
@@ -247,7 +250,7 @@ class Engine:
             raise InputError(
                 f"a state of version {STATE_VERSION}", got, "Resume with the version that saved it, or begin anew."
             )
-        mine, theirs = self._made_of(), state.get("made_of") or {}
+        mine, theirs = self._state_identity(), state.get("made_of") or {}
         if other := [name for name in mine if theirs.get(name) != mine[name]]:
             expected, got = (", ".join(f"{name} {str(made.get(name))[:200]}" for name in other) for made in (mine, theirs))
             raise InputError(f"the state of this run: {expected}", got, "Resume with the same seed, data and plan.")
@@ -264,7 +267,7 @@ class Engine:
         for name, steerer in self._steerers().items():
             steerer.restore(state["plugins"][name])
 
-    def _made_of(self) -> dict[str, Any]:
+    def _state_identity(self) -> dict[str, Any]:
         """What a state must agree with before it is taken over."""
         return {
             "seed": self._seed,
@@ -308,7 +311,7 @@ class Engine:
     def _learn(self, groups: Sequence[GroupOutcome], found: np.ndarray, step: int) -> None:
         """Give the ledger what groups showed, and say once when the band of the start is no longer the band."""
         cells = self._pool.cell_of[found]
-        self._staleness.expect(cells, np.array([not group.no_signal for group in groups]))
+        self._staleness.count_groups(cells, np.array([not group.no_signal for group in groups]))
         if self._predictor is not None:
             self._predictor.note_before_learning(found)
         wins, tries = self._ledger.learn(groups, found, self.options.reward_range)
@@ -323,7 +326,7 @@ class Engine:
 
     def _predicting(self) -> Predictor | None:
         """A predictor, when the selector reads one and some task has nothing but its prompts to tell rows apart."""
-        if self._pool.features is None or not self._selector.predicts():
+        if self._pool.features is None or not self._selector.uses_predictor():
             return None
         found = Predictor(self._pool, self._ledger)
         return found if found.covers.any() else None
@@ -332,7 +335,7 @@ class Engine:
         """Write down when draws begin to follow the predictor, and when they stop."""
         predictor = self._predictor
         assert predictor is not None
-        followed = predictor.trust > (TRUST_TO_LEAVE if self._followed else TRUST_TO_FOLLOW)
+        followed = predictor.trust > (TRUST_TO_STOP_FOLLOWING if self._followed else TRUST_TO_FOLLOW)
         if followed != self._followed:
             figures = predictor.figures()
             skill = 0.0 if figures["skill"] is None else figures["skill"]

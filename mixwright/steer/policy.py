@@ -16,9 +16,9 @@ few informative groups and from alarms is decided by `Policy`:
   refusing alone 36 (22 to 50), with `min_informative_share` 8 (3 to 13); `rehearsal_share` alone 16 (8 to 23); a tighter
   beta on alarms 15 (6 to 22). Beside the selector, where levels are known, each of them changes nothing:
   docs/controllers.md.
-- **Log.** Batches with few informative groups are written down as one line per stretch, when `CALM_BATCHES` in a row had
-  enough of them or training ends: first and last step, how many, and the lowest factor, which is 0 where a step was skipped.
-  steps.jsonl has the factor of every step.
+- **Log.** Batches with few informative groups are written down as one line per stretch, when `STRETCH_ENDS_AFTER` in a row
+  had enough of them or training ends: first and last step, how many, and the lowest factor, which is 0 where a step was
+  skipped. steps.jsonl has the factor of every step.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ MOST_TIGHTENINGS = 4
 """Tightenings at most: a factor of 16."""
 QUIET_STEPS = 40
 """Steps without an alarm that undo one tightening where no canaries are watched."""
-CALM_BATCHES = 10
+STRETCH_ENDS_AFTER = 10
 """Batches in a row with enough informative groups, after which those with few before them are one line."""
 
 
@@ -66,7 +66,7 @@ class GateRunner:
         """An action per group that is refused; `cells` are the numbers of the groups' cells."""
         return [action for group, cell in zip(groups, cells, strict=True) if (action := self._judge(group, cell))]
 
-    def refused(self, key: str) -> int:
+    def refused_count(self, key: str) -> int:
         """Groups of the cell `task@level` refused so far."""
         return self._verdicts[key][1] if key in self._verdicts else 0
 
@@ -107,7 +107,7 @@ class AlarmResponse:
     """KL coefficient after it."""
     reason: str = ""
     """Why beta or the learning-rate factor changed; empty when neither did."""
-    last: Action | None = None
+    final_action: Action | None = None
     """Stop or restore."""
 
 
@@ -147,41 +147,41 @@ class Policy:
     @property
     def lr_factor(self) -> float:
         """The learning-rate factor that should hold now."""
-        return self.asked * self.batch_lr_factor
+        return self.asked_lr_factor * self.batch_lr_factor
 
     @property
-    def asked(self) -> float:
+    def asked_lr_factor(self) -> float:
         """The part of it that alarms and controllers ask for."""
         return self.controllers_lr_factor * 0.5**self.lr_halvings
 
-    def scale_by_informative_share(self, step: int, teaching: int, groups: int) -> tuple[str, Action | None]:
+    def scale_by_informative_share(self, step: int, informative: int, groups: int) -> tuple[str, Action | None]:
         """Scale or skip the step of this batch.
 
         Args:
             step: of the batch.
-            teaching: informative groups: admitted, with rewards that differ.
+            informative: informative groups: admitted, with rewards that differ.
             groups: groups of the batch.
 
         Returns:
             The reason when the learning rate is scaled (else ""), and the action that skips the step, if any.
         """
         self.batch_lr_factor = 1.0
-        if not groups or teaching >= self._options.min_informative_share * groups:
+        if not groups or informative >= self._options.min_informative_share * groups:
             self.calm += 1
             return "", None
         self.calm = 0
-        reason = f"{teaching} of {groups} groups are informative, under {self._options.min_informative_share:.0%}"
-        factor = teaching / groups / self._options.min_informative_share
+        reason = f"{informative} of {groups} groups are informative, under {self._options.min_informative_share:.0%}"
+        factor = informative / groups / self._options.min_informative_share
         first, _, count, skipped, lowest, highest = self.stretch or [step, step, 0, 0, 1.0, 0.0]
-        if teaching:
+        if informative:
             lowest, highest = min(lowest, factor), max(highest, factor)
-        self.stretch = [first, step, count + 1, skipped + (not teaching), lowest, highest]
-        if not teaching:
+        self.stretch = [first, step, count + 1, skipped + (not informative), lowest, highest]
+        if not informative:
             return "", Action("skip_step", "step", None, f"{reason}: momentum alone would move the weights")
         self.batch_lr_factor = factor
         return reason, None
 
-    def end_stretch(self) -> Decision | None:
+    def close_log_stretch(self) -> Decision | None:
         """The batches with few informative groups as one line, and none is open any more; None where none was."""
         if not self.stretch:
             return None
@@ -194,9 +194,11 @@ class Policy:
             because += f": learning rate times {lowest:.3g}" + (f" to {highest:.3g}" if highest > lowest else "")
         if skipped:
             because += f"; {skipped} skipped"
-        return Decision(first, "lr_factor", self.asked, 0.0 if skipped else self.asked * lowest, because, last)
+        return Decision(
+            first, "lr_factor", self.asked_lr_factor, 0.0 if skipped else self.asked_lr_factor * lowest, because, last
+        )
 
-    def alarms(self, alarms: Sequence[Alarm], signals: Signals, beta: float) -> AlarmResponse:
+    def respond(self, alarms: Sequence[Alarm], signals: Signals, beta: float) -> AlarmResponse:
         """React to one inspection.
 
         Args:
@@ -285,7 +287,7 @@ class Reactions:
         alarms = [alarm for monitor in self._monitors for alarm in monitor.inspect(signals)]
         for alarm in alarms:
             self._note(signals.step, f"alarm.{alarm.monitor}", alarm.threshold, alarm.value, alarm.message)
-        answer = self._policy.alarms(alarms, signals, beta)
+        answer = self._policy.respond(alarms, signals, beta)
         if answer.beta != beta:
             self._note(signals.step, "beta", beta, answer.beta, answer.reason)
             moved_because.append(answer.reason)
@@ -294,9 +296,9 @@ class Reactions:
         if answer.beta != signals.beta:
             actions.append(Action("coefficient", "beta", answer.beta, "; ".join(moved_because)))
         actions += self._rate(signals.step, because)
-        if answer.last is not None:
-            self._note(signals.step, answer.last.kind, None, answer.last.target, answer.last.because)
-            actions.append(answer.last)
+        if answer.final_action is not None:
+            self._note(signals.step, answer.final_action.kind, None, answer.final_action.target, answer.final_action.because)
+            actions.append(answer.final_action)
         return actions
 
     def _rate(self, step: int, because: Sequence[str]) -> list[Action]:
@@ -306,9 +308,11 @@ class Reactions:
         engine, as stretches.
         """
         policy, old = self._policy, self._policy.sent_lr_factor
-        if policy.asked != policy.lasting_lr_factor:
-            self._note(step, "lr_factor", policy.lasting_lr_factor, policy.asked, "; ".join(filter(None, because[1:])))
-            policy.lasting_lr_factor = policy.asked
+        if policy.asked_lr_factor != policy.lasting_lr_factor:
+            self._note(
+                step, "lr_factor", policy.lasting_lr_factor, policy.asked_lr_factor, "; ".join(filter(None, because[1:]))
+            )
+            policy.lasting_lr_factor = policy.asked_lr_factor
         if policy.lr_factor == old:
             return []
         policy.sent_lr_factor = policy.lr_factor

@@ -19,7 +19,7 @@ from mixwright.corpus.cells import check_keys
 from mixwright.corpus.levels import bin_levels
 from mixwright.errors import InputError
 from mixwright.final_answer import final_answer
-from mixwright.graders.choice import option_texts, position
+from mixwright.graders.choice import option_index, option_texts
 from mixwright.records import Cell, cell_key, plain
 from mixwright.steer.answers import answer_key
 from mixwright.steer.prompt_features import prompt_features
@@ -211,7 +211,7 @@ def _constant(golds: np.ndarray | None, here: np.ndarray) -> tuple[float, str]:
 
 def read_answer(text: str, options: Any = None) -> str:
     """What is compared of an answer: the place of the option that it names, else its final answer."""
-    place = position(options, text) if options else None
+    place = option_index(options, text) if options else None
     return final_answer(text) if place is None else f"option {place + 1}"
 
 

@@ -6,7 +6,7 @@ as prompts with alike features are alike. What other prompts' answers would earn
 features. On its own choices, all near one half, a good predictor looks worthless, so its worth is measured on draws that
 are made evenly, by what it said before they were rolled out:
 
-    L <- KEEP_WORTH L + log p(group | features) - log p(group | task)
+    L <- WORTH_KEPT_PER_GROUP L + log p(group | features) - log p(group | task)
 
 The task alone is the same regression without features. An example's own groups are left out on both sides: where rows come
 again they would speak for features that say nothing. The logistic function of L is the share of draws that may follow the
@@ -31,7 +31,7 @@ from mixwright.records import GroupOutcome
 from mixwright.steer.earned import EarnedByOthers
 from mixwright.steer.ledger import Ledger
 from mixwright.steer.pool import Pool
-from mixwright.steer.prompt_features import FEATURE_SCALE, SHAPE_COLUMNS, features_digest
+from mixwright.steer.prompt_features import FEATURE_SCALE, LENGTH_COLUMNS, features_digest
 
 WORTH_KEPT_PER_GROUP = 0.98
 """Of L, per group drawn evenly."""
@@ -82,7 +82,7 @@ class Predictor:
         self._intercepts = len(largest) + shared
         self._place = np.full(len(pool.tasks), self._intercepts - 1)
         self._place[largest] = np.arange(len(largest))
-        self._full = SuccessRegression(self._intercepts, (SHAPE_COLUMNS, pool.features.shape[1] - SHAPE_COLUMNS))
+        self._full = SuccessRegression(self._intercepts, (LENGTH_COLUMNS, pool.features.shape[1] - LENGTH_COLUMNS))
         self._bare = SuccessRegression(self._intercepts, ())
         self._link, self._knots = SuccessRegression(1, (1, len(KNOT_QUANTILES))), np.zeros(len(KNOT_QUANTILES))
         self._earned = np.zeros(self._intercepts + pool.features.shape[1])

@@ -17,9 +17,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 FEATURE_BYTES = 32
-"""Bytes per example: `SHAPE_COLUMNS` columns of lengths and numbers, the rest principal components."""
-SHAPE_COLUMNS = 7
-WORDS_COLUMN, MOST_MEDIANS = 2, 10
+"""Bytes per example: `LENGTH_COLUMNS` columns of lengths and numbers, the rest principal components."""
+LENGTH_COLUMNS = 7
+WORDS_COLUMN, CAP_IN_MEDIANS = 2, 10
 """Column of the number of words, which is cut at so many times the median of the sample."""
 BUCKETS, KEPT_BUCKETS = 2048, 384
 SAMPLE_ROWS = 8192
@@ -33,7 +33,7 @@ TRIGRAM_WEIGHT = 0.5
 FEATURE_SCALE = 32
 VARIANCE_DECIMALS = 9
 """Of the variance by which buckets are kept."""
-TIE_SHARE = 1e-6
+TIE_BREAK_SLOPE = 1e-6
 """Share by which the last bucket counts more than the first, in the components: where several would be equally large, as
 for a few templates, rounding, and so the kind of processor, would decide which ones are taken, and with which sign."""
 HASH_BASE = np.uint64(0x9E3779B97F4A7C15)  # odd, so that it has an inverse modulo 2^64
@@ -48,7 +48,7 @@ def prompt_features(prompts: Sequence[str]) -> np.ndarray:
     sample = [prompts[int(row)] for row in spread_out]
     found = list(_counted(sample))
     shapes, counts = np.concatenate([part[0] for part in found]), np.concatenate([part[1] for part in found])
-    longest = MOST_MEDIANS * max(1.0, float(np.median(shapes[:, WORDS_COLUMN])))
+    longest = CAP_IN_MEDIANS * max(1.0, float(np.median(shapes[:, WORDS_COLUMN])))
     shapes[:, WORDS_COLUMN] = np.minimum(shapes[:, WORDS_COLUMN], longest)
     columns, components = _components(counts)
     centre = counts[:, columns].mean(0, dtype=np.float64)
@@ -71,23 +71,22 @@ def features_digest(features: np.ndarray) -> str:
 
 
 def _components(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The most varied buckets, and the principal components of what they hold: (buckets, at most WIDTH - SHAPES)."""
-    variance = counts.var(0, dtype=np.float64).round(
-        VARIANCE_DECIMALS
-    )  # so that rounding does not rank buckets that are alike
+    """The most varied buckets, and the principal components of them: (buckets, at most FEATURE_BYTES - LENGTH_COLUMNS)."""
+    # rounded, so that rounding does not rank buckets that are alike
+    variance = counts.var(0, dtype=np.float64).round(VARIANCE_DECIMALS)
     columns = np.sort(np.argsort(-variance, kind="stable")[: min(KEPT_BUCKETS, int((variance > 0).sum()))])
     centred = counts[:, columns] - counts[:, columns].mean(0, dtype=np.float64)
-    centred *= 1 + TIE_SHARE * np.linspace(0, 1, len(columns))
+    centred *= 1 + TIE_BREAK_SLOPE * np.linspace(0, 1, len(columns))
     values, vectors = np.linalg.eigh(centred.T @ centred)
-    vectors = vectors[:, ::-1][:, : FEATURE_BYTES - SHAPE_COLUMNS]
+    vectors = vectors[:, ::-1][:, : FEATURE_BYTES - LENGTH_COLUMNS]
     largest = np.abs(vectors).round(6).argmax(0) if vectors.size else np.zeros(0, dtype=int)
     vectors = vectors * np.sign(vectors[largest, np.arange(vectors.shape[1])])  # an eigenvector has no sign of its own
-    alive = values[::-1][: FEATURE_BYTES - SHAPE_COLUMNS] > 1e-9 * max(float(values[-1]) if len(values) else 0.0, 1e-9)
+    alive = values[::-1][: FEATURE_BYTES - LENGTH_COLUMNS] > 1e-9 * max(float(values[-1]) if len(values) else 0.0, 1e-9)
     return columns, vectors * alive
 
 
 def _counted(prompts: Sequence[str]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Shapes (rows, SHAPES) and log counts (rows, BUCKETS) of some rows at a time."""
+    """Lengths (rows, LENGTH_COLUMNS) and log counts (rows, BUCKETS) of some rows at a time."""
     texts: list[bytes] = []
     held = 0
     for text in prompts:
@@ -145,9 +144,9 @@ def _hashed(letters: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> np.nda
     return (running[ends] - running[starts]) * back[starts]
 
 
-def _table(rows: np.ndarray, hashes: np.ndarray, count: int, kind: int) -> np.ndarray:
+def _table(rows: np.ndarray, hashes: np.ndarray, count: int, bucket_half: int) -> np.ndarray:
     """How often each bucket stands in each row, float32 of shape (count, BUCKETS); kinds have halves of their own."""
     half = BUCKETS // 2
     mixed = (hashes ^ (hashes >> np.uint64(31))) * HASH_MIXER
-    bucket = (mixed >> np.uint64(40)).astype(np.int64) % half + kind * half
+    bucket = (mixed >> np.uint64(40)).astype(np.int64) % half + bucket_half * half
     return np.bincount(rows * BUCKETS + bucket, minlength=count * BUCKETS).reshape(count, BUCKETS).astype(np.float32)

@@ -77,7 +77,7 @@ class Staleness:
         self._mixed = self._drawn = 0.0
         self._look(np.arange(len(bands)))
 
-    def expect(self, cells: np.ndarray, mixed: np.ndarray) -> None:
+    def count_groups(self, cells: np.ndarray, mixed: np.ndarray) -> None:
         """Groups of these cells came back, with different rewards or not. Called before the ledger learns of them."""
         success = self._ledger.recent.mean(cells)
         inside = (self._ledger.recent.tries[cells] > 0) & (self._low[cells] <= success) & (success <= self._high[cells])

@@ -94,7 +94,7 @@ class SteeredDPOTrainer(RowTrainer, DPOTrainer):
             cell = run.pool.cells[run.pool.cell_of[place]]
             head = (run.pool.ids[place], cell.task, cell.level, step)
             pair = PairOutcome(*head, None, chosen, rejected, chosen_base, rejected_base, self.beta)
-            pairs.append(replace(pair, loss=self._own_loss(pair.margin)))
+            pairs.append(replace(pair, loss=self._pair_loss(pair.margin)))
         losses: Any = gather(torch.stack(self._losses))
         self._losses.clear()
         kept = keep_finite(pairs)
@@ -105,7 +105,7 @@ class SteeredDPOTrainer(RowTrainer, DPOTrainer):
         self._losses.clear()  # what an interrupted step of an earlier call left behind
         super()._begin_steering(step)
 
-    def _own_loss(self, margin: float) -> float | None:
+    def _pair_loss(self, margin: float) -> float | None:
         """The sigmoid loss of a pair with this margin, nats; None where another loss is trained."""
         plain = self.loss_types == ["sigmoid"] and self.loss_weights == [1.0] and self.f_divergence_type == "reverse_kl"
         if not plain or self.use_weighting or self.label_smoothing or self.aux_loss_enabled:

@@ -14,7 +14,7 @@ from transformers import TrainerCallback
 from mixwright.errors import InputError
 from mixwright.steer.run.run import RunSteering
 from mixwright.trainers.checkpoints.resume import Checkpoints
-from mixwright.trainers.checks.finite import Finite
+from mixwright.trainers.checks.finite import FiniteGuard
 from mixwright.trainers.checks.processes import STEPS_BETWEEN_CHECKS, check_same_data, check_same_run
 from mixwright.trainers.checks.refusals import refuse_unresumable
 
@@ -56,8 +56,8 @@ class SteeringHooks(TrainerCallback):
         self.checkpoints = Checkpoints(run, args.output_dir, each_node=args.save_on_each_node, saves=args.should_save)
         self.checkpoints.agree = self._check_schedule
         self.args = args
-        run.find_last_calm = self.checkpoints.last_calm
-        self.finite = Finite(run, self.checkpoints.last_whole)
+        run.find_last_calm = self.checkpoints.last_without_alarm
+        self.finite = FiniteGuard(run, self.checkpoints.last_whole)
         """Stops the run where a number is none."""
         self.terminated: Any = None
         """transformers' callback that notices SIGTERM (`enable_jit_checkpoint`), taken over so that its save is aligned."""

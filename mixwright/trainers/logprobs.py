@@ -57,7 +57,7 @@ def capture_logprobs(module: Any, labels: Int[Tensor, "batch tokens"] | None) ->
         if getattr(output, "log_probs", None) is not None:
             outputs.append(output)
         elif labels is not None:
-            found = _again(base, labels, getattr(output, "logits", None), states)
+            found = _recompute(base, labels, getattr(output, "logits", None), states)
             outputs.extend([] if found is None else [found])
 
     hooks = [module.register_forward_hook(keep)]
@@ -84,7 +84,7 @@ def output_at(outputs: Sequence[Any], place: int) -> Any:
 
 
 @torch.no_grad()
-def _again(base: Any, labels: Tensor, logits: Tensor | None, states: Sequence[Tensor]) -> ShownLogprobs | None:
+def _recompute(base: Any, labels: Tensor, logits: Tensor | None, states: Sequence[Tensor]) -> ShownLogprobs | None:
     """Log-probabilities from logits, or from hidden states and the head; None when neither gives them exactly."""
     time = labels.shape[1]
     targets = labels[:, 1:]

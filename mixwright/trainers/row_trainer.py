@@ -18,7 +18,7 @@ from torch.utils.data import Sampler
 
 from mixwright.errors import InputError
 from mixwright.trainers.canaries.held_out import HeldOutPass
-from mixwright.trainers.checks.refusals import refuse_prepared
+from mixwright.trainers.checks.refusals import refuse_unprepared
 from mixwright.trainers.sampler import SteeredSampler
 from mixwright.trainers.steered_trainer import SteeredTrainer, is_training
 from mixwright.trainers.steering import INDEX_COLUMN, Steering, pool_of
@@ -38,7 +38,7 @@ class RowTrainer(SteeredTrainer):
         Raises:
             InputError: data that cannot be steered, or a plan that does not fit them.
         """
-        refuse_prepared(self)
+        refuse_unprepared(self)
         prepared: Any = self.train_dataset
         if len(prepared) == 0:
             raise InputError("rows with a target after truncation", "none", "Raise max_length or change truncation_mode.")

@@ -70,7 +70,7 @@ class SteeredSFTTrainer(RowTrainer, SFTTrainer):
         outcomes = []
         for place, nats, tokens in zip(places, *columns, strict=True):
             cell, loss = run.pool.cells[run.pool.cell_of[place]], nats / max(1.0, tokens)
-            drop = run.losses.update_and_drop(place, loss)
+            drop = run.losses.record_and_fall(place, loss)
             outcomes.append(Outcome(run.pool.ids[place], cell.task, cell.level, step, loss, int(tokens), drop))
         kept = keep_finite(outcomes)
         run.observe_rows(step, kept, len(outcomes), loss_line(kept))

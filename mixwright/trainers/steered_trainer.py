@@ -58,7 +58,7 @@ class SteeredTrainer(Trainer):
             begin=self._begin_steering,
             hand_in=self._hand_in,
             watch=self._watch,
-            measured=self._measured,
+            measured=self._kl_and_entropy,
             args=self.args,
             remembered=lambda: self.canaries.start if self.canaries else [],
         )
@@ -84,7 +84,7 @@ class SteeredTrainer(Trainer):
             by_name = resume_from_checkpoint is not True
             resume_from_checkpoint = None
             if folder is not None:
-                done = finish_if_ended(self, self.steered, folder, by_name=by_name)
+                done = finish_if_ended(self, self.steered, folder, named_by_user=by_name)
                 if done is not None:
                     return done
                 resume_from_checkpoint = str(folder)
@@ -131,7 +131,7 @@ class SteeredTrainer(Trainer):
     def _watch(self, step: int) -> None:
         """Called after each optimiser step."""
 
-    def _measured(self, count: int) -> tuple[float | None, float | None]:
+    def _kl_and_entropy(self, count: int) -> tuple[float | None, float | None]:
         """KL and entropy (nats per token) of the last `count` micro-steps, from TRL's own metrics."""
         return read_kl_and_entropy(self, count)
 

@@ -297,7 +297,7 @@ def predicts(steering: Steering) -> bool:
     name = DEFAULT_SELECTOR if stage is None else stage.selector
     own = {} if stage is None else stage.options.get(f"selectors.{name}", {})
     selector: Selector = catalog.create("selectors", name, {**own, **steering.options.get(f"selectors.{name}", {})})
-    return selector.predicts()
+    return selector.uses_predictor()
 
 
 def default_plan(pool: Pool, objective: str, steps: int, *, kl_penalty: bool = True, canaries: bool = False) -> Plan:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 PERMUTATION_SEED = 5_000_011
 """Added to the branch's seed: order of permuted weights."""
-STAGE_SEED = 9_000_011
+SEED_STEP_PER_STAGE = 9_000_011
 """Times the place of a stage, added to its branch's seed."""
 TRAINED_FILE, ANSWERS_FILE = "trained.json", "answers.jsonl"
 """Names of the mark of a branch that has nothing left to train, and of what it wrote while it is measured."""
@@ -224,7 +224,7 @@ def _train_stages(job: BranchJob, config: RunConfig, branch: Branch, corpus: Cor
         learner = load(start.model)
         if start.reference is not None:
             learner.model.config._name_or_path = str(start.reference)  # what TRL loads the reference model from
-        own = replace(job, seed=job.seed + STAGE_SEED * start.number)
+        own = replace(job, seed=job.seed + SEED_STEP_PER_STAGE * start.number)
         _train(own, stage_config(config, one.plan.stages[0]), one, corpus, learner, part, start)
         seed = seed_after(config, job.seed)
         return measure_learner(learner, corpus, settings_after(config.measure), start=load(None), seed=seed).measurements
@@ -288,7 +288,7 @@ def _train(
             load_optimizer(trainer, start.optimizer)
         trainer.train()
     except Exception as error:
-        raise name_train_settings(error, config) from error
+        raise as_settings_error(error, config) from error
     if start is not None and start.keeps:
         save_optimizer(trainer, folder / "optimizer.safetensors")
     shutil.rmtree(folder / "trainer", ignore_errors=True)
@@ -301,7 +301,7 @@ def _train(
     gc.collect()  # trainer and model hold each other; a long-lived worker would keep every branch's copy
 
 
-def name_train_settings(error: Exception, config: RunConfig) -> Exception:
+def as_settings_error(error: Exception, config: RunConfig) -> Exception:
     """An `InputError` that names `train.settings`, where TRL found only in training that it cannot work with them."""
     if isinstance(error, InputError) or not config.train.settings or disk_full_error(error) is not None:
         return error

@@ -29,13 +29,13 @@ if TYPE_CHECKING:
     from mixwright.corpus import Corpus
     from mixwright.learner.learner import Learner
 
-ITEM_SECONDS, STEP_SECONDS = 10.0, 20.0
+ITEMS_TIME_LIMIT, STEPS_TIME_LIMIT = 10.0, 20.0
 """Longest that items are measured, and that steps are trained, beyond the first."""
 TIMED_STEPS, WARM_STEPS, TIMED_ITEMS, TIMED_SAMPLES = 4, 3, 16, 4
 """Training steps, warm-up steps, items and samples of each that are timed, at most."""
-LARGE_PARAMETERS, LARGE_PROMPTS = 20_000_000, 4
+LARGE_PARAMETERS, PROMPTS_IF_LARGE = 20_000_000, 4
 """Parameters from which a step is timed on fewer prompts, and how many: its time grows with them, then."""
-COUNTED_PROMPTS = 2000
+PROMPTS_LOOKED_AT = 2000
 """Prompts whose length is looked at."""
 
 
@@ -136,7 +136,7 @@ def _check_lengths(config: RunConfig, corpus: Corpus, learner: Learner) -> None:
     generated += [config.train.max_new_tokens] if config.train.objective == "grpo" else []
     if learner.context is None or not generated:
         return
-    rows = itertools.islice(corpus, COUNTED_PROMPTS)
+    rows = itertools.islice(corpus, PROMPTS_LOOKED_AT)
     length, row = max(((len(learner.encode(e.prompt)), e) for e in rows), key=lambda p: p[0])
     if length + max(generated) > learner.context:
         got = f"{length:,} tokens at {row.source or row.id} and max_new_tokens {max(generated):,}"
@@ -162,13 +162,13 @@ def _measuring(config: RunConfig, corpus: Corpus, learner: Learner) -> tuple[flo
     while True:
         now = seconds(count, 0)
         taken += now
-        if count == len(ids) or taken + now * len(ids) / count > ITEM_SECONDS:
+        if count == len(ids) or taken + now * len(ids) / count > ITEMS_TIME_LIMIT:
             break
         count = len(ids)
     if not config.measure.samples:
         return now / count, 0.0, count
     samples = min(TIMED_SAMPLES, config.measure.samples)
-    few = count if now * samples <= ITEM_SECONDS else min(2, count)
+    few = count if now * samples <= ITEMS_TIME_LIMIT else min(2, count)
     more = seconds(few, samples)
     return now / count, max(more - now * few / count, 0.0) / few / samples, count
 
@@ -185,7 +185,7 @@ def _training(config: RunConfig, corpus: Corpus, learner: Learner, scratch: Path
     """
     from transformers import TrainerCallback
 
-    from mixwright.trial.branch import name_train_settings
+    from mixwright.trial.branch import as_settings_error
     from mixwright.trial.training import adapted, make_trainer
 
     ends: list[float] = []
@@ -194,15 +194,15 @@ def _training(config: RunConfig, corpus: Corpus, learner: Learner, scratch: Path
         def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
             ends.append(perf_counter())
             report(0.7 + 0.29 * len(ends) / steps)
-            control.should_training_stop = ends[-1] - start > STEP_SECONDS
+            control.should_training_stop = ends[-1] - start > STEPS_TIME_LIMIT
 
     train = corpus.select(split="train")
     if config.train.objective == "dpo" and not has_pairs(corpus):  # they are to be mined
-        train = _any_pairs(train)
+        train = _made_up_pairs(train)
     tasks = sorted({cell.task for cell in corpus.cells()})
     steps, prompts = min(TIMED_STEPS, config.train.steps), config.train.prompts
     if sum(values.numel() for values in learner.model.parameters()) >= LARGE_PARAMETERS:
-        prompts = min(prompts, LARGE_PROMPTS)
+        prompts = min(prompts, PROMPTS_IF_LARGE)
     timed = replace(config, train=replace(config.train, prompts=prompts))
     stage = Stage("training", config.train.objective, steps, {task: 1 / len(tasks) for task in tasks})  # type: ignore[arg-type]
     branch = branch_of("uniform", Plan("dry_run", (stage,)), corpus)
@@ -215,7 +215,7 @@ def _training(config: RunConfig, corpus: Corpus, learner: Learner, scratch: Path
         start = perf_counter()
         trainer.train()
     except Exception as error:
-        raise name_train_settings(error, config) from error
+        raise as_settings_error(error, config) from error
     first = (ends[0] if ends else perf_counter()) - start
     step = (ends[-1] - ends[0]) / (len(ends) - 1) if len(ends) > 1 else first  # the first pays for what is made once
     around = start - began + max(first - step, 0.0)
@@ -224,11 +224,11 @@ def _training(config: RunConfig, corpus: Corpus, learner: Learner, scratch: Path
     return step * config.train.prompts / prompts, around + perf_counter() - start, len(ends)
 
 
-def _any_pairs(train: Corpus) -> Corpus:
+def _made_up_pairs(train: Corpus) -> Corpus:
     """Rows with their targets as chosen and that of another row as rejected answer, which have the length of pairs."""
     from mixwright.corpus import Corpus
 
-    rows = [row for row in itertools.islice(train, COUNTED_PROMPTS) if row.prompt and (row.target or row.answer)]
+    rows = [row for row in itertools.islice(train, PROMPTS_LOOKED_AT) if row.prompt and (row.target or row.answer)]
     answers = [row.target or row.answer for row in rows]
     made = [replace(row, chosen=answers[at], rejected=answers[at - 1]) for at, row in enumerate(rows)]
     return Corpus.from_examples(made)

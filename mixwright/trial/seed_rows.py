@@ -167,7 +167,7 @@ def find_target(progress: Sequence[Mapping[str, Any]], gain: float) -> tuple[int
     return None, target
 
 
-def watched_rollouts(branch: BranchFiles) -> dict[str, int]:
+def target_horizon(branch: BranchFiles) -> dict[str, int]:
     """Up to which rollouts a run was watched for its target, by how they are counted; empty without evaluations."""
     if not branch.progress:
         return {}
@@ -189,20 +189,20 @@ def target_tokens(branch: BranchFiles) -> int | None:
     return sum(counts) if counts else None
 
 
-def branch_rows(branch: BranchFiles, decoding: Outcome, gain: float, protected: Collection[Item] = ()) -> list[SeedRow]:
+def branch_rows(branch: BranchFiles, outcome: Outcome, gain: float, protected: Collection[Item] = ()) -> list[SeedRow]:
     """The numbers of one branch: success with its parts over all held-out items, what was drawn, and rollouts.
 
     Args:
         branch: as read.
-        decoding: what the primary outcome is read from.
+        outcome: what the primary outcome is read from.
         gain: of the target.
         protected: items that retention is read from.
     """
-    values = _outcome(branch, decoding) | _beside(branch, decoding) | _mechanism(branch)
+    values = _outcome(branch, outcome) | _secondary_numbers(branch, outcome) | _mechanism(branch)
     if protected:
         own = [item for item in branch.scores.items if item in protected]
-        kept = mean_score(branch.scores, READINGS[decoding].column, own, by="cells") if own else math.nan
-        values["retention"] = (kept if math.isfinite(kept) else None, READINGS[decoding].unit)
+        kept = mean_score(branch.scores, READINGS[outcome].column, own, by="cells") if own else math.nan
+        values["retention"] = (kept if math.isfinite(kept) else None, READINGS[outcome].unit)
     if branch.info.objective == "grpo":
         count, target = find_target(branch.progress, gain)
         if target is not None:
@@ -216,15 +216,15 @@ def branch_rows(branch: BranchFiles, decoding: Outcome, gain: float, protected: 
     return [SeedRow(info.arm, info.seed, name, value, unit) for name, (value, unit) in sorted(values.items())]
 
 
-def _outcome(branch: BranchFiles, decoding: Outcome) -> dict[str, tuple[float | None, str]]:
+def _outcome(branch: BranchFiles, outcome: Outcome) -> dict[str, tuple[float | None, str]]:
     """Success under the declared decoding as a mean over tasks, its parts, and the other means beside it."""
     after, before = branch.scores, branch.start_scores
     items, old = after.items, before.items
     if not items:
         return {}
-    if decoding not in GRADED_OUTCOMES:
-        return _ungraded(after, before, decoding)
-    name = MEASUREMENT_BY_DECODING[decoding]
+    if outcome not in GRADED_OUTCOMES:
+        return _ungraded(after, before, outcome)
+    name = MEASUREMENT_BY_DECODING[outcome]
     success, swapped = mean_score(after, name, items), mean_score(after, name + SWAPPED_SUFFIX, items)
     values = {
         "success": success,
@@ -250,13 +250,13 @@ def _ungraded(after: ItemScores, before: ItemScores, outcome: Outcome) -> dict[s
     return values
 
 
-def _beside(branch: BranchFiles, decoding: Outcome) -> dict[str, tuple[float | None, str]]:
+def _secondary_numbers(branch: BranchFiles, outcome: Outcome) -> dict[str, tuple[float | None, str]]:
     """Losses and preferences that were read beside graded answers, or beside each other."""
     values: dict[str, tuple[float | None, str]] = {}
     others: tuple[Outcome, ...] = ("preference", "loss")
     for name in others:
         after, before = (keep_probe_columns(side, name) for side in (branch.scores, branch.start_scores))
-        if name != decoding and after.items:
+        if name != outcome and after.items:
             values |= _ungraded(after, before, name)
     return values
 

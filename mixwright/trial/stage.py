@@ -234,7 +234,7 @@ def _check(config: RunConfig, plan: Plan, corpus: Corpus, bases: Sequence[str | 
 
 def check_tried(config: RunConfig, plan: Plan, corpus: Corpus) -> None:
     """Whether a plan fits the data and the settings that it is to be trained by. Raises InputError."""
-    validate_plan(plan, corpus.plan_cells())
+    validate_plan(plan, corpus.cells_with_rehearsal())
     if (other := plan.stages[-1].objective) != config.train.objective:
         remedy = "Correct it, or change train.objective in the settings of a new run."
         raise InputError(f"the objective {config.train.objective} of the settings in the last stage", repr(other), remedy)

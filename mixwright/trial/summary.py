@@ -24,7 +24,7 @@ from mixwright.trial.effects import (
     effects_of,
 )
 from mixwright.trial.judging import judge
-from mixwright.trial.seed_rows import BranchFiles, branch_rows, find_target, read_branch, target_tokens, watched_rollouts
+from mixwright.trial.seed_rows import BranchFiles, branch_rows, find_target, read_branch, target_horizon, target_tokens
 from mixwright.trial.selection import advise
 
 
@@ -106,7 +106,7 @@ def summarise(
 
 def _advised(
     data: MinedTable,
-    own: Sequence[Contrast],
+    mined_contrasts: Sequence[Contrast],
     branches: Sequence[BranchFiles],
     config: RunConfig,
     charged: Mapping[str, int],
@@ -128,7 +128,7 @@ def _advised(
     column = READINGS[findings.decoding].column
     every = [scores.scores.get(column, {}) for of_arm in findings.scores.values() for scores in of_arm.values()]
     answered = findings.decoding not in GRADED_OUTCOMES or any(value > 0 for scores in every for value in scores.values())
-    return advise(data.name, own, **rows, costs=costs, price=price, rule=data.rule, answered=answered)
+    return advise(data.name, mined_contrasts, **rows, costs=costs, price=price, rule=data.rule, answered=answered)
 
 
 def _findings(config: RunConfig, names: Sequence[str], branches: Sequence[BranchFiles]) -> Findings:
@@ -140,7 +140,7 @@ def _findings(config: RunConfig, names: Sequence[str], branches: Sequence[Branch
         {arm: {b.info.seed: b.scores for b in branches if b.info.arm == arm} for arm in names},
         [row for branch in branches for row in branch_rows(branch, outcome, config.trial.target, protected)],
         {
-            (arm, name): [watched_rollouts(b)[name] for b in branches if b.info.arm == arm and b.progress]
+            (arm, name): [target_horizon(b)[name] for b in branches if b.info.arm == arm and b.progress]
             for arm in names
             for name in TO_TARGET_NUMBERS
         },
@@ -151,7 +151,7 @@ def _findings(config: RunConfig, names: Sequence[str], branches: Sequence[Branch
 
 
 def _judged(
-    findings: Findings, arms: Arms, of: Mapping[str, Sequence[str]]
+    findings: Findings, arms: Arms, nulls_of: Mapping[str, Sequence[str]]
 ) -> tuple[list[Effect], list[Effect], list[Judgement], list[Contrast]]:
     """Effects, those in single tasks, judgements, and the contrasts of mined rows, where it is a trial over data.
 
@@ -163,9 +163,9 @@ def _judged(
     first, second, untrained = [], [], builtin_arm("untrained")
     for lever in arms.levers:
         first += contrasts(findings, [(lever, name) for name in arms.references], levers=len(arms.levers))
-        second += contrasts(findings, [(lever, null) for null in of.get(lever, ())])
+        second += contrasts(findings, [(lever, null) for null in nulls_of.get(lever, ())])
     first += contrasts(findings, [(name, untrained) for name in arms.references if name != untrained])
-    ran = dict.fromkeys(null for found in of.values() for null in found)
+    ran = dict.fromkeys(null for found in nulls_of.values() for null in found)
     second += contrasts(findings, [(null, untrained) for null in ran])
 
     def own(lever: str, found: Sequence[Contrast]) -> list[Contrast]:

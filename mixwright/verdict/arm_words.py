@@ -18,14 +18,14 @@ OUTCOME_WORDS = ("success", "swapped", "dependence", "start", "gain")
 """First words of numbers that say what was learnt; of the shares, the others say what was drawn."""
 
 
-def primary_number(result: TrialResult) -> str:
+def primary_effect_name(result: TrialResult) -> str:
     """Name of the effects on the primary outcome."""
     return READINGS[result.decoding].name
 
 
 def effect_of(result: TrialResult, arm: str, against: str, name: str = "") -> Effect | None:
     """One effect, if the trial has it; without a name that on the primary outcome."""
-    name = name or primary_number(result)
+    name = name or primary_effect_name(result)
     return next((e for e in result.effects if (e.arm, e.against, e.name) == (arm, against, name)), None)
 
 
@@ -40,7 +40,7 @@ def format_outcome(outcome: Outcome) -> str:
     return f"{READINGS[outcome].title}{how}, all held-out items, mean over tasks"
 
 
-def with_interval(found: Interval | None, unit: str = "share") -> str:
+def format_change(found: Interval | None, unit: str = "share") -> str:
     """`+4.2 [+1.0, +7.4]` in its unit, shares in points; a dash for what was not measured."""
     return NO_VALUE_SIGN if found is None else f"{change(found.value, unit)} {format_interval(found, unit)}"
 
@@ -52,12 +52,12 @@ def unit_of(result: TrialResult, effect: Effect) -> str:
     return next((row.unit for row in result.rows if row.name == effect.name), "share")
 
 
-def in_unit(result: TrialResult, effect: Effect) -> str:
+def format_effect(result: TrialResult, effect: Effect) -> str:
     """The difference with its interval, in its unit."""
     unit, found = unit_of(result, effect), effect.difference
     if unit == "ratio":
         return f"{found.value:.2f} [{found.low:.2f}, {found.high:.2f}]"
-    return with_interval(found, unit) if found.n else NO_VALUE_SIGN
+    return format_change(found, unit) if found.n else NO_VALUE_SIGN
 
 
 def join_words(words: Sequence[str]) -> str:

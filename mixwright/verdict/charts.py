@@ -95,7 +95,7 @@ def _attribute(text: str) -> str:
     return text
 
 
-def _name(text: str) -> str:
+def _shorten(text: str) -> str:
     """A label short enough to leave the chart most of the width; the table under the chart has the whole name."""
     shown = line(text)
     return shown if len(shown) <= 24 else shown[:23] + "…"
@@ -107,7 +107,7 @@ def _lines(axes: Axes, chart: Lines) -> None:
         y, low, high = ([100 * value for value in values] for values in (series.y, series.low, series.high))
         axes.fill_between(series.x, low, high, color=colour, alpha=0.16, linewidth=0)
         axes.plot(
-            series.x, y, color=colour, linestyle=style, marker=mark, markersize=4, linewidth=1.8, label=_name(series.name)
+            series.x, y, color=colour, linestyle=style, marker=mark, markersize=4, linewidth=1.8, label=_shorten(series.name)
         )
     axes.set_ylim(0, 100)
     axes.set_xlim(left=0)
@@ -141,7 +141,7 @@ def _forest(axes: Axes, chart: Forest) -> None:
             [chart.scale * point for point in row.points], [y - 0.27 * (chart.margin is not None)] * len(row.points),
             linestyle="", marker="o", markersize=4 if chart.margin is not None else 8, color=SERIES[1], markeredgecolor=PAGE,
         )  # fmt: skip
-    axes.set_yticks(range(len(rows)), [_name(row.label) for row in rows])
+    axes.set_yticks(range(len(rows)), [_shorten(row.label) for row in rows])
     axes.set_ylim(-0.6, len(rows) - 0.4)
     if edges:
         span = max(max(edges) - min(edges), 0.02 * chart.scale)  # an axis of thousandths would magnify nothing
@@ -165,7 +165,7 @@ def _strips(axes: Axes, chart: Strips) -> None:
         for y, (_, states) in enumerate(rows):
             for left, right in _runs(states, chart.x, state):
                 axes.barh(y, right - left, left=left, **look)
-    axes.set_yticks(range(len(rows)), [_name(name) for name, _ in rows])
+    axes.set_yticks(range(len(rows)), [_shorten(name) for name, _ in rows])
     axes.set_ylim(-0.7, len(rows) - 0.3)
     axes.set_xlim(chart.x[0], chart.x[-1])
     axes.set_xlabel(line(chart.x_label))

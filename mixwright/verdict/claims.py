@@ -71,7 +71,7 @@ class Compared:
     word: ChangeWord
     """What the change is called."""
     adjusted_p: float | None
-    """Of success, after Holm's correction over all that is compared; None for fewer than `FEWEST_ITEMS` items, which are not
+    """Of success, after Holm's correction over all that is compared; None for fewer than `MIN_ITEMS` items, which are not
     judged."""
     above_chance: bool
     """Whether success after is shown to lie above the chance level."""

@@ -23,17 +23,17 @@ import numpy as np
 from mixwright.errors import InputError, unknown_name
 from mixwright.estimates.cell_states import BAND, MIN_ITEMS
 from mixwright.estimates.crossed import Estimate
-from mixwright.estimates.exclusion import CHURN_SHARE, churn_for_error, items_excluding
+from mixwright.estimates.exclusion import CHURN_SHARE, churn_for_error, items_to_exclude
 from mixwright.estimates.intervals import Z
 from mixwright.estimates.looks import Look
 from mixwright.estimates.loss_limits import (
     CELL_INTERVAL_LEVEL,
-    CELL_LOSS_SHARE,
+    EXCLUDED_CELL_LOSS,
     Z_CELL,
+    cell_rule_from_items,
     excludes_cell_loss,
     items_excluding_cell_loss,
-    least_items,
-    unseen_loss,
+    largest_undetected_loss,
 )
 from mixwright.estimates.outcome import Change, Item, estimate_change
 from mixwright.estimates.protected import ONE_IN_DECIDES, Side, cell_order, decides_protection, mastered_cells
@@ -63,7 +63,7 @@ class CellLoss:
     level: float | None
     """Level; None for a task without levels."""
     change: Estimate | None
-    """Of success, after minus before; None where fewer than `FEWEST_ITEMS` items were measured on both sides. At a planned
+    """Of success, after minus before; None where fewer than `MIN_ITEMS` items were measured on both sides. At a planned
     look its interval, and that of `dependence`, is the look's."""
     adjusted_p: float = 1.0
     """Of success, after the page's correction."""
@@ -181,12 +181,12 @@ def check_protected(
     sizes = tuple(sorted(cell.change.items for cell in cells if cell.change is not None))
     asked = MEAN_LOSS_MARGIN if margin is None else margin
     least = _least(sizes, asked, look) if sizes and margin is None and not each else None
-    limit = MEAN_LOSS_MARGIN if each else CELL_LOSS_SHARE if least is not None else None
+    limit = MEAN_LOSS_MARGIN if each else EXCLUDED_CELL_LOSS if least is not None else None
     cells = tuple(replace(one, excluded=_excludes((before, after), one, decoding, limit, least or 0, look)) for one in cells)
     bare = GateResult("cannot tell", None, cells, limit, None, whole, others, named, margin=margin, least=least or 0)
     bare = replace(bare, look=look)
     if sizes and not each:
-        bare = replace(bare, unseen=unseen_loss(sizes, asked, least))
+        bare = replace(bare, unseen=largest_undetected_loss(sizes, asked, least))
 
     def meant(item: Item) -> bool:
         known = any(item[:2] == (cell.task, cell.level) for cell in cells if cell.change is not None)
@@ -258,9 +258,9 @@ def _judged(bare: GateResult, whole: Change, *, damaged: bool) -> GateResult:
 def _least(sizes: tuple[int, ...], asked: float, look: Look | None) -> int | None:
     """Items from which on a cell has to exclude a loss by itself: those at the last look, as far as this one has come."""
     if look is None or look.last:
-        return least_items(sizes, asked)
+        return cell_rule_from_items(sizes, asked)
     share = look.planned_looks / look.number
-    found = least_items(tuple(round(share * size) for size in sizes), asked)
+    found = cell_rule_from_items(tuple(round(share * size) for size in sizes), asked)
     return None if found is None else math.floor(found / share)
 
 
@@ -277,7 +277,7 @@ def _excludes(
     """Whether the cell excludes the limit, of success and of D; true where none holds for it."""
     if limit is None or cell.change is None or cell.change.items < least:
         return True
-    if limit != CELL_LOSS_SHARE:
+    if limit != EXCLUDED_CELL_LOSS:
         return cell.change.low > -limit
     place, alpha = (cell.task, cell.level), 1 - CELL_INTERVAL_LEVEL
     added, confidence = (Z_CELL, CELL_INTERVAL_LEVEL) if look is None else (look.z(alpha), look.confidence(alpha))
@@ -287,11 +287,11 @@ def _excludes(
 
 
 def _needed(bare: GateResult, mean: Estimate) -> int:
-    """Items per cell that would pass an unharmed checkpoint whose answers change as these did, `CHURN` at least."""
+    """Items per cell that would pass an unharmed checkpoint whose answers change as these did, `CHURN_SHARE` at least."""
     sizes = [cell.change.items for cell in bare.cells if cell.change is not None]
     churn, asked = max(CHURN_SHARE, churn_for_error(mean.error, sizes)), bare.asked
     if bare.limit == MEAN_LOSS_MARGIN:
-        return items_excluding(MEAN_LOSS_MARGIN, 1, churn)
+        return items_to_exclude(MEAN_LOSS_MARGIN, 1, churn)
     return items_for(len(sizes), margin=asked, churn=churn, cell_rule=bare.margin is None)
 
 
@@ -310,7 +310,7 @@ def check_mastered(
 
 
 def find_too_small(before: Side, decoding: Decoding) -> tuple[TooSmall, ...]:
-    """Cells over the band on all of their items, greedy or sampled, of which fewer than `FEWEST_ITEMS` decide."""
+    """Cells over the band on all of their items, greedy or sampled, of which fewer than `MIN_ITEMS` decide."""
     found: dict[Cell, TooSmall] = {}
     for name in (READINGS[decoding].column, READINGS["sampled"].column):
         values: dict[Cell, dict[Item, list[float]]] = {}
@@ -381,7 +381,7 @@ def items_for(cells: int, *, margin: float = MEAN_LOSS_MARGIN, churn: float = CH
     """
     number = max(cells, 1)
     own = items_excluding_cell_loss(number, churn) if cell_rule else MIN_ITEMS
-    return max(items_excluding(margin, number, churn), own)
+    return max(items_to_exclude(margin, number, churn), own)
 
 
 def items_to_measure(cells: int, *, chosen: bool, margin: float | None = None) -> int:

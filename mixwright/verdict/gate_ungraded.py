@@ -34,7 +34,7 @@ def gate_of(run: RunFolder, asked: GateAsked) -> GateResult:
 
 
 @dataclass(frozen=True, slots=True)
-class _Read:
+class _ProtectedCell:
     """One protected cell."""
 
     cell: Cell
@@ -57,10 +57,10 @@ class _Read:
         return f"{cell_key(*self.cell)}: {', '.join(parts) or 'not measurable, too few items'}{said}"
 
 
-def _ungraded(run: RunFolder, parts: Sequence[Compared], protected: Sequence[Cell], chosen: bool) -> GateResult:
+def _ungraded(run: RunFolder, parts: Sequence[Compared], protected: Sequence[Cell], names_given: bool) -> GateResult:
     """The result; without names every cell is protected."""
     known = {(part.task, part.level): part for part in parts if not part.whole}
-    cells = list(protected) if chosen else list(known)
+    cells = list(protected) if names_given else list(known)
     former = former_of(run)
     read = _reads(cells, known, former)
     others = [one for one in _reads([cell for cell in known if cell not in cells], known, former) if one.lost]
@@ -73,19 +73,21 @@ def _ungraded(run: RunFolder, parts: Sequence[Compared], protected: Sequence[Cel
     told = [one.sentence for one in read] + [f"{one.sentence} (reported only, since others were named)" for one in others]
     losses, beside = (tuple(map(_loss, part)) for part in (read, others))
     outcome = "damaged" if why else "cannot tell"
-    return GateResult(outcome, None, losses, None, others=beside, named=chosen, read=tuple(told), why=why)
+    return GateResult(outcome, None, losses, None, others=beside, named=names_given, read=tuple(told), why=why)
 
 
-def _loss(one: _Read) -> CellLoss:
+def _loss(one: _ProtectedCell) -> CellLoss:
     return CellLoss(*one.cell, None, word="worsens" if one.lost else "cannot tell")
 
 
-def _reads(cells: Sequence[Cell], known: Mapping[Cell, Compared], former: Mapping[str, FormerAnswers]) -> list[_Read]:
+def _reads(
+    cells: Sequence[Cell], known: Mapping[Cell, Compared], former: Mapping[str, FormerAnswers]
+) -> list[_ProtectedCell]:
     return [_read(cell, known.get(cell), former.get(cell[0])) for cell in cells]
 
 
-def _read(cell: Cell, part: Compared | None, former: FormerAnswers | None) -> _Read:
+def _read(cell: Cell, part: Compared | None, former: FormerAnswers | None) -> _ProtectedCell:
     judged = part is not None and part.adjusted_p is not None
     rose = interval(part.change.success, "loss") if part is not None and judged else None
     learnt = part is not None and part.word == "improves"
-    return _Read(cell, rose, former, is_lost(rose, former, learnt=learnt))
+    return _ProtectedCell(cell, rose, former, is_lost(rose, former, learnt=learnt))

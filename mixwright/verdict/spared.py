@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from mixwright.estimates.readings import format_unit
 from mixwright.records import Claim
-from mixwright.verdict.arm_words import join_words, with_interval
+from mixwright.verdict.arm_words import format_change, join_words
 from mixwright.verdict.blocks import Block, Fold, Table
 from mixwright.verdict.text import NO_VALUE_SIGN
 
@@ -90,7 +90,7 @@ def spared_table(named: Mapping[Place, str], changes: Changes, unit: str) -> lis
         (
             name,
             *(
-                NO_VALUE_SIGN if claim is None or not claim.difference.n else with_interval(claim.difference, unit)
+                NO_VALUE_SIGN if claim is None or not claim.difference.n else format_change(claim.difference, unit)
                 for claim in own
             ),
         )

@@ -66,7 +66,7 @@ class JobFailed(RuntimeError):
 class _Worker:
     process: BaseProcess
     link: Connection
-    place: int | None = None
+    job_index: int | None = None
     """Index of the job it has."""
     share: float = 0.0
     """How much of it is done, as far as the job says."""
@@ -146,7 +146,7 @@ class Workers:
                     _give(worker, jobs, order)
                 else:
                     worker.share = value
-                parts = [(jobs[w.place].cost, w.share) for w in self._workers if w.place is not None]
+                parts = [(jobs[w.job_index].cost, w.share) for w in self._workers if w.job_index is not None]
                 done = sum(jobs[place].cost for place in results) + sum(cost * share for cost, share in parts)
                 left = (time.monotonic() - start) * (total - done) / done if done else None
                 show(len(results) + sum(share for _, share in parts), len(jobs), left)
@@ -194,15 +194,15 @@ def _environment(values: dict[str, str]) -> Iterator[None]:
 
 def _give(worker: _Worker, jobs: Sequence[Job], order: deque[int]) -> None:
     """Send the next job, if there is one. A worker that is already dead is noticed on receiving."""
-    worker.place, worker.share = order.popleft() if order else None, 0.0
-    if worker.place is not None:
+    worker.job_index, worker.share = order.popleft() if order else None, 0.0
+    if worker.job_index is not None:
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-            worker.link.send(jobs[worker.place])
+            worker.link.send(jobs[worker.job_index])
 
 
 def _ready(workers: Sequence[_Worker]) -> list[tuple[_Worker, int]]:
     """Workers that answered or died, with the job they had; waits for the first."""
-    busy = [(worker, worker.place) for worker in workers if worker.place is not None]
+    busy = [(worker, worker.job_index) for worker in workers if worker.job_index is not None]
     answered = connection.wait([worker.link for worker, _ in busy])
     return [(worker, place) for worker, place in busy if worker.link in answered]
 

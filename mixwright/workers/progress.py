@@ -38,7 +38,7 @@ def format_duration(seconds: float) -> str:
     return f"about {seconds / 3600:.1f} h"
 
 
-def time_left(seconds: float | None) -> str:
+def format_time_left(seconds: float | None) -> str:
     """`about 3 min left`, for people."""
     return "time left not known yet" if seconds is None else f"{format_duration(seconds)} left"
 
@@ -59,7 +59,7 @@ def progress_line(title: str) -> Iterator[Progress]:
                 return
             shown[0] = done
             part = f" ({done / total:.0%})" if done != int(done) else ""
-            end = "done" if done == total else time_left(seconds)
+            end = "done" if done == total else format_time_left(seconds)
             console.print(f"{title}: {int(done)} of {total}{part}, {end}", markup=False, highlight=False, soft_wrap=True)
 
         yield plain
@@ -78,6 +78,6 @@ def progress_line(title: str) -> Iterator[Progress]:
         task = bar.add_task(title, total=None, left="")
 
         def moving(done: float, total: int, seconds: float | None) -> None:
-            bar.update(task, completed=done, total=total, left="" if done == total else time_left(seconds))
+            bar.update(task, completed=done, total=total, left="" if done == total else format_time_left(seconds))
 
         yield moving

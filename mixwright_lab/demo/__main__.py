@@ -30,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         demo.audit()
         return 0
     if options.part == "mixed":
-        demo.measure()
+        demo.measure_and_find_models()
         demo.finish(demo.by_hand(milder=False), MIXED)
         return 0
     return demo.run(full=options.full)

@@ -18,37 +18,37 @@ MIXED = "mixed"
 class Train(Protocol):
     """Trains as the demo does into `out`; by default on tool calls alone, at the demo's learning rate."""
 
-    def __call__(self, out: Path, *, also: Path | None = None, rate: float = 1.0) -> None:
-        """Train; rows of `also` are appended, and `rate` is times the demo's learning rate."""
+    def __call__(self, out: Path, *, extra_rows: Path | None = None, rate_factor: float = 1.0) -> None:
+        """Train; rows of `extra_rows` are appended, and `rate_factor` is times the demo's learning rate."""
 
 
 Judge = Callable[[Path, str], None]
 """Measures the model of a folder and prints the verdict; told what the folder holds."""
 
 
-def try_mixed(narrow: Path, answered: Path, train: Train, judge: Judge) -> None:
+def try_mixed(narrow_adapter: Path, answered: Path, train: Train, judge: Judge) -> None:
     """Train on the training file and ordinary requests with their answers, shuffled; no plan and no share is chosen.
 
     Args:
-        narrow: folder of the adapter that was trained on tool calls alone; the new one is made beside it.
+        narrow_adapter: folder of the adapter that was trained on tool calls alone; the new one is made beside it.
         answered: JSONL of the requests with answers.
         train: trains into a folder.
         judge: prints the verdict.
     """
-    mixed = narrow.with_name(MIXED)
-    train(mixed, also=answered)
+    mixed = narrow_adapter.with_name(MIXED)
+    train(mixed, extra_rows=answered)
     judge(mixed, "ordinary requests with true answers in the same file")
 
 
-def try_milder(narrow: Path, train: Train, judge: Judge) -> None:
+def try_milder(narrow_adapter: Path, train: Train, judge: Judge) -> None:
     """Train at a lower rate, and scale the adapter that was trained on tool calls alone."""
-    name = narrow.name
-    slow = narrow.with_name(f"{name}-slow")
-    train(slow, rate=LOWER_RATE_FACTOR)
+    name = narrow_adapter.name
+    slow = narrow_adapter.with_name(f"{name}-slow")
+    train(slow, rate_factor=LOWER_RATE_FACTOR)
     judge(slow, f"{LOWER_RATE_FACTOR:g} times the learning rate")
     for scale in SCALES:
-        part = narrow.with_name(f"{name}-{scale:g}")
-        scale_adapter(narrow, part, scale)
+        part = narrow_adapter.with_name(f"{name}-{scale:g}")
+        scale_adapter(narrow_adapter, part, scale)
         judge(part, f"the adapter of {name} times {scale:g}")
 
 

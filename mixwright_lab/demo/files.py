@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mixwright_lab.demo.tables import NEW, OLD, questions, requests
+from mixwright_lab.demo.tables import NEW_TASK, OLD_TASKS, questions, requests
 
 ITEMS_PER_TASK = 30
 """Test items of each task, after the leaked ones have left."""
@@ -51,16 +51,16 @@ def write_files(folder: Path, seed: int) -> DemoFiles:
         calls[ITEMS_PER_TASK : ITEMS_PER_TASK + TRAIN_ROWS],
         calls[ITEMS_PER_TASK : ITEMS_PER_TASK + LEAKED_ITEMS],
     )
-    rows = [{"task": NEW, "prompt": prompt, "completion": call} for prompt, call in [*train, *train[-REPEATED_ROWS:]]]
-    held_out = [{"task": NEW, "prompt": prompt, "answer": call} for prompt, call in test]
+    rows = [{"task": NEW_TASK, "prompt": prompt, "completion": call} for prompt, call in [*train, *train[-REPEATED_ROWS:]]]
+    held_out = [{"task": NEW_TASK, "prompt": prompt, "answer": call} for prompt, call in test]
     answered = []
-    for task in OLD:
+    for task in OLD_TASKS:
         asked = questions(task)
         rng.shuffle(asked)
         held_out += [{"task": task, "prompt": prompt, "answer": answer} for prompt, answer in asked[:ITEMS_PER_TASK]]
         more = asked[ITEMS_PER_TASK : ITEMS_PER_TASK + PROMPTS.get(task, 0)]
         answered += [{"task": task, "prompt": prompt, "completion": answer} for prompt, answer in more]
-    delivered = [*held_out, *({"task": NEW, "prompt": prompt, "answer": call} for prompt, call in leaked)]
+    delivered = [*held_out, *({"task": NEW_TASK, "prompt": prompt, "answer": call} for prompt, call in leaked)]
     folder.mkdir(parents=True, exist_ok=True)
     parts = {"train": rows, "delivered": delivered, "held_out": held_out, "answered": answered}
     for part in parts.values():

@@ -17,16 +17,16 @@ from pathlib import Path
 from typing import Any
 
 from mixwright_lab.demo.files import ITEMS_PER_TASK, PROMPTS, DemoFiles, write_files
-from mixwright_lab.demo.tables import NEW, OLD
+from mixwright_lab.demo.tables import NEW_TASK, OLD_TASKS
 from mixwright_lab.demo.training import Training
 
 MODEL = "smollm2"
 UNPROTECTED_TASK = "plurals"
 """Old task that is measured, never rehearsed and not part of the protected group."""
-PROTECTED = tuple(task for task in OLD if task != UNPROTECTED_TASK)
+PROTECTED = tuple(task for task in OLD_TASKS if task != UNPROTECTED_TASK)
 MARGIN_POINTS = 15
 """Mean loss of the protected group, in points, that the gate excludes."""
-EXIT_REFUSED = (1, 2)
+EXIT_FAILED = (1, 2)
 """Exit codes of input that was refused and of a bug of ours."""
 COMPLETION_TOKENS = 24
 """Tokens of a completion."""
@@ -73,7 +73,7 @@ class Demo:
         Args:
             full: also what people try by hand.
         """
-        before, model, known = self.folder / "before", MODEL, self.measure()
+        before, model, known = self.folder / "before", MODEL, self.measure_and_find_models()
         say("\n2. It is trained on tool calls alone, as a script of TRL does it (LoRA).")
         if known and (self.models[NARROW] / "adapter_model.safetensors").is_file():
             say(f"   Taken over from an earlier call: {self.models[NARROW]}")
@@ -102,11 +102,11 @@ class Demo:
         )
         if full:
             codes |= self.by_hand()
-        say(f"Own answers to {', '.join(PROMPTS)} were rehearsed; {NEW} are what both models were trained on.")
+        say(f"Own answers to {', '.join(PROMPTS)} were rehearsed; {NEW_TASK} are what both models were trained on.")
         self.finish(codes)
         return 0
 
-    def measure(self) -> bool:
+    def measure_and_find_models(self) -> bool:
         """Measure the model before; returns whether an earlier call with the same settings left models to take over."""
         before, known = self.folder / "before", self.begin()
         say("1. What the model can do now.")
@@ -166,9 +166,9 @@ class Demo:
 
         codes: dict[str, int] = {}
 
-        def train(out: Path, *, also: Path | None = None, rate: float = 1.0) -> None:
-            how = replace(self.training, learning_rate=rate * self.training.learning_rate)
-            given = {"seed": self.seed, "rehearsal": also}
+        def train(out: Path, *, extra_rows: Path | None = None, rate_factor: float = 1.0) -> None:
+            how = replace(self.training, learning_rate=rate_factor * self.training.learning_rate)
+            given = {"seed": self.seed, "rehearsal": extra_rows}
             self.step(f"train, {out.name}", lambda: fine_tune(MODEL, self.files.train, out, how, **given) or 0)
 
         def judge(model: Path, told: str) -> None:
@@ -252,7 +252,7 @@ def command(verb: str, *arguments: object) -> int:
             runpy.run_module("mixwright", run_name="__main__")
     except SystemExit as leaving:
         code = leaving.code if isinstance(leaving.code, int) else 0
-        if code in EXIT_REFUSED:
+        if code in EXIT_FAILED:
             raise
         return code
     finally:

@@ -81,9 +81,9 @@ QUESTIONS_BY_TASK = {
 }
 """Task -> how it is asked, and what has which answer."""
 SUM = "What is {} + {}?"
-OLD = (*QUESTIONS_BY_TASK, "sums")
+OLD_TASKS = (*QUESTIONS_BY_TASK, "sums")
 """Tasks that the model can do, more or less, before it is trained."""
-NEW = "tool_calls"
+NEW_TASK = "tool_calls"
 """The task that it is to learn."""
 TIMES = ("5:30", "6:00", "6:30", "6:45", "7:00", "7:15", "7:30", "8:00", "8:15", "8:30", "9:00", "10:00")
 NAMES = ("Anna", "Ben", "Carla", "David", "Emma", "Felix", "Greta", "Hugo", "Ida", "Jonas", "Karl", "Lena")
@@ -144,11 +144,11 @@ def requests(rng: random.Random) -> Iterator[tuple[str, str]]:
             yield form.format(**given), json.dumps({"tool": tool, **given})
 
 
-def _values(places: tuple[tuple[str, tuple[str, ...]], ...]) -> Iterator[tuple[str, ...]]:
+def _values(arguments: tuple[tuple[str, tuple[str, ...]], ...]) -> Iterator[tuple[str, ...]]:
     """Every combination of the arguments."""
-    if not places:
+    if not arguments:
         yield ()
         return
-    for value in places[0][1]:
-        for rest in _values(places[1:]):
+    for value in arguments[0][1]:
+        for rest in _values(arguments[1:]):
             yield (value, *rest)

@@ -25,7 +25,7 @@ from mixwright_lab.training.sft import Batch, Schedule, fit
 from mixwright_lab.worlds.classification import Classification, language
 
 LANGUAGE = language()
-MOST = ("20 rows, often", "800 rows")
+MOST_SEEN_KINDS = ("20 rows, often", "800 rows")
 """Those that the model sees most of."""
 DETECTORS = ("above the majority", "chronology", "inspection", "membership", "extraction")
 
@@ -79,8 +79,15 @@ class Contamination(Finding):
     SEEDS: ClassVar[Mapping[str, int]] = {"smoke": 2, "laptop": 6}
     EXPECT = (
         _caught("above the majority", ("800 rows",), 0.5, "Labelled rows in the corpus lift no task above the majority."),
-        _caught("chronology", MOST, 0.3, "Tasks of which nothing came in improve as often between the two dates."),
-        _caught("membership", MOST, 0.3, "Min-20 % tells rows that were trained on from fresh ones no better than a coin."),
+        _caught(
+            "chronology", MOST_SEEN_KINDS, 0.3, "Tasks of which nothing came in improve as often between the two dates."
+        ),
+        _caught(
+            "membership",
+            MOST_SEEN_KINDS,
+            0.3,
+            "Min-20 % tells rows that were trained on from fresh ones no better than a coin.",
+        ),
         *(
             Expectation(
                 f"all injected tasks: inspection of a tenth of the corpus - {name}",

@@ -156,7 +156,7 @@ class Diversity(Finding):
         for name, some in (("solved", solved), ("held out", prompts.held_out)):
             chances = bandit.probabilities(policy, some)
             found[name] = bandit.distinct(chances)
-            found[f"success, {name}"] = float(chances[np.arange(len(some)), prompts.accepted[some]].mean())
+            found[f"success, {name}"] = float(chances[np.arange(len(some)), prompts.right_outcome[some]].mean())
         return found
 
 

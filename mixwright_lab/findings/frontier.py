@@ -28,11 +28,11 @@ from mixwright_lab.training.gpt import GPT
 from mixwright_lab.worlds.permutations import Permutations
 
 SIZES = ("tiny", "wide")
-EVERY = {"weak, all steps": 1, "strong, each second step": 2}
+LETTERS_PER_DIGIT = {"weak, all steps": 1, "strong, each second step": 2}
 """Source -> letters to a digit that it writes."""
 WEAK = "weak, all steps"
 STATISTICS = ("nll", "nll_max", "ifd")
-OTHERS = ("before training", "random mix", "own choice", "choice of the other", "own choice, 50 steps", *STATISTICS)
+OTHER_ARMS = ("before training", "random mix", "own choice", "choice of the other", "own choice, 50 steps", *STATISTICS)
 
 
 @dataclass(frozen=True)
@@ -57,9 +57,9 @@ class Settings:
     tests: int = 300
 
 
-def _more(size: str, high: str, low: str, least: float, refuted: str) -> Expectation:
-    terms = difference(f"{size}: {high}", f"{size}: {low}", "right")
-    return Expectation(f"{size}: {high} - {low}", terms, least, refuted)
+def _more(size: str, better: str, worse: str, least: float, refuted: str) -> Expectation:
+    terms = difference(f"{size}: {better}", f"{size}: {worse}", "right")
+    return Expectation(f"{size}: {better} - {worse}", terms, least, refuted)
 
 
 class Frontier(Finding):
@@ -104,7 +104,13 @@ class Frontier(Finding):
             "0 weak, 1 strong, 2 before, 3 mix, 4 own choice, 5 other's, 6 own in 50 steps, 7 NLL, 8 largest NLL, 9 IFD",
             "right",
             tuple(
-                Curve(size, tuple((float(place), f"{size}: {way}", "right") for place, way in enumerate((*EVERY, *OTHERS))))
+                Curve(
+                    size,
+                    tuple(
+                        (float(place), f"{size}: {way}", "right")
+                        for place, way in enumerate((*LETTERS_PER_DIGIT, *OTHER_ARMS))
+                    ),
+                )
                 for size in SIZES
             ),
         ),
@@ -112,7 +118,7 @@ class Frontier(Finding):
 
     def arms(self, settings: Settings) -> tuple[str, ...]:
         """Both sources, a mix, and what is chosen, for both students."""
-        return tuple(f"{size}: {way}" for size in SIZES for way in (*EVERY, *OTHERS))
+        return tuple(f"{size}: {way}" for size in SIZES for way in (*LETTERS_PER_DIGIT, *OTHER_ARMS))
 
     def prepare(self, seed: int, settings: Settings) -> None:
         """Both students."""
@@ -125,27 +131,29 @@ class Frontier(Finding):
         world, rng = Permutations(seed=seed), np.random.default_rng((seed, 0x23))
         tests = students.problems(world, settings.tests, 4, "eval", rng)
         given = students.problems(world, settings.problems, 4, "train", rng)
-        wrong = students.mistaken(world.tables, 0.1, rng)
+        wrong = students.with_mistakes(world.tables, 0.1, rng)
         texts = [
             text
-            for name, every in EVERY.items()
+            for name, every in LETTERS_PER_DIGIT.items()
             for text in students.traces(given, wrong if name == WEAK else world.tables, every)
         ]
         count, model = len(given.prompts), _student(size, seed, settings)
-        names = np.repeat(list(EVERY), count)
-        found = Candidates(np.tile(np.arange(count), len(EVERY)), names, np.full(len(names), "permutations"))
+        names = np.repeat(list(LETTERS_PER_DIGIT), count)
+        found = Candidates(np.tile(np.arange(count), len(LETTERS_PER_DIGIT)), names, np.full(len(names), "permutations"))
         judge = _student(SIZES[1 - SIZES.index(size)], seed, settings) if way == "choice of the other" else model
         order = np.random.default_rng((seed, again))
         places = _chosen(way, judge, found, given, texts, settings, order)
         if len(places):
             prompts = [given.prompts[place % count] for place in places]
             students.teach(model, prompts, [texts[place] for place in places], settings.steps, settings.rate, order)
-        shares = {f"chosen: {name}": float((names[places] == name).mean()) if len(places) else 0.0 for name in EVERY}
-        return {"right": float(students.right(model, tests).mean()), **shares}
+        shares = {
+            f"chosen: {name}": float((names[places] == name).mean()) if len(places) else 0.0 for name in LETTERS_PER_DIGIT
+        }
+        return {"right": float(students.greedy_correct(model, tests).mean()), **shares}
 
 
 def _student(size: str, seed: int, settings: Settings) -> GPT:
-    return students.student(Permutations(seed=seed), getattr(settings, size), settings.base, seed)
+    return students.train_student(Permutations(seed=seed), getattr(settings, size), settings.base, seed)
 
 
 def _chosen(
@@ -160,28 +168,28 @@ def _chosen(
     """Places of the rows that are trained on."""
     if way == "before training":
         return np.zeros(0, dtype=int)
-    if way in EVERY:
+    if way in LETTERS_PER_DIGIT:
         return np.flatnonzero(found.sources == way)
     if way == "random mix":
-        return random_per_prompt(found.prompts, rng)
-    asked = [given.prompts[place] for place in found.prompts]
+        return random_per_prompt(found.prompt_ids, rng)
+    asked = [given.prompts[place] for place in found.prompt_ids]
     if way in STATISTICS:
-        return lowest_per_prompt(students.statistics(judge, asked, texts)[way], found.prompts)
+        return lowest_per_prompt(students.statistics(judge, asked, texts)[way], found.prompt_ids)
     back = rng.permutation(len(given.prompts))[: settings.back]
-    items, steps = students.part_of(given, back), min(50, settings.probe) if way.endswith("50 steps") else settings.probe
+    items, steps = students.select(given, back), min(50, settings.probe) if way.endswith("50 steps") else settings.probe
 
     def train(places: np.ndarray, seed: int) -> np.ndarray:
         own = np.random.default_rng(seed)
         said = [texts[place] for place in places]
         model = students.teach(
-            copy.deepcopy(judge), [asked[place] for place in places], said, steps, settings.rate, own, fall=0.0
+            copy.deepcopy(judge), [asked[place] for place in places], said, steps, settings.rate, own, decay_share=0.0
         )
-        return students.right(model, items)
+        return students.greedy_correct(model, items)
 
-    usable = ~np.isin(found.prompts, back)
+    usable = ~np.isin(found.prompt_ids, back)
     seeds = rng.integers(2**31, size=settings.runs).tolist()
     told = train_on_each_source(
-        found, usable, train, students.right(judge, items), np.full(len(back), "permutations"), seeds
+        found, usable, train, students.greedy_correct(judge, items), np.full(len(back), "permutations"), seeds
     )
     winner = told["permutations"].winner
     return np.flatnonzero(found.sources == winner) if winner else np.arange(len(texts))

@@ -195,6 +195,6 @@ def _shares_chosen(scores: np.ndarray, levels: np.ndarray, chosen: np.ndarray) -
 def _solved(model: GPT, world: Lookalikes, level: float, settings: Settings) -> float:
     spoken, tests = model.language, [_pair(world, place, level, "eval") for place in range(settings.tests)]
     prompts = spoken.encode_prompts([prompt for prompt, _ in tests])
-    made = model.sample(prompts, 1, spoken.response, greedy=True, generator=torch.Generator())[:, 0]
+    made = model.sample(prompts, 1, spoken.response_tokens, greedy=True, generator=torch.Generator())[:, 0]
     answers = [spoken.decode(own).split()[-1:] for own in made.tolist()]
     return float(np.mean([own == response.split()[-1:] for own, (_, response) in zip(answers, tests, strict=True)]))

@@ -163,7 +163,7 @@ class Latent(Finding):
         base, _, way = arm.partition(": ")
         model, problems = base_model(seed, settings.recipe(base)), _problems(settings, seed, "train", 256)
         if way.startswith("GRPO"):
-            options = Grpo(rate=settings.rate, longest=model.language.response, permute="permuted" in way)
+            options = Grpo(rate=settings.rate, longest=model.language.response_tokens, permute="permuted" in way)
             arena, rule = Arena(problems, model, options, 2 * seed + again), UniformRule(len(problems), 2 * seed + again)
             for _ in range(settings.steps):
                 rule.step(arena)
@@ -186,7 +186,7 @@ def _readings(
     model: GPT, known: Sequence[Example], tested: Sequence[Example], settings: Settings, seed: int
 ) -> dict[str, float]:
     """Greedy success, pass@16, and success with each elicitor that needs no training."""
-    arena = Arena(tested, model, Grpo(longest=model.language.response), seed)
+    arena = Arena(tested, model, Grpo(longest=model.language.response_tokens), seed)
     sampled = arena.look(tested, 16)
     grades = np.array([[float(example.answer in answers) for example in tested] for answers in sampled.answers])
     greedy, rng = arena.look(tested, 1, greedy=True), np.random.default_rng((seed, 6))

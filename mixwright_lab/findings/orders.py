@@ -17,7 +17,15 @@ import numpy as np
 
 from mixwright.contracts import Finding
 from mixwright.records import Curve, Example, Expectation, Plot, Term, difference
-from mixwright_lab.orders import Rows, as_added, compared, entropy_change, every_order, success_of, trained
+from mixwright_lab.orders import (
+    RowsByTask,
+    additive_prediction,
+    compared,
+    entropy_change,
+    success_by_order,
+    success_of,
+    trained,
+)
 from mixwright_lab.training.bases import Recipe, base_model
 from mixwright_lab.training.gpt import GPT
 from mixwright_lab.training.grpo import Settings as Grpo
@@ -162,11 +170,13 @@ def _problems(seed: int, task: str, split: str, count: int) -> list[Example]:
     return [world.make(index, TASKS.index(task) + 1.0, split) for index in range(count)]
 
 
-def _all_orders(start: GPT, train: Rows, held_out: Sequence[Rows], settings: Settings, key: int) -> dict[str, float]:
+def _all_orders(
+    start: GPT, train: RowsByTask, held_out: Sequence[RowsByTask], settings: Settings, key: int
+) -> dict[str, float]:
     """Every order, and what long and short runs on single tasks expect of it; `held_out`: to choose by, and to test by."""
     choosing, testing = held_out
     before = success_of(start, choosing, key)
-    actual = every_order(start, train, testing, settings.steps, settings.grpo, key + 20)
+    actual = success_by_order(start, train, testing, settings.steps, settings.grpo, key + 20)
     found: dict[str, float] = {}
     for name, steps in (("", settings.steps), (", short runs", settings.short)):
         singles = [trained(start, rows, steps, settings.grpo, key + 10 + place) for place, rows in enumerate(train)]
@@ -175,6 +185,6 @@ def _all_orders(start: GPT, train: Rows, held_out: Sequence[Rows], settings: Set
             found[f"{TASKS[i]} changes {TASKS[j]}{name}"] = float(changes[i, j])
         for place, task in enumerate(TASKS):
             found[f"entropy, {task}{name}"] = entropy_change(start, singles[place], choosing[place])
-        told = compared(as_added(before, changes), actual)
+        told = compared(additive_prediction(before, changes), actual)
         found |= {f"{reading}{name}": value for reading, value in told.items()}
     return found

@@ -25,7 +25,7 @@ from mixwright_lab.training.grpo import Arena
 from mixwright_lab.training.grpo import Settings as Grpo
 from mixwright_lab.training.rules import UniformRule
 
-TASKS = {"kept": 1.0, "first": 2.0, "second": 3.0}
+LEVEL_BY_TASK = {"kept": 1.0, "first": 2.0, "second": 3.0}
 """Level of each task in the world of operators: one is mastered and not trained again, one is trained first, one second."""
 PREDICTORS = ("KL", "entropy", "weight change")
 ARM = "sweep"
@@ -133,9 +133,9 @@ class Plasticity(Finding):
     def run(self, arm: str, seed: int, settings: Settings, *, again: bool = False) -> Mapping[str, float]:
         """Train on the first task in every way; measure each checkpoint, and train it on the second task."""
         start, number = _base(seed, settings), 2 * seed + again
-        train = {task: _problems(task, seed, "train", settings.known) for task in TASKS}
-        tested = {task: _problems(task, seed, "eval", settings.tested) for task in TASKS}
-        before = {task: _success(start, tested[task], seed) for task in TASKS}
+        train = {task: _problems(task, seed, "train", settings.known) for task in LEVEL_BY_TASK}
+        tested = {task: _problems(task, seed, "eval", settings.tested) for task in LEVEL_BY_TASK}
+        before = {task: _success(start, tested[task], seed) for task in LEVEL_BY_TASK}
         found = {f"base, {task}": value for task, value in before.items()}
         found["base, second after"] = _success(_second(start, train["second"], settings, number), tested["second"], seed)
         rows: list[dict[str, float]] = []
@@ -162,7 +162,7 @@ def _base(seed: int, settings: Settings) -> GPT:
 
 def _problems(task: str, seed: int, split: str, count: int) -> list[Example]:
     world = catalog.create("worlds", "operators")
-    return [world.make(10_000 * seed + index, TASKS[task], split) for index in range(count)]
+    return [world.make(10_000 * seed + index, LEVEL_BY_TASK[task], split) for index in range(count)]
 
 
 def _success(model: GPT, examples: Sequence[Example], seed: int) -> float:

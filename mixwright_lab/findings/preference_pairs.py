@@ -140,7 +140,7 @@ class PreferencePairs(Finding):
         told |= {kind: after.count(kind) / len(after) for kind in ("right", *KINDS)}
         found = read_pairs(base, pairs)
         with torch.no_grad():
-            moved = logprob(model, found.prompts, found.chosen) - found.start[0]
+            moved = logprob(model, found.prompts, found.chosen) - found.start_logprobs[0]
         return told | {"change of log p(chosen)": float(moved.mean())}
 
 
@@ -181,6 +181,6 @@ def _kinds(model: GPT, seed: int, settings: Settings) -> list[str]:
     """What each held-out question's greedy chain is wrong by."""
     tests, spoken = _draw_questions(seed, "eval", settings.tests), model.language
     prompts = spoken.encode_prompts([str(one.prompt) for one in tests])
-    made = model.sample(prompts, 1, spoken.response, greedy=True, generator=torch.Generator())[:, 0].tolist()
+    made = model.sample(prompts, 1, spoken.response_tokens, greedy=True, generator=torch.Generator())[:, 0].tolist()
     ends = spoken.index[END]
     return [kind_of(str(one.prompt), spoken.decode(own), stopped=ends in own) for one, own in zip(tests, made, strict=True)]

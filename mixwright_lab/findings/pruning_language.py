@@ -26,13 +26,15 @@ from mixwright_lab.pruned import KEPT_SHARE, Settings, at_random, best_of, el2n,
 SCARCE, ABUNDANT = 100, 2400
 SIZES = (SCARCE, 500, ABUNDANT)
 """Examples before pruning."""
-STEPS = "error, as many steps"
+ERROR_AT_EQUAL_STEPS = "error, as many steps"
 
 
-def _error_of(size: int, worse: str, better: str, least: float, refuted: str, budget: str = "as many steps") -> Expectation:
+def _error_of(
+    size: int, worse: str, better: str, least: float, refuted: str, held_equal: str = "as many steps"
+) -> Expectation:
     """Of one size: error of one way of keeping minus another's."""
-    terms = difference(f"{worse}, {size} examples", f"{better}, {size} examples", f"error, {budget}")
-    return Expectation(f"{size} examples, {budget}: {worse} - {better}", terms, least, refuted)
+    terms = difference(f"{worse}, {size} examples", f"{better}, {size} examples", f"error, {held_equal}")
+    return Expectation(f"{size} examples, {held_equal}: {worse} - {better}", terms, least, refuted)
 
 
 class PruningLanguage(Finding):
@@ -81,8 +83,8 @@ class PruningLanguage(Finding):
         Expectation(
             "5 % wrong labels cost hard examples more than random ones, 2400 examples, as many steps",
             (
-                *difference("hard, noise, 2400 examples", "hard, 2400 examples", STEPS),
-                *difference("random, 2400 examples", "random, noise, 2400 examples", STEPS),
+                *difference("hard, noise, 2400 examples", "hard, 2400 examples", ERROR_AT_EQUAL_STEPS),
+                *difference("random, 2400 examples", "random, noise, 2400 examples", ERROR_AT_EQUAL_STEPS),
             ),
             0.02,
             "A score from short runs does not pick wrong labels.",

@@ -23,7 +23,7 @@ from mixwright.records import Curve, Expectation, Plot, difference
 from mixwright_lab.training.bases import Recipe, base_model
 from mixwright_lab.training.gpt import GPT
 from mixwright_lab.training.sft import Batch, Schedule, fit
-from mixwright_lab.worlds.entities import ATTRIBUTES, KNOWN, NATIVE, NEW, Entities
+from mixwright_lab.worlds.entities import ATTRIBUTES, KNOWN_ENTITIES, NEW_ENTITIES, TAUGHT_FORMS, Entities
 
 WAYS = {"passage only": 6.0, "native questions": 1.0, "reversed": 4.0, "native statements": 3.0, "foreign statements": 5.0}
 """Arm -> form of the rewrite. The test asks in the other question, which is not among them."""
@@ -125,35 +125,39 @@ class SelfEdits(Finding):
     def run(self, arm: str, seed: int, settings: Settings, *, again: bool = False) -> Mapping[str, float]:
         """Choose where the arm chooses, train, and ask."""
         base, world = _base(seed, settings), Entities(seed=1000 + seed)
-        facts = np.random.default_rng((seed, 28)).permutation(NEW * ATTRIBUTES)
+        facts = np.random.default_rng((seed, 28)).permutation(NEW_ENTITIES * ATTRIBUTES)
         reward, test = facts[: settings.asked], facts[settings.asked :]
         rng, found, way = np.random.default_rng((seed, again)), {}, arm
         if arm in (CHOSEN, OVERFIT):
             way, found = _choose(base, world, reward if arm == CHOSEN else test, settings, rng)
         model = base if arm == BEFORE else _trained(base, world, _rows(world, way, rng), settings, rng)
-        known = np.arange(KNOWN)
+        known = np.arange(KNOWN_ENTITIES)
         asked = {name: _right(model, world, own, "eval").mean() for name, own in (("reward", reward), ("test", test))}
         return found | {**asked, "known": float(_right(model, world, known, "train").mean())}
 
 
 def _base(seed: int, settings: Settings) -> GPT:
-    levels = tuple((level, 1.0) for level in NATIVE)
+    levels = tuple((level, 1.0) for level in TAUGHT_FORMS)
     options = (("seed", 1000 + seed),)
     return base_model(seed, Recipe(levels, (("full", 1.0),), steps=settings.base, world="entities", options=options))
 
 
 def _rows(world: Entities, way: str, rng: np.random.Generator) -> Pairs:
     """All new facts in one form; of a random edit every entity has a form of its own."""
-    drawn = rng.choice(list(WAYS.values()), NEW) if way == RANDOM else np.full(NEW, WAYS[way])
+    drawn = rng.choice(list(WAYS.values()), NEW_ENTITIES) if way == RANDOM else np.full(NEW_ENTITIES, WAYS[way])
     every = itertools.product(enumerate(drawn.tolist()), range(ATTRIBUTES))
-    return list(dict.fromkeys(world.state_fact(KNOWN + entity, attribute, level) for (entity, level), attribute in every))
+    return list(
+        dict.fromkeys(world.state_fact(KNOWN_ENTITIES + entity, attribute, level) for (entity, level), attribute in every)
+    )
 
 
 def _trained(base: GPT, world: Entities, rows: Pairs, settings: Settings, rng: np.random.Generator, steps: int = 0) -> GPT:
     """A copy after steps of equal target tokens; beside them known facts, so that no arm forgets how to answer."""
     model, sizes = copy.deepcopy(base), [len(target.split()) + 1 for _, target in rows]
     count = max(round(settings.tokens / float(np.mean(sizes))), 1)
-    known = [world.state_fact(n, a, level) for n in range(KNOWN) for a in range(ATTRIBUTES) for level in NATIVE]
+    known = [
+        world.state_fact(n, a, level) for n in range(KNOWN_ENTITIES) for a in range(ATTRIBUTES) for level in TAUGHT_FORMS
+    ]
 
     def batch(_: int) -> Batch:
         own = [rows[place] for place in rng.integers(len(rows), size=count)]

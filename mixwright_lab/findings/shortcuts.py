@@ -24,7 +24,7 @@ WAYS: Mapping[str, Way] = {
 """Each with rewards as they are earned, and with the same rewards permuted within each group."""
 
 
-def _beyond(way: str, reading: str, sign: float = 1.0) -> tuple[Term, ...]:
+def _beyond_permuted(way: str, reading: str, sign: float = 1.0) -> tuple[Term, ...]:
     """What earned rewards change beyond permuted ones, mean of both losses."""
     return tuple(
         Term(arm_name(name, loss), reading, weight * sign / 2)
@@ -87,25 +87,25 @@ class Shortcuts(Finding):
         ),
         Expectation(
             "hard - random rewards, share of the commonest answer, known problems",
-            _beyond("hard", "commonest answer"),
+            _beyond_permuted("hard", "commonest answer"),
             0.10,
             "Answers repeat no more than under random rewards.",
         ),
         Expectation(
             "hard - random rewards, share answered at once, known problems",
-            _beyond("hard", "at once"),
+            _beyond_permuted("hard", "at once"),
             0.10,
             "Computation is skipped no more often than under random rewards.",
         ),
         Expectation(
             "where an answer can be guessed: random rewards - hard, known problems",
-            _beyond("guessable", "known", -1.0),
+            _beyond_permuted("guessable", "known", -1.0),
             0.05,
             "Even where a shortcut pays, it harms no more than random rewards.",
         ),
         Expectation(
             "where an answer can be guessed: hard - random rewards, share of the commonest answer, known problems",
-            _beyond("guessable", "commonest answer"),
+            _beyond_permuted("guessable", "commonest answer"),
             0.10,
             "Even where a shortcut pays, it does not become a habit.",
         ),

@@ -36,7 +36,7 @@ ARMS = {
     "67 % foreign steps": ("insert", 0.67),
     "no trace": ("delete", 1.0),
 }
-"""Arm -> way of `permutations.WAYS`, and share of steps that it is done to."""
+"""Arm -> way of `permutations.SPOILINGS`, and share of steps that it is done to."""
 
 DAMAGES = ("digits at random", "digits one too high", "steps shuffled")
 """Drawn over their share."""
@@ -169,7 +169,7 @@ def readings(model: GPT, world: Permutations, seed: int, settings: Settings) -> 
     states, prompts = world.states(starts, letters), language.encode_prompts(permutations.prompts(starts, letters))
     found, generator = {}, torch.Generator().manual_seed(seed)
     for reading in ("sampled", "greedy"):
-        made = model.sample(prompts, 1, language.response, greedy=reading == "greedy", generator=generator)[:, 0]
+        made = model.sample(prompts, 1, language.response_tokens, greedy=reading == "greedy", generator=generator)[:, 0]
         words = [language.decode(row).split() for row in made.tolist()]
         right = [text[-2:] == ["#", str(state[-1])] for text, state in zip(words, states, strict=True)]
         found[reading] = float(np.mean(right))

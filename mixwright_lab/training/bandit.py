@@ -74,7 +74,7 @@ class Prompts:
     trained: np.ndarray
     never: np.ndarray
     held_out: np.ndarray
-    accepted: np.ndarray
+    right_outcome: np.ndarray
     """Of every prompt."""
 
 
@@ -112,10 +112,10 @@ def train(
     seed: int,
     *,
     bonus: Bonus | None = None,
-    in_reward: Bonus | None = None,
+    bonus_in_reward: Bonus | None = None,
     beta: float = 0.0,
     beta_failed: float = 0.0,
-    permute: bool = False,
+    permute_rewards: bool = False,
 ) -> Policy:
     """GRPO from the base, on-policy.
 
@@ -127,8 +127,9 @@ def train(
         bonus: added to normalised advantages, not in groups that are all right.
         beta: coefficient of KL(base || policy) on every prompt.
         beta_failed: the same on groups without a success only.
-        permute: permute rewards within groups, the null: prompts that never earn still have no gradient of their own.
-        in_reward: added to the rewards before they are normalised, as a further reward function would be.
+        permute_rewards: permute rewards within groups, the null: prompts that never earn still have no gradient of their
+            own.
+        bonus_in_reward: added to the rewards before they are normalised, as a further reward function would be.
     """
     model, rng = copy.deepcopy(base), np.random.default_rng((seed, 2))
     optimiser = torch.optim.Adam((p for p in model.parameters() if p.requires_grad), lr=settings.rate)
@@ -138,10 +139,10 @@ def train(
         logits = model(torch.from_numpy(drawn))
         made = torch.multinomial(logits.softmax(-1), settings.group, replacement=True, generator=generator)
         outcomes = made.numpy()
-        rewards = (outcomes == prompts.accepted[drawn][:, None]).astype(float)
-        if permute:
+        rewards = (outcomes == prompts.right_outcome[drawn][:, None]).astype(float)
+        if permute_rewards:
             rewards = rng.permuted(rewards, axis=1)
-        scored = rewards + (in_reward(outcomes, rewards, drawn) if in_reward else 0.0)
+        scored = rewards + (bonus_in_reward(outcomes, rewards, drawn) if bonus_in_reward else 0.0)
         advantages = (scored - scored.mean(1, keepdims=True)) / (scored.std(1, ddof=1, keepdims=True) + 1e-4)
         if bonus is not None:
             advantages += bonus(outcomes, rewards, drawn) * (rewards.mean(1, keepdims=True) < 1)

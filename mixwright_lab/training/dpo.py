@@ -16,13 +16,13 @@ from mixwright_lab.training.gpt import GPT
 
 
 @dataclass(frozen=True)
-class Preferred:
+class PreferencePairs:
     """Pairs as tokens, with what the starting model says of them."""
 
     prompts: Int[Tensor, "pairs prompt"]
     chosen: Int[Tensor, "pairs response"]
     rejected: Int[Tensor, "pairs response"]
-    start: tuple[Float[Tensor, " pairs"], Float[Tensor, " pairs"]]
+    start_logprobs: tuple[Float[Tensor, " pairs"], Float[Tensor, " pairs"]]
     """Log-probabilities of chosen and of rejected under the starting model, nats."""
 
     def loss(self, model: GPT, places: Sequence[int], beta: float) -> Float[Tensor, ""]:
@@ -30,18 +30,18 @@ class Preferred:
         own = torch.as_tensor(places)
         both = torch.cat((self.chosen[own], self.rejected[own]))
         now = logprob(model, self.prompts[own].repeat(2, 1), both)
-        moved = now - torch.cat([side[own] for side in self.start])
+        moved = now - torch.cat([side[own] for side in self.start_logprobs])
         return -functional.logsigmoid(beta * (moved[: len(own)] - moved[len(own) :])).mean()
 
 
-def read_pairs(model: GPT, pairs: Sequence[tuple[str, str, str]]) -> Preferred:
+def read_pairs(model: GPT, pairs: Sequence[tuple[str, str, str]]) -> PreferencePairs:
     """Pairs of (prompt, chosen, rejected), read by the model that the training begins with."""
     spoken = model.language
     prompts = spoken.encode_prompts([prompt for prompt, _, _ in pairs])
     chosen, rejected = (spoken.encode_responses([pair[side] for pair in pairs]) for side in (1, 2))
     with torch.no_grad():
         start = (logprob(model, prompts, chosen), logprob(model, prompts, rejected))
-    return Preferred(prompts, chosen, rejected, start)
+    return PreferencePairs(prompts, chosen, rejected, start)
 
 
 def logprob(

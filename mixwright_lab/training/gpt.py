@@ -57,7 +57,7 @@ class GPT(nn.Module):
 
     def __init__(self, language: Language, width: int = 48, layers: int = 2, heads: int = 4) -> None:
         super().__init__()
-        words, places = len(language.words), language.prompt + language.response
+        words, places = len(language.words), language.prompt_tokens + language.response_tokens
         self.language = language
         self.tokens, self.places = nn.Embedding(words, width), nn.Embedding(places, width)
         for table in (self.tokens, self.places):
@@ -89,8 +89,10 @@ class GPT(nn.Module):
         add: Added | None = None,
     ) -> Int[Tensor, "prompts count response"]:
         """`count` responses per prompt, or `count` copies of the greedy one, padded behind their end."""
-        if not 1 <= longest <= self.language.response:
-            raise InputError(f"a response of 1 to {self.language.response} tokens", str(longest), "Correct the length.")
+        if not 1 <= longest <= self.language.response_tokens:
+            raise InputError(
+                f"a response of 1 to {self.language.response_tokens} tokens", str(longest), "Correct the length."
+            )
         logits, cache = self(prompts, add=add)
         cache = [(key.repeat_interleave(count, 0), value.repeat_interleave(count, 0)) for key, value in cache]
         logits = logits[:, -1].repeat_interleave(count, 0)

@@ -249,6 +249,6 @@ class Arena:
         return model.logits_of(prompts, responses).log_softmax(-1).gather(-1, responses[..., None])[..., 0]
 
     def _roll(self, examples: Sequence[Example], prompts: Tensor, count: int, greedy: bool) -> Rollouts:
-        longest = min(self.settings.longest, self.language.response)
+        longest = min(self.settings.longest, self.language.response_tokens)
         tokens = self.model.sample(prompts, count, longest, greedy=greedy, generator=self._generator)
         return Rollouts(list(examples), prompts, tokens, self.language, self.reward)

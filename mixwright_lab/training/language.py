@@ -27,9 +27,9 @@ class Language:
 
     words: tuple[str, ...]
     """All of them, `SIGNS` included; the place of a word is its token."""
-    prompt: int
+    prompt_tokens: int
     """Tokens of every prompt: its words, then `PAD`, with `EQUALS` last."""
-    response: int
+    response_tokens: int
     """Tokens of the longest response, its end included."""
     style_of: Callable[[str], str] = style_of
     """Answer style of a response; a function of a module, so that other processes can have it."""
@@ -47,13 +47,13 @@ class Language:
 
     def encode_prompts(self, prompts: Sequence[str]) -> Int[Tensor, "prompts prompt"]:
         """Prompts as tokens, left-aligned. Raises InputError for a word that there is not, or too many words."""
-        tokens = self._encode([prompt.split() for prompt in prompts], self.prompt, self.prompt - 1)
+        tokens = self._encode([prompt.split() for prompt in prompts], self.prompt_tokens, self.prompt_tokens - 1)
         tokens[:, -1] = self.index[EQUALS]
         return tokens
 
     def encode_responses(self, texts: Sequence[str]) -> Int[Tensor, "texts response"]:
-        """Responses as tokens, each with its end, padded to `response`. Raises InputError as for prompts."""
-        return self._encode([[*text.split(), END] for text in texts], self.response, self.response)
+        """Responses as tokens, each with its end, padded to `response_tokens`. Raises InputError as for prompts."""
+        return self._encode([[*text.split(), END] for text in texts], self.response_tokens, self.response_tokens)
 
     def decode(self, response: Sequence[int]) -> str:
         """A response as text, up to its end."""

@@ -36,9 +36,9 @@ def greedy(
 ) -> Int[Tensor, "rows response"]:
     """The likeliest response, token by token, behind tokens that it is made to begin with; to the language's full length."""
     language = parts[0][1].language
-    made = torch.full((len(prompts), language.response), language.index[PAD])
+    made = torch.full((len(prompts), language.response_tokens), language.index[PAD])
     made[:, : len(begun)] = torch.tensor(begun, dtype=torch.long)
-    for place in range(len(begun), language.response):
+    for place in range(len(begun), language.response_tokens):
         made[:, place] = logits_of(parts, (prompts, made[:, : place + 1]))[:, -1].argmax(-1)
     return made
 

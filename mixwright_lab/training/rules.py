@@ -22,7 +22,7 @@ CANARY_EVERY = 20
 class Rule(ABC):
     """Decides what is rolled out and what is learnt from it."""
 
-    stopped = ""
+    stop_reason = ""
     """Why the rule wants no further step; empty while it goes on."""
 
     def __init__(self) -> None:
@@ -119,7 +119,7 @@ class EngineRule(Rule):
             elif action.kind == "lr_factor" and action.value is not None:
                 self.rate = action.value
             elif action.kind in ("stop", "restore"):
-                self.stopped = action.because
+                self.stop_reason = action.because
 
     def _canaries(self, arena: Arena) -> tuple[CanaryOutcome, ...]:
         """Greedy answers to the fixed items; the first pass also keeps one response each, to measure the KL on."""
@@ -131,18 +131,18 @@ class EngineRule(Rule):
         return tuple(CanaryOutcome(e.id, e.task, e.level, arena.steps, float(r), float(kl)) for e, r, kl in columns)
 
 
-def pool_of(examples: Sequence[Example], chance: Callable[[Example], float], *, prompts: bool = False) -> Pool:
+def pool_of(examples: Sequence[Example], chance: Callable[[Example], float], *, predict_from_prompts: bool = False) -> Pool:
     """The engine's pool of these examples, with their gold answers where there is one that is right and no other.
 
     Args:
         examples: with ids of their own.
         chance: level of an example's cell.
-        prompts: whether success is predicted from prompts where there are no levels.
+        predict_from_prompts: whether success is predicted from prompts where there are no levels.
     """
     cells = {(e.task, e.level): Cell(e.task, e.level, 0, chance(e), "known") for e in examples}
     columns = ([e.id for e in examples], [e.task for e in examples], [e.level for e in examples])
     golds = [None if "accepted" in e.extra else e.answer for e in examples]
-    shown = [str(e.prompt) for e in examples] if prompts else None
+    shown = [str(e.prompt) for e in examples] if predict_from_prompts else None
     return make_pool(*columns, golds, cells=list(cells.values()), prompts=shown)
 
 
@@ -174,18 +174,19 @@ def unique_examples(examples: Sequence[Example]) -> list[Example]:
 
 
 def drive(
-    arena: Arena, rule: Rule, budget: int, every: int, look: Callable[[Arena], dict[str, Any]]
+    arena: Arena, rule: Rule, budget: int, look_every_rollouts: int, look: Callable[[Arena], dict[str, Any]]
 ) -> list[dict[str, Any]]:
-    """Train until `budget` rollouts are charged (or the rule stops), looking at the start and about each `every` rollouts.
+    """Train until `budget` rollouts are charged (or the rule stops), looking at the start and about each
+    `look_every_rollouts` rollouts.
 
     Returns:
         What was seen, each with the rollouts charged until then and the steps taken.
     """
     seen = [{"charged": arena.charged, "steps": arena.steps} | look(arena)]
-    due = every
-    while arena.charged < budget and not rule.stopped:
+    due = look_every_rollouts
+    while arena.charged < budget and not rule.stop_reason:
         rule.step(arena)
-        if arena.charged >= min(due, budget) or rule.stopped:
+        if arena.charged >= min(due, budget) or rule.stop_reason:
             seen.append({"charged": arena.charged, "steps": arena.steps} | look(arena))
-            due = arena.charged - arena.charged % every + every
+            due = arena.charged - arena.charged % look_every_rollouts + look_every_rollouts
     return seen

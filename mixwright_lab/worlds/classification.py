@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from mixwright_lab.training.language import Language
 
 LETTERS = tuple("abcdefghijklmnop")
-COMMON_LETTERS = 10
+LETTERS_OF_COMMON_LABEL = 10
 """Letters with the commonest label, of 16."""
-DECIDING_LETTERS = 3
+CANDIDATE_PLACES = 3
 """First letters, one of which decides."""
 LENGTHS = {1.0: (3, 4, 5), 2.0: (6,)}
 """Numbers of letters at each level."""
@@ -55,8 +55,8 @@ class Classification(World):
         """Place that decides, shape (tasks,), and label (0 or 1) of each letter there, shape (tasks, letters)."""
         rng = np.random.default_rng((self.seed, 26))
         commonest = rng.integers(2, size=(self.tasks, 1))
-        rare = rng.permuted(np.tile(np.arange(len(LETTERS)) >= COMMON_LETTERS, (self.tasks, 1)), axis=1)
-        return rng.integers(DECIDING_LETTERS, size=self.tasks), np.where(rare, 1 - commonest, commonest)
+        rare = rng.permuted(np.tile(np.arange(len(LETTERS)) >= LETTERS_OF_COMMON_LABEL, (self.tasks, 1)), axis=1)
+        return rng.integers(CANDIDATE_PLACES, size=self.tasks), np.where(rare, 1 - commonest, commonest)
 
     def row(self, task: int, index: int, split: str, level: float = 2.0) -> Example:
         """Row `index` of one task, 0 is the first."""

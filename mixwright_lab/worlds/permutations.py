@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from mixwright_lab.training.language import Language
 
 DIGITS, LETTERS, LONGEST = 10, "abcdef", 6
-HELD_OUT = 7
+HELD_OUT_REMAINDER = 7
 """A problem whose letters, as a number in base 6, leave the remainder of its start digit here is in the eval split."""
 EMPTY = -1
 """In place of a step that a trace leaves out."""
-WAYS = ("clean", "uniform", "systematic", "shuffle", "delete", "insert")
+SPOILINGS = ("clean", "uniform", "systematic", "shuffle", "delete", "insert")
 """Ways to spoil a trace: content (digits at random; one too high), structure (order; steps left out; foreign steps)."""
 
 
@@ -57,7 +57,7 @@ class Permutations(World):
         while other.any():
             starts[other] = rng.integers(DIGITS, size=int(other.sum()))
             letters[other] = rng.integers(len(LETTERS), size=(int(other.sum()), length))
-            other = (letters @ place % HELD_OUT == starts % HELD_OUT) != (split == "eval")
+            other = (letters @ place % HELD_OUT_REMAINDER == starts % HELD_OUT_REMAINDER) != (split == "eval")
         return starts, letters
 
     def states(self, starts: np.ndarray, letters: np.ndarray) -> np.ndarray:
@@ -85,12 +85,12 @@ class Permutations(World):
 def spoiled(
     letters: np.ndarray, states: np.ndarray, way: str, share: float, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Steps of traces in one of `WAYS`: their letters and their digits, `EMPTY` where a step is left out.
+    """Steps of traces in one of `SPOILINGS`: their letters and their digits, `EMPTY` where a step is left out.
 
     Args:
         letters: of right traces, shape (traces, steps).
         states: digit after each letter.
-        way: of `WAYS`.
+        way: of `SPOILINGS`.
         share: of the steps that it happens to, each by itself; of the steps that change places where they are shuffled.
         rng: says which.
     """
@@ -112,7 +112,7 @@ def spoiled(
         foreign = rng.permutation(len(letters))
         letters[hit], states[hit] = letters[foreign][hit], states[foreign][hit]
     elif way != "clean":
-        raise InputError(f"one of {', '.join(WAYS)}", repr(way), "Correct the way.")
+        raise InputError(f"one of {', '.join(SPOILINGS)}", repr(way), "Correct the way.")
     return letters, states
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from mixwright.audit.case import Case, Cases
 from mixwright.audit.chance import chance_explains
 from mixwright.audit.leaks import NEAR_SIMILARITY, find_leaks
-from mixwright.audit.near_duplicates import share_passage
+from mixwright.audit.near_duplicates import have_common_passage
 from mixwright.audit.rows import Reader, note_unlisted
 from mixwright.contracts import Check
 from mixwright.records import Observation, Severity
@@ -51,12 +51,12 @@ class Contamination(Check):
         seen: list[Observation] = []
         clean: list[Case] = []
         for case in Cases(Reader(corpus), found):
-            items = [*self._items(case), *_wrapped(case), *_other_answers(case), *_observe_near(case)]
+            items = [*self._item_leaks(case), *_wrapped(case), *_other_answers(case), *_observe_near(case)]
             clean += [] if items else [case]
             seen += [*items, _task_seen(case)]
         return [*seen, _observe_clean(clean)] if clean else seen
 
-    def _items(self, case: Case) -> list[Observation]:
+    def _item_leaks(self, case: Case) -> list[Observation]:
         found = case.leaks.same
         shared = case.rows_where(found.shared)
         count = len(shared)
@@ -100,7 +100,7 @@ def _observe_near(case: Case) -> list[Observation]:
         return []
     numbers = np.unique(np.array(pairs))
     prompt = {number: row.prompt for number, row in zip(numbers.tolist(), case.reader.rows(numbers), strict=True)}
-    asked = [share_passage(prompt[one], prompt[other]) for one, other in pairs]
+    asked = [have_common_passage(prompt[one], prompt[other]) for one, other in pairs]
     passage = [pair for pair, other in zip(pairs, asked, strict=True) if other]
     pairs = [pair for pair, other in zip(pairs, asked, strict=True) if not other]
     seen, total = [], len(case.sought)

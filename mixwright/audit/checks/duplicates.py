@@ -57,8 +57,8 @@ class Duplicates(Check):
         train = np.flatnonzero(~prints.held_out)
         if not len(train):
             return []
-        same = _first_alike(prints.pair(prints.normal, prints.answer)[train])
-        same_exactly = _first_alike(prints.pair(prints.exact, prints.answer)[train])
+        same = _first_alike(prints.combined(prints.normal, prints.answer)[train])
+        same_exactly = _first_alike(prints.combined(prints.exact, prints.answer)[train])
         asked_before = _first_alike(prints.exact[train])
         contradicted = _contradicted(prints, train)
         reader = Reader(corpus)
@@ -80,22 +80,22 @@ class Duplicates(Check):
         return seen or [Observation("duplicates", None, "info", 0, len(train), "No training row repeats another.", "")]
 
     def _repeats(
-        self, reader: Reader, name: str, mine: np.ndarray, exact: int, pairs: list[tuple[int, int]]
+        self, reader: Reader, name: str, task_rows: np.ndarray, exact_count: int, pairs: list[tuple[int, int]]
     ) -> list[Observation]:
         if not pairs:
             return []
-        prompts = [row.prompt for row in reader.sample(mine, SAMPLE_ROWS)]
-        expected = Template.learn(prompts).expected_repeats(prompts, len(mine))
+        prompts = [row.prompt for row in reader.sample(task_rows, SAMPLE_ROWS)]
+        expected = Template.learn(prompts).expected_repeats(prompts, len(task_rows))
         usual = chance_explains(len(pairs), expected)
-        text = f"{len(pairs)} of {len(mine)} training rows repeat an earlier one ({exact} to the character)."
+        text = f"{len(pairs)} of {len(task_rows)} training rows repeat an earlier one ({exact_count} to the character)."
         if usual:
             text += " So many are to be expected: the task has few different prompts at these levels."
         remedy = "" if usual else "Keep one of each, or say with weights what should count more."
         null = f"by chance {expected:.3g} rows"
         severity = "info" if usual else "warning"
         text += note_unlisted(len(pairs))
-        shown = reader.pairs(pairs, "repeat_", "first_")
-        return [Observation("duplicates", name, severity, len(pairs), len(mine), text, remedy, null, shown)]
+        shown = reader.pair_evidence(pairs, "repeat_", "first_")
+        return [Observation("duplicates", name, severity, len(pairs), len(task_rows), text, remedy, null, shown)]
 
     def _clashes(
         self, corpus: Corpus, reader: Reader, name: str, total: int, count: int, pairs: list[tuple[int, int]]
@@ -108,7 +108,7 @@ class Duplicates(Check):
         grave = "error" if count >= self.contradictory * total else "warning"
         null = "none: a verifiable prompt has one answer" if verifiable else "common where many answers are good"
         text += note_unlisted(len(pairs))
-        shown = reader.pairs(pairs, "later_", "first_")
+        shown = reader.pair_evidence(pairs, "later_", "first_")
         severity = grave if verifiable else "info"
         return [Observation("duplicates", name, severity, count, total, text, remedy, null, shown)]
 
@@ -146,7 +146,7 @@ def _observe_near(reader: Reader, found: NearRepeats) -> Observation:
     )
     null = f"by chance {found.expected:.3g} rows, as often as rows that are worded alike have the same numbers and answer"
     remedy = "" if usual else "Keep one of each, and keep both on one side when you split."
-    shown = reader.pairs(found.pairs, "near_", "other_", near=True)
+    shown = reader.pair_evidence(found.pairs, "near_", "other_", near=True)
     severity = "info" if usual else "warning"
     return Observation("duplicates", found.task, severity, len(found.pairs), found.rows_sought, text, remedy, null, shown)
 
@@ -161,6 +161,6 @@ def _contradicted(prints: Fingerprints, train: np.ndarray) -> np.ndarray:
     """Per train row: its prompt, to the character, stands in train with at least two final answers."""
     answered = prints.final[train] != 0
     _, prompt = np.unique(prints.exact[train], return_inverse=True)
-    _, first = np.unique(prints.pair(prints.exact, prints.final)[train][answered], return_index=True)
+    _, first = np.unique(prints.combined(prints.exact, prints.final)[train][answered], return_index=True)
     answers = np.bincount(prompt[answered][first], minlength=prompt.max() + 1)
     return (answers[prompt] > 1) & answered

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from mixwright.corpus import Corpus
 
 FORM_LEGEND = "(9 stands for a number, a for a word or several; a repetition is written once)"
-"""How a form is read; see `form`."""
+"""How a form is read; see `coarse_form`."""
 MOST_FORMS_KEPT = 256
 LONG_ANSWER_CHARACTERS = 200
 _NUMBER = re.compile(r"[+-]?9(?:[.,]9)*")
@@ -49,7 +49,7 @@ class Formats(Check):
         counts: dict[str, FormCounts] = {}
         for row in rows(corpus.batches()):
             if row.split != "eval" and row.answer:
-                counts.setdefault(row.task, FormCounts()).add(form(row.answer))
+                counts.setdefault(row.task, FormCounts()).add(coarse_form(row.answer))
         seen: list[Observation] = []
         for name, forms in sorted(counts.items()):
             seen += self._observe_task(name, forms)
@@ -81,7 +81,7 @@ class Formats(Check):
     def _observe_disagreement(self, top: dict[str, str]) -> list[Observation]:
         groups: dict[str, dict[str, list[str]]] = {}
         for name, form in sorted(top.items()):
-            groups.setdefault(content(form), {}).setdefault(form, []).append(name)
+            groups.setdefault(form_without_markup(form), {}).setdefault(form, []).append(name)
         seen = []
         for kind, by_form in sorted(groups.items()):
             if len(by_form) < 2 or not kind:
@@ -136,7 +136,7 @@ def evenness(counts: list[int]) -> float:
     return entropy / math.log(len(counts)) if len(counts) > 1 else 0.0
 
 
-def form(answer: str) -> str:
+def coarse_form(answer: str) -> str:
     """The skeleton of an answer without what is content: signs and decimals of numbers, how many words."""
     text = answer.strip()
     if len(text) > LONG_ANSWER_CHARACTERS:
@@ -145,6 +145,6 @@ def form(answer: str) -> str:
     return _RUN.sub("9", _NUMBER.sub("9", short))
 
 
-def content(form: str) -> str:
+def form_without_markup(form: str) -> str:
     """A form without markup: what kind of answer it is."""
     return " ".join(_MARKUP.sub(" ", form).strip().rstrip(".").split())

@@ -17,7 +17,7 @@ from mixwright.contracts import Adapter
 from mixwright.errors import InputError, join_some
 
 NEEDS = ("torch", "transformers", "safetensors")
-SUM_TOLERANCE = 1e-3
+SAME_BASE_TOLERANCE = 1e-3
 """Relative difference of the sums of singular values below which two matrices count as the same."""
 
 
@@ -67,7 +67,9 @@ class SVF(Adapter):
         sums = settings.get("sums", {})
         found = {name: float(module.values.sum()) for name, module in scaled_matrices(model).items()}
         other = [
-            name for name, value in found.items() if not math.isclose(value, sums.get(name, value), rel_tol=SUM_TOLERANCE)
+            name
+            for name, value in found.items()
+            if not math.isclose(value, sums.get(name, value), rel_tol=SAME_BASE_TOLERANCE)
         ]
         if other:
             raise InputError(

@@ -37,5 +37,5 @@ class Lengths(Columns):
         return {
             "n_tokens": np.array([len(row.target) for row in rows], dtype=np.int32),
             "n_prompt": np.array([len(row.prompt) for row in rows], dtype=np.int32),
-            "n_cut": np.array([row.cut for row in rows], dtype=np.int32),
+            "n_cut": np.array([row.cut_tokens for row in rows], dtype=np.int32),
         }

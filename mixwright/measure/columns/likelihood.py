@@ -57,7 +57,7 @@ class Likelihood(Columns):
             found["nll"][i] = losses.mean()
             found["nll_max"][i] = losses.max()
             found["min_k"][i] = -lowest.mean()
-            if not row.cut:
+            if not row.cut_tokens:
                 text = plain(target_of(row.example)).encode("utf-8", errors="replace")
                 found["zlib_ratio"][i] = losses.sum() / math.log(2) / (8 * len(zlib.compress(text)))
         return found

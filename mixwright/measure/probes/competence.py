@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mixwright.contracts import Probe
-from mixwright.corpus.cells import members_of, rules_of, sample_answered_rows
+from mixwright.corpus.cells import chance_rules_of, members_of, sample_answered_rows
 from mixwright.corpus.rows import pc
 from mixwright.estimates.cell_states import MIN_ITEMS
 from mixwright.estimates.chance import Chance, chance_level
@@ -41,7 +41,7 @@ class Competence(Probe):
     cell of prompts that are always right or always wrong has none, whatever its pass@1: its groups carry no signal.
 
     Rows of a cell carry its level; rows of a whole task have level None and exist where a task has levels. Items of a cell
-    of fewer than `FEWEST_ITEMS` are judged for dependence among those of all such cells of the task, or the whole task.
+    of fewer than `MIN_ITEMS` are judged for dependence among those of all such cells of the task, or the whole task.
     """
 
     def measure(self, passes: Passes, corpus: Corpus, rng: np.random.Generator) -> list[Measurement]:
@@ -85,7 +85,7 @@ def _chances(passes: Passes, corpus: Corpus) -> dict[Group, Chance]:
         if len(other) < MIN_ITEMS:  # then the items choose for each other, of a small cell those of its task
             small = len(items) < MIN_ITEMS
             other = [item for item in passes.items if small and (item.task, item.level != level) == (task, True)]
-        found[task, level] = chance_level(rules_of(passes.corpus, task), items, other)
+        found[task, level] = chance_level(chance_rules_of(passes.corpus, task), items, other)
     return found
 
 
@@ -134,7 +134,7 @@ def _row(group: Group, name: str, found: Interval, null: float | None, rule: str
     )
 
 
-def _item(passes: Passes, item: Example, swapped: Mapping[str, float], hit: float) -> list[Measurement]:
+def _item(passes: Passes, item: Example, swapped: Mapping[str, float], chance_score: float) -> list[Measurement]:
     """Success and S of one item, greedy and sampled, and what the chance rule earns on it."""
     rollouts = passes.rollouts[item.id]
     values = {"pass@1": rollouts.correct, "greedy": np.array([rollouts.success("greedy")])}
@@ -158,10 +158,10 @@ def _item(passes: Passes, item: Example, swapped: Mapping[str, float], hit: floa
                     "share",
                     item.level,
                     item.id,
-                    hit,
+                    chance_score,
                     CHANCE_MEASUREMENT,
                 )
             )
-    known = share_interval(hit, 1)
+    known = share_interval(chance_score, 1)
     ends = (known.value, known.low, known.high)
     return [*found, Measurement("competence", item.task, CHANCE_MEASUREMENT, *ends, 1, "share", item.level, item.id)]

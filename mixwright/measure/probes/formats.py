@@ -19,7 +19,7 @@ from mixwright.contracts import Probe
 from mixwright.errors import check_range
 from mixwright.estimates.intervals import clustered_share, jackknife, wilson
 from mixwright.records import Example, Interval, Measurement
-from mixwright.skeleton import ACCURACY_PREFIX, OTHER_FORMS, SHARE_PREFIX, skeleton
+from mixwright.skeleton import FORM_ACCURACY_NAME_PREFIX, FORM_SHARE_NAME_PREFIX, OTHER_FORMS, skeleton
 
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus
@@ -80,13 +80,15 @@ def measure_formats(
         inside = ~np.isin(forms, kept) if form == OTHER_FORMS else forms == form
         share = clustered_share(inside.mean(1), inside.shape[1])
         expected = sum(n for known, n in gold.items() if (known not in kept if form == OTHER_FORMS else known == form))
-        found.append(_row(task, SHARE_PREFIX + form, share, expected / gold.total(), "gold answers"))
+        found.append(_row(task, FORM_SHARE_NAME_PREFIX + form, share, expected / gold.total(), "gold answers"))
         if inside.any():
             right = float(correct[inside].mean())
             items = int(inside.any(1).sum())  # items are the unit: samples of one are not independent
             low, high = wilson(right * items, items)
             accuracy = Interval(right, float(low), float(high), n=int(inside.sum()))
-            found.append(_row(task, ACCURACY_PREFIX + form, accuracy, float(correct.mean()), "accuracy over all forms"))
+            found.append(
+                _row(task, FORM_ACCURACY_NAME_PREFIX + form, accuracy, float(correct.mean()), "accuracy over all forms")
+            )
     return found
 
 

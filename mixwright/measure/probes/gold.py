@@ -18,7 +18,13 @@ import numpy as np
 from mixwright.contracts import Probe
 from mixwright.errors import check_range
 from mixwright.learner.warmup import completion_tokens
-from mixwright.measure.targets import count_too_long, exact_answer_tasks, keep_fitting_items, measure_cells, measure_items
+from mixwright.measure.targets import (
+    cell_measurements,
+    count_too_long,
+    exact_answer_tasks,
+    item_measurements,
+    keep_fitting_items,
+)
 from mixwright.records import Example, Measurement
 
 if TYPE_CHECKING:
@@ -53,5 +59,5 @@ class Gold(Probe):
         )
         read = learner.logprobs([item.prompt for item in kept], [answers[item.id] for item in kept])
         values = {item.id: min(math.exp(math.fsum(tokens)), 1.0) for item, tokens in zip(kept, read, strict=True)}
-        found = measure_cells("gold", "gold", "share", kept, values)
-        return [*found, *measure_items("gold", "gold", "share", kept, values), *count_too_long("gold", items, kept)]
+        found = cell_measurements("gold", "gold", "share", kept, values)
+        return [*found, *item_measurements("gold", "gold", "share", kept, values), *count_too_long("gold", items, kept)]

@@ -17,7 +17,7 @@ import numpy as np
 from mixwright.contracts import Probe
 from mixwright.errors import InputError
 from mixwright.learner.warmup import warmup_tokens
-from mixwright.measure.targets import count_too_long, keep_fitting_items, measure_cells, measure_items
+from mixwright.measure.targets import cell_measurements, count_too_long, item_measurements, keep_fitting_items
 from mixwright.records import Example, Measurement
 
 if TYPE_CHECKING:
@@ -49,6 +49,6 @@ class HeldOutLoss(Probe):
 def _rows(kept: list[Example], values: Mapping[str, float]) -> list[Measurement]:
     unit = "nats per token"
     return [
-        *measure_cells("held_out_loss", "loss", unit, kept, values),
-        *measure_items("held_out_loss", "loss", unit, kept, values),
+        *cell_measurements("held_out_loss", "loss", unit, kept, values),
+        *item_measurements("held_out_loss", "loss", unit, kept, values),
     ]

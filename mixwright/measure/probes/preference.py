@@ -18,7 +18,7 @@ from mixwright.contracts import Probe
 from mixwright.errors import InputError
 from mixwright.estimates.outcome import CHANCE_MEASUREMENT
 from mixwright.learner.warmup import completion_tokens
-from mixwright.measure.targets import count_too_long, keep_fitting_items, measure_cells, measure_items
+from mixwright.measure.targets import cell_measurements, count_too_long, item_measurements, keep_fitting_items
 from mixwright.records import Measurement
 
 if TYPE_CHECKING:
@@ -55,12 +55,12 @@ class Preference(Probe):
         margins = {item.id: one - other for item, one, other in zip(kept, chosen, rejected, strict=True)}
         wins = {name: (1 + float(np.sign(margin))) / 2 for name, margin in margins.items()}
         chance = dict.fromkeys(wins, COIN_ACCURACY)
-        found = measure_cells("preference", "preference", "share", kept, wins, null=COIN_ACCURACY, null_of="a coin")
-        found += measure_cells("preference", "margin", "nats", kept, margins)
+        found = cell_measurements("preference", "preference", "share", kept, wins, null=COIN_ACCURACY, null_of="a coin")
+        found += cell_measurements("preference", "margin", "nats", kept, margins)
         for name, unit, values in (
             ("preference", "share", wins),
             ("margin", "nats", margins),
             (CHANCE_MEASUREMENT, "share", chance),
         ):
-            found += measure_items("preference", name, unit, kept, values)
+            found += item_measurements("preference", name, unit, kept, values)
         return [*found, *count_too_long("preference", items, kept)]

@@ -52,7 +52,7 @@ CONFOUNDER_BY_STATISTIC = {
     "rule": "r-IFD is low for answers that repeat their prompt, and nearly all answers pass IFD < 1.",
 }
 """What else moves each of them."""
-SELDOM_SHARE = 0.1
+BEYOND_STUDENT_SHARE = 0.1
 """Share of its prompts under which a source counts as beyond the student by a statistic."""
 
 
@@ -95,7 +95,7 @@ class Frontier(Miner):
         """Kept rows. Raises InputError without a model or with too few prompts for short trainings."""
         rows = train_rows(corpus, scan)
         found = candidates_of(corpus, rows, self.source)
-        if not found.several.any():
+        if not found.has_alternatives.any():
             note = "No prompt has two candidates: all rows are kept, and there is nothing to choose."
             kept = tuple(MinedRow(name, 1.0, "the only answer to its prompt") for name in rows.ids)
             return MiningResult("frontier", kept, notes=(note,))
@@ -104,7 +104,7 @@ class Frontier(Miner):
             places = self._by_statistic(found, values)
             reasons = {at: f"{found.sources[at]}: {self._format_statistics(values, at)}" for at in places.tolist()}
             return self._make_result(rows, found, values, reasons, [], 0)
-        if len(found.names) < 2:
+        if len(found.source_names) < 2:
             remedy = "Name the column in mine.options.frontier.source, or set mine.options.frontier.by to nll."
             raise InputError(f"a column {self.source!r} that names the sources of candidates", "one source", remedy)
         if learner is None:
@@ -120,43 +120,48 @@ class Frontier(Miner):
     def _by_statistic(self, found: Candidates, values: dict[str, np.ndarray]) -> np.ndarray:
         """The rows with the lowest statistic; of prompts with one candidate that one."""
         if self.by != "rule":
-            return lowest_per_prompt(values[self.by], found.prompts)
+            return lowest_per_prompt(values[self.by], found.prompt_ids)
         passes = (values["ifd"] < 1) & (values["r_ifd"] < 1)
-        best = lowest_per_prompt(np.where(passes, values["r_ifd"], np.nan), found.prompts)
-        return best[passes[best] | ~found.several[best]]
+        best = lowest_per_prompt(np.where(passes, values["r_ifd"], np.nan), found.prompt_ids)
+        return best[passes[best] | ~found.has_alternatives[best]]
 
     def _format_statistics(self, values: dict[str, np.ndarray], at: int) -> str:
         return ", ".join(f"{name} {own[at]:.3g}" for name, own in values.items())
 
     def _keep_in_task(
-        self, own: np.ndarray, found: Candidates, values: dict[str, np.ndarray], tried: SourceTrials | None
+        self, task_rows: np.ndarray, found: Candidates, values: dict[str, np.ndarray], tried: SourceTrials | None
     ) -> dict[int, str]:
         """Kept rows of one task, and why: by source where one won, all where none did, by NLL where nothing was tried."""
         if tried is not None and tried.winner is None:
-            return dict.fromkeys(own.tolist(), "kept with all candidates: no source beats a mix of them")
+            return dict.fromkeys(task_rows.tolist(), "kept with all candidates: no source beats a mix of them")
         if tried is None:
-            best = own[lowest_per_prompt(values["nll"][own], found.prompts[own])]
+            best = task_rows[lowest_per_prompt(values["nll"][task_rows], found.prompt_ids[task_rows])]
             return {at: f"{found.sources[at]}: the lowest NLL, {values['nll'][at]:.3g}" for at in best.tolist()}
         rank = {name: float(place) for place, name in enumerate(tried.order)}
-        ranks = np.array([rank.get(str(name), len(rank)) for name in found.sources[own]])
-        ties = np.argsort(np.argsort(np.nan_to_num(values["nll"][own], nan=np.inf), kind="stable")) / len(own)
-        best = own[lowest_per_prompt(ranks + ties, found.prompts[own])]
+        ranks = np.array([rank.get(str(name), len(rank)) for name in found.sources[task_rows]])
+        ties = np.argsort(np.argsort(np.nan_to_num(values["nll"][task_rows], nan=np.inf), kind="stable")) / len(task_rows)
+        best = task_rows[lowest_per_prompt(ranks + ties, found.prompt_ids[task_rows])]
         return {at: f"{found.sources[at]}: {tried.format_accuracy(str(found.sources[at]))}" for at in best.tolist()}
 
     def _notes_on_task(
-        self, task: str, own: np.ndarray, found: Candidates, values: dict[str, np.ndarray], tried: SourceTrials | None
+        self, task: str, task_rows: np.ndarray, found: Candidates, values: dict[str, np.ndarray], tried: SourceTrials | None
     ) -> list[str]:
         """What was decided in one task."""
-        if not found.several[own].any():
+        if not found.has_alternatives[task_rows].any():
             return []
         if tried is None:
             return [f"Task {task} has no answers to grade: the lowest NLL decides. {CONFOUNDER_BY_STATISTIC['nll']}"]
         parts = "; ".join(f"{name} {tried.format_accuracy(name)}" for name in tried.order)
         word = f"{tried.winner} is taken" if tried.winner else "no source beats the mix beyond chance: all are kept"
-        notes = [f"Task {task}, accuracy {tried.before:.2f} before, {tried.mix:.2f} after a mix: {parts}; {word}."]
+        notes = [
+            f"Task {task}, accuracy {tried.accuracy_before:.2f} before, {tried.mix_accuracy:.2f} after a mix: "
+            f"{parts}; {word}."
+        ]
         best = tried.order[0]
-        for name in tried.beyond:
-            hard = {s: float(np.nanmedian(values["nll_max"][own][found.sources[own] == s])) for s in (name, best)}
+        for name in tried.worse_than_mix:
+            hard = {
+                s: float(np.nanmedian(values["nll_max"][task_rows][found.sources[task_rows] == s])) for s in (name, best)
+            }
             notes.append(
                 f"Source {name} is beyond this student's frontier in task {task}: {tried.accuracy[name]:.2f} right after "
                 f"{self.steps} steps against {tried.accuracy[best]:.2f} of {best}; median nll_max {hard[name]:.2g} against "
@@ -174,13 +179,13 @@ class Frontier(Miner):
         rollouts: int,
     ) -> MiningResult:
         """The record, with what was kept of each source."""
-        only = {at for at in range(len(rows.ids)) if not found.several[at]}
+        only = {at for at in range(len(rows.ids)) if not found.has_alternatives[at]}
         kept = [
             MinedRow(rows.ids[at], 1.0, "the only answer to its prompt" if at in only else reasons[at])
             for at in sorted({*reasons, *only})
         ]
         for task, own in rows.by_task().items():
-            of = Counter(found.sources[own[found.several[own]]].tolist())
+            of = Counter(found.sources[own[found.has_alternatives[own]]].tolist())
             taken = Counter(str(found.sources[at]) for at in own.tolist() if at in reasons and at not in only)
             if of:
                 told = ", ".join(f"{name} {taken[name]} of {count}" for name, count in sorted(of.items()))
@@ -190,6 +195,6 @@ class Frontier(Miner):
                     f"Source {name} is beyond this student's frontier in task {task} by {self.by}: kept for "
                     f"{taken[name] / count:.0%} of its prompts. Try by: learnability before you drop it."
                     for name, count in sorted(of.items())
-                    if taken[name] < SELDOM_SHARE * count
+                    if taken[name] < BEYOND_STUDENT_SHARE * count
                 ]
         return MiningResult("frontier", tuple(kept), rollouts=rollouts, notes=(*notes, CONFOUNDER_BY_STATISTIC[self.by]))

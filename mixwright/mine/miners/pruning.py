@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from mixwright.learner.learner import Learner
     from mixwright.measure.scan import Scan
 
-FEW_KEPT_SHARE, OTHER_FRACTION = 0.3, 0.5
+RANDOM_HARD_TO_BEAT_SHARE, SECOND_KEEP_SHARE = 0.3, 0.5
 """Share of kept rows up to which random rows are hard to beat; the other fraction that is tried, to see how near the
 crossover is."""
-TOP_SHARE = 0.01
+LABEL_CHECK_SHARE = 0.01
 """Share of the rows, of the highest scores, whose labels are looked at (ten at least)."""
 Ends = Literal["auto", "hard", "easy"]
 
@@ -105,9 +105,10 @@ class Pruning(Miner):
                 kept = tuple(MinedRow(name, 1.0, "all rows are kept") for name in rows.ids)
                 return MiningResult("pruning", kept, notes=tuple(notes))
             end = word
-        if self.keep <= FEW_KEPT_SHARE:
+        if self.keep <= RANDOM_HARD_TO_BEAT_SHARE:
             notes.append(
-                f"Where {FEW_KEPT_SHARE:.0%} of the rows or less are kept, random rows are hard to beat: try it before use."
+                f"Where {RANDOM_HARD_TO_BEAT_SHARE:.0%} of the rows or less are kept, random rows are hard to beat: "
+                "try it before use."
             )
         notes += self._warn_of_labels(corpus, scan, rows, scores, end)
         chosen = kept_rows(scores, groups, self.keep, end, rng, random_share=self.random_share)
@@ -136,7 +137,7 @@ class Pruning(Miner):
             groups[left],
             make_proxy_trainer(learner, corpus, rows.numbers[left], rows.numbers[items], sizes),
             strata,
-            fractions=tuple(dict.fromkeys((self.keep, OTHER_FRACTION))),
+            fractions=tuple(dict.fromkeys((self.keep, SECOND_KEEP_SHARE))),
             seeds=rng.integers(2**31, size=self.runs).tolist(),
             random_share=self.random_share,
         )
@@ -146,7 +147,7 @@ class Pruning(Miner):
     def _warn_of_labels(self, corpus: Corpus, scan: Scan, rows: TrainRows, scores: np.ndarray, end: str) -> list[str]:
         """Warnings of wrong labels among the rows with the highest scores."""
         order = np.argsort(-np.nan_to_num(scores, nan=-np.inf), kind="stable")
-        highest = order[: max(round(TOP_SHARE * len(order)), min(10, len(order)))].tolist()
+        highest = order[: max(round(LABEL_CHECK_SHARE * len(order)), min(10, len(order)))].tolist()
         notes = []
         if wrong := find_disputed(corpus, scan, rows, highest):
             notes.append(

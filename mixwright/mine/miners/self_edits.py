@@ -26,7 +26,7 @@ from mixwright.contracts import Miner
 from mixwright.errors import InputError, check_range
 from mixwright.mine.choosing import train_rows
 from mixwright.mine.edit_notes import describe_edits
-from mixwright.mine.edit_runs import EditRuns, ShortTraining
+from mixwright.mine.edit_runs import RewriteTrials, ShortTraining
 from mixwright.mine.halving import halve
 from mixwright.mine.rewrites import (
     AS_IS_WAY,
@@ -132,12 +132,12 @@ class SelfEdits(Miner):
             why = "There is no way of rewriting to try." if len(ways) < 2 else "There are fewer than two reward questions."
             return _kept(rows, why, notes, rollouts)
         names = list(ways)
-        trial = EditRuns(learner, list(ways.values()), _few(asked, rng), _few(guarded, rng), self.short)
+        trial = RewriteTrials(learner, list(ways.values()), _few(asked, rng), _few(guarded, rng), self.short)
         tried = halve(len(names), trial, len(trial.questions), runs=self.runs, seeds=_seeds(rng))
         notes += describe_edits(tried, names, trial)
         if not tried.proven:
             return _kept(rows, "No way beats the facts as they stand beyond chance.", notes, rollouts)
-        made, whole = ways[names[tried.best]], _whole(ways[names[tried.best]], facts, read)
+        made, whole = ways[names[tried.best]], _fully_rewritten(ways[names[tried.best]], facts, read)
         stay = [as_own_parent(row) for row in rows if row.id not in whole]
         null = draw_null(ways, set(parents_of(made)), rng)
         taken = {row.id for row in null}  # rows that were not read whole stay, too, and none may stand there twice
@@ -153,28 +153,30 @@ class SelfEdits(Miner):
     def _ways(
         self,
         facts: Rows,
-        read: Sequence[Sequence[Slots]],
+        found_slots: Sequence[Sequence[Slots]],
         others: Rows,
-        asked: Rows,
+        question_rows: Rows,
         learner: Learner,
         rng: np.random.Generator,
     ) -> tuple[Ways, int, list[str]]:
         """Rows of every way, the facts as they stand first; completions that were sampled; and what was read and found."""
-        every, seed = [fact for own in read for fact in own], int(rng.integers(2**31))
+        every, seed = [fact for own in found_slots for fact in own], int(rng.integers(2**31))
         found = find_forms(others, every, self.forms) if every else []
         own, rollouts = write_own_edits(learner, facts, self.instruction, self.samples, self.max_new_tokens, seed)
-        ways = rewrite_in_forms(facts, read, [*self.templates, *(form for form, _ in found)])
-        ways, notes = without_questions({AS_IS_WAY: as_they_stand(facts), **ways, **own}, asked)
+        ways = rewrite_in_forms(facts, found_slots, [*self.templates, *(form for form, _ in found)])
+        ways, notes = without_questions({AS_IS_WAY: as_they_stand(facts), **ways, **own}, question_rows)
         told = "; ".join(f"{form!r} of {count} things" for form, count in found) or "none"
         said = f"{len(every)} facts were read in {len(facts)} rows. Forms found in other rows: {told}."
         return ways, rollouts, [said, *notes]
 
 
-def _whole(made: Rows, facts: Rows, read: Sequence[Sequence[Slots]]) -> set[str]:
+def _fully_rewritten(made: Rows, facts: Rows, found_slots: Sequence[Sequence[Slots]]) -> set[str]:
     """Ids of rows all of whose facts were rewritten; of the model's own edits every one."""
     counts = Counter(parents_of(made))
     own = made[0].extra["provenance"].find(OWN_WAY) >= 0
-    return {row.id for row, found in zip(facts, read, strict=True) if counts[row.id] >= (1 if own else max(len(found), 1))}
+    return {
+        row.id for row, found in zip(facts, found_slots, strict=True) if counts[row.id] >= (1 if own else max(len(found), 1))
+    }
 
 
 def _few(rows: Rows, rng: np.random.Generator) -> Rows:

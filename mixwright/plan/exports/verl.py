@@ -76,8 +76,8 @@ def _flat(settings: Mapping[str, Any], place: str = "") -> Iterator[str]:
             yield shlex.quote(f"{place}{name}={value}")
 
 
-def _row(example: Example, place: int, objective: Objective) -> dict[str, Any]:
-    about = {"split": "train", "index": place, "id": example.id, "level": example.level}
+def _row(example: Example, index: int, objective: Objective) -> dict[str, Any]:
+    about = {"split": "train", "index": index, "id": example.id, "level": example.level}
     if objective == "sft":
         target = example.target if example.target is not None else example.answer or ""
         talk = [*(as_chat(example.prompt) if example.prompt else []), *as_chat(target, "assistant")]

@@ -21,7 +21,7 @@ from mixwright.errors import InputError
 from mixwright.estimates.cell_states import HALF_WEIGHT_EXAMPLES
 from mixwright.plan.baseline import as_shares, task_counts
 from mixwright.plan.cells import plan_cells, reason_of
-from mixwright.plan.forecast import forecast, forecast_room
+from mixwright.plan.forecast import attainable_gain, forecast
 from mixwright.records import Cell, CellPlan, Measurement, Plan, Stage, TrainingSetup
 
 LEVER_REASONS = {
@@ -100,11 +100,11 @@ class Difficulty(Planner):
         why |= {f"forecast.{number}.expected": _format_reason(item.task, known) for number, item in enumerate(expected)}
         return Plan("difficulty", (stage,), known, expected, why)
 
-    def _weights(self, known: Sequence[CellPlan], counts: dict[str, int]) -> tuple[dict[str, float], dict[str, str]]:
+    def _weights(self, cells: Sequence[CellPlan], counts: dict[str, int]) -> tuple[dict[str, float], dict[str, str]]:
         """Share and reason per task."""
         floor = min(self.floor, 0.2 / len(counts))
-        worth = {task: _task_worth([cell for cell in known if cell.task == task]) for task in counts}
-        mastered = [t for t in counts if not worth[t][0] and any(c.state == "mastered" for c in known if c.task == t)]
+        worth = {task: _task_worth([cell for cell in cells if cell.task == task]) for task in counts}
+        mastered = [t for t in counts if not worth[t][0] and any(c.state == "mastered" for c in cells if c.task == t)]
         total = sum(value for value, _ in worth.values())
         mastered_share = self.mastered_share if mastered else 0.0
         left = 1 - floor * len(counts) - mastered_share
@@ -127,17 +127,17 @@ class Difficulty(Planner):
 
 def _cell_worth(cell: CellPlan) -> float:
     """Room of a cell, 0..1, less where its examples are few."""
-    return 4 * forecast_room(cell) * cell.examples / (cell.examples + HALF_WEIGHT_EXAMPLES)
+    return 4 * attainable_gain(cell) * cell.examples / (cell.examples + HALF_WEIGHT_EXAMPLES)
 
 
 def _task_worth(cells: Sequence[CellPlan]) -> tuple[float, str]:
     """Worth of a task in 0..1 and its reason: that of its best reachable or unknown cell."""
     best = max(cells, key=_cell_worth)
-    if forecast_room(best):
+    if attainable_gain(best):
         within = (
             ""
             if best.learnability is None
-            else f", rewards of a prompt have {4 * forecast_room(best):.0%} of the largest variance"
+            else f", rewards of a prompt have {4 * attainable_gain(best):.0%} of the largest variance"
         )
         whose = f"its best cell {best.key} ({best.examples} examples{within})"
         reason = f"worth {_cell_worth(best):.2f} from {whose}: {reason_of(best)}"
@@ -145,9 +145,9 @@ def _task_worth(cells: Sequence[CellPlan]) -> tuple[float, str]:
     return 0.0, "worth 0: its cells are " + ", ".join(f"{cell.key} {cell.state}" for cell in cells)
 
 
-def _format_reason(task: str, known: Sequence[CellPlan]) -> str:
+def _format_reason(task: str, cells: Sequence[CellPlan]) -> str:
     """How the forecast came about."""
-    inside = [cell.key for cell in known if cell.task == task and forecast_room(cell)]
+    inside = [cell.key for cell in cells if cell.task == task and attainable_gain(cell)]
     if not inside:
         return "no cell within reach: success is expected to stay, within sampling error and 2 points"
     return (

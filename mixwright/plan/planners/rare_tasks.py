@@ -31,11 +31,11 @@ KEPT_SHARE_LIMITS = (0.1, 1.0)
 """Between these a share that was kept is believed; ratios of small gains go beyond."""
 LEAST_NATURAL_SHARE = 0.1
 """Share of the run, at least, that goes by the data's own shares, so that what is known stays known."""
-CAPACITY_FROM_RUNS = 2.0
+BLAME_CAPACITY_FROM_RUNS = 2.0
 """Runs that the needs must amount to before capacity is named."""
 LEARNT_LOSS_SHARE = 0.9
 """Share of the loss that a burst must gain to count as having learnt everything there is."""
-Rows = Mapping[tuple[str, str], Measurement]
+MeasurementByName = Mapping[tuple[str, str], Measurement]
 
 
 class RareTasks(Planner):
@@ -71,17 +71,17 @@ class RareTasks(Planner):
             told = (
                 f"{needed}, an estimate that may be twice too high: the tasks may not fit into the run; {NO_MIXTURE_HELPS}"
             )
-        if total > CAPACITY_FROM_RUNS:
+        if total > BLAME_CAPACITY_FROM_RUNS:
             told = f"capacity, not frequency, seems to be the limit: {needed}; {NO_MIXTURE_HELPS}"
         stage = Stage("training", training.objective, training.steps, as_shares(weights))
         why = {f"stages.0.weights.{task}": f"{reasons[task]}; {_format_gap(task, rows)}" for task in weights}
         return Plan("rare_tasks", (stage,), why=why | {"stages.0.weights": told, "stages.0.steps": "asked for"})
 
     def _needs(
-        self, natural: Mapping[str, float], probed: Sequence[str], rows: Rows, training: TrainingSetup
+        self, natural: Mapping[str, float], probed: Sequence[str], rows: MeasurementByName, training: TrainingSetup
     ) -> tuple[dict[str, float], dict[str, str]]:
         """Share of the run's rows that each task needs, and why."""
-        size, pace = training.steps * training.batch, self._pace(probed, rows)
+        size, pace = training.steps * training.batch, self._rows_per_nat(probed, rows)
         needs, reasons = {}, {}
         for task, share in natural.items():
             loss = max(rows[task, "loss"].value - self.left, 0.0) if (task, "loss") in rows else None
@@ -102,7 +102,7 @@ class RareTasks(Planner):
                     f"{gain.value:.2g} nats [{gain.low:.2g}, {gain.high:.2g}], so frequency is not the limit"
                 )
             else:
-                needs[task] = max(_rows(task, rows, loss) / size, 1 / (training.batch * safe_gap(task, rows)))
+                needs[task] = max(_rows_needed(task, rows, loss) / size, 1 / (training.batch * safe_gap(task, rows)))
                 gain, kept = rows[task, "burst_gain"].value, _kept(task, rows)
                 reasons[task] = (
                     f"{head}; needs {needs[task]:.2%}: {rows[task, 'burst_rows'].value:.0f} rows gained {gain:.2f} of "
@@ -110,35 +110,35 @@ class RareTasks(Planner):
                 )
         return needs, reasons
 
-    def _pace(self, probed: Sequence[str], rows: Rows) -> float:
+    def _rows_per_nat(self, probed: Sequence[str], rows: MeasurementByName) -> float:
         """Rows per nat, median of the probed tasks that learnt something but not everything (else of those that learnt)."""
         found: dict[bool, list[float]] = {True: [], False: []}
         for task in probed:
             gain, loss = rows[task, "burst_gain"], max(rows[task, "loss"].value - self.left, 1e-6)
             if gain.low > 0:
-                found[gain.value >= LEARNT_LOSS_SHARE * loss].append(_rows(task, rows, loss) / loss)
+                found[gain.value >= LEARNT_LOSS_SHARE * loss].append(_rows_needed(task, rows, loss) / loss)
         return median(found[False] or found[True] or [0.0])
 
 
-def safe_gap(task: str, rows: Rows) -> float:
+def safe_gap(task: str, rows: MeasurementByName) -> float:
     """Largest safe gap between two sightings of a task, in steps; infinite where no half-life was measured."""
     return rows[task, "half_life"].value / (2 * math.log(2)) if (task, "half_life") in rows else math.inf
 
 
-def _rows(task: str, rows: Rows, loss: float) -> float:
+def _rows_needed(task: str, rows: MeasurementByName, loss: float) -> float:
     """Rows that learning the task takes. A burst that learnt everything may have needed fewer than it had."""
     gain = min(rows[task, "burst_gain"].value, max(loss, 1e-9))
     return rows[task, "burst_rows"].value * loss / gain / _kept(task, rows)
 
 
-def _kept(task: str, rows: Rows) -> float:
+def _kept(task: str, rows: MeasurementByName) -> float:
     """Share of the burst's gain that was left, mean of the last two readings; 1 where it was not measured."""
     read = {int(name.partition("@")[2]): row for (own, name), row in rows.items() if own == task and "retained@" in name}
     last = [read[steps].value for steps in sorted(read)[-2:]]
     return min(max(sum(last) / len(last), KEPT_SHARE_LIMITS[0]), KEPT_SHARE_LIMITS[1]) if last else KEPT_SHARE_LIMITS[1]
 
 
-def _format_gap(task: str, rows: Rows) -> str:
+def _format_gap(task: str, rows: MeasurementByName) -> str:
     """The largest safe gap in words."""
     if (task, "half_life") not in rows:
         return "largest safe gap not known"

@@ -25,7 +25,7 @@ from typing import ClassVar
 from mixwright.contracts import Planner
 from mixwright.errors import InputError
 from mixwright.plan.baseline import as_shares, task_counts
-from mixwright.plan.known_tasks import shown_above_chance
+from mixwright.plan.known_tasks import evidence_above_chance
 from mixwright.records import Cell, Measurement, Objective, Plan, Stage, TrainingSetup
 
 
@@ -39,16 +39,16 @@ class _Known:
     """Its share of the training rows, 0..1."""
     rows: int
     """Training rows."""
-    spare: int
+    rehearsal_rows: int
     """Rows of `corpus.rehearse`."""
 
     def capacity(self, draws: int, most: float) -> float:
         """Largest share of `draws` that its rows allow at `most` draws each; the user's own share always is."""
-        return max(most * (self.rows + self.spare) / draws, self.own_share)
+        return max(most * (self.rows + self.rehearsal_rows) / draws, self.own_share)
 
-    def borrows(self, weight: float, draws: int, most: float) -> bool:
+    def needs_rehearsal_rows(self, weight: float, draws: int, most: float) -> bool:
         """Whether its training rows alone would be drawn too often for this share."""
-        return self.spare > 0 and weight > max(most * self.rows / draws, self.own_share) + 1e-9
+        return self.rehearsal_rows > 0 and weight > max(most * self.rows / draws, self.own_share) + 1e-9
 
 
 class Rehearsal(Planner):
@@ -75,7 +75,7 @@ class Rehearsal(Planner):
         spare: dict[str, int] = {}
         for cell in cells:
             spare[cell.task] = spare.get(cell.task, 0) + cell.rehearsal_rows
-        seen = shown_above_chance(competence)
+        seen = evidence_above_chance(competence)
         reasons = {task: because for task, because in seen.items() if because}
         reasons = {task: "you gave rows to rehearse of it" for task, rows in spare.items() if rows} | reasons
         reasons = dict.fromkeys(self.keep, "you asked to keep it") | reasons
@@ -90,7 +90,11 @@ class Rehearsal(Planner):
         told = _why_unchanged(known, own, seen)
         weights, short = (own, "") if told else self._weights(known, own, draws)
         found = as_shares({task: weight for task, weight in sorted(weights.items()) if weight > 0})
-        borrowed = () if told else tuple(t for t in found if t in known and known[t].borrows(found[t], draws, self.most))
+        borrowed = (
+            ()
+            if told
+            else tuple(t for t in found if t in known and known[t].needs_rehearsal_rows(found[t], draws, self.most))
+        )
         monitors = ("displacement",) if training.objective == "dpo" else ()
         stage = Stage("training", training.objective, training.steps, found, monitors=monitors, rehearse=borrowed)
         why = {
@@ -127,7 +131,7 @@ class Rehearsal(Planner):
 
 def _why_unchanged(known: Mapping[str, _Known], own: Mapping[str, float], seen: Mapping[str, str]) -> str:
     """Why the user's own shares stay; empty where there is something to keep beside something else."""
-    if known and not any(one.rows + one.spare for one in known.values()):
+    if known and not any(one.rows + one.rehearsal_rows for one in known.values()):
         kept = ", ".join(f"{task} ({one.because})" for task, one in known.items())
         return (
             f"The shares are those of your rows: what the model can do already has no rows to rehearse: {kept}. Give some "
@@ -179,9 +183,9 @@ def _why(
     if task not in known:
         return f"{own[task]:.1%} of your rows; the rest of the draws keeps what the model can do already"
     one = known[task]
-    rows = one.rows + (one.spare if task in borrowed else 0)
+    rows = one.rows + (one.rehearsal_rows if task in borrowed else 0)
     source = f"{one.rows:,} training rows" if one.rows else ""
     if task in borrowed:
-        source += f"{' and ' if source else ''}{one.spare:,} rows to rehearse"
+        source += f"{' and ' if source else ''}{one.rehearsal_rows:,} rows to rehearse"
     share = f"{one.own_share:.1%} of your rows" if one.rows else "none of your rows"
     return f"kept: {one.because}; {share}; {source}, each drawn about {weight * draws / rows:.1f} times"

@@ -2,9 +2,10 @@
 
 The KL (nats per token, from the trainer when beta > 0, else from the canaries) is smoothed. Above `target` x `dead_band`
 beta is multiplied by `factor`; below `target` / `dead_band` it is divided by it, at most back to where it began. Where
-beta is 0 there is no KL penalty to raise: the learning-rate factor is divided instead, not under `least`, and comes back up
-to 1 the same way. Beta is never moved to 0 nor from 0. At most one move in `rest` steps; where readings are further apart
-(canaries), a reading counts for the steps that it stands for: in the running mean, and as one move per `rest` of them.
+beta is 0 there is no KL penalty to raise: the learning-rate factor is divided instead, not under `min_lr_factor`, and comes
+back up to 1 the same way. Beta is never moved to 0 nor from 0. At most one move in `steps_between_moves` steps; where
+readings are further apart (canaries), a reading counts for the steps that it stands for: in the running mean, and as one
+move per `steps_between_moves` of them.
 
 Measured (benchmarks/overhard.py, greedy success over everything held out, 80 steps on over-hard data): started at
 beta 0.01 it ends 2 points under not training (1 to 3), beta 0.01 alone 31 (16 to 45), uniform draws without either
@@ -36,9 +37,9 @@ class Drift(Controller):
         dead_band: factor around the target within which nothing is done.
         factor: how much one move multiplies or divides.
         smooth: weight of the newest step's KL in the running mean, 0..1.
-        rest: steps between two moves.
-        most: beta is never raised above this many times its first value.
-        least: the learning-rate factor is never lowered under this.
+        steps_between_moves: steps between two moves.
+        max_beta_ratio: beta is never raised above this many times its first value.
+        min_lr_factor: the learning-rate factor is never lowered under this.
     """
 
     def __init__(
@@ -48,19 +49,27 @@ class Drift(Controller):
         dead_band: float = 1.5,
         factor: float = 1.5,
         smooth: float = 0.3,
-        rest: int = 5,
-        most: float = 64.0,
-        least: float = 0.1,
+        steps_between_moves: int = 5,
+        max_beta_ratio: float = 64.0,
+        min_lr_factor: float = 0.1,
     ) -> None:
         if not (target > 0 and dead_band >= 1 and factor > 1 and 0 < smooth <= 1):
             got = f"target {target:g}, dead_band {dead_band:g}, factor {factor:g}, smooth {smooth:g}"
             expected = "a positive target, dead_band of 1 or more, factor over 1, smooth in 0..1"
             raise InputError(expected, got, "Correct controllers.drift.")
-        if not (rest >= 0 and most >= 1 and 0 < least <= 1):
-            got = f"rest {rest}, most {most:g}, least {least:g}"
-            raise InputError("rest of 0 or more, most of 1 or more, least in 0..1", got, "Correct controllers.drift.")
+        if not (steps_between_moves >= 0 and max_beta_ratio >= 1 and 0 < min_lr_factor <= 1):
+            got = f"{steps_between_moves}, {max_beta_ratio:g} and {min_lr_factor:g}"
+            raise InputError(
+                "steps_between_moves of 0 or more, max_beta_ratio of 1 or more, min_lr_factor in 0..1",
+                got,
+                "Correct controllers.drift.",
+            )
         self.target, self.dead_band, self.factor, self.smooth = target, dead_band, factor, smooth
-        self.rest, self.most, self.least = rest, most, least
+        self.steps_between_moves, self.max_beta_ratio, self.min_lr_factor = (
+            steps_between_moves,
+            max_beta_ratio,
+            min_lr_factor,
+        )
         self._kl: float | None = None
         self._moved: int | None = None
         self._first: float | None = None
@@ -77,16 +86,16 @@ class Drift(Controller):
         if self._first is None:
             self._first = signals.beta
         far, near = self._kl > self.target * self.dead_band, self._kl < self.target / self.dead_band
-        if not (far or near) or (self._moved is not None and signals.step - self._moved < self.rest):
+        if not (far or near) or (self._moved is not None and signals.step - self._moved < self.steps_between_moves):
             return []
-        factor = self.factor ** max(1, gap // max(self.rest, 1))
+        factor = self.factor ** max(1, gap // max(self.steps_between_moves, 1))
         if signals.beta > 0:
             first = self._first or signals.beta
             old, new = signals.beta, signals.beta * factor if far else signals.beta / factor
-            new = min(max(new, min(first, old)), max(first * self.most, old))
+            new = min(max(new, min(first, old)), max(first * self.max_beta_ratio, old))
         else:
             old = signals.lr_factor
-            new = max(old / factor, min(self.least, old)) if far else min(old * factor, 1.0)
+            new = max(old / factor, min(self.min_lr_factor, old)) if far else min(old * factor, 1.0)
         if new == old:
             return []
         self._moved = signals.step

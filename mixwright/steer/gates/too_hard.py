@@ -39,7 +39,7 @@ from mixwright.estimates.cell_states import LUCKY_KAPPA, Z_STATE
 from mixwright.records import GroupOutcome, cell_key
 from mixwright.steer.pool import Ids
 
-TRUST_TO_DECIDE = 0.5
+PREDICTOR_TRUST_TO_DECIDE = 0.5
 """Trust in the prediction from prompts above which it decides on prompts of tasks without levels."""
 
 
@@ -49,15 +49,15 @@ class TooHard(Gate):
     Args:
         floor: success under which a cell must not change the weights; None takes the lower edge of the band.
         z: quantile of the one-sided interval; 1.645 is 95 %.
-        least: discounted rollouts of evidence below which a cell is admitted, above 0.
-        lucky: kappa that must be excluded from above before a cell is lucky; 0 admits every lucky cell.
+        min_rollouts: discounted rollouts of evidence below which a cell is admitted, above 0.
+        lucky_kappa: kappa that must be excluded from above before a cell is lucky; 0 admits every lucky cell.
     """
 
     def __init__(
-        self, *, floor: float | None = None, z: float = Z_STATE, least: float = 24.0, lucky: float = LUCKY_KAPPA
+        self, *, floor: float | None = None, z: float = Z_STATE, min_rollouts: float = 24.0, lucky_kappa: float = LUCKY_KAPPA
     ) -> None:
-        self.floor, self.z, self.least, self.lucky = floor, z, least, lucky
-        check_range("gates.too_hard", vars(self), z=(0, 1e9), least=(1e-9, 1e9), lucky=(0, 1))
+        self.floor, self.z, self.min_rollouts, self.lucky_kappa = floor, z, min_rollouts, lucky_kappa
+        check_range("gates.too_hard", vars(self), z=(0, 1e9), min_rollouts=(1e-9, 1e9), lucky_kappa=(0, 1))
         if floor is not None:
             check_range("gates.too_hard", vars(self), floor=(0, 1))
 
@@ -79,17 +79,17 @@ class TooHard(Gate):
             return alone
         evidence = self._ledger.lasting
         tries = float(evidence.tries[cell])
-        if tries < self.least:
-            return Admission(True, f"no evidence yet: {tries:.0f} of {self.least:.0f} rollouts")
+        if tries < self.min_rollouts:
+            return Admission(True, f"no evidence yet: {tries:.0f} of {self.min_rollouts:.0f} rollouts")
         upper, success = self._upper_success(cell), float(evidence.wins[cell]) / tries
         seen = f"{success:.0%} right in {tries:.0f} rollouts, at most {upper:.0%}"
         floor = self._floor(group.task)
         if upper < floor:
             return Admission(False, f"too hard: {seen}, under {floor:.0%}", "too hard")
         most = float(self._ledger.answers.kappa_high()[cell])
-        if not self.lucky or most >= self.lucky:  # kappa, and so its upper end, may lie under 0
+        if not self.lucky_kappa or most >= self.lucky_kappa:  # kappa, and so its upper end, may lie under 0
             return Admission(True, f"not ruled out: {seen}")
-        share = min(max(float(self._ledger.kappa(np.array(success), cell)), 0.0) / self.lucky, 1.0)
+        share = min(max(float(self._ledger.kappa(np.array(success), cell)), 0.0) / self.lucky_kappa, 1.0)
         told = (
             f"{seen}; kappa at most {most:.0%}: answers do not depend on the prompt; {share:.0%} of such groups are admitted"
         )
@@ -106,13 +106,13 @@ class TooHard(Gate):
         when its expected success does not.
         """
         predictor, floor = self._predictor, self._floor(group.task)
-        if predictor is None or predictor.trust <= TRUST_TO_DECIDE:
+        if predictor is None or predictor.trust <= PREDICTOR_TRUST_TO_DECIDE:
             return None
         example = int(self._ids.find([group.example])[0])
         if not predictor.covers[self._pool.task_of[example]]:
             return None
         expected, most = predictor.predict_with_upper(example, self.z)
-        hard = self._ledger.lasting.tries[cell] >= self.least and self._upper_success(cell) < floor
+        hard = self._ledger.lasting.tries[cell] >= self.min_rollouts and self._upper_success(cell) < floor
         seen = f"predicted {expected:.0%} right from its prompt, at most {most:.0%}"
         if hard and expected >= floor:
             return Admission(True, f"in reach, although its task is too hard: {seen}", by_prompt_alone=True)

@@ -1,7 +1,7 @@
 """Windows of recent groups beside the first groups of the same cells, for monitors that compare a run with its start.
 
 A cell is compared with itself, so that drawing harder or longer problems is not taken for a change of the model; in tasks
-of more than `MOST_LEVELS_APART` levels the whole task is one cell. Memory per task: `size` entries; per cell: `begin`
+of more than `MOST_LEVELS_APART` levels the whole task is one cell. Memory per task: `size` entries; per cell: `start_groups`
 entries until its start is known, then what `summary` makes of them. A task is looked at after every quarter of a window,
 and rests after an alarm: looking at every step would find chance more often and cost more.
 """
@@ -39,15 +39,22 @@ class Windows:
 
     Args:
         summary: entries of a cell's first groups -> what later ones are compared with; JSON-ready.
-        begin: groups of a cell that make its start.
+        start_groups: groups of a cell that make its start.
         size: groups of a task that are kept.
-        rest: steps between two alarms of one task.
+        steps_between_alarms: steps between two alarms of one task.
     """
 
-    def __init__(self, summary: Callable[[list[Any]], Any], *, begin: int, size: int, rest: int) -> None:
-        given = {"begin": begin, "window": size, "rest": rest}
-        check_range("the monitor", given, begin=(1, 1e9), window=(2, 1e9), rest=(0, 1e9))
-        self._summary, self.begin, self.size, self.rest = summary, begin, size, rest
+    def __init__(
+        self, summary: Callable[[list[Any]], Any], *, start_groups: int, size: int, steps_between_alarms: int
+    ) -> None:
+        given = {"start_groups": start_groups, "window": size, "steps_between_alarms": steps_between_alarms}
+        check_range("the monitor", given, start_groups=(1, 1e9), window=(2, 1e9), steps_between_alarms=(0, 1e9))
+        self._summary, self.start_groups, self.size, self.steps_between_alarms = (
+            summary,
+            start_groups,
+            size,
+            steps_between_alarms,
+        )
         self._keys: dict[tuple[str, float | None], str] = {}
         self._starts: dict[str, Any] = {}
         self._first: dict[str, list[Any]] = {}
@@ -71,7 +78,7 @@ class Windows:
         if key not in self._starts:
             first = self._first.setdefault(key, [])
             first.append(entry)
-            if len(first) >= self.begin:
+            if len(first) >= self.start_groups:
                 self._starts[key] = self._summary(self._first.pop(key))
             return
         if task not in self._recent:
@@ -83,7 +90,7 @@ class Windows:
         """Tasks to look at now, each with its window."""
         for task in [task for task, fresh in self._fresh.items() if 4 * fresh >= self.size]:
             recent, said = self._recent[task], self._said.get(task)
-            if len(recent) < self.size or (said is not None and step - said < self.rest):
+            if len(recent) < self.size or (said is not None and step - said < self.steps_between_alarms):
                 continue
             self._fresh[task] = 0
             yield task, self.window_of(task)

@@ -1,8 +1,8 @@
 """Monitor of fixed items that the model could do: alarms when they are lost beyond what chance explains.
 
 The first result of each item is its start. Per task, the fall is the mean of start minus now over the same items; an
-alarm is raised when it exceeds `errors` standard errors of that mean, and `least`. Pairing by item takes the difficulty
-of the items out of the error. Where the range of rewards moved, start and now are read by the range of now.
+alarm is raised when it exceeds `standard_errors` standard errors of that mean, and `min_fall`. Pairing by item takes the
+difficulty of the items out of the error. Where the range of rewards moved, start and now are read by the range of now.
 
 False alarms (20,000 simulated passes of 16 items, each right with the same probability at the start and now): 0.4 % per
 task and pass at probability 0.95, 1.4 % at 0.9, 3 % at 0.8. Power: a fall from 0.95 to 0.6 is seen in 75 % of passes, to
@@ -38,13 +38,13 @@ class Canary(Monitor):
     """Compares each fresh canary pass with the first.
 
     Args:
-        errors: standard errors of the mean fall beyond which it alarms.
-        least: fall that must also be exceeded, 0..1.
+        standard_errors: standard errors of the mean fall beyond which it alarms.
+        min_fall: fall that must also be exceeded, 0..1.
     """
 
-    def __init__(self, *, errors: float = 2.0, least: float = 0.05) -> None:
-        self.errors, self.least = errors, least
-        check_range("monitors.canary", vars(self), errors=(0, 1e9), least=(0, 1))
+    def __init__(self, *, standard_errors: float = 2.0, min_fall: float = 0.05) -> None:
+        self.standard_errors, self.min_fall = standard_errors, min_fall
+        check_range("monitors.canary", vars(self), standard_errors=(0, 1e9), min_fall=(0, 1))
         self._start: dict[str, float] = {}
 
     def inspect(self, signals: Signals) -> list[Alarm]:
@@ -58,7 +58,7 @@ class Canary(Monitor):
         for task, fall in sorted(falls.items()):
             mean = fmean(fall)
             error = stdev(fall) / math.sqrt(len(fall)) if len(fall) > 1 else 1.0
-            threshold = max(self.errors * error, self.least)
+            threshold = max(self.standard_errors * error, self.min_fall)
             if mean > threshold:
                 fell = f"fell by {mean:.2f} since the start (threshold {threshold:.2f})"
                 message = f"{task}: success on {len(fall)} fixed items {fell}"

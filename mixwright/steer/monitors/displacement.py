@@ -3,8 +3,9 @@
 The sigmoid loss sees only the difference of two log-ratios: it falls as well when both completions lose probability and the
 rejected one loses more; the probability then goes somewhere the data does not show. Per task the last `window` pairs are
 kept. An alarm is raised when the mean log-probability of their chosen completions has fallen under the reference's by more
-than `errors` standard errors and `least`, while their mean margin is above 0 (where it began) by as many standard errors
-and the newer half's is not below the older half's. At most one alarm per task in `rest` steps.
+than `standard_errors` standard errors and `min_fall`, while their mean margin is above 0 (where it began) by as many
+standard errors and the newer half's is not below the older half's. At most one alarm per task in `steps_between_alarms`
+steps.
 
 False alarms (2,000 simulated windows of 64 independent pairs, log-ratios with mean 0 and a standard deviation of 8 nats):
 0.2 % when the rejected ones have fallen by 8 nats on the mean and the chosen ones have not moved. Power there: a mean fall
@@ -35,20 +36,36 @@ class Displacement(Monitor):
     """Compares the chosen completions of recent pairs with the reference.
 
     Args:
-        least: fall of the chosen log-probability that must be exceeded, nats per completion.
-        errors: standard errors of the mean beyond which a fall or a margin counts.
+        min_fall: fall of the chosen log-probability that must be exceeded, nats per completion.
+        standard_errors: standard errors of the mean beyond which a fall or a margin counts.
         window: pairs per task that are kept.
-        fewest: pairs per task under which nothing is said.
-        rest: steps between two alarms of one task.
+        min_pairs: pairs per task under which nothing is said.
+        steps_between_alarms: steps between two alarms of one task.
     """
 
     def __init__(
-        self, *, least: float = 1.0, errors: float = 3.0, window: int = 64, fewest: int = 16, rest: int = 20
+        self,
+        *,
+        min_fall: float = 1.0,
+        standard_errors: float = 3.0,
+        window: int = 64,
+        min_pairs: int = 16,
+        steps_between_alarms: int = 20,
     ) -> None:
-        if not 2 <= fewest <= window:
-            raise InputError("fewest of 2 to window", f"{fewest} and {window}", "Correct monitors.displacement.")
-        self.least, self.errors, self.window, self.fewest, self.rest = least, errors, window, fewest, rest
-        check_range("monitors.displacement", vars(self), **dict.fromkeys(("least", "errors", "rest"), (0, 1e9)))
+        if not 2 <= min_pairs <= window:
+            raise InputError("min_pairs of 2 to window", f"{min_pairs} and {window}", "Correct monitors.displacement.")
+        self.min_fall, self.standard_errors, self.window, self.min_pairs, self.steps_between_alarms = (
+            min_fall,
+            standard_errors,
+            window,
+            min_pairs,
+            steps_between_alarms,
+        )
+        check_range(
+            "monitors.displacement",
+            vars(self),
+            **dict.fromkeys(("min_fall", "standard_errors", "steps_between_alarms"), (0, 1e9)),
+        )
         self._pairs: dict[str, deque[tuple[float, float]]] = {}
         self._said: dict[str, int] = {}
 
@@ -65,15 +82,15 @@ class Displacement(Monitor):
         alarms = []
         for task, kept in sorted(self._pairs.items()):
             said = self._said.get(task)
-            if len(kept) < self.fewest or (said is not None and signals.step - said < self.rest):
+            if len(kept) < self.min_pairs or (said is not None and signals.step - said < self.steps_between_alarms):
                 continue
             chosen, margins = ([pair[i] for pair in kept] for i in (0, 1))
             fall = -fmean(chosen)
-            if fall <= self.least:  # the usual case, and cheap: no standard errors
+            if fall <= self.min_fall:  # the usual case, and cheap: no standard errors
                 continue
-            threshold = max(self.errors * _error(chosen), self.least)
+            threshold = max(self.standard_errors * _error(chosen), self.min_fall)
             margin, half = fmean(margins), len(margins) // 2
-            grows = margin > self.errors * _error(margins) and fmean(margins[half:]) >= fmean(margins[:half])
+            grows = margin > self.standard_errors * _error(margins) and fmean(margins[half:]) >= fmean(margins[:half])
             if fall > threshold and grows:
                 self._said[task] = signals.step
                 message = (

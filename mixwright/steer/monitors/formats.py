@@ -1,10 +1,11 @@
 """Monitor of answer formats: alarms when one is being lost that is no less often right than the one that takes over.
 
-The first `window` groups of a task are its start: formats with a share of `least` there are watched. An alarm is raised
-when one of them has lost more than `lost` of its start share, and more than `errors` standard errors (groups are the unit),
-in the last `window` groups, while its completions earned no less than those of the format that leads now, within the same
-groups of both windows, and were right at all. At most one alarm per task in `rest` steps. Losing formats may be wanted (one
-format is easily read): leave the monitor out of the stage's monitors then, or set `options.engine.on_alarm` to `log`.
+The first `window` groups of a task are its start: formats with a share of `min_start_share` there are watched. An alarm is
+raised when one of them has lost more than `lost_share` of its start share, and more than `standard_errors` standard errors
+(groups are the unit), in the last `window` groups, while its completions earned no less than those of the format that leads
+now, within the same groups of both windows, and were right at all. At most one alarm per task in `steps_between_alarms`
+steps. Losing formats may be wanted (one format is easily read): leave the monitor out of the stage's monitors then, or set
+`options.engine.on_alarm` to `log`.
 
 False alarms (1,000 simulated runs of 40 steps of 4 groups of 8; shares 0.6, 0.3, 0.1 that do not move, all equally right):
 3 % of runs; of 100 steps 7 %. Power (500 runs; the 0.3 format shrinks by a tenth per step), by its advantage in accuracy:
@@ -16,8 +17,8 @@ in one mix (from beta 0.04: entropy 0.52, against 0.23 of 1) and raised neither 
 Source: one of several formats takes over under reinforcement learning, not always the best (2504.07912).
 Unit: share of a task's completions.
 Cost: none beyond what the trainer shows; two numbers per watched format and group of two windows.
-Blind spot: formats are skeletons, and one that was under `least` at the start is not watched; where the question decides
-    the form, other questions drawn look like a form that is lost.
+Blind spot: formats are skeletons, and one that was under `min_start_share` at the start is not watched; where the question
+    decides the form, other questions drawn look like a form that is lost.
 """
 
 from __future__ import annotations
@@ -41,36 +42,41 @@ from mixwright.steer.format_counts import (
     standard_error,
 )
 
-OPTION_LIMITS = {"least": (0, 1), "lost": (0, 1), "window": (2, 1e9), "most": (1, 1e9)}
-OPTION_LIMITS |= dict.fromkeys(("errors", "slack", "rest"), (0, 1e9))
+OPTION_LIMITS = {"min_start_share": (0, 1), "lost_share": (0, 1), "window": (2, 1e9), "max_formats": (1, 1e9)}
+OPTION_LIMITS |= dict.fromkeys(("standard_errors", "slack", "steps_between_alarms"), (0, 1e9))
 
 
 class Formats(Monitor):
     """Compares recent groups of each task with its first ones.
 
     Args:
-        least: share at the start from which a format is watched.
-        lost: part of its start share that must be gone.
-        errors: standard errors of the fall (groups are the unit) that must be exceeded.
+        min_start_share: share at the start from which a format is watched.
+        lost_share: part of its start share that must be gone.
+        standard_errors: standard errors of the fall (groups are the unit) that must be exceeded.
         slack: reward by which the format may be worse than the one that leads now, compared within groups.
         window: groups per task in each of the two windows.
-        most: formats watched per task, commonest first.
-        rest: steps between two alarms of one task.
+        max_formats: formats watched per task, commonest first.
+        steps_between_alarms: steps between two alarms of one task.
     """
 
     def __init__(
         self,
         *,
-        least: float = 0.1,
-        lost: float = 0.5,
-        errors: float = 3.0,
+        min_start_share: float = 0.1,
+        lost_share: float = 0.5,
+        standard_errors: float = 3.0,
         slack: float = 0.0,
         window: int = 16,
-        most: int = 6,
-        rest: int = 20,
+        max_formats: int = 6,
+        steps_between_alarms: int = 20,
     ) -> None:
-        self.least, self.lost, self.errors, self.slack = least, lost, errors, slack
-        self.window, self.most, self.rest = window, most, rest
+        self.min_start_share, self.lost_share, self.standard_errors, self.slack = (
+            min_start_share,
+            lost_share,
+            standard_errors,
+            slack,
+        )
+        self.window, self.max_formats, self.steps_between_alarms = window, max_formats, steps_between_alarms
         check_range("monitors.formats", vars(self), **OPTION_LIMITS)
         self._first: dict[str, list[GroupOutcome]] = {}
         self._watched: dict[str, list[str]] = {}
@@ -92,7 +98,7 @@ class Formats(Monitor):
         first = self._first.setdefault(group.task, [])
         first.append(group)
         if len(first) == self.window:
-            watched = list(formats_in_use(first, self.least).get(group.task, ()))[: self.most]
+            watched = list(formats_in_use(first, self.min_start_share).get(group.task, ()))[: self.max_formats]
             self._watched[group.task] = watched
             self._start[group.task] = [count_group(one, watched) for one in first]
             self._recent[group.task] = deque(maxlen=self.window)
@@ -104,7 +110,7 @@ class Formats(Monitor):
         for task, watched in sorted(self._watched.items()):
             start, recent = self._start[task], self._recent[task]
             said = self._said.get(task)
-            if len(recent) < self.window or (said is not None and signals.step - said < self.rest):
+            if len(recent) < self.window or (said is not None and signals.step - said < self.steps_between_alarms):
                 continue
             now = [fmean(shares) for shares in shares_of(recent)]
             leader = max(range(len(now)), key=lambda place: now[place])
@@ -127,7 +133,9 @@ class Formats(Monitor):
         """(fall, threshold, advantage over the leader, place) of a format that is lost without being worse."""
         before, after = (shares_of(rows)[place] for rows in (start, recent))
         fall = fmean(before) - fmean(after)
-        threshold = max(self.lost * fmean(before), self.errors * math.hypot(standard_error(before), standard_error(after)))
+        threshold = max(
+            self.lost_share * fmean(before), self.standard_errors * math.hypot(standard_error(before), standard_error(after))
+        )
         if fall <= threshold:
             return None
         better = format_advantage([*start, *recent], place, leader)

@@ -2,9 +2,9 @@
 
 Each group's median length is divided by the median that groups of its cell had first. Over the last `window` groups of a
 task an alarm is raised when the median of these ratios is under 1 - `fall` or over 1 + `growth` and their mean logarithm is
-`errors` standard errors from 0; and when at least `ceiling` of the completions have one and the same largest length, though
-at most half as many had at the start, and lengths have grown. The message tells what success did meanwhile: shorter can
-be better. At most one alarm per task in `rest` steps.
+`standard_errors` standard errors from 0; and when at least `share_at_limit` of the completions have one and the same largest
+length, though at most half as many had at the start, and lengths have grown. The message tells what success did meanwhile:
+shorter can be better. At most one alarm per task in `steps_between_alarms` steps.
 
 False alarms (1,000 simulated runs of 100 steps of 8 groups of 8, lengths spread by 40 %, a fifth of answers short): in 0.8 %
 of runs. Power: lengths that suddenly halve are seen within 10 steps in 91 % of runs, a fall to 70 % in 28 %.
@@ -40,11 +40,11 @@ class Length(Monitor):
     Args:
         fall: fall of the median that must be exceeded, share of the start.
         growth: its growth that must be exceeded, share of the start.
-        ceiling: share of completions of the same, largest length from which they are said to run into a limit.
-        errors: standard errors of the mean logarithm, groups as the unit, that must be exceeded.
-        begin: groups of a cell that make its start.
+        share_at_limit: share of completions of the same, largest length from which they are said to run into a limit.
+        standard_errors: standard errors of the mean logarithm, groups as the unit, that must be exceeded.
+        start_groups: groups of a cell that make its start.
         window: groups of a task that are compared.
-        rest: steps between two alarms of one task.
+        steps_between_alarms: steps between two alarms of one task.
     """
 
     def __init__(
@@ -52,15 +52,17 @@ class Length(Monitor):
         *,
         fall: float = 0.4,
         growth: float = 1.0,
-        ceiling: float = 0.5,
-        errors: float = 3.0,
-        begin: int = 8,
+        share_at_limit: float = 0.5,
+        standard_errors: float = 3.0,
+        start_groups: int = 8,
         window: int = 24,
-        rest: int = 20,
+        steps_between_alarms: int = 20,
     ) -> None:
-        self.fall, self.growth, self.ceiling, self.errors = fall, growth, ceiling, errors
-        check_range("monitors.length", vars(self), fall=(0, 1), growth=(0, 1e9), ceiling=(0, 1), errors=(0, 1e9))
-        self._windows = Windows(_summary, begin=begin, size=window, rest=rest)
+        self.fall, self.growth, self.share_at_limit, self.standard_errors = fall, growth, share_at_limit, standard_errors
+        check_range(
+            "monitors.length", vars(self), fall=(0, 1), growth=(0, 1e9), share_at_limit=(0, 1), standard_errors=(0, 1e9)
+        )
+        self._windows = Windows(_summary, start_groups=start_groups, size=window, steps_between_alarms=steps_between_alarms)
 
     def begin(self, scene: Scene) -> None:
         """Learn the cells."""
@@ -96,7 +98,7 @@ class Length(Monitor):
         if 1 - self.fall <= ratio <= 1 + self.growth:  # the usual case, and cheap
             return None
         mean, error = mean_change(seen, [math.log(group.entry[0]) for group in seen], lambda group: group.start["logs"])
-        if abs(mean) <= self.errors * error:
+        if abs(mean) <= self.standard_errors * error:
             return None
         word = "shorter" if ratio < 1 else "longer"
         return ratio, threshold, f"completions are {word}, {ratio:.2f} of their length at the start"
@@ -104,9 +106,9 @@ class Length(Monitor):
     def _limit(self, seen: list[Seen]) -> tuple[float, float, str] | None:
         """The same when many completions stop at one length."""
         now, start = _at_limit([group.entry for group in seen]), fmean(group.start["limit"] for group in seen)
-        if now < self.ceiling or 2 * start > now:
+        if now < self.share_at_limit or 2 * start > now:
             return None
-        return now, self.ceiling, f"{now:.0%} of the completions stop at one length, {start:.0%} did at the start"
+        return now, self.share_at_limit, f"{now:.0%} of the completions stop at one length, {start:.0%} did at the start"
 
     def state(self) -> dict[str, Any]:
         """Starts, recent lengths and last alarms."""

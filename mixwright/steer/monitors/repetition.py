@@ -3,7 +3,7 @@
 Per task the share of the commonest final answer among the completions of the last `window` groups (each group, that is
 each prompt, counts the same). It is compared with what the groups of the same cells showed first, or with the cells'
 chance level where that is larger (a constant answer's rate): an alarm is raised when it exceeds that by more than
-`errors` standard errors and `least`. At most one alarm per task in `rest` steps.
+`standard_errors` standard errors and `min_rise`. At most one alarm per task in `steps_between_alarms` steps.
 
 False alarms (1,000 simulated runs of 100 steps of 8 groups of 8, 16 answers, success rising): in 0.0 % of runs. Power: a
 share of 25 % of completions that suddenly all end in one answer is seen within 10 steps in 88 % of runs, 40 % in all.
@@ -37,19 +37,27 @@ class Repetition(Monitor):
     """Compares the commonest answer of recent groups with that of the first ones.
 
     Args:
-        least: rise of the share that must be exceeded, 0..1.
-        errors: standard errors of the share, groups as the unit, that must be exceeded.
-        begin: groups of a cell that make its start.
+        min_rise: rise of the share that must be exceeded, 0..1.
+        standard_errors: standard errors of the share, groups as the unit, that must be exceeded.
+        start_groups: groups of a cell that make its start.
         window: groups of a task that are compared.
-        rest: steps between two alarms of one task.
+        steps_between_alarms: steps between two alarms of one task.
     """
 
     def __init__(
-        self, *, least: float = 0.15, errors: float = 3.0, begin: int = 8, window: int = 24, rest: int = 20
+        self,
+        *,
+        min_rise: float = 0.15,
+        standard_errors: float = 3.0,
+        start_groups: int = 8,
+        window: int = 24,
+        steps_between_alarms: int = 20,
     ) -> None:
-        self.least, self.errors = least, errors
-        check_range("monitors.repetition", vars(self), least=(0, 1), errors=(0, 1e9))
-        self._windows = Windows(_commonest_share, begin=begin, size=window, rest=rest)
+        self.min_rise, self.standard_errors = min_rise, standard_errors
+        check_range("monitors.repetition", vars(self), min_rise=(0, 1), standard_errors=(0, 1e9))
+        self._windows = Windows(
+            _commonest_share, start_groups=start_groups, size=window, steps_between_alarms=steps_between_alarms
+        )
         self._chance: dict[tuple[str, float | None], float] = {}
 
     def begin(self, scene: Scene) -> None:
@@ -71,10 +79,10 @@ class Repetition(Monitor):
         for task, seen in self._windows.due_windows(signals.step):
             answer, share = _commonest([group.entry for group in seen])
             expected = fmean(max(group.start, group.entry[1]) for group in seen)
-            if share <= expected + self.least:  # the usual case, and cheap
+            if share <= expected + self.min_rise:  # the usual case, and cheap
                 continue
             _, error = mean_and_error([shares.get(answer, 0.0) for shares, _ in (group.entry for group in seen)])
-            threshold = expected + max(self.errors * error, self.least)
+            threshold = expected + max(self.standard_errors * error, self.min_rise)
             if share > threshold:
                 self._windows.record_alarm(task, signals.step)
                 message = (

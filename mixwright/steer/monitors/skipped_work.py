@@ -2,8 +2,8 @@
 
 A success is short when it has less than `short` of the median length that successes of its cell had first. Per task the
 share of short ones among the successes of the last `window` groups with a success is compared with the share at the start:
-an alarm is raised when it has risen by more than `errors` standard errors and `least`. At most one alarm per task in
-`rest` steps.
+an alarm is raised when it has risen by more than `standard_errors` standard errors and `min_rise`. At most one alarm per
+task in `steps_between_alarms` steps.
 
 False alarms (1,000 simulated runs of 100 steps of 8 groups of 8, a fifth of answers short): in 0.4 % of runs. Power: a share
 of short ones that suddenly is 80 % is seen within 10 steps in 94 % of runs, 60 % in 72 %, 40 % in 18 %.
@@ -35,26 +35,28 @@ class SkippedWork(Monitor):
 
     Args:
         short: share of the start's median length under which a success is short, 0..1.
-        least: rise of the share of short ones that must be exceeded, 0..1.
-        errors: standard errors of the share, groups as the unit, that must be exceeded.
-        begin: groups of a cell with a success that make its start.
+        min_rise: rise of the share of short ones that must be exceeded, 0..1.
+        standard_errors: standard errors of the share, groups as the unit, that must be exceeded.
+        start_groups: groups of a cell with a success that make its start.
         window: groups of a task with a success that are compared.
-        rest: steps between two alarms of one task.
+        steps_between_alarms: steps between two alarms of one task.
     """
 
     def __init__(
         self,
         *,
         short: float = 0.5,
-        least: float = 0.25,
-        errors: float = 3.0,
-        begin: int = 24,
+        min_rise: float = 0.25,
+        standard_errors: float = 3.0,
+        start_groups: int = 24,
         window: int = 32,
-        rest: int = 20,
+        steps_between_alarms: int = 20,
     ) -> None:
-        self.short, self.least, self.errors = short, least, errors
-        check_range("monitors.skipped_work", vars(self), short=(0, 1), least=(0, 1), errors=(0, 1e9))
-        self._windows = Windows(self._summary, begin=begin, size=window, rest=rest)
+        self.short, self.min_rise, self.standard_errors = short, min_rise, standard_errors
+        check_range("monitors.skipped_work", vars(self), short=(0, 1), min_rise=(0, 1), standard_errors=(0, 1e9))
+        self._windows = Windows(
+            self._summary, start_groups=start_groups, size=window, steps_between_alarms=steps_between_alarms
+        )
         self._right = 0.5
 
     def begin(self, scene: Scene) -> None:
@@ -75,15 +77,15 @@ class SkippedWork(Monitor):
         for task, seen in self._windows.due_windows(signals.step):
             shares = [self._share(group.entry, group.start["median"]) for group in seen]
             rise, error = mean_change(seen, shares, lambda group: group.start["short"])
-            least = max(self.errors * error, self.least)
-            if rise > least:
+            threshold = max(self.standard_errors * error, self.min_rise)
+            if rise > threshold:
                 self._windows.record_alarm(task, signals.step)
                 share = fmean(shares)
                 message = (
                     f"{task}: {share:.0%} of the right answers of the last {len(seen)} groups that have one take less than "
                     f"{self.short:.0%} of the tokens that right answers took at the start, when {share - rise:.0%} did"
                 )
-                alarms.append(Alarm("skipped_work", signals.step, task, share, share - rise + least, message))
+                alarms.append(Alarm("skipped_work", signals.step, task, share, share - rise + threshold, message))
         return alarms
 
     def _share(self, lengths: Sequence[int], usual: float) -> float:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from mixwright.records import GroupOutcome
     from mixwright.steer.pool import Ids
 
-Said = tuple[np.ndarray, np.ndarray]
+Predictions = tuple[np.ndarray, np.ndarray]
 """Of some draws: success predicted, NaN where nothing was, and whether each was drawn evenly."""
 NO_PREDICTION = float("nan")
 
@@ -29,7 +29,7 @@ class DrawLog:
         said: what is predicted of the rows that `draw` gave last; None where nothing ever is.
     """
 
-    def __init__(self, draw: Callable[[int], Sequence[int]], said: Callable[[], Said] | None = None) -> None:
+    def __init__(self, draw: Callable[[int], Sequence[int]], said: Callable[[], Predictions] | None = None) -> None:
         self._draw, self._said = draw, said
         self.rows = array("i")
         self.start = 0

@@ -32,7 +32,7 @@ UNSCORED_REASON = {
 """What is said once when nothing of a batch can be used."""
 PAIR_NUMBERS = ("chosen_logratio", "rejected_logratio", "margin")
 """What is written of pairs per task: means; nats, the margin times beta."""
-PER_TASK = ("drop", *PAIR_NUMBERS)
+PER_TASK_METRICS = ("drop", *PAIR_NUMBERS)
 """Parts of a line that the trainer's own log gets per task."""
 NO_BETA_REASON = {
     "grpo": "beta was 0 at the start, so there is no reference model",
@@ -55,7 +55,7 @@ class LastLosses:
         self.nats = np.full(size, np.nan, dtype=np.float32)
         """Nats per target token; NaN: not seen yet."""
 
-    def update_and_drop(self, index: int, loss: float) -> float | None:
+    def record_and_fall(self, index: int, loss: float) -> float | None:
         """By how much `loss` is under the last one, which it replaces; None at first sight."""
         last = float(self.nats[index])
         self.nats[index] = loss
@@ -260,7 +260,7 @@ class SteeringFiles:
         )
         write_table(self.folder / "draws.parquet", table)
 
-    def lengths(self) -> dict[str, list[int]]:
+    def sizes_and_checksums(self) -> dict[str, list[int]]:
         """Bytes of each line file and their CRC-32, for a checkpoint."""
         return {name: list(written) for name, written in self._written.items()}
 
@@ -324,7 +324,7 @@ def _checksum(path: Path, size: int) -> tuple[int, int]:
     return found, checksum
 
 
-def stop_decision(step: int, target: str, name: str) -> Decision:
+def stop_instead_of_restore(step: int, target: str, name: str) -> Decision:
     """What is logged where the engine orders a restore: which checkpoint to resume from, relative to output_dir."""
     reason = f"a running trainer cannot go back: training stops; resume from {name}"
     if not name:

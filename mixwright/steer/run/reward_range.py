@@ -1,9 +1,9 @@
 """Range of rewards that steering reads as wrong (0) to right (1): asked for, or learnt from the first batches.
 
 Rewards within 0 to 1 need nothing. The first batch with others, where nobody asked for a range, holds steering back: its
-evidence would be wrong. After `BATCHES_HELD` batches the least and the largest reward so far are the range; a later reward
-outside widens it. Evidence stays as it was recorded; fixed items are compared with their first rewards, read by the range of
-now. Pure: all processes see the same rewards and keep the same range.
+evidence would be wrong. After `BATCHES_TO_LEARN_RANGE` batches the least and the largest reward so far are the range; a
+later reward outside widens it. Evidence stays as it was recorded; fixed items are compared with their first rewards, read by
+the range of now. Pure: all processes see the same rewards and keep the same range.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 from mixwright.records import Decision, GroupOutcome
 
-BATCHES_HELD = 4
+BATCHES_TO_LEARN_RANGE = 4
 """Generation batches that a range is learnt from."""
 HOW_TO_ASK = "Steering(reward_range=(wrong, right)) asks for a range"
 
@@ -72,7 +72,7 @@ class RewardRange:
             return None, told
         if (self.low, self.high) == self._start:
             return groups, told
-        return [replace(group, rewards=tuple(map(self._as_planned, group.rewards))) for group in groups], told
+        return [replace(group, rewards=tuple(map(self._in_planned_range, group.rewards))) for group in groups], told
 
     def _take_batch(self, step: int, outside: int, rewards: Sequence[float]) -> list[Decision]:
         """Take in one more batch; what is to be said of it."""
@@ -95,10 +95,11 @@ class RewardRange:
             return []
         if self._learnt:
             return [self._set(step, f"widened: {outside} of {len(rewards)} completions of this batch lay outside")]
-        self._left = BATCHES_HELD - 1
+        self._left = BATCHES_TO_LEARN_RANGE - 1
         because = (
             f"{outside} of {len(rewards)} completions of this batch have a reward outside {self._format_range()}: "
-            f"steering decides nothing until the range is learnt, {BATCHES_HELD} batches with this one. {HOW_TO_ASK}"
+            f"steering decides nothing until the range is learnt, {BATCHES_TO_LEARN_RANGE} batches with this one. "
+            f"{HOW_TO_ASK}"
         )
         return [Decision(step, "reward_range held", None, None, because)]
 
@@ -124,7 +125,7 @@ class RewardRange:
         of = f", weighted sums of {', '.join(self.names)}" if self.names else ""
         return f"{self.low:g} to {self.high:g}{of}"
 
-    def _as_planned(self, reward: float) -> float:
+    def _in_planned_range(self, reward: float) -> float:
         low, high = self._start
         return low + self.success(reward) * (high - low)
 

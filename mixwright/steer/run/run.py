@@ -17,14 +17,14 @@ from mixwright.steer.run.draws import DrawLog
 from mixwright.steer.run.files import (
     DRAWN_AHEAD,
     NO_BETA_REASON,
-    PER_TASK,
+    PER_TASK_METRICS,
     UNSCORED_REASON,
     LastLosses,
     SteeringFiles,
     drawn_shares,
     group_line,
     proof_counts,
-    stop_decision,
+    stop_instead_of_restore,
 )
 from mixwright.steer.run.reward_range import RewardRange
 from mixwright.steer.snapshot import MOST_LISTED
@@ -120,7 +120,7 @@ class RunSteering:
         Raises:
             InputError: nothing was scored in `patience` batches in a row.
         """
-        read = self._read(step, groups)
+        read = self._in_range(step, groups)
         held = read is None and self.tape is None
         actions = [] if held else self._decide(read or groups, self._signals(step, kl_nats=kl, groups=len(groups)))
         refused = {action.target for action in actions if action.kind == "refuse"}
@@ -163,7 +163,7 @@ class RunSteering:
                 "Correct the reward functions, or set Steering(unscored_batches=0) to train on.",
             )
 
-    def _read(self, step: int, groups: Sequence[GroupOutcome]) -> Sequence[GroupOutcome] | None:
+    def _in_range(self, step: int, groups: Sequence[GroupOutcome]) -> Sequence[GroupOutcome] | None:
         """The groups by the range of their rewards; None while that is learnt. What is said of it is logged."""
         read, told = self.range.scale_batch(step, groups)
         self.files.write_decisions(told)
@@ -185,7 +185,7 @@ class RunSteering:
         actions = self._decide(outcomes, self._signals(step))
         self._count_unscored(step, rows, len(outcomes))
         self._finish(step, actions, self._line(step, outcomes, rows) | dict(line))
-        for name in PER_TASK if len(self.pool.tasks) <= MOST_LISTED else ():
+        for name in PER_TASK_METRICS if len(self.pool.tasks) <= MOST_LISTED else ():
             for task, value in line.get(name, {}).items():
                 self.metrics.setdefault(f"steering/{name}/{task}", []).append(value)
 
@@ -335,7 +335,7 @@ class RunSteering:
         self._refused += [first + place for place, row in enumerate(drawn) if self.pool.ids[row] in refused]
 
     def _draw(self, count: int) -> Sequence[int]:
-        for task, weight in self.engine.wanted().items():
+        for task, weight in self.engine.wanted_shares().items():
             self._expected[task] += weight * count
         self._counts["largest_lag"] = max(self._counts["largest_lag"], len(self.log) - self._used_rows)
         return self.engine.draw(count)
@@ -347,7 +347,7 @@ class RunSteering:
         self._used.append((step, rows))
         self._used_rows, self.batches = self._used_rows + rows, self.batches + 1
         drawn = Counter(outcome.task for outcome in outcomes)
-        wanted = self.engine.wanted()
+        wanted = self.engine.wanted_shares()
         if len(wanted) > MOST_LISTED:
             self.metrics.setdefault("steering/tasks_drawn", []).append(len(drawn))
             return {"step": step, "drawn": dict(drawn), "wanted": {task: wanted[task] for task in drawn}}
@@ -383,7 +383,7 @@ class RunSteering:
             elif action.kind in ("stop", "restore"):
                 self.stop = action.because
                 if action.kind == "restore":  # a running trainer cannot go back
-                    self.files.write_decisions([stop_decision(step, action.target, self.find_last_calm())])
+                    self.files.write_decisions([stop_instead_of_restore(step, action.target, self.find_last_calm())])
         self.metrics["steering/lr_factor"] = [self.lr_factor]
         if self.objective == "grpo":
             self.metrics["steering/beta"] = [self.beta]

@@ -8,9 +8,9 @@ from mixwright.estimates.cell_states import room_to_learn
 from mixwright.steer.ledger import Ledger
 from mixwright.steer.predictor import Predictor, share_following
 
-EVEN_SHARE = 0.1
+UNPREDICTED_SHARE = 0.1
 """Share of draws that take any row, whatever is predicted: they judge the predictor, and find what it overlooks."""
-REST_POOL_SHARE, TIRED_FACTOR = 0.5, 0.35
+PAUSE_IN_POOLS, PAUSED_ROOM_FACTOR = 0.5, 0.35
 """Draws, in examples of the pool, for which an example that was drawn rests, and what its room counts until then: what comes
 again soon is memorised, and looks learnable for it; but a few rows in reach among many that are not must come again."""
 ROOM_POWER = 4
@@ -45,10 +45,10 @@ class PredictedDraws:
             rng: the only source of chance.
         """
         covered, chance = self._predictor.covers[tasks], rng.random(len(tasks))
-        chosen = covered & (chance < share_following(self._predictor.trust, EVEN_SHARE))
-        for task in np.unique(tasks[covered & (chance >= 1 - EVEN_SHARE)]).tolist():
+        chosen = covered & (chance < share_following(self._predictor.trust, UNPREDICTED_SHARE))
+        for task in np.unique(tasks[covered & (chance >= 1 - UNPREDICTED_SHARE)]).tolist():
             # Rows drawn the longest ago are those that the prediction avoids: they cannot judge it alone.
-            places = np.flatnonzero(covered & (chance >= 1 - EVEN_SHARE) & (tasks == task))
+            places = np.flatnonzero(covered & (chance >= 1 - UNPREDICTED_SHARE) & (tasks == task))
             drawn[places] = rng.choice(self._ledger.task_members(task), len(places))
         taken = set(drawn[~chosen].tolist())
         for task in np.unique(tasks[chosen]).tolist():
@@ -66,8 +66,8 @@ class PredictedDraws:
         count = max(1, min(MOST_CANDIDATES, len(members) // ROWS_PER_CANDIDATE))
         candidates = members[rng.integers(len(members), size=(len(places), count))]
         last = self._ledger.drawn[candidates]
-        rested = (last < 0) | (self._ledger.draws - last > REST_POOL_SHARE * len(self._ledger.drawn))
-        worth = room_to_learn(*self._predictor.sampled(candidates, rng)) * np.where(rested, 1.0, TIRED_FACTOR)
+        rested = (last < 0) | (self._ledger.draws - last > PAUSE_IN_POOLS * len(self._ledger.drawn))
+        worth = room_to_learn(*self._predictor.sampled(candidates, rng)) * np.where(rested, 1.0, PAUSED_ROOM_FACTOR)
         keys = np.log(rng.random(worth.shape)) / np.maximum(worth, 1e-3) ** ROOM_POWER
         order = np.argsort(-keys, axis=1, kind="stable")
         for place, row in zip(places.tolist(), np.take_along_axis(candidates, order, axis=1).tolist(), strict=True):

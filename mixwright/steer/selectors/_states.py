@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from mixwright.estimates.cell_states import LUCKY_KAPPA as LUCKY_KAPPA
-from mixwright.estimates.cell_states import Z_SCREEN, side_of_band
+from mixwright.estimates.cell_states import Z_PROVISIONAL, side_of_band
 from mixwright.estimates.intervals import wilson
 from mixwright.records import GroupOutcome, cell_key
 from mixwright.steer.ledger import CELL_ARRAYS, CellEvidence, count_successes
@@ -145,7 +145,7 @@ class CellStates:
         """Judge cells that are drawn freely, by all that is known of them."""
         evidence = self.evidence
         cells = cells[self.drawn_freely[cells] & (evidence.tries[cells] >= MIN_ROLLOUTS)]
-        place = side_of_band(evidence.wins[cells], evidence.tries[cells], self.low[cells], self.high[cells], Z_SCREEN)
+        place = side_of_band(evidence.wins[cells], evidence.tries[cells], self.low[cells], self.high[cells], Z_PROVISIONAL)
         lucky = (self._ledger.answers.kappa_high()[cells] < self._lucky) & (self._lucky > 0)  # kappa may lie under 0
         state = np.where(place > 0, MASTERED, np.where(place < 0, DEFERRED, np.where(lucky, LUCKY, ACTIVE)))
         self.state[cells] = state
@@ -163,7 +163,7 @@ class CellStates:
         fell = review & self._under(wins, tries, cells, self.high)
         worth = np.where(self.state[cells] == LUCKY, trial.groups[cells] / np.maximum(tries, 1e-12), 1.0)
         # a cell that is right by S alone stays out
-        low = self._ledger.kappa(wilson(wins * worth, tries * worth, Z_SCREEN)[0], cells)
+        low = self._ledger.kappa(wilson(wins * worth, tries * worth, Z_PROVISIONAL)[0], cells)
         risen = ~review & (low > 1e-9) & (wins / np.maximum(tries, 1e-12) >= self.low[cells])
         back, held, failed = cells[fell | risen], cells[review & ~fell], cells[~review & ~risen]
         for name in CELL_ARRAYS:
@@ -182,7 +182,7 @@ class CellStates:
 
     def _under(self, wins: np.ndarray, tries: np.ndarray, cells: np.ndarray, edge: np.ndarray) -> np.ndarray:
         """Whether the upper end of success lies under an edge of the band."""
-        return wilson(wins, tries, Z_SCREEN)[1] < edge[cells]
+        return wilson(wins, tries, Z_PROVISIONAL)[1] < edge[cells]
 
     def saved(self) -> dict[str, Any]:
         """JSON-ready."""

@@ -3,9 +3,9 @@
 Cells of the task that are not known to be outside the band compete by one draw from each posterior: weight
 4k(1 - k)(1 - a) when the drawn success lies in the band, k being the kappa that it means (what of it depends on the prompt:
 a soft weight, no cut) and a how alike the rollouts of a prompt are (a cell of always right and always wrong prompts has no
-signal), `above` above it, `below` under it. Mastered cells get a small review share; cells that are too hard, or shown not
-to depend on the prompt, are re-evaluated, ever further apart (`_states.py`). Within a cell rows are drawn evenly: of
-`candidates` random ones that which was drawn the longest ago.
+signal), `weight_above` above it, `weight_below` under it. Mastered cells get a small review share; cells that are too hard,
+or shown not to depend on the prompt, are re-evaluated, ever further apart (`_states.py`). Within a cell rows are drawn
+evenly: of `candidates` random ones that which was drawn the longest ago.
 
 A task of one cell (data without levels) is drawn evenly. With `predict: true` it is drawn by what the run has learnt of its
 prompts' features (`steer/predictor.py`), as far as that has shown its worth; the rest of its draws are even. Of up to 256
@@ -40,9 +40,9 @@ from mixwright.steer.selectors._states import MASTERED, CellStates
 MOST_POSTERIOR_SAMPLES = 256  # samples of posteriors in a batch, at most
 MOST_TASKS_SHOWN = 5
 """Tasks that a remark names."""
-OPTION_LIMITS = {"candidates": (1, 256), "memory": (1, 1e9), "below": (1e-9, 1)}
-OPTION_LIMITS |= dict.fromkeys(("explore", "above", "pilots", "reviews", "lucky"), (0, 1))
-PARKED_WEIGHT, SHUT_WEIGHT = 1e-4, 1e-8
+OPTION_LIMITS = {"candidates": (1, 256), "memory": (1, 1e9), "weight_below": (1e-9, 1)}
+OPTION_LIMITS |= dict.fromkeys(("explore", "weight_above", "pilot_share", "review_share", "lucky_kappa"), (0, 1))
+PARKED_WEIGHT, DEFERRED_WEIGHT = 1e-4, 1e-8
 """Weight of mastered cells, and of deferred and lucky ones: they are drawn freely only where a task has nothing better."""
 
 
@@ -52,13 +52,13 @@ class Difficulty(Selector):
     Args:
         candidates: examples of the chosen cell of which the one drawn the longest ago is taken.
         explore: share of draws that take any example of the task.
-        above: weight of a draw above the band, against 1 for one in its middle.
-        below: weight of a draw under the band.
+        weight_above: weight of a draw above the band, against 1 for one in its middle.
+        weight_below: weight of a draw under the band.
         memory: rollouts that a cell is judged by; older ones fade.
-        pilots: re-evaluation share: largest share of a task's draws that goes to cells outside the band, to see whether they
-            came back.
-        reviews: share of a task's draws that goes to mastered cells.
-        lucky: kappa that must be excluded from above before a cell is lucky; 0 draws lucky cells like any other.
+        pilot_share: re-evaluation share: largest share of a task's draws that goes to cells outside the band, to see whether
+            they came back.
+        review_share: share of a task's draws that goes to mastered cells.
+        lucky_kappa: kappa that must be excluded from above before a cell is lucky; 0 draws lucky cells like any other.
         predict: whether rows of tasks without levels are drawn by predicted success, where the pool knows their prompts; off
             by default, because through TRL it taught less than even draws.
     """
@@ -68,23 +68,25 @@ class Difficulty(Selector):
         *,
         candidates: int = 8,
         explore: float = 0.02,
-        above: float = 0.05,
-        below: float = 0.005,
+        weight_above: float = 0.05,
+        weight_below: float = 0.005,
         memory: float = 128.0,
-        pilots: float = 0.05,
-        reviews: float = 0.02,
-        lucky: float = LUCKY_KAPPA,
+        pilot_share: float = 0.05,
+        review_share: float = 0.02,
+        lucky_kappa: float = LUCKY_KAPPA,
         predict: bool = False,
     ) -> None:
-        self.candidates, self.explore, self.above, self.below = candidates, explore, above, below
-        self.memory, self.pilots, self.reviews, self.lucky = memory, pilots, reviews, lucky
+        self.candidates, self.explore, self.weight_above, self.weight_below = candidates, explore, weight_above, weight_below
+        self.memory, self.pilot_share, self.review_share, self.lucky_kappa = memory, pilot_share, review_share, lucky_kappa
         self.predict = predict
         check_range("selectors.difficulty", vars(self), **OPTION_LIMITS)
 
     def begin(self, scene: Scene) -> None:
         """Note each task's cells; small cells count less, so that a handful of examples is not drilled."""
         self._ledger = scene.ledger
-        self._states = CellStates(scene, memory=self.memory, pilots=self.pilots, reviews=self.reviews, lucky=self.lucky)
+        self._states = CellStates(
+            scene, memory=self.memory, pilots=self.pilot_share, reviews=self.review_share, lucky=self.lucky_kappa
+        )
         cells = [scene.ledger.task_cells(task) for task in range(len(scene.pool.tasks))]
         self._cells = np.zeros((len(cells), max(map(len, cells))), dtype=np.int64)
         for task, found in enumerate(cells):
@@ -99,11 +101,15 @@ class Difficulty(Selector):
         """Weight of cells, by success drawn for them; both of one shape, or `cells` of its last axis."""
         states = self._states
         alike = self._ledger.lasting.intraclass_correlation(np.arange(len(states.state)))
-        open_to = np.where(states.drawn_freely, 1.0, np.where(states.state == MASTERED, PARKED_WEIGHT, SHUT_WEIGHT))
-        inside = np.maximum(room_to_learn(success, self._ledger.answers.swapped()[cells]) * (1 - alike)[cells], self.below)
+        open_to = np.where(states.drawn_freely, 1.0, np.where(states.state == MASTERED, PARKED_WEIGHT, DEFERRED_WEIGHT))
+        inside = np.maximum(
+            room_to_learn(success, self._ledger.answers.swapped()[cells]) * (1 - alike)[cells], self.weight_below
+        )
         low, high = states.low[cells], states.high[cells]
         return (
-            np.where(success < low, self.below, np.where(success > high, max(self.above, SHUT_WEIGHT), inside))
+            np.where(
+                success < low, self.weight_below, np.where(success > high, max(self.weight_above, DEFERRED_WEIGHT), inside)
+            )
             * open_to[cells]
         )
 
@@ -120,7 +126,7 @@ class Difficulty(Selector):
             self._predicted.follow(tasks, found, rng)
         return found
 
-    def predicts(self) -> bool:
+    def uses_predictor(self) -> bool:
         """Whether it draws by predicted success where it can."""
         return self.predict
 
@@ -132,7 +138,7 @@ class Difficulty(Selector):
         """Move the cells' states."""
         self._states.observe(step, [outcome for outcome in outcomes if isinstance(outcome, GroupOutcome)])
 
-    def states(self) -> dict[str, str]:
+    def cell_states(self) -> dict[str, str]:
         """Cell -> unknown, active, mastered, review, deferred or lucky."""
         return self._states.named()
 

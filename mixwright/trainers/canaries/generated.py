@@ -37,7 +37,9 @@ ROLLOUT_COST_CANARIES = 1.25
 128 tokens) to 2.1 (15M parameters, 16 tokens) were measured on a CPU; the longer the completions, the less."""
 
 
-def steps_between_passes(trainer: Any, run: RunSteering, asked: int | None, items: int, passes: float) -> int:
+def steps_between_passes(
+    trainer: Any, run: RunSteering, asked_steps: int | None, items: int, row_cost_canaries: float
+) -> int:
     """Steps between canary passes.
 
     Every process runs all canaries and trains on its own part of a step, so the budget is that of one process. Work is
@@ -46,15 +48,15 @@ def steps_between_passes(trainer: Any, run: RunSteering, asked: int | None, item
     Args:
         trainer: with its batch sizes.
         run: where it is written down when the budget says more than `MIN_STEPS_BETWEEN`.
-        asked: by the user; None leaves it to the budget.
+        asked_steps: by the user; None leaves it to the budget.
         items: canaries.
-        passes: what a row of training costs, in canaries; a pair of DPO is two rows.
+        row_cost_canaries: what a row of training costs, in canaries; a pair of DPO is two rows.
     """
-    if asked is not None:
-        return asked
+    if asked_steps is not None:
+        return asked_steps
     step = trainer.args.per_device_train_batch_size * trainer.args.gradient_accumulation_steps
     rows = 2 * step if run.objective == "dpo" else step
-    every = max(MIN_STEPS_BETWEEN, math.ceil(items / (BUDGET_SHARE * rows * passes)))
+    every = max(MIN_STEPS_BETWEEN, math.ceil(items / (BUDGET_SHARE * rows * row_cost_canaries)))
     if every > MIN_STEPS_BETWEEN and run.batches == 0:
         because = f"{items} items, and a process trains on {step} a step: they may cost {BUDGET_SHARE:.0%} of the work"
         if 0 < trainer.args.max_steps < every:
@@ -79,7 +81,7 @@ class CanaryPass:
         items: pool indices.
         prompts: prompt per item.
         grade: rewards of completions.
-        watched: example id and reward -> success now and in the first pass, 0..1.
+        success_now_and_first: example id and reward -> success now and in the first pass, 0..1.
         max_new_tokens: longest completion.
         seed: of the one sampled completion per item.
         every: steps between passes.
@@ -93,12 +95,12 @@ class CanaryPass:
         prompts: Sequence[Any],
         grade: Grade,
         *,
-        watched: Callable[[str, float], tuple[float, float]],
+        success_now_and_first: Callable[[str, float], tuple[float, float]],
         max_new_tokens: int,
         seed: int,
         every: int,
     ) -> None:
-        self.watched, self.every = watched, every
+        self.watched, self.every = success_now_and_first, every
         self.learner, self.pool, self.items, self.prompts, self.grade = learner, pool, items, prompts, grade
         self.max_new_tokens, self.seed = max_new_tokens, seed
         self.start: list[tuple[list[int], list[float]]] = []
@@ -157,7 +159,7 @@ def make_canaries(trainer: Any, run: RunSteering, steering: Steering) -> CanaryP
         items,
         [row["prompt"] for row in rows],
         lambda indices, texts, ids: grade_rows(trainer, indices, texts, ids),
-        watched=run.range.success_now_and_first,
+        success_now_and_first=run.range.success_now_and_first,
         max_new_tokens=trainer.max_completion_length,
         seed=trainer.args.seed,
         every=steps_between_passes(

@@ -14,7 +14,7 @@ from mixwright.steer.run.run import RunSteering
 from mixwright.trainers.checkpoints.resume import TRAINER_STATE
 
 
-def finish_if_ended(trainer: Any, run: RunSteering, folder: Path, *, by_name: bool) -> TrainOutput | None:
+def finish_if_ended(trainer: Any, run: RunSteering, folder: Path, *, named_by_user: bool) -> TrainOutput | None:
     """What `train` returns when a checkpoint, just restored, is the end of its run; None when steps are left.
 
     The trainer gets the checkpoint's weights (the best one's with `load_best_model_at_end`) and state. A run that was
@@ -24,13 +24,13 @@ def finish_if_ended(trainer: Any, run: RunSteering, folder: Path, *, by_name: bo
         trainer: not trained yet.
         run: as restored from the checkpoint.
         folder: the checkpoint.
-        by_name: whether the user named it, rather than asking for the last one.
+        named_by_user: whether the user named it, rather than asking for the last one.
     """
     state = TrainerState.load_from_json(str(folder / TRAINER_STATE))
     steps = trainer.args.max_steps
     if steps <= 0:
         steps = state.max_steps if trainer.args.num_train_epochs <= state.num_train_epochs else math.inf
-    if run.stop and by_name and state.global_step < steps:
+    if run.stop and named_by_user and state.global_step < steps:
         run.note(state.global_step, "stop lifted", f"resumed by name from {folder.name}; it had stopped because {run.stop}")
         run.stop = ""
     if (state.global_step < steps and not run.stop) or trainer.is_deepspeed_enabled or trainer.is_fsdp_enabled:

@@ -58,7 +58,7 @@ class Checkpoints:
         if self.saves:
             state = self.run.state() | {
                 "step": step,
-                "lines": self.run.files.lengths(),
+                "lines": self.run.files.sizes_and_checksums(),
                 "random": self._random_files(),
                 "extra": dict(extra),
             }
@@ -208,7 +208,7 @@ class Checkpoints:
         """The newest checkpoint of at most `step` that can be resumed; None when there is none."""
         return next((folder for folder in self.all() if _step(folder) <= step and not self.problem(folder)), None)
 
-    def last_calm(self) -> str:
+    def last_without_alarm(self) -> str:
         """The newest whole checkpoint saved while no alarm stood, relative to the output folder; empty when none is left."""
         for folder in self.all():
             if not self.problem(folder):

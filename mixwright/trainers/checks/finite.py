@@ -24,16 +24,17 @@ if TYPE_CHECKING:
 REMEDY = "a lower learning rate, a smaller max_grad_norm, bf16 or float32 in place of float16; look at that step's rows too"
 
 
-class Finite:
+class FiniteGuard:
     """Looks at one run.
 
     Args:
         run: whose end is written down.
-        whole: the newest checkpoint that can be resumed, of the given step or an earlier one; None when there is none.
+        last_whole_checkpoint: the newest checkpoint that can be resumed, of the given step or an earlier one; None when
+            there is none.
     """
 
-    def __init__(self, run: RunSteering, whole: Callable[[int], Path | None]) -> None:
-        self.run, self.whole = run, whole
+    def __init__(self, run: RunSteering, last_whole_checkpoint: Callable[[int], Path | None]) -> None:
+        self.run, self.whole = run, last_whole_checkpoint
         self._losses: list[Tensor] = []
 
     def record_loss(self, loss: Tensor) -> None:
@@ -53,24 +54,24 @@ class Finite:
             if not scaled or not all_finite(parameters):
                 self.stop(step, "loss", "the weights have not been moved by it")
         elif not scaled and not all_finite(parameter.grad for parameter in parameters):
-            self.stop(step, "gradient", "the weights have not been moved by it", good=step)
+            self.stop(step, "gradient", "the weights have not been moved by it", last_good_step=step)
 
     def check_weights(self, step: int, model: Any) -> None:
         """Raises InputError when a weight that is trained is not finite."""
         if not all_finite(parameter for parameter in model.parameters() if parameter.requires_grad):
             self.stop(step, "weight", "no step was made with it and no checkpoint saved")
 
-    def stop(self, step: int, what: str, state: str, *, good: int | None = None) -> NoReturn:
+    def stop(self, step: int, what: str, state: str, *, last_good_step: int | None = None) -> NoReturn:
         """Write down the end of the run and raise InputError.
 
         Args:
             step: optimiser steps done.
             what: was no finite number.
             state: of the weights.
-            good: last step after which the weights gave finite losses; None is the one before, because nothing else shows
-                that weights are good.
+            last_good_step: last step after which the weights gave finite losses; None is the one before, because nothing
+                else shows that weights are good.
         """
-        folder = self.whole(step - 1 if good is None else good)
+        folder = self.whole(step - 1 if last_good_step is None else last_good_step)
         back = "There is no whole checkpoint before it: begin with"
         if folder is not None:
             back = f"Resume from {folder}, the last whole checkpoint whose losses were finite, with"

@@ -52,7 +52,7 @@ def refuse_unresumable(args: Any) -> None:
             _refuse(f"{name}=False under steering", "True", why)
 
 
-def refuse_prepared(trainer: Any) -> None:
+def refuse_unprepared(trainer: Any) -> None:
     """Raises InputError for data that an SFT or DPO trainer has not prepared row by row."""
     if INDEX_COLUMN not in trainer.train_dataset.column_names:
         _refuse("prepared rows that keep their other columns", "row numbers lost", "Train with steering=None.")

@@ -31,7 +31,7 @@ def check_draws(run: RunSteering, sampler: SteeredSampler) -> list[str]:
     before = run.engine.state()
     try:
         _check_order(run.engine.draw, sampler)
-        wanted = run.engine.wanted()
+        wanted = run.engine.wanted_shares()
         drawn = Counter(run.pool.tasks[run.pool.task_of[row]] for row in run.engine.draw(SHARE_DRAWS))
     finally:
         run.engine.restore(before)

@@ -57,7 +57,7 @@ class Reward:
     """As TRL logs it."""
     weight: float
     """In the sum of rewards."""
-    marked: bool
+    marked_novelty: bool
     """Whether the function has a true attribute `novelty`."""
 
 
@@ -71,7 +71,7 @@ class Settings:
     """How token losses are averaged."""
     aggregation: str
     """`multi_objective_aggregation`."""
-    scale: str
+    scale_rewards: str
     """`scale_rewards`: group, batch or none."""
     rewards: tuple[Reward, ...]
     """In order."""
@@ -107,25 +107,25 @@ def read_settings(args: Any, functions: Sequence[Any], weights: Sequence[float])
 def warn_at_start(run: RunSteering, settings: Settings, plan: Any) -> None:
     """Lints that need no completion; nothing where a run goes on, nothing of the plan where none was given."""
     if not run.batches:
-        _warn(run, 0, [novelty(settings), too_hard(plan, run.pool) if isinstance(plan, Plan) else None])
+        _warn(run, 0, [lint_novelty(settings), lint_too_hard(plan, run.pool) if isinstance(plan, Plan) else None])
 
 
 def warn_at_first_batch(run: RunSteering, settings: Settings, groups: Sequence[GroupOutcome], step: int) -> None:
     """Lints that read the first completions; nothing after the first batch."""
     if run.batches == 1:
-        _warn(run, step, [formats(settings, groups), lengths(settings, groups)])
+        _warn(run, step, [lint_formats(settings, groups), lint_lengths(settings, groups)])
 
 
-def novelty(settings: Settings) -> Lint | None:
+def lint_novelty(settings: Settings) -> Lint | None:
     """A reward for variety that is summed with the others before the sum is scaled by its spread in the group."""
-    if (settings.aggregation, settings.scale) != ("sum_then_normalize", "group"):
+    if (settings.aggregation, settings.scale_rewards) != ("sum_then_normalize", "group"):
         return None
     counted = [reward for reward in settings.rewards if reward.weight]
     for reward in counted if len(counted) > 1 else []:
         found = NOVELTY_NAMES.search(reward.name)
-        if not (reward.marked or found):
+        if not (reward.marked_novelty or found):
             continue
-        how = "its attribute novelty" if reward.marked or found is None else f"{found.group()!r} in its name"
+        how = "its attribute novelty" if reward.marked_novelty or found is None else f"{found.group()!r} in its name"
         return _lint(
             "novelty",
             f"{reward.name} looks like a reward for variety (by {how}), and scale_rewards='group' divides the sum of "
@@ -137,7 +137,7 @@ def novelty(settings: Settings) -> Lint | None:
     return None
 
 
-def too_hard(plan: Plan, pool: Pool) -> Lint | None:
+def lint_too_hard(plan: Plan, pool: Pool) -> Lint | None:
     """Most rows are of cells that were measured as hopeless or lucky."""
     states = {cell.key: cell.state for cell in plan.cells}
     total, hard = len(pool.cell_of), [states.get(cell.key) in ("hopeless", "lucky") for cell in pool.cells]
@@ -153,11 +153,11 @@ def too_hard(plan: Plan, pool: Pool) -> Lint | None:
     )
 
 
-def formats(settings: Settings, groups: Sequence[GroupOutcome]) -> Lint | None:
+def lint_formats(settings: Settings, groups: Sequence[GroupOutcome]) -> Lint | None:
     """No KL to the start while a task is answered in several formats."""
     if settings.beta:
         return None
-    for task, shares in _choices(groups).items():
+    for task, shares in _format_shares(groups).items():
         if len(shares) > 1:
             shown = ", ".join(f"{name!r:.40} {share:.0%}" for name, share in list(shares.items())[:3])
             return _lint(
@@ -170,11 +170,11 @@ def formats(settings: Settings, groups: Sequence[GroupOutcome]) -> Lint | None:
     return None
 
 
-def lengths(settings: Settings, groups: Sequence[GroupOutcome]) -> Lint | None:
+def lint_lengths(settings: Settings, groups: Sequence[GroupOutcome]) -> Lint | None:
     """Each completion's loss is divided by its own length while a task's formats differ clearly in length."""
     if settings.loss_type not in PER_SEQUENCE_LOSSES:
         return None
-    for task, shares in _choices(groups).items():
+    for task, shares in _format_shares(groups).items():
         tokens: dict[str, list[int]] = defaultdict(list)
         for group in groups:
             if group.task == task and group.lengths:
@@ -201,7 +201,7 @@ def _warn(run: RunSteering, step: int, lints: Sequence[Lint | None]) -> None:
             logging.getLogger("mixwright").warning("%s", one_line(lint.sentence))  # names of tasks come from the data
 
 
-def _choices(groups: Sequence[GroupOutcome]) -> dict[str, dict[str, float]]:
+def _format_shares(groups: Sequence[GroupOutcome]) -> dict[str, dict[str, float]]:
     """Task -> format -> share, where a task is answered in a few formats."""
     totals: Counter[str] = Counter()
     for group in groups:

@@ -19,11 +19,11 @@ from mixwright.verdict.advice import format_amount
 from mixwright.verdict.arm_words import (
     differences,
     effect_word,
+    format_change,
+    format_effect,
     format_outcome,
-    in_unit,
-    primary_number,
+    primary_effect_name,
     unit_of,
-    with_interval,
 )
 from mixwright.verdict.blocks import Block, Fold, Forest, ForestRow, Grid, Paragraph, Table
 from mixwright.verdict.evidence import trial_of
@@ -85,7 +85,7 @@ def _charts(result: TrialResult) -> list[Block]:
     groups: dict[str, list[Effect]] = defaultdict(list)
     for effect in result.effects:
         groups[effect.name].append(effect)
-    first = primary_number(result)
+    first = primary_effect_name(result)
     blocks: list[Block] = [_forest(result, groups[first])] if first in groups else []
     rest = tuple(_forest(result, effects) for name, effects in groups.items() if name != first)
     return [*blocks, Fold("Charts of the other numbers", (Grid(rest),))] if rest else blocks
@@ -106,7 +106,7 @@ def _forest(result: TrialResult, effects: list[Effect]) -> Block:
         for effect in effects
     )
     said = {e: f", {effect_word(result, e)}" if e.word else "" for e in effects}
-    text = "; ".join(f"{e.arm} against {e.against}: {in_unit(result, e)}{said[e]}" for e in effects)
+    text = "; ".join(f"{e.arm} against {e.against}: {format_effect(result, e)}{said[e]}" for e in effects)
     caption = name_of(name)
     caption = caption[:1].upper() + caption[1:]
     if unit == "ratio":
@@ -130,7 +130,7 @@ def _comparisons(result: TrialResult) -> Table:
 
 def _by_task(result: TrialResult) -> Table:
     """Levers against references in each task; nothing here is judged."""
-    rows = [(e.task, name_of(e.name), e.arm, e.against, in_unit(result, e), format_p(e.p)) for e in result.by_task]
+    rows = [(e.task, name_of(e.name), e.arm, e.against, format_effect(result, e), format_p(e.p)) for e in result.by_task]
     return Table("Each task by itself, not judged", ("task", "number", "arm", "against", "difference", "p"), rows, (4, 5))
 
 
@@ -140,9 +140,9 @@ def _row(result: TrialResult, effect: Effect) -> tuple[str, ...]:
         name_of(effect.name),
         f"{effect.arm} (null)" if effect.arm in result.nulls else effect.arm,
         f"{effect.against} (null)" if effect.against in result.nulls else effect.against,
-        in_unit(result, effect),
-        with_interval(effect.swapped),
-        with_interval(effect.dependence),
+        format_effect(result, effect),
+        format_change(effect.swapped),
+        format_change(effect.dependence),
         format_p(effect.p) if effect.items else NO_VALUE_SIGN,
         effect_word(result, effect),
         change(effect.detectable, unit).lstrip("+") if effect.items else NO_VALUE_SIGN,

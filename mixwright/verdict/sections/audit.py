@@ -45,7 +45,7 @@ class AuditSection(Section):
             about = f"Other data ({name}), not this run's: " if name else ""
             observations = read_list(path, Observation)
             if not name:
-                observations = [_with_level(seen, levels) for seen in observations]
+                observations = [_with_chance_level(seen, levels) for seen in observations]
             wrong = [o for o in observations if o.severity == "error"]
             errors += [
                 Paragraph(f"{about}{_place(o)}{o.message} {o.remedy}".strip(), "bad") for o in wrong[:MOST_ERRORS_OPEN]
@@ -75,7 +75,7 @@ def _place(observation: Observation) -> str:
     return f"{observation.check} in {observation.task}: " if observation.task else f"{observation.check}: "
 
 
-def _with_level(seen: Observation, levels: Mapping[Place, Interval]) -> Observation:
+def _with_chance_level(seen: Observation, levels: Mapping[Place, Interval]) -> Observation:
     """An observation of a cell's chance level with the level that the page has; the audit's own is that of training rows."""
     about = seen.evidence[0] if seen.check == "difficulty" and seen.evidence else {}
     level = levels.get((seen.task or "", about.get("level"), False)) if "chance" in about else None

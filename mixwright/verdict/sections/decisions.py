@@ -29,7 +29,7 @@ MEANING_BY_PREFIX = {
 
 
 @dataclass(slots=True)
-class _Group:
+class _DecisionGroup:
     times: int
     first: float
     last: float
@@ -52,7 +52,7 @@ class Decisions(Section):
         branches = arm_branches(run).get(arm, [])
         if not branches:
             branches = [(0, path) for path in (run.path / "steering", run.path) if (path / "decisions.jsonl").is_file()][:1]
-        groups: dict[str, _Group] = {}
+        groups: dict[str, _DecisionGroup] = {}
         for seed, folder in branches:
             _collect(groups, seed, folder / "decisions.jsonl")
         if not groups:
@@ -81,11 +81,11 @@ class Decisions(Section):
         ]
 
 
-def _collect(groups: dict[str, _Group], seed: int, path: Path) -> None:
+def _collect(groups: dict[str, _DecisionGroup], seed: int, path: Path) -> None:
     for item in json_lines(path):
         what, step = str(item.get("what", "?")), number(item, "step") or 0.0
         because, old, new = str(item.get("because", "")), item.get("old"), item.get("new")
-        group = groups.setdefault(what, _Group(0, step, step, old, new, because, set()))
+        group = groups.setdefault(what, _DecisionGroup(0, step, step, old, new, because, set()))
         group.times += 1
         group.seeds.add(seed)
         if step < group.first:
@@ -95,7 +95,7 @@ def _collect(groups: dict[str, _Group], seed: int, path: Path) -> None:
             group.last, group.new, group.because = last, new, because
 
 
-def _table(caption: str, groups: list[tuple[str, _Group]]) -> Table:
+def _table(caption: str, groups: list[tuple[str, _DecisionGroup]]) -> Table:
     rows = [
         (
             what,

@@ -16,7 +16,7 @@ from mixwright.estimates.judgement import format_word
 from mixwright.estimates.readings import Outcome
 from mixwright.records import TrialResult
 from mixwright.runs import RunFolder
-from mixwright.verdict.arm_words import effect_of, format_outcome, with_interval
+from mixwright.verdict.arm_words import effect_of, format_change, format_outcome
 from mixwright.verdict.blocks import Block, Fold, Table, Terms
 from mixwright.verdict.claims import Compared, compare_cells, interval
 from mixwright.verdict.evidence import Sides, comparisons, decoding_of, headline_arm, paired_scores, trial_of
@@ -56,7 +56,7 @@ def _parts(result: TrialResult, arm: str) -> Table:
         sampled = effect.sampled if result.decoding == "greedy" else effect.difference
         items = effect_of(result, arm, effect.against, "success.items")
         numbers = (effect.difference, effect.swapped, effect.dependence, sampled, items.difference if items else None)
-        rows.append((f"against {effect.against}", *map(with_interval, numbers)))
+        rows.append((f"against {effect.against}", *map(format_change, numbers)))
     columns = ("", *PARTS, "sampled success", "mean over items")
     return Table(f"{arm}: points; {format_outcome(result.decoding)}", columns, rows, (1, 2, 3, 4, 5))
 
@@ -72,4 +72,4 @@ def _row(part: Compared) -> tuple[str, ...]:
     numbers = (
         interval(found) if found is not None else None for found in (part.change.success, part.swapped, part.dependence)
     )
-    return (name, str(len(part.change.items)), *map(with_interval, numbers), format_word(part.word))
+    return (name, str(len(part.change.items)), *map(format_change, numbers), format_word(part.word))

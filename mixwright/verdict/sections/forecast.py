@@ -17,7 +17,7 @@ from mixwright.estimates.outcome import Item, ItemScores, estimate_change
 from mixwright.estimates.readings import READINGS
 from mixwright.records import Forecast, Interval
 from mixwright.runs import RunFolder
-from mixwright.verdict.arm_words import with_interval
+from mixwright.verdict.arm_words import format_change
 from mixwright.verdict.blocks import Block, Forest, ForestRow, Paragraph, Table
 from mixwright.verdict.claims import interval
 from mixwright.verdict.evidence import Sides, comparisons, headline_arm, plan_of
@@ -73,7 +73,7 @@ class ForecastSection(Section):
 def _row(came: _Outcome) -> tuple[str, ...]:
     said = came.forecast
     span = f"{percent(said.expected)} ({percent(said.low)} to {percent(said.high)})"
-    return (said.task, percent(said.before), span, percent(came.after), with_interval(came.change), came.word)
+    return (said.task, percent(said.before), span, percent(came.after), format_change(came.change), came.word)
 
 
 def _outcome(forecast: Forecast, sides: Sides) -> _Outcome | None:

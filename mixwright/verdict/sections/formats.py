@@ -16,7 +16,7 @@ from mixwright.contracts import Section
 from mixwright.plan.format_forecast import predict_winner, warnings_of
 from mixwright.records import Forecast
 from mixwright.runs import RunFolder, read_measurements
-from mixwright.skeleton import OTHER_FORMS, SHARE_PREFIX
+from mixwright.skeleton import FORM_SHARE_NAME_PREFIX, OTHER_FORMS
 from mixwright.verdict.blocks import Block, Paragraph, Table
 from mixwright.verdict.evidence import arm_branches, headline_arm, plan_of
 from mixwright.verdict.text import count, percent
@@ -36,7 +36,7 @@ class FormatsSection(Section):
         plan = plan_of(run)
         expected: dict[str, list[Forecast]] = defaultdict(list)
         for forecast in plan.forecast if plan else ():
-            if forecast.name.startswith(SHARE_PREFIX):
+            if forecast.name.startswith(FORM_SHARE_NAME_PREFIX):
                 expected[forecast.task].append(forecast)
         path = run.measurements("before")
         before = read_measurements(path) if path.is_file() else []
@@ -58,8 +58,8 @@ def _after(run: RunFolder) -> list[Shares]:
     for path in folders:
         shares: Shares = defaultdict(dict)
         for row in read_measurements(path) if path.is_file() else ():
-            if row.name.startswith(SHARE_PREFIX) and row.example is None:
-                shares[row.task][row.name.removeprefix(SHARE_PREFIX)] = row.value
+            if row.name.startswith(FORM_SHARE_NAME_PREFIX) and row.example is None:
+                shares[row.task][row.name.removeprefix(FORM_SHARE_NAME_PREFIX)] = row.value
         found.append(dict(shares))
     return found
 
@@ -90,7 +90,7 @@ def _rows(task: str, own: list[Forecast], seen: list[Shares]) -> list[tuple[str,
     said, won = predict_winner(own), _winners(task, seen)
     rows = []
     for forecast in own:
-        form = forecast.name.removeprefix(SHARE_PREFIX)
+        form = forecast.name.removeprefix(FORM_SHARE_NAME_PREFIX)
         after = percent(fmean(shares[task].get(form, 0.0) for shares in seen)) if seen else "not measured"
         words = ["predicted"] if form == said else []
         words += [f"won {won[form]} of {won.total()}"] if won[form] else []

@@ -18,7 +18,7 @@ from mixwright.errors import join_some
 from mixwright.estimates.adjusted import GOLD_MEASUREMENT, adjusted_change
 from mixwright.estimates.outcome import estimate_change, mean_score, shared_items
 from mixwright.runs import RunFolder
-from mixwright.verdict.arm_words import with_interval
+from mixwright.verdict.arm_words import format_change
 from mixwright.verdict.blocks import Block, Paragraph, Table
 from mixwright.verdict.evidence import Sides, comparisons, decoding_of, headline_arm
 from mixwright.verdict.gold_change import gold_change, read_tasks
@@ -68,7 +68,7 @@ def _row(name: str, tasks: list[str], sides: Sides, greedy: bool) -> tuple[str, 
         name,
         f"{len(moved.items):,}",
         *(percent(mean) for mean in means),
-        with_interval(moved.success.interval),
-        with_interval(plain.success.interval) if plain is not None else NO_VALUE_SIGN,
-        with_interval(found.interval) if found is not None else NO_VALUE_SIGN,
+        format_change(moved.success.interval),
+        format_change(plain.success.interval) if plain is not None else NO_VALUE_SIGN,
+        format_change(found.interval) if found is not None else NO_VALUE_SIGN,
     )

@@ -20,7 +20,14 @@ from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, Outcome, for
 from mixwright.records import Claim, Effect, Judgement, TrialResult
 from mixwright.runs import RunFolder
 from mixwright.verdict.advice import format_cell
-from mixwright.verdict.arm_words import effect_of, effect_word, format_outcome, join_words, primary_number, with_interval
+from mixwright.verdict.arm_words import (
+    effect_of,
+    effect_word,
+    format_change,
+    format_outcome,
+    join_words,
+    primary_effect_name,
+)
 from mixwright.verdict.basis import recommended
 from mixwright.verdict.blocks import Block, Fact, Headline, Paragraph, Terms
 from mixwright.verdict.claims import NO_ANSWER, cells_first, claims_of, interval
@@ -71,7 +78,7 @@ def _trial(run: RunFolder, found: Recommendation, result: TrialResult) -> list[B
     tried = (effect_of(result, judgement.arm, null) for null in result.nulls) if judgement else ()
     reading = READINGS[result.decoding]
     nulls = [
-        f"{e.against} {with_interval(e.difference, reading.unit)}, {effect_word(result, e)}" for e in tried if e is not None
+        f"{e.against} {format_change(e.difference, reading.unit)}, {effect_word(result, e)}" for e in tried if e is not None
     ]
     if nulls:
         blocks.append(Paragraph(f"Against its nulls, {reading.title} in {format_unit(reading.unit)}: {'; '.join(nulls)}."))
@@ -102,7 +109,7 @@ def _untried(run: RunFolder, claims: Sequence[Claim]) -> str:
 def _shown(result: TrialResult, judgement: Judgement | None) -> list[Effect]:
     """The primary effects of the lever against each reference; without a lever those of the references."""
     if judgement is None:
-        name = primary_number(result)
+        name = primary_effect_name(result)
         return [effect for effect in result.effects if effect.name == name and effect.against in result.references]
     found = [effect_of(result, judgement.arm, against) for against in result.references]
     return [effect for effect in found if effect is not None]
@@ -141,7 +148,7 @@ def _judged(result: TrialResult, judgement: Judgement, claims: Sequence[Claim]) 
 
 def _lost(damaged: Sequence[Claim], unit: str) -> str:
     first = cells_first(damaged, "damaged")[:3]
-    named = [f"{format_cell(claim)} {with_interval(claim.difference, unit)}" for claim in first]
+    named = [f"{format_cell(claim)} {format_change(claim.difference, unit)}" for claim in first]
     more = f" and {len(damaged) - len(first)} more" if len(damaged) > len(first) else ""
     return f"Shown to be damaged against the starting model, in {format_unit(unit)}: {join_words(named)}{more}."
 

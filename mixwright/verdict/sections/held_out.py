@@ -15,7 +15,7 @@ from mixwright.contracts import Section
 from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, Outcome, format_unit
 from mixwright.records import Claim, cell_key
 from mixwright.runs import RunFolder
-from mixwright.verdict.arm_words import with_interval
+from mixwright.verdict.arm_words import format_change
 from mixwright.verdict.blocks import Block, Fold, Paragraph, Table
 from mixwright.verdict.claims import claims_of, format_kind
 from mixwright.verdict.evidence import before_after_caption, decoding_of
@@ -50,7 +50,7 @@ def _table(caption: str, claims: Sequence[Claim], outcome: Outcome) -> Table:
             f"{claim.task}, whole task" if claim.whole else cell_key(claim.task, claim.level),
             amount(claim.before, unit),
             amount(claim.after, unit) if claim.difference.n else NO_VALUE_SIGN,
-            with_interval(claim.difference, unit) if claim.difference.n else NO_VALUE_SIGN,
+            format_change(claim.difference, unit) if claim.difference.n else NO_VALUE_SIGN,
             format_kind(claim.kind, outcome),
             claim.evidence,
         )

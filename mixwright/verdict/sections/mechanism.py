@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from mixwright.contracts import Section
 from mixwright.runs import RunFolder
-from mixwright.verdict.arm_words import OUTCOME_WORDS, differences, over_seeds, with_interval
+from mixwright.verdict.arm_words import OUTCOME_WORDS, differences, format_change, over_seeds
 from mixwright.verdict.blocks import Block, Paragraph, Table, Terms
 from mixwright.verdict.evidence import headline_arm, trial_of
 from mixwright.verdict.text import NO_VALUE_SIGN, name_of, percent
@@ -38,7 +38,7 @@ class Mechanism(Section):
                 if not values[0]:
                     continue
                 means = [_mean(result.rows, name, one) for one in (arm, other)]
-                rows.append((name_of(name), other, *means, with_interval(over_seeds(values[0]))))
+                rows.append((name_of(name), other, *means, format_change(over_seeds(values[0]))))
         if not rows:
             return []
         text = "A lever moves these shares by construction, so they are not judged; what was learnt stands above."
