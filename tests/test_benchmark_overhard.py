@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections import Counter
 from dataclasses import replace
 
@@ -20,12 +21,11 @@ WORLD = Chain()
 GUARDS = {"gates": ("too_hard",), "options": {"engine": {"rehearsal_share": 0.25, "canaries": overhard.CANARY_ITEMS}}}
 
 
-def kept(guards) -> tuple[float, float]:
+def kept(guards, model) -> tuple[float, float]:
     """Success on problems of one or two operations before and after 25 steps on 95 % problems of eight."""
     held_out = [WORLD.make(index, level, "eval") for level in (1, 2) for index in range(40)]
     made = [WORLD.make(index, 8, "train") for index in range(380)] + [WORLD.make(index, 2, "train") for index in range(20)]
-    model = base_model(0, Recipe(levels=((1, 1.0), (2, 1.0)), steps=700))
-    arena = Arena(unique_examples(made), model, Settings(rate=2e-3), seed=0)
+    arena = Arena(unique_examples(made), copy.deepcopy(model), Settings(rate=2e-3), seed=0)
     stage = Stage("s", "grpo", 25, {"chain": 1.0}, **guards)
     rule = EngineRule(Plan("p", (stage,)), pool_of(arena.examples, lambda _: 1 / 16), seed=0)
     before = float(arena.look(held_out).rewards.mean())
@@ -35,7 +35,8 @@ def kept(guards) -> tuple[float, float]:
 
 
 def test_guards_keep_what_over_hard_problems_destroy():
-    (before, unguarded), (_, guarded) = kept({}), kept(GUARDS)
+    model = base_model(0, Recipe(levels=((1, 1.0), (2, 1.0)), steps=700))
+    (before, unguarded), (_, guarded) = kept({}, model), kept(GUARDS, model)
     assert before > 0.75
     assert unguarded < before - 0.4
     assert guarded > before - 0.15
