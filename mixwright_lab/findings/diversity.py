@@ -162,14 +162,16 @@ class Diversity(Finding):
 
 def _bonuses(own: dict[str, Any]) -> dict[str, Any]:
     """Arguments of `bandit.train`; every bonus has the weight 0.2."""
-    found = {name: own[name] for name in ("permute", "beta", "beta_failed") if name in own}
+    found = {name: own[name] for name in ("beta", "beta_failed") if name in own}
+    if "permute" in own:
+        found["permute_rewards"] = own["permute"]
     if "count" in own:
         counts = bandit.CountBonus(own["count"])
         found["bonus"] = lambda *seen: 0.2 * counts(*seen)
     if "crowded" in own:
         found["bonus"] = lambda *seen: 0.2 * bandit.crowding(*seen)
     if "in_reward" in own:
-        found["in_reward"] = lambda *seen: 0.2 * bandit.crowding(*seen)
+        found["bonus_in_reward"] = lambda *seen: 0.2 * bandit.crowding(*seen)
     return found
 
 
