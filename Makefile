@@ -38,7 +38,7 @@ demo: announce $(READY)-core
 	@$(BIN)/python -m mixwright_lab.demo $(if $(FULL),--full)
 
 announce:
-	@echo "the demo takes about seven minutes on two CPU cores$(if $(FULL), (FULL=1: longer)): it installs Mixwright, torch and a model of"
+	@echo "the demo takes about eight minutes on two CPU cores$(if $(FULL), (FULL=1: longer)): it installs Mixwright, torch and a model of"
 	@echo "135 million parameters, audits a data set meanwhile, measures the model, trains it with and without the plan, and compares"
 
 check: $(READY)-dev
