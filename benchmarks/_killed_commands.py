@@ -242,8 +242,8 @@ def _inside(command: Command, folder: Path, log: Path) -> None:
 
 
 def count_into(log: Path) -> None:
-    """Append the number of completions of each batch before it is written, and before log-probabilities are read."""
-    write, read = learners.continue_begun, learners.Learner.logprobs
+    """Append the number of completions that ended together before they are kept, and before log-probabilities are read."""
+    write, read = learners.generate, learners.Learner.logprobs
 
     def note(what: str, rows: int) -> None:
         line = json.dumps({"what": what, "rows": rows, "process": os.getpid()}) + "\n"
@@ -251,13 +251,14 @@ def count_into(log: Path) -> None:
         os.write(place, line.encode())
         os.close(place)
 
-    def counted(learner: learners.Learner, whole: Any, count: int, *how: Any) -> Any:
-        note("written", len(whole) * count)
-        return write(learner, whole, count, *how)
+    def counted(*asked: Any) -> Any:
+        for made in write(*asked):
+            note("written", sum(map(len, made.values())))
+            yield made
 
     def counted_reading(learner: learners.Learner, prompts: Any, completions: Any) -> Any:
         note("read", len(prompts))  # a learner that keeps what it read comes here with what is new alone
         return read(learner, prompts, completions)
 
-    learners.continue_begun = counted  # type: ignore[assignment]
+    learners.generate = counted  # type: ignore[assignment]
     learners.Learner.logprobs = counted_reading  # type: ignore[method-assign]

@@ -15,6 +15,8 @@ that was stopped goes on with the jobs that are left. Weights of SmolLM2 are Q4_
 from __future__ import annotations
 
 import json
+import multiprocessing
+import os
 import random
 import re
 import subprocess
@@ -60,8 +62,8 @@ JOBS = (
     BudgetJob("trial, tiny", 5),
     BudgetJob("verdict, SmolLM2", 12),
     BudgetJob("run GRPO, tiny", 10),
-    BudgetJob("mine --try, SmolLM2", 45),
-    BudgetJob("run GRPO, SmolLM2", 40),
+    BudgetJob("mine --try, SmolLM2", 30),
+    BudgetJob("run GRPO, SmolLM2", 30),
     BudgetJob("run SFT, SmolLM2", 60),
 )
 QUICK_JOBS = (BudgetJob("run GRPO, tiny", 2), BudgetJob("run too short, SmolLM2", 5, possible=False))
@@ -95,7 +97,9 @@ class Files:
         """The demo's fine-tune on tool calls alone; trained when first asked for."""
         folder = self.place / "tuned"
         if not (folder / "adapter_config.json").is_file():
-            fine_tune(MODEL, self.demo.train, folder, Training(), seed=SEED)
+            process = multiprocessing.get_context("spawn").Process(target=_tune, args=(self.demo.train, folder))
+            process.start()
+            process.join()
         return folder
 
     @property
@@ -123,14 +127,23 @@ def tiny_rows(count: int, seed: int, *, largest: int = 99, letters: int = 4) -> 
     return list(rows.values())[:count]
 
 
+def _tune(train: Path, folder: Path) -> None:
+    """Fine-tune as the demo does, on all cores, in a process of its own: it leaves no memory behind."""
+    import torch
+
+    torch.set_num_threads(os.cpu_count() or 1)
+    fine_tune(MODEL, train, folder, Training(), seed=SEED)
+
+
 def _call(arguments: Sequence[str], log: Path, *, check: bool = False) -> tuple[int, float]:
-    """Exit code and seconds of a command line of mixwright; what it prints is added to a log."""
+    """Exit code and seconds of a command line of mixwright, on all cores; what it prints is added to a log."""
+    environment = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}  # of the reports
     began = time.monotonic()
     with log.open("a", encoding="utf-8") as out:
         out.write(f"$ mixwright {' '.join(arguments)}\n")
         out.flush()
         code = subprocess.run(
-            [sys.executable, "-m", "mixwright", *arguments], stdout=out, stderr=out, check=check
+            [sys.executable, "-m", "mixwright", *arguments], stdout=out, stderr=out, check=check, env=environment
         ).returncode
     return code, time.monotonic() - began
 

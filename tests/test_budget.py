@@ -86,15 +86,16 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """Time that passes only while completions are written."""
-    from mixwright.learner.learner import continue_begun
+    from mixwright.learner.generation import generate
 
     ticking = Clock()
 
-    def counted(learner: Learner, prompts: Any, copies: int, *how: Any) -> Any:
-        ticking.now += len(prompts) * copies
-        return continue_begun(learner, prompts, copies, *how)
+    def counted(*asked: Any) -> Any:
+        for made in generate(*asked):
+            ticking.now += sum(map(len, made.values()))
+            yield made
 
-    monkeypatch.setattr("mixwright.learner.learner.continue_begun", counted)
+    monkeypatch.setattr("mixwright.learner.learner.generate", counted)
     monkeypatch.setattr(budgets, "monotonic", ticking)
     monkeypatch.setattr(budgets, "BEGAN", 0.0)
     monkeypatch.setattr("mixwright.measure.free_answers.monotonic", ticking)

@@ -11,7 +11,8 @@ import pytest
 from cli_call import Call, sums, write
 from trainers_tiny import model, tokenizer
 
-from mixwright.learner.learner import Completion, Learner, continue_begun
+from mixwright.learner.generation import GenerationJob, generate
+from mixwright.learner.learner import Completion, Learner
 from mixwright.learner.prompt_form import PromptForm
 from mixwright.measure.bases import read_completion_rows
 from mixwright.measure.kept_answers import KeepingLearner
@@ -37,16 +38,19 @@ class Stops(Exception):
 
 
 def count_written(monkeypatch: pytest.MonkeyPatch, stop_after: int | None = None) -> list[int]:
-    """Prompts of each batch that reaches the model; stops once so many batches were written."""
+    """Jobs of each call that reaches the model; stops once completions have come back so many times."""
     written: list[int] = []
+    times = itertools.count()
 
-    def counted(learner: Learner, prompts: Sequence[Any], *how: Any) -> Any:
-        if stop_after is not None and len(written) >= stop_after:
-            raise Stops
-        written.append(len(prompts))
-        return continue_begun(learner, prompts, *how)
+    def counted(learner: Learner, jobs: Sequence[GenerationJob], *how: Any) -> Any:
+        if jobs:
+            written.append(len(jobs))
+        for made in generate(learner, jobs, *how):
+            if next(times) == stop_after:
+                raise Stops
+            yield made
 
-    monkeypatch.setattr("mixwright.learner.learner.continue_begun", counted)
+    monkeypatch.setattr("mixwright.learner.learner.generate", counted)
     return written
 
 
@@ -62,14 +66,16 @@ def test_what_was_written_before_a_stop_is_not_written_again_and_nothing_changes
         count_written(patch, stop_after=2)
         with pytest.raises(Stops):
             stopped.sample(PROMPTS, **{**how, "continue_up_to": None})
+    before = path.read_text().count("\n")
+    assert 2 <= before < len(PROMPTS), "those that had ended were kept"
     kept = KeepingLearner(learner(), path)
     written, shares = count_written(monkeypatch), list[float]()
     found = kept.sample(PROMPTS, progress=shares.append, **{**how, "continue_up_to": None})
     assert [[one.token_ids for one in row] for row in found] == [[one.token_ids for one in row] for row in whole]
-    assert sum(written) == len(PROMPTS) - 4, "two batches of two prompts were kept"
+    assert written == [len(PROMPTS) - before]
     assert shares[-1] == 1.0
     KeepingLearner(learner(1), path).sample(PROMPTS[:2], **{**how, "continue_up_to": None})
-    assert sum(written) == len(PROMPTS) - 4 + 2, "another model finds nothing"
+    assert written[1:] == [2], "another model finds nothing"
     assert path.read_text().count("\n") == len(PROMPTS) + 2
     longer = KeepingLearner(learner(), path).sample(PROMPTS, **how)
     same(longer, learner().sample(PROMPTS, **how))

@@ -4,7 +4,7 @@ import jaxtyping
 import pytest
 import torch
 
-from mixwright.learner.learner import draw_uniforms
+from mixwright.learner.generation import draw_uniforms
 from mixwright.trainers.rewards import weighted_sum
 
 

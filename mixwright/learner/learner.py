@@ -8,30 +8,21 @@ Left out on purpose: training (trainers/ and warmup.py) and judging (graders/).
 from __future__ import annotations
 
 import inspect
-import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from jinja2 import TemplateError
 from torch import Tensor
 
 from mixwright.errors import InputError, disk_full_error
-from mixwright.learner.batches import (
-    MOST_TOKENS_PER_PASS,
-    left_padded,
-    logits_limit,
-    reading_mode,
-    row_batches,
-    token_batches,
-    without_progress_bars,
-)
+from mixwright.learner.batches import left_padded, logits_limit, reading_mode, token_batches, without_progress_bars
+from mixwright.learner.generation import Continuation, Decoding, GenerationJob, generate
 from mixwright.learner.prompt_form import PromptForm, no_template, template_refused
 
 if TYPE_CHECKING:
@@ -55,18 +46,6 @@ class Completion:
     temperature 1); NaN for tokens that it was begun with, which nobody drew."""
     finished: bool
     """True when it ended itself, False when it was cut at the longest that was allowed."""
-
-
-@dataclass
-class Continuation:
-    """One sampled row."""
-
-    token_ids: list[int] = field(default_factory=list)
-    """As sampled so far; the end token included."""
-    logprobs: list[float] = field(default_factory=list)
-    """Nats per token of `token_ids`."""
-    finished: bool = False
-    """True once the end token was sampled."""
 
 
 class Learner:
@@ -101,6 +80,8 @@ class Learner:
         self.template = dict(template_arguments or {})
         self.form = (form or PromptForm()).resolved_for(getattr(tokenizer, "chat_template", None))
         self.batch_size = batch_size
+        self.shares_prompts = True
+        """Whether its completions can share their prompt's keys and values; False once its attention was found to differ."""
         if tokenizer.pad_token_id is None:
             tokenizer.pad_token = tokenizer.eos_token
 
@@ -201,35 +182,37 @@ class Learner:
             InputError: prompts longer than the model's context, or chat prompts without a chat template.
         """
         encoded = [self.encode(prompt) for prompt in prompts]
-        whole = list(zip(encoded, [()] * len(encoded) if prefixes is None else prefixes, strict=True))
         self._check_length(max(map(len, encoded), default=0) + max(max_new_tokens, continue_up_to or 0))
-        rows = 1 if (greedy := temperature == 0) else count
-        found: list[list[Completion]] = [[] for _ in prompts]
+        rows = 1 if temperature == 0 else count
+        width = min(rows, self.batch_size or rows)
         numbers = range(len(prompts)) if draw_keys is None else draw_keys
-        more = continue_up_to if continue_up_to is not None and continue_up_to > max_new_tokens else None
-        width, done = min(rows, self.batch_size or rows), 0
+        starts = [()] * len(prompts) if prefixes is None else prefixes
+        jobs, owners = [], []
+        for place, (ids, start, number) in enumerate(zip(encoded, starts, numbers, strict=True)):
+            for first in range(0, rows, width):  # more than one part only where --batch-size is below `count`
+                part = min(width, rows - first)
+                jobs.append(GenerationJob(ids, part, start, (number, rows, first)))
+                owners.append((place, first))
+        found: list[list[Completion | None]] = [[None] * rows for _ in prompts]
+        longest = continue_up_to if continue_up_to is not None and continue_up_to > max_new_tokens else max_new_tokens
         with reading_mode(self.model):
-            for batch in self._batches([len(ids) + max_new_tokens for ids in encoded], rows):
-                noise = None if greedy else draw_uniforms(seed, [numbers[i] for i in batch], count, max_new_tokens)
-                for first in range(0, rows, width):  # more than one part only where --batch-size is below `count`
-                    part = min(width, rows - first)
-                    drawn = (
-                        None if noise is None else noise.view(len(batch), rows, -1)[:, first : first + part].flatten(0, 1)
-                    )
-                    heard = _part_of(progress, done / len(prompts), len(batch) / len(prompts), first / rows, part / rows)
-                    texts = continue_begun(self, [whole[i] for i in batch], part, temperature, max_new_tokens, drawn, heard)
-                    for place, i in enumerate(batch):
-                        found[i] += [self._completion(row) for row in texts[place * part : (place + 1) * part]]
-                done += len(batch)
-                if progress:
-                    progress(done / len(prompts))
-                ended = [i for i in batch if not more or all(made.finished for made in found[i])]
+            for made in generate(self, jobs, Decoding(temperature, max_new_tokens, seed), progress):
+                for number, written in made.items():
+                    place, first = owners[number]
+                    found[place][first : first + len(written)] = [self._completion(row) for row in written]
+                places = dict.fromkeys(owners[number][0] for number in made)
+                whole = {place: [row for row in found[place] if row is not None] for place in places}
+                ended = {
+                    place: own
+                    for place, own in whole.items()
+                    if len(own) == rows and (longest == max_new_tokens or all(row.finished for row in own))
+                }
                 if on_finished and ended:
-                    on_finished({i: found[i] for i in ended})
-            cut = [i for i, row in enumerate(found) if more and not all(made.finished for made in row)]
-            if more and cut:
-                self._lengthen(encoded, found, temperature, more, seed, numbers, on_finished)
-        return [row * count for row in found] if greedy else found
+                    on_finished(ended)
+            whole_rows = [[row for row in own if row is not None] for own in found]
+            if longest > max_new_tokens:
+                self._lengthen(encoded, whole_rows, temperature, longest, seed, numbers, on_finished)
+        return [own * count for own in whole_rows] if temperature == 0 else whole_rows
 
     def lengthen(
         self,
@@ -260,34 +243,23 @@ class Learner:
     ) -> None:
         """Continue what was cut, in place; its further numbers depend on (seed, place of the prompt, sample, position)."""
         cut = [(i, k) for i, row in enumerate(found) for k, made in enumerate(row) if not made.finished]
-        sizes, left = [len(prompts[i]) + continue_up_to for i, _ in cut], Counter(i for i, _ in cut)
-        for batch in self._batches(sizes, 1):
-            part = [(*cut[place], found[cut[place][0]][cut[place][1]]) for place in batch]
-            noise = None
-            if temperature != 0:
-                more = [
-                    draw_uniforms(seed, [CONTINUATION_PLACE_OFFSET + numbers[i]], len(found[i]), continue_up_to)[k]
-                    for i, k, _ in part
-                ]
-                noise = torch.stack(more)
-            whole = [(prompts[i], made.token_ids) for i, _, made in part]
-            for (i, k, made), row in zip(
-                part, continue_begun(self, whole, 1, temperature, continue_up_to, noise), strict=True
-            ):
-                row.logprobs[: len(made.logprobs)] = made.logprobs
+        left = Counter(i for i, _ in cut)
+        jobs = [
+            GenerationJob(prompts[i], 1, found[i][k].token_ids, (CONTINUATION_PLACE_OFFSET + numbers[i], len(found[i]), k))
+            for i, k in cut
+        ]
+        for made in generate(self, jobs, Decoding(temperature, continue_up_to, seed)):
+            ended = {}
+            for number, (row,) in made.items():
+                i, k = cut[number]
+                before = found[i][k].logprobs
+                row.logprobs[: len(before)] = before
                 found[i][k] = self._completion(row)
                 left[i] -= 1
-            if on_finished and (ended := [i for i in dict.fromkeys(i for i, *_ in part) if not left[i]]):
-                on_finished({i: found[i] for i in ended})
-
-    def _batches(self, sizes: Sequence[int], rows: int) -> Iterator[list[int]]:
-        """Indices of prompts that are sampled together; `sizes`: tokens of one row of each, `rows`: rows of each."""
-        if self.batch_size is not None:
-            return row_batches(sizes, self.batch_size // rows)
-        last_alone = "logits_to_keep" in self.forward_arguments  # then logits of a row are those of one position
-        return token_batches(
-            [rows * size for size in sizes], MOST_TOKENS_PER_PASS if last_alone else logits_limit(self.model)
-        )
+                if not left[i]:
+                    ended[i] = found[i]
+            if on_finished and ended:
+                on_finished(ended)
 
     def logprobs(self, prompts: Sequence[Text], completions: Sequence[Sequence[int]]) -> list[list[float]]:
         """Log-probability in nats of each completion token (end token included if it is there), at temperature 1.
@@ -381,112 +353,3 @@ class Learner:
                 f"{continue_up_to}",
                 "Shorten the prompts or lower max_new_tokens.",
             )
-
-
-def draw_uniforms(seed: int, prompts: Sequence[int], count: int, length: int) -> Float[Tensor, "rows length"]:
-    """Uniform numbers in [0, 1), float64; those of a prompt depend only on (seed, its place), not on the batch."""
-    draws = []
-    for place in prompts:
-        generator = np.random.Generator(np.random.Philox(key=[seed % 2**64, place]))
-        draws.append(generator.random((count, length)))
-    return torch.from_numpy(np.concatenate(draws))
-
-
-def choose_tokens(
-    logits: Float[Tensor, "rows vocabulary"], temperature: float, uniform: Float[Tensor, " rows"] | None
-) -> tuple[Int[Tensor, " rows"], Float[Tensor, " rows"]]:
-    """Next tokens and their log-probabilities: the likeliest without `uniform`, else by the inverse of the cumulative sum.
-
-    The sum is float64, so that rare tokens of large vocabularies keep their share; a token of probability 0 is never
-    drawn.
-    """
-    table = torch.log_softmax(logits.float() / (temperature or 1.0), -1)
-    if uniform is None:
-        tokens = table.argmax(-1)
-    else:
-        total = table.to(uniform.device).double().exp().cumsum(-1)
-        tokens = torch.searchsorted(total, uniform[:, None] * total[:, -1:], right=True)[:, 0]
-        tokens = tokens.clamp_max(table.shape[1] - 1).to(table.device)
-    return tokens, table.gather(1, tokens[:, None])[:, 0]
-
-
-def _part_of(
-    progress: Callable[[float], None] | None, prefixes: float, share: float, first: float, part: float
-) -> Callable[[float], None] | None:
-    """Progress of a part of a batch as that of the whole, of which the batch is `share`, from `begun` on."""
-    if progress is None:
-        return None
-    return lambda done: progress(prefixes + share * (first + part * done))
-
-
-def continue_begun(
-    learner: Learner,
-    prompts: Sequence[tuple[Sequence[int], Sequence[int]]],
-    count: int,
-    temperature: float,
-    max_new_tokens: int,
-    noise: Float[Tensor, "rows length"] | None,
-    progress: Callable[[float], None] | None = None,
-) -> list[Continuation]:
-    """As `continue_prompts`, of (prompt, tokens that completions begin with): each draws by its place in the completion."""
-    starts = [list(tokens) for _, tokens in prompts for _ in range(count)]
-    sizes = [len(tokens) for tokens in starts]
-    if not any(sizes):
-        return continue_prompts(learner, [ids for ids, _ in prompts], count, temperature, max_new_tokens, noise, progress)
-    if max(sizes) >= max_new_tokens:
-        raise ValueError("a completion is begun with as many tokens as it may have")
-    if noise is not None:
-        noise = torch.stack([row.roll(-size) for row, size in zip(noise, sizes, strict=True)])
-    whole = [[*ids, *tokens] for ids, tokens in prompts]
-    rows = continue_prompts(learner, whole, count, temperature, max_new_tokens - min(sizes), noise, progress)
-    found = []
-    for start, row in zip(starts, rows, strict=True):
-        room = max_new_tokens - len(start)
-        logprobs = [math.nan] * len(start) + row.logprobs[:room]
-        found.append(Continuation(start + row.token_ids[:room], logprobs, row.finished and len(row.token_ids) <= room))
-    return found
-
-
-def continue_prompts(
-    learner: Learner,
-    prompts: Sequence[Sequence[int]],
-    count: int,
-    temperature: float,
-    max_new_tokens: int,
-    noise: Float[Tensor, "rows length"] | None,
-    progress: Callable[[float], None] | None = None,
-) -> list[Continuation]:
-    """`count` rows per prompt, prompt by prompt; stops when all rows have ended. Call it without gradients, in eval mode.
-
-    `progress` is called at every token with the share of the longest that is written, 0..1.
-    """
-    device = learner.device
-    ids, mask = (part.to(device) for part in left_padded(prompts, learner.tokenizer.pad_token_id or 0))
-    ends = torch.tensor(sorted(learner.end_ids), device=device)
-    noise = noise.to(device) if noise is not None and device.type != "mps" else noise  # Apple's has no float64
-    cached = "past_key_values" in learner.forward_arguments
-    output = learner.forward(ids, mask, last_positions=1, use_cache=cached)
-    logits, cache = output.logits[:, -1], getattr(output, "past_key_values", None) if cached else None
-    if count > 1:
-        if cache is not None:
-            cache.batch_repeat_interleave(count)
-        ids, mask, logits = (part.repeat_interleave(count, 0) for part in (ids, mask, logits))
-    done = torch.zeros(len(ids), dtype=torch.bool, device=device)
-    tokens, logprobs, over = [], [], []
-    for step in range(max_new_tokens):
-        token, logprob = choose_tokens(logits, temperature, noise[:, step] if noise is not None else None)
-        over.append(done)
-        tokens.append(token)
-        logprobs.append(logprob)
-        done = done | torch.isin(token, ends)
-        if progress:
-            progress((step + 1) / max_new_tokens)
-        if step == max_new_tokens - 1 or bool(done.all()):
-            break
-        mask = torch.cat([mask, mask.new_ones(len(mask), 1)], 1)
-        ids = token[:, None] if cached else torch.cat([ids, token[:, None]], 1)
-        output = learner.forward(ids, mask, last_positions=1, cache=cache, use_cache=cached)
-        logits, cache = output.logits[:, -1], getattr(output, "past_key_values", None) if cached else None
-    lengths = (~torch.stack(over, 1)).sum(1).tolist()
-    columns = zip(torch.stack(tokens, 1).tolist(), torch.stack(logprobs, 1).tolist(), lengths, done.tolist(), strict=True)
-    return [Continuation(row[:length], log[:length], ended) for row, log, length, ended in columns]

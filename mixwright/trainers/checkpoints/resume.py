@@ -215,7 +215,7 @@ class Checkpoints:
                 state = read_state(
                     folder if _state_file(folder).exists() else self._staged(_step(folder)), STATE_FILE_STEM, arrays=False
                 )
-                if not state["engine"]["policy"]["alarmed"]:
+                if not state["engine"]["policy"]["alarmed_in_a_row"]:
                     return folder.name
         return ""
 

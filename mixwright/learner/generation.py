@@ -1,0 +1,240 @@
+"""Completions of prompts, token by token: with shared prompts on a CPU (`shared_generation.py`), else batch by batch."""
+
+# ruff: noqa: F722 - the shape strings of jaxtyping are not forward references
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from mixwright.learner.batches import MOST_TOKENS_PER_PASS, left_padded, logits_limit, row_batches, token_batches
+
+if TYPE_CHECKING:
+    from mixwright.learner.learner import Learner
+
+TOKENS_PER_BLOCK = 256
+"""Entries of the vocabulary whose probabilities are added up before one of them is looked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationJob:
+    """Completions of one prompt that are written together."""
+
+    prompt: Sequence[int]
+    """Token ids."""
+    rows: int
+    """Number of completions."""
+    prefix: Sequence[int] = ()
+    """Token ids that each of them begins with; fewer than it may have."""
+    draws: tuple[int, int, int] = (0, 1, 0)
+    """What its random numbers depend on: number of the prompt, completions that are drawn for it in all, and which of them
+    is the first of this job."""
+
+    @property
+    def length(self) -> int:
+        """Tokens that are read before the first is written."""
+        return len(self.prompt) + len(self.prefix)
+
+
+@dataclass(frozen=True, slots=True)
+class Decoding:
+    """How tokens are chosen, the same for all jobs."""
+
+    temperature: float
+    """Divides the logits; 0 takes the likeliest token."""
+    max_new_tokens: int
+    """Longest completion, prefix and end token included."""
+    seed: int
+    """Any integer."""
+
+    def draw(self, job: GenerationJob) -> Float[Tensor, "rows length"] | None:
+        """The uniform numbers of a job, a row per completion; None where nothing is drawn."""
+        if self.temperature == 0:
+            return None
+        number, count, first = job.draws
+        return draw_uniforms(self.seed, [number], count, self.max_new_tokens)[first : first + job.rows]
+
+
+@dataclass
+class Continuation:
+    """One completion under way."""
+
+    token_ids: list[int] = field(default_factory=list)
+    """Its prefix, and what was chosen so far; the end token included."""
+    logprobs: list[float] = field(default_factory=list)
+    """Nats per token of `token_ids`; NaN for the prefix, which nobody drew."""
+    finished: bool = False
+    """True once the end token was chosen."""
+
+
+def generate(
+    learner: Learner,
+    jobs: Sequence[GenerationJob],
+    decoding: Decoding,
+    progress: Callable[[float], None] | None = None,
+) -> Iterator[dict[int, list[Continuation]]]:
+    """The completions of all jobs, those that have ended together at a time, by the index of their job.
+
+    Call it without gradients, in eval mode. `progress` is called at every token with the share that is written, 0..1.
+
+    Raises:
+        ValueError: a prefix as long as a completion may be.
+    """
+    from mixwright.learner.shared_generation import Unsupported, generate_shared, is_supported
+
+    if any(len(job.prefix) >= decoding.max_new_tokens for job in jobs):
+        raise ValueError("a completion is begun with as many tokens as it may have")
+    left = dict(enumerate(jobs))
+    if jobs and is_supported(learner):
+        try:
+            for made in generate_shared(learner, jobs, decoding, progress):
+                for place in made:
+                    del left[place]
+                yield made
+        except Unsupported:
+            learner.shares_prompts = False
+    rest = list(left)
+    for made in _generate_in_batches(learner, [jobs[place] for place in rest], decoding, progress, len(jobs)):
+        yield {rest[place]: rows for place, rows in made.items()}
+
+
+def _generate_in_batches(
+    learner: Learner,
+    jobs: Sequence[GenerationJob],
+    decoding: Decoding,
+    progress: Callable[[float], None] | None,
+    of_all: int,
+) -> Iterator[Mapping[int, list[Continuation]]]:
+    """A batch of jobs at a time, which stays together until its longest completion has ended."""
+    done = of_all - len(jobs)
+    for batch in _batches(learner, jobs, decoding.max_new_tokens):
+        together = [jobs[place] for place in batch]
+        tell = None if progress is None else _part_of(progress, done / of_all, len(batch) / of_all)
+        made = _write_batch(learner, together, decoding, tell)
+        done += len(batch)
+        yield dict(zip(batch, made, strict=True))
+
+
+def _part_of(progress: Callable[[float], None], start: float, share: float) -> Callable[[float], None]:
+    """Progress of a part as that of the whole, of which the part is `share`, from `start` on."""
+    return lambda done: progress(start + share * done)
+
+
+def _batches(learner: Learner, jobs: Sequence[GenerationJob], room: int) -> Iterator[list[int]]:
+    """Indices of jobs with equally many rows that are written together."""
+    by_rows: dict[int, list[int]] = {}
+    for place, job in enumerate(jobs):
+        by_rows.setdefault(job.rows, []).append(place)
+    last_alone = "logits_to_keep" in learner.forward_arguments  # then logits of a row are those of one position
+    limit = MOST_TOKENS_PER_PASS if last_alone else logits_limit(learner.model)
+    for rows, places in by_rows.items():
+        sizes = [len(jobs[place].prompt) + room for place in places]
+        if learner.batch_size is not None:
+            found = row_batches(sizes, learner.batch_size // rows)
+        else:
+            found = token_batches([rows * size for size in sizes], limit)
+        yield from ([places[i] for i in batch] for batch in found)
+
+
+def _write_batch(
+    learner: Learner, jobs: Sequence[GenerationJob], decoding: Decoding, progress: Callable[[float], None] | None
+) -> list[list[Continuation]]:
+    """The completions of jobs with equally many rows; stops when all have ended."""
+    device, count = learner.device, jobs[0].rows
+    starts = [list(job.prefix) for job in jobs for _ in range(count)]
+    draws = None
+    if decoding.temperature != 0:
+        draws = torch.cat([_after_prefix(decoding.draw(job), job) for job in jobs])
+    room = decoding.max_new_tokens - min(map(len, starts))
+    ids, mask = left_padded([[*job.prompt, *job.prefix] for job in jobs], learner.tokenizer.pad_token_id or 0)
+    ids, mask = ids.to(device), mask.to(device)
+    ends = torch.tensor(sorted(learner.end_ids), device=device)
+    cached = "past_key_values" in learner.forward_arguments
+    output = learner.forward(ids, mask, last_positions=1, use_cache=cached)
+    logits, cache = output.logits[:, -1], getattr(output, "past_key_values", None) if cached else None
+    if count > 1:
+        if cache is not None:
+            cache.batch_repeat_interleave(count)
+        ids, mask, logits = (part.repeat_interleave(count, 0) for part in (ids, mask, logits))
+    done = torch.zeros(len(ids), dtype=torch.bool, device=device)
+    tokens, logprobs, over = [], [], []
+    for step in range(room):
+        token, logprob = choose_tokens(logits, decoding.temperature, draws[:, step] if draws is not None else None)
+        over.append(done)
+        tokens.append(token)
+        logprobs.append(logprob)
+        done = done | torch.isin(token, ends)
+        if progress:
+            progress((step + 1) / room)
+        if step == room - 1 or bool(done.all()):
+            break
+        mask = torch.cat([mask, mask.new_ones(len(mask), 1)], 1)
+        ids = token[:, None] if cached else torch.cat([ids, token[:, None]], 1)
+        output = learner.forward(ids, mask, last_positions=1, cache=cache, use_cache=cached)
+        logits, cache = output.logits[:, -1], getattr(output, "past_key_values", None) if cached else None
+    lengths = (~torch.stack(over, 1)).sum(1).tolist()
+    columns = zip(
+        starts, torch.stack(tokens, 1).tolist(), torch.stack(logprobs, 1).tolist(), lengths, done.tolist(), strict=True
+    )
+    found = []
+    for start, row, log, length, ended in columns:
+        used = min(length, decoding.max_new_tokens - len(start))
+        logs = [float("nan")] * len(start) + log[:used]
+        found.append(Continuation(start + row[:used], logs, ended and length == used))
+    return [found[first : first + count] for first in range(0, len(found), count)]
+
+
+def _after_prefix(draws: Float[Tensor, "rows length"] | None, job: GenerationJob) -> Float[Tensor, "rows length"]:
+    """A job's numbers from the first token that is drawn on."""
+    assert draws is not None
+    return draws.roll(-len(job.prefix), 1)
+
+
+def draw_uniforms(seed: int, prompts: Sequence[int], count: int, length: int) -> Float[Tensor, "rows length"]:
+    """Uniform numbers in [0, 1), float64; those of a prompt depend only on (seed, its place), not on the batch."""
+    draws = []
+    for place in prompts:
+        generator = np.random.Generator(np.random.Philox(key=[seed % 2**64, place]))
+        draws.append(generator.random((count, length)))
+    return torch.from_numpy(np.concatenate(draws))
+
+
+def choose_tokens(
+    logits: Float[Tensor, "rows vocabulary"], temperature: float, uniform: Float[Tensor, " rows"] | None
+) -> tuple[Int[Tensor, " rows"], Float[Tensor, " rows"]]:
+    """Next tokens and their log-probabilities: the likeliest without `uniform`, else by the inverse of the cumulative sum.
+
+    Probabilities are added up in float64, so that rare tokens of large vocabularies keep their share. They are added block
+    by block: a cumulative sum over a whole vocabulary takes several times as long. A token of probability 0 is never drawn.
+    """
+    scaled = logits.float() / temperature if temperature not in (0, 1) else logits.float()
+    most, likeliest = scaled.max(-1, keepdim=True)
+    weights = torch.nn.functional.pad((scaled - most).exp_(), (0, -scaled.shape[1] % TOKENS_PER_BLOCK))
+    blocks = weights.view(len(weights), -1, TOKENS_PER_BLOCK)
+    kind = torch.float32 if weights.device.type == "mps" else torch.float64  # Apple's has no float64
+    sums = blocks.sum(-1).to(kind).cumsum(-1)
+    if uniform is None:
+        tokens = likeliest[:, 0]
+    else:
+        block, left = _find(sums, uniform.to(weights.device, kind))
+        within = blocks[torch.arange(len(blocks), device=blocks.device), block].to(kind).cumsum(-1)
+        tokens = block * TOKENS_PER_BLOCK + _find(within, left)[0]
+    chosen = scaled.gather(1, tokens[:, None])[:, 0] - most[:, 0]
+    return tokens, chosen - sums[:, -1].log().float()
+
+
+def _find(
+    sums: Float[Tensor, "rows parts"], share: Float[Tensor, " rows"]
+) -> tuple[Int[Tensor, " rows"], Float[Tensor, " rows"]]:
+    """The part in which a share of each row's sum is reached, and the share of that part; `sums` are cumulative."""
+    wanted = (share * sums[:, -1]).clamp_max(sums[:, -1] * (1 - 2 * torch.finfo(sums.dtype).eps))
+    part = torch.searchsorted(sums, wanted[:, None], right=True).clamp_max(sums.shape[1] - 1)  # beyond it: no numbers
+    before = torch.nn.functional.pad(sums, (1, 0)).gather(1, part)[:, 0]
+    size = sums.gather(1, part)[:, 0] - before
+    return part[:, 0], (wanted - before) / size

@@ -1,0 +1,345 @@
+"""Generation for CPUs: the completions of a prompt share its keys and values, those that have ended leave the batch, and
+further prompts enter it.
+
+Without it every completion carries a copy of its prompt's keys and values, which are copied again at each token. The model
+is asked through the attention interface of transformers; models whose attention is of another kind (windows, caps, sinks)
+are written batch by batch instead.
+"""
+
+# ruff: noqa: F722 - the shape strings of jaxtyping are not forward references
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from transformers import AttentionInterface
+from transformers.cache_utils import Cache, DynamicLayer
+
+from mixwright.learner.batches import left_padded
+from mixwright.learner.generation import Continuation, Decoding, GenerationJob, choose_tokens
+
+if TYPE_CHECKING:
+    from mixwright.learner.learner import Learner
+
+ATTENTION_NAME = "mixwright_shared_prompts"
+MOST_CACHE_BYTES = 2**30
+"""Of keys and values, beside the model."""
+MOST_ROWS = 128
+"""Completions that are written side by side; on two cores more of them gain nothing."""
+LENGTH_RATIO, LENGTH_SLACK = 1.5, 32
+"""Prompts enter one batch when the longest has at most so many times the tokens of the shortest, and so many more."""
+ENTER_SHARE = 0.25
+"""Share of the places for prompts that is free before others enter: reading several at once is faster."""
+HARMLESS_ARGUMENTS = frozenset(
+    ("position_ids", "cache_position", "use_cache", "output_attentions", "output_hidden_states", "is_causal")
+)
+"""What attention layers are handed that changes nothing here; any other argument with a value is not understood."""
+
+
+class Unsupported(Exception):
+    """This model's attention has something that is not computed here."""
+
+
+def is_supported(learner: Learner) -> bool:
+    """Whether to try: a model on a CPU that calls its attention through the interface of transformers."""
+    plain = learner.model.get_base_model() if hasattr(learner.model, "get_base_model") else learner.model
+    asked = {"position_ids", "past_key_values", "logits_to_keep"}
+    return (
+        learner.shares_prompts
+        and learner.device.type == "cpu"
+        and bool(getattr(plain, "_supports_attention_backend", False))
+        and asked <= learner.forward_arguments
+    )
+
+
+def generate_shared(
+    learner: Learner, jobs: Sequence[GenerationJob], decoding: Decoding, progress: Callable[[float], None] | None = None
+) -> Iterator[dict[int, list[Continuation]]]:
+    """As `generation.generate`. Raises Unsupported, before the first token of a batch that it cannot write."""
+    done = 0
+    for places in _of_similar_length(jobs):
+        batch = _Batch(learner, [jobs[place] for place in places], decoding)
+        while batch.under_way():
+            made = batch.step()
+            if progress:
+                progress((done + batch.share_written() * len(places)) / len(jobs))
+            if made:
+                yield {places[i]: rows for i, rows in made.items()}
+        done += len(places)
+
+
+def _of_similar_length(jobs: Sequence[GenerationJob]) -> Iterator[list[int]]:
+    """Indices of jobs, shortest first, split where lengths differ by too much to share tensors."""
+    part: list[int] = []
+    for place in sorted(range(len(jobs)), key=lambda place: (jobs[place].length, place)):
+        if part and jobs[place].length > LENGTH_RATIO * jobs[part[0]].length + LENGTH_SLACK:
+            yield part
+            part = []
+        part.append(place)
+    if part:
+        yield part
+
+
+class SharedCache(Cache):
+    """Keys and values of the prompts in the batch, one place each, and of what `width` completions of each have written.
+
+    Args:
+        places: prompts side by side.
+        width: completions of each.
+        longest_prompt: tokens.
+        longest_completion: tokens.
+    """
+
+    def __init__(self, places: int, width: int, longest_prompt: int, longest_completion: int) -> None:
+        super().__init__(layers=[])
+        self.places, self.width = places, width
+        self._sizes = longest_prompt, longest_completion
+        self._prompts: list[tuple[Tensor, Tensor]] = []
+        self._own: list[tuple[Tensor, Tensor]] = []
+        self.lengths = torch.zeros(places, dtype=torch.long)
+        """Tokens of each prompt."""
+        self.written = torch.zeros(places * width, dtype=torch.long)
+        """Tokens of each completion that were read back."""
+        self.rows = torch.zeros(0, dtype=torch.long)
+        """Completions that are in this step."""
+        self.mask = torch.zeros(0)
+
+    def take_prompts(self, places: Sequence[int], lengths: Sequence[int], cache: Any) -> None:
+        """Copy the keys and values of prompts that the model has just read, padded on the left, to their places.
+
+        Raises Unsupported for a cache that does not keep every token.
+        """
+        if any(type(layer) is not DynamicLayer for layer in cache.layers):
+            raise Unsupported("a cache of another kind")
+        for number, layer in enumerate(cache.layers):
+            read = layer.keys, layer.values
+            if number == len(self._prompts):
+                longest, room = self._sizes
+                self._prompts.append(_zeros(read, self.places, longest))
+                self._own.append(_zeros(read, self.places * self.width, room))
+            for kept, new in zip(self._prompts[number], read, strict=True):
+                for row, (place, length) in enumerate(zip(places, lengths, strict=True)):
+                    kept[place, :, :length] = new[row, :, -length:]
+        for place, length in zip(places, lengths, strict=True):
+            self.lengths[place] = length
+            self.written[place * self.width : (place + 1) * self.width] = 0
+
+    def prepare(self, rows: Tensor) -> Tensor:
+        """Choose the completions of the next step, in order; returns the positions of their tokens, shape (rows, 1)."""
+        self.rows = rows
+        lengths = self.lengths.repeat_interleave(self.width)
+        self.prompt_tokens = int(self.lengths.max())
+        self.own_tokens = int(self.written[rows].max()) + 1
+        unseen = torch.cat(
+            [
+                torch.arange(self.prompt_tokens)[None] >= lengths[:, None],
+                torch.arange(self.own_tokens)[None] > self.written[:, None],
+            ],
+            1,
+        )
+        self.mask = torch.zeros(unseen.shape).masked_fill_(unseen, torch.finfo(torch.float32).min)[:, None, None]
+        return (lengths + self.written)[rows][:, None]
+
+    def update(self, key_states: Tensor, value_states: Tensor, layer_idx: int, *_: Any, **__: Any) -> tuple[Tensor, Tensor]:
+        """Keep the new token of each completion of this step; returns what it was given."""
+        for kept, new in zip(self._own[layer_idx], (key_states, value_states), strict=True):
+            kept[self.rows, :, self.written[self.rows]] = new[:, :, 0]
+        return key_states, value_states
+
+    def get_seq_length(self, layer_idx: int = 0) -> int:
+        """Longest prompt with its completion; positions are given, so nothing is computed from it."""
+        return int((self.lengths.repeat_interleave(self.width) + self.written).max())
+
+    def attend(
+        self, query: Float[Tensor, "rows heads 1 size"], layer: int, scaling: float
+    ) -> Float[Tensor, "rows 1 heads size"]:
+        """Attention of the new tokens to their prompt, read once for all its completions, and to what they wrote."""
+        heads, size = query.shape[1], query.shape[3]
+        (keys, values), (own_keys, own_values) = self._prompts[layer], self._own[layer]
+        groups, all_rows = keys.shape[1], self.places * self.width
+        each = heads // groups
+        asked = query[:, :, 0]
+        if len(self.rows) < all_rows:
+            asked = query.new_zeros(all_rows, heads, size).index_copy_(0, self.rows, asked)
+        asked = asked.view(all_rows, groups, each, size) * scaling
+
+        def by_prompt(rows: Tensor) -> Tensor:
+            """(rows, groups, each, x) as (places, groups, width x each, x)."""
+            parts = rows.view(self.places, self.width, groups, each, -1).transpose(1, 2)
+            return parts.reshape(self.places, groups, self.width * each, -1)
+
+        def by_row(parts: Tensor) -> Tensor:
+            """The way back."""
+            rows = parts.view(self.places, groups, self.width, each, -1).transpose(1, 2)
+            return rows.reshape(all_rows, groups, each, -1)
+
+        keys, values = keys[:, :, : self.prompt_tokens], values[:, :, : self.prompt_tokens]
+        own_keys, own_values = own_keys[:, :, : self.own_tokens], own_values[:, :, : self.own_tokens]
+        scores = torch.cat([by_row(by_prompt(asked) @ keys.transpose(2, 3)), asked @ own_keys.transpose(2, 3)], -1)
+        weights = torch.softmax(scores + self.mask, -1)
+        of_prompt, of_own = weights.split([self.prompt_tokens, self.own_tokens], -1)
+        found = by_row(by_prompt(of_prompt.contiguous()) @ values) + of_own @ own_values
+        found = found.reshape(all_rows, 1, heads, -1)
+        return found if len(self.rows) == all_rows else found[self.rows]
+
+
+def _zeros(like: tuple[Tensor, Tensor], rows: int, length: int) -> tuple[Tensor, Tensor]:
+    keys, values = (part.new_zeros(rows, part.shape[1], length, part.shape[3]) for part in like)
+    return keys, values
+
+
+_in_use: ContextVar[SharedCache | None] = ContextVar("shared cache", default=None)
+
+
+def _attention(
+    module: Any,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
+    scaling: float | None = None,
+    dropout: float = 0.0,
+    **others: Any,
+) -> tuple[Tensor, None]:
+    """What the attention layers of a model call, see `AttentionInterface` of transformers."""
+    cache = _in_use.get()
+    given = [name for name, value in others.items() if name not in HARMLESS_ARGUMENTS and value is not None]
+    if cache is None or given or attention_mask is not None or not isinstance(getattr(module, "layer_idx", None), int):
+        raise Unsupported(f"attention with {', '.join(given) or 'a mask of its own'}")
+    return cache.attend(query, module.layer_idx, query.shape[-1] ** -0.5 if scaling is None else scaling), None
+
+
+AttentionInterface.register(ATTENTION_NAME, _attention)
+
+
+@contextlib.contextmanager
+def _attending_to(cache: SharedCache, model: Any) -> Iterator[None]:
+    """Have the model's attention layers ask `cache`."""
+    config = model.config.get_text_config()
+    own, token = config._attn_implementation, _in_use.set(cache)
+    config._attn_implementation = ATTENTION_NAME
+    try:
+        yield
+    finally:
+        config._attn_implementation = own
+        _in_use.reset(token)
+
+
+class _Batch:
+    """Jobs of similar length: those under way have a place each, the others wait."""
+
+    def __init__(self, learner: Learner, jobs: Sequence[GenerationJob], decoding: Decoding) -> None:
+        self.learner, self.jobs, self.decoding = learner, jobs, decoding
+        self.width = max(job.rows for job in jobs)
+        longest, room = max(job.length for job in jobs), decoding.max_new_tokens - min(len(job.prefix) for job in jobs)
+        bound = MOST_CACHE_BYTES // _bytes_per_token(learner.model) // (longest + self.width * room)
+        rows = MOST_ROWS if learner.batch_size is None else learner.batch_size
+        self.places = max(1, min(len(jobs), rows // self.width, bound))
+        self.cache = SharedCache(self.places, self.width, longest, room)
+        self.waiting, self.ended = deque(range(len(jobs))), 0
+        self.free = list(range(self.places))
+        self.job_at: dict[int, int] = {}
+        self.rows: dict[int, Continuation] = {}
+        """By its number, place x width + which of the place: those that have not ended, and their siblings."""
+        self.active: list[int] = []
+        self.next = torch.zeros(self.places * self.width, dtype=torch.long)
+        """Token of each completion that was chosen and is not read yet."""
+        self.draws = None
+        if decoding.temperature != 0:
+            self.draws = torch.zeros(self.places * self.width, decoding.max_new_tokens, dtype=torch.float64)
+        self.ends = learner.end_ids
+
+    def under_way(self) -> bool:
+        """Whether something is left to write."""
+        return bool(self.active or self.waiting)
+
+    def share_written(self) -> float:
+        """Of all jobs."""
+        part = sum(len(self.rows[row].token_ids) for row in self.active) / self.decoding.max_new_tokens
+        started = len(self.job_at) - len(self.active) / self.width
+        return (self.ended + started + part / self.width) / len(self.jobs)
+
+    def step(self) -> dict[int, list[Continuation]]:
+        """Let prompts enter where there is room, else write one token of each completion; returns the jobs that ended."""
+        if self.waiting and (not self.active or len(self.free) >= math.ceil(ENTER_SHARE * self.places)):
+            rows, logits = self._enter()
+        else:
+            rows = torch.tensor(sorted(self.active))
+            positions = self.cache.prepare(rows)
+            with _attending_to(self.cache, self.learner.model):
+                output = self.learner.model(
+                    input_ids=self.next[rows][:, None],
+                    position_ids=positions,
+                    past_key_values=self.cache,
+                    use_cache=True,
+                    logits_to_keep=1,
+                )
+            logits = output.logits[:, -1]
+            self.cache.written[rows] += 1
+        return self._choose(rows, logits)
+
+    def _enter(self) -> tuple[Tensor, Tensor]:
+        """Read the next prompts; returns the numbers of their completions and the logits of their first tokens."""
+        places = [self.free.pop() for _ in range(min(len(self.free), len(self.waiting)))]
+        entering = [self.waiting.popleft() for _ in places]
+        jobs = [self.jobs[number] for number in entering]
+        ids, mask = left_padded([[*job.prompt, *job.prefix] for job in jobs], self.learner.tokenizer.pad_token_id or 0)
+        output = self.learner.forward(ids, mask, last_positions=1, use_cache=True)
+        self.cache.take_prompts(places, [job.length for job in jobs], output.past_key_values)
+        numbers: list[int] = []
+        for place, number, job in zip(places, entering, jobs, strict=True):
+            self.job_at[place] = number
+            own = [place * self.width + k for k in range(job.rows)]
+            for row in own:
+                self.rows[row] = Continuation(list(job.prefix), [math.nan] * len(job.prefix))
+            if self.draws is not None and (drawn := self.decoding.draw(job)) is not None:
+                self.draws[own] = drawn
+            numbers += own
+        self.active += numbers
+        which = torch.arange(len(jobs)).repeat_interleave(torch.tensor([job.rows for job in jobs]))
+        return torch.tensor(numbers), output.logits[:, -1][which]
+
+    def _choose(self, rows: Tensor, logits: Tensor) -> dict[int, list[Continuation]]:
+        """Add a token to each of these completions; returns the jobs all of whose completions have ended."""
+        numbers = rows.tolist()
+        uniform = None
+        if self.draws is not None:
+            uniform = self.draws[rows, torch.tensor([len(self.rows[row].token_ids) for row in numbers])]
+        tokens, logprobs = choose_tokens(logits, self.decoding.temperature, uniform)
+        self.next[rows] = tokens
+        over = set()
+        for row, token, logprob in zip(numbers, tokens.tolist(), logprobs.tolist(), strict=True):
+            made = self.rows[row]
+            made.token_ids.append(token)
+            made.logprobs.append(logprob)
+            made.finished = token in self.ends
+            if made.finished or len(made.token_ids) == self.decoding.max_new_tokens:
+                over.add(row)
+        if not over:
+            return {}
+        self.active = [row for row in self.active if row not in over]
+        still = {row // self.width for row in self.active}
+        found = {}
+        for place in {row // self.width for row in over} - still:
+            number = self.job_at.pop(place)
+            found[number] = [self.rows.pop(place * self.width + k) for k in range(self.jobs[number].rows)]
+            self.free.append(place)
+            self.cache.lengths[place] = 0
+        self.ended += len(found)
+        return found
+
+
+def _bytes_per_token(model: Any) -> int:
+    """Of keys and values."""
+    config = model.config.get_text_config()
+    heads = config.num_attention_heads
+    size = getattr(config, "head_dim", None) or config.hidden_size // heads
+    return 2 * 4 * config.num_hidden_layers * (getattr(config, "num_key_value_heads", None) or heads) * size
