@@ -245,6 +245,9 @@ def test_what_was_to_be_continued_is_not_written_again(
     written = count_written(monkeypatch)
     same(KeepingLearner(learner(batch_size=rows), path).sample(PROMPTS, **how), whole)
     assert 0 < sum(written) <= cut, "no prompt is begun again"
+    again = KeepingLearner(learner(), None)
+    again.sample(PROMPTS, **how)
+    assert again.written == rows * len(PROMPTS), "those that were continued count once"
 
 
 def test_the_other_form_of_prompts_is_kept_in_the_same_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ from mixwright import SteeredGRPOTrainer, Steering
 from mixwright.errors import InputError
 from mixwright.records import Alarm, CellPlan, Plan, Stage
 from mixwright.steer.answers import answer_key
-from mixwright.trainers.canaries.generated import steps_between_passes
+from mixwright.trainers.canaries.generated import schedule_passes
 from mixwright.trainers.steering import make_run, pool_of, with_row_numbers
 
 pytestmark = pytest.mark.filterwarnings(
@@ -56,7 +56,8 @@ def test_canaries_are_charged_reproducible_and_leave_the_run_alone(tmp_path: Pat
     count = len(often.steered.engine.canaries)
     assert count == 3  # a quarter of the 12 items of the mastered cell
     assert [s.step for s in signals] == [0, 2, 4]
-    assert [s.step for s in first] == [0]
+    assert not first, "a run too short for a second look has no first one"
+    assert once.steered.rollouts == 4 * 8
     assert signals[0].kl_nats == pytest.approx(0, abs=1e-9)
     assert all(c.kl_nats > 0 for c in signals[2].canaries)
     assert signals[2].canaries[0].task == "letters"
@@ -68,47 +69,55 @@ def test_canaries_are_charged_reproducible_and_leave_the_run_alone(tmp_path: Pat
     assert not drawn & set(often.steered.engine.canaries)
 
 
-def test_a_pass_that_would_cost_too_much_comes_less_often(tmp_path: Path) -> None:
-    """3 items, 2 completions a step: 3 / (0.03 x 2 x 1.25) = 40 steps apart; 32 a step: 2.5, so the least distance.
-
-    Completions that are trained on twice cost 1.25 x (1 + 1 / 2) / 2 canaries a step: 3 / (0.03 x 2 x 0.9375) = 53.3.
-    """
-    for batch, iterations, every in ((2, 1, 40), (2, 2, 54), (32, 1, 5)):
-        folder = tmp_path / f"{batch} {iterations}"
-        settings = {"max_steps": 1, "per_device_train_batch_size": batch, "num_generations": 2, "num_iterations": iterations}
-        trainer = make(SteeredGRPOTrainer, folder, settings, steering=Steering(mastered_plan()))
-        trainer.train()
-        assert trainer.canaries.every == every
-        told = [line["what"] for line in read(folder, "decisions.jsonl") if line["what"].startswith("canaries every")]
-        assert told == ([f"canaries every {every} steps"] if every > 5 else [])
+def test_a_run_that_cannot_pay_a_second_look_has_no_canaries_and_says_so(tmp_path: Path) -> None:
+    trainer = make(SteeredGRPOTrainer, tmp_path / "short", {"max_steps": 3}, steering=Steering(mastered_plan()))
+    trainer.train()
+    assert trainer.canaries is None
+    assert trainer.steered.rollouts == 3 * 8, "all that was generated was trained on"
+    (told,) = [line for line in read(tmp_path / "short", "decisions.jsonl") if line["what"] == "canaries off"]
+    assert "in 3 steps there is no second look" in told["because"]
     with pytest.raises(InputError, match="canary_every of 0 or more"):
         make(SteeredGRPOTrainer, tmp_path / "less", steering=Steering(mastered_plan(), canary_every=-1))
 
 
+def test_a_canary_pass_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    make(SteeredGRPOTrainer, tmp_path, {"max_steps": 2}, steering=Steering(mastered_plan(), canary_every=2)).train()
+    told = [record.getMessage() for record in caplog.records if "canary pass" in record.getMessage()]
+    assert [line.partition(":")[0] for line in told] == ["step 0", "step 2"]
+    assert "over 3 items" in told[0]
+
+
 @pytest.mark.parametrize(
-    ("objective", "rows", "micro_steps", "processes", "passes", "every"),
+    ("objective", "rows", "micro_steps", "processes", "passes", "every", "steps", "within"),
     [
-        ("grpo", 64, 1, 1, 1.25, 27),  # 64 / (0.03 x 64 x 1.25) = 26.7
-        ("grpo", 8, 4, 1, 1.25, 54),  # 64 / (0.03 x 32 x 1.25) = 53.3
-        ("grpo", 8, 4, 8, 1.25, 54),  # each process runs all canaries, and trains on its own rows only
-        ("sft", 32, 1, 1, 3.0, 23),  # 64 / (0.03 x 32 x 3) = 22.2
-        ("dpo", 16, 1, 1, 3.0, 23),  # a pair is two rows
+        # 64 / (0.03 x 64 x 1.25) = 26.7 steps apart; 200 steps pay 7.5 passes, 2 of them at the start: 5 in 200 steps
+        ("grpo", 64, 1, 1, 1.25, 27, 200, 40),
+        ("grpo", 8, 4, 1, 1.25, 54, 200, 200),  # 64 / (0.03 x 32 x 1.25) = 53.3; 3.75 passes: 1 later
+        ("grpo", 8, 4, 8, 1.25, 54, 200, 200),  # each process runs all canaries, and trains on its own rows only
+        ("sft", 32, 1, 1, 3.0, 23, 210, 30),  # 64 / (0.03 x 32 x 3) = 22.2; 9.45 passes: 7 later
+        ("dpo", 16, 1, 1, 3.0, 23, 210, 30),  # a pair is two rows
+        ("grpo", 512, 1, 1, 1.25, 5, 1000, 5),
     ],
 )
 def test_steps_between_passes_by_hand(
-    objective: str, rows: int, micro_steps: int, processes: int, passes: float, every: int
+    objective: str, rows: int, micro_steps: int, processes: int, passes: float, every: int, steps: int, within: int
 ) -> None:
     sizes = {"per_device_train_batch_size": rows, "gradient_accumulation_steps": micro_steps}
-    args = SimpleNamespace(**sizes, world_size=processes, max_steps=every)
+    args = SimpleNamespace(**sizes, world_size=processes, max_steps=-1)
     notes: list[tuple[Any, ...]] = []
     run: Any = SimpleNamespace(objective=objective, batches=0, note=lambda *said: notes.append(said))
-    assert steps_between_passes(SimpleNamespace(args=args), run, None, 64, passes) == every
-    assert steps_between_passes(SimpleNamespace(args=args), run, 7, 64, passes) == 7
+    trainer = SimpleNamespace(args=args)
+    assert schedule_passes(trainer, run, None, 64, passes) == every
+    assert schedule_passes(trainer, run, 7, 64, passes) == 7
     because = f"64 items, and a process trains on {rows * micro_steps} a step: they may cost 3% of the work"
-    assert notes == [(0, f"canaries every {every} steps", because)]
-    args.max_steps = every - 1
-    steps_between_passes(SimpleNamespace(args=args), run, None, 64, passes)
-    assert notes[1][2] == f"{because}; in {every - 1} steps they are seen at the start alone, and no loss can show"
+    assert notes == ([(0, f"canaries every {every} steps", because)] if every > 5 else [])
+    args.max_steps = steps
+    assert schedule_passes(trainer, run, None, 64, passes) == within
+    assert schedule_passes(trainer, run, steps + 1, 64, passes) == 0
+    assert notes[-1][1] == "canaries off"
+    args.max_steps = 4
+    assert schedule_passes(trainer, run, None, 64, passes) == 0
+    assert notes[-1][2] == f"{because}; in 4 steps there is no second look, and no loss can show"
 
 
 def test_anchors_are_carried_out_by_the_draws_and_alarms_leave_them_alone(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Adapters in trials: arms that train the plan through one, merged at the end, and an adapter for all arms."""
+"""Adapters in trials: arms that train the plan through one, what is left of them, and an adapter for all arms."""
 
 import dataclasses
 import json
@@ -11,10 +11,12 @@ from safetensors.torch import load_file
 from mixwright.config import CorpusConfig, MeasureConfig, ModelConfig, RunConfig, TrainConfig, TrialConfig
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
-from mixwright.learner.load import load_learner
+from mixwright.learner.load import load_base, load_learner, merge_adapter
 from mixwright.learner.tiny import build_tiny
+from mixwright.measure.bases import seed_after
+from mixwright.measure.stage import measure_learner, settings_after
 from mixwright.records import Example, Plan, Stage
-from mixwright.runs import RunFolder, write_plan
+from mixwright.runs import RunFolder, read_measurements, write_plan
 from mixwright.trial.jobs import Trial
 from mixwright.trial.stage import check_trial, run_trial
 
@@ -43,7 +45,7 @@ def prepared(folder: Path) -> tuple[RunFolder, Path]:
     return run, base
 
 
-def test_arms_train_through_their_adapter_and_leave_plain_weights(tmp_path: Path) -> None:
+def test_arms_train_through_their_adapter_and_leave_it_or_plain_weights(tmp_path: Path) -> None:
     run, base = prepared(tmp_path)
     result = run_trial(run, CONFIG, [base], progress=lambda *_: None)
     start = load_learner(str(base)).model.state_dict()
@@ -51,8 +53,10 @@ def test_arms_train_through_their_adapter_and_leave_plain_weights(tmp_path: Path
         lines = [json.loads(line) for line in (run.branch(arm, 0) / "steps.jsonl").read_text().splitlines()]
         losses = [sum(nats for nats, _ in line["losses"].values()) for line in lines]
         assert sum(losses[-10:]) < 0.9 * sum(losses[:10]), f"{arm} learns"
-        trained = load_learner(str(run.branch(arm, 0) / "model"))
+        left = run.branch(arm, 0) / ("model" if arm == "svf" else "adapter")
+        trained = merge_adapter(load_learner(str(left)))
         assert type(trained.model).__name__ == "LlamaForCausalLM", "of the base's own class"
+        assert (run.branch(arm, 0) / "model").is_dir() == (arm == "svf"), "an adapter of PEFT needs no copy of the model"
         moved = {name for name, value in trained.model.state_dict().items() if not value.equal(start[name])}
         assert moved, f"{arm} changes weights"
         assert not any("embed" in name or "norm" in name for name in moved), "embeddings and norms stay"
@@ -74,3 +78,22 @@ def test_an_adapter_for_all_arms_and_what_is_refused(tmp_path: Path) -> None:
         settings = dataclasses.replace(CONFIG, train=dataclasses.replace(CONFIG.train, **wrong))
         with pytest.raises(InputError, match=words):
             check_trial(settings, corpus)
+
+
+def test_with_and_without_merging_a_branch_says_the_same(tmp_path: Path) -> None:
+    """The adapter is read on the base; a merged model beside a second copy of the base gives the same measurements."""
+    run, base = prepared(tmp_path)
+    config = dataclasses.replace(CONFIG, trial=dataclasses.replace(CONFIG.trial, arms=("lora",)))
+    run_trial(run, config, [base], progress=lambda *_: None)
+    merged = merge_adapter(load_learner(str(run.branch("lora", 0) / "adapter")))
+    seed, settings = seed_after(config, 0), settings_after(config.measure)
+    corpus, start = Corpus.load(run.corpus), load_base(config.model, str(base))
+    ours = measure_learner(merged, corpus, settings, start=start, seed=seed).measurements
+    found = read_measurements(run.branch("lora", 0) / "after.parquet")
+    assert len(found) == len(ours) > 20
+    drifts = 0
+    for one, other in zip(found, ours, strict=True):
+        assert (one.probe, one.example, one.name, one.n) == (other.probe, other.example, other.name, other.n)
+        assert one.value == pytest.approx(other.value, abs=1e-4)
+        drifts += one.probe == "drift" and one.value > 1e-3
+    assert drifts, "the branch moved away from its base"

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mixwright.cli.proposals import LEARNING_RATES, LORA_SETTINGS, Proposal
+from mixwright.cli.proposals import LEARNING_RATES, Proposal, lora_settings
 from mixwright.errors import InputError
 from mixwright.learner.bases import TINY_PREFIX
 from mixwright.workers.progress import format_duration
@@ -62,9 +62,8 @@ def _variants(config: RunConfig) -> dict[str | None, RunConfig]:
     if config.model.path == TINY_PREFIX or config.model.adapter is not None:
         return {config.train.adapter: config}
     rate = LEARNING_RATES[config.train.objective]
-    lora = {**LORA_SETTINGS, "learning_rate": 10 * rate}
     every = replace(config.train, adapter=None, adapters={}, learning_rate=rate)
-    low = replace(every, adapter="lora", adapters={"lora": lora})
+    low = replace(every, adapter="lora", adapters={"lora": lora_settings(config.train.objective)})
     return {"lora": replace(config, train=low), None: replace(config, train=every)}
 
 

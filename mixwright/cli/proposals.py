@@ -32,8 +32,10 @@ MOST_PASSES = {"grpo": 4, "sft": 2, "dpo": 1}
 STEP_LIMITS = {"grpo": (10, 60), "sft": (10, 200), "dpo": (10, 100)}
 LEARNING_RATES = {"grpo": 1e-6, "sft": 2e-5, "dpo": 1e-6}
 """TRL's own learning rates, for checkpoints."""
-LORA_SETTINGS = {"rank": 16, "learning_rate": 2e-4}
-"""Adapter of checkpoints in SFT and DPO; ten times the learning rate of all weights, as TRL's documentation has it."""
+LORA_RANK, LORA_RATE_FACTOR = 16, 10
+"""Of the adapter of checkpoints; the factor is on the learning rate of all weights, as TRL's documentation has it."""
+LARGE_ON_A_CPU = 50_000_000
+"""Parameters from which GRPO trains an adapter where there is no accelerator; SFT and DPO always do."""
 TINY_LEARNING_RATES = {"grpo": 5e-4, "sft": 1e-3, "dpo": 5e-4}
 TINY_COMPLETION_TOKENS = 64
 """Longest completion of a tiny model, tokens: it cannot work anything out at length."""
@@ -230,23 +232,38 @@ def _sized(
     plan, trial, arms_why = _arms(corpus, objective, graded=success and not ungraded)
     warmup = Warmup(steps=300 if objective == "grpo" else 100, batch_size=max(8, min(64, CHARACTERS // mean)))
     model = dataclasses.replace(config.model, warmup=warmup) if tiny else config.model
-    if not tiny and objective != "grpo":
-        made = dataclasses.replace(made, adapter="lora", adapters={"lora": LORA_SETTINGS})
+    adapts = not tiny and (objective != "grpo" or _is_slow(model.path))
+    if adapts:
+        made = dataclasses.replace(made, adapter="lora", adapters={"lora": lora_settings(objective)})
     comments = {
         "measure.items": f"{len(cells)} {'cell' if len(cells) == 1 else 'cells'} of held-out rows here.",
         "measure.probes": _format_outcome(success, objective),
         "measure.max_new_tokens": room_why,
         "train.steps": f"{steps * prompts / max(rows, 1):.2g} passes over the {rows:,} training rows.",
         "train.learning_rate": "For a tiny model." if tiny else "TRL's default for this objective, of all weights.",
-        "train.adapter": ""
-        if tiny
-        else "LoRA takes a tenth of the memory, and ten times the learning rate; null: all weights.",
+        "train.adapter": "LoRA takes a tenth of the memory, and ten times the learning rate; null: all weights."
+        if adapts
+        else "",
         "plan.planner": arms_why,
         "trial.arms": arms_why,
         "trial.margin": "" if success or objective == "dpo" else "Here in nats per token.",
     }
     config = dataclasses.replace(config, model=model, measure=measure, train=made, plan=plan, trial=trial)
     return config, {name: text for name, text in comments.items() if text}
+
+
+def lora_settings(objective: str) -> dict[str, float]:
+    """Options of the adapter `lora` for a checkpoint, and its learning rate."""
+    return {"rank": LORA_RANK, "learning_rate": LORA_RATE_FACTOR * LEARNING_RATES[objective]}
+
+
+def _is_slow(path: str) -> bool:
+    """Whether steps with all weights take long: a large model, and no accelerator."""
+    import torch
+
+    from mixwright.learner.sources import count_parameters
+
+    return not torch.accelerator.is_available() and count_parameters(path) >= LARGE_ON_A_CPU
 
 
 def _arms(corpus: Corpus, objective: str, *, graded: bool) -> tuple[PlanConfig, TrialConfig, str]:

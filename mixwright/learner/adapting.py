@@ -1,4 +1,4 @@
-"""Parts that adapters share: the matrices they act on, the settings beside their weights, and loading one by its folder."""
+"""Parts that adapters share: their matrices, settings beside their weights, loading one, and reading the base beneath."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from transformers.pytorch_utils import Conv1D
 from mixwright import catalog
 from mixwright.config import ADAPTER_FILES
 from mixwright.errors import InputError, join_some
+from mixwright.learner.learner import Learner
 from mixwright.runs import write_json
 
 if TYPE_CHECKING:
@@ -98,3 +99,21 @@ def load_adapted(model: Any, folder: Path) -> tuple[Adapter, Any]:
     settings = read_settings(folder)
     adapter = catalog.create("adapters", settings["adapter"], settings["options"])
     return adapter, adapter.load(model, folder)
+
+
+def can_switch_off(model: Any) -> bool:
+    """Whether the model is a base with an adapter of PEFT on it, which reads exactly as the base once that is off."""
+    return hasattr(model, "disable_adapter")
+
+
+class BeneathAdapter(Learner):
+    """The base of a learner that PEFT adapted, read with the adapter switched off: both share one copy of the weights."""
+
+    def __init__(self, adapted: Learner) -> None:
+        vars(self).update(vars(adapted))
+        self.shares_prompts = False  # that way of writing asks the model itself
+
+    def forward(self, *asked: Any, **how: Any) -> Any:
+        """As `Learner.forward`, of the base."""
+        with self.model.disable_adapter():
+            return super().forward(*asked, **how)

@@ -96,9 +96,10 @@ class KeepingLearner(Learner):
             "progress": progress,
         }
         if continue_up_to is None or continue_up_to <= max_new_tokens:
-            made = super().sample(**asked_now, on_finished=keep)
+            super().sample(**asked_now, on_finished=keep)
         else:
             made = self.sample(**asked_now)  # kept by another name, so that a stop while these are continued loses none
+            written = self.written
             self.lengthen(
                 asked_now["prompts"],
                 made,
@@ -108,7 +109,8 @@ class KeepingLearner(Learner):
                 draw_keys=asked_now["draw_keys"],
                 on_finished=keep,
             )
-        keep({i: row for i, row in enumerate(made) if keys[new[i]] not in self._known})
+            keep({i: row for i, row in enumerate(made) if keys[new[i]] not in self._known})
+            self.written = written  # those that were continued count once
         found = [[_completion(one) for one in self._known[key]["made"]] for key in keys]
         return [row * count for row in found] if temperature == 0 else found
 

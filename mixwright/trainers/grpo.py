@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from accelerate.utils import broadcast_object_list, gather, gather_object
+from accelerate.utils import gather, gather_object
 from torch.utils.data import Sampler
 from trl.trainer.grpo_trainer import GRPOTrainer
 
@@ -210,6 +210,6 @@ class SteeredGRPOTrainer(SteeredTrainer, GRPOTrainer):
     def _watch(self, step: int) -> None:
         if self.steered is None or self.canaries is None or step % self.canaries.every:
             return
-        outcomes, rollouts = broadcast_object_list([self.canaries.run(step)])[0]
+        outcomes, rollouts = self._run_canaries(self.canaries, step)
         self.steered.watch(step, outcomes, rollouts=rollouts)
         self.beta = self.steered.beta

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from accelerate.utils import broadcast_object_list, gather
+from accelerate.utils import gather
 from datasets import Dataset
 from torch.utils.data import Sampler
 
@@ -108,7 +108,7 @@ class RowTrainer(SteeredTrainer):
     def _watch(self, step: int) -> None:
         if self.steered is None or not isinstance(self.canaries, HeldOutPass) or step % self.canaries.every:
             return
-        outcomes, tokens = broadcast_object_list([self.canaries.run(step)])[0]
+        outcomes, tokens = self._run_canaries(self.canaries, step)
         self.steered.watch(step, outcomes, tokens=tokens)
 
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import logging
 import math
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 import torch
+from accelerate.utils import broadcast_object_list
 from transformers import Trainer
 
 from mixwright.learner.settings import slow_settings
+from mixwright.records import CanaryOutcome
 from mixwright.steer.pool import Pool
 from mixwright.steer.run.run import RunSteering
 from mixwright.trainers.canaries.generated import CanaryPass
@@ -130,6 +133,15 @@ class SteeredTrainer(Trainer):
 
     def _watch(self, step: int) -> None:
         """Called after each optimiser step."""
+
+    def _run_canaries(self, canaries: CanaryPass | HeldOutPass, step: int) -> tuple[list[CanaryOutcome], int]:
+        """Outcomes of a canary pass and what it is charged, the same in all processes; said, because training waits."""
+        began = perf_counter()
+        outcomes, charged = broadcast_object_list([canaries.run(step)])[0]
+        if self.accelerator.is_main_process:
+            told = "step %d: canary pass over %d items that are not trained on, %.1f s"
+            logging.getLogger("mixwright").warning(told, step, len(canaries.items), perf_counter() - began)
+        return outcomes, charged
 
     def _kl_and_entropy(self, count: int) -> tuple[float | None, float | None]:
         """KL and entropy (nats per token) of the last `count` micro-steps, from TRL's own metrics."""

@@ -70,8 +70,9 @@ class Steering:
     permute_rewards: bool = False
     """A null for trials: true rewards are permuted inside each group after the engine has seen them."""
     canary_every: int | None = None
-    """Steps between canary passes; 0 turns them off; None: 5, or more, so that they cost at most 3 % of training. Without a
-    plan nothing was measured that could be lost, so there are canaries only where a number stands here."""
+    """Steps between canary passes; 0 turns them off; None: 5, or more, so that they cost at most 3 % of training. A run too
+    short for a second look has none. Without a plan nothing was measured that could be lost, so there are canaries only
+    where a number stands here."""
     columns: Mapping[str, str] = field(default_factory=dict)
     """Our name (id, task, level, answer, options) -> the dataset's column, where they differ; empty leaves it out."""
     replay: str | Path | None = None

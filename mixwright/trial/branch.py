@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import mixwright
-from mixwright.config import RunConfig
+from mixwright.config import ModelConfig, RunConfig
 from mixwright.errors import InputError, disk_full_error
 from mixwright.estimates.readings import READINGS
 from mixwright.measure.bases import completions_path, read_completion_rows, seed_after, write_completion_rows
@@ -191,13 +191,13 @@ def goes_on(folder: Path, digest: str) -> bool:
 def _fill(job: BranchJob, folder: Path) -> None:
     """Train, measure, and write everything into `folder`; branch.json comes last."""
     from mixwright.contracts import Branch
-    from mixwright.learner.load import load_base, load_stage
+    from mixwright.learner.load import load_base
     from mixwright.mine.job import load_rehearsed
 
     run, config = RunFolder(job.run), from_data(RunConfig, dict(job.config))
     corpus, branch = load_rehearsed(run), from_data(Branch, dict(job.branch))
     if branch.trains and is_trained(folder, job.digest):
-        learner = load_stage(config.model, folder / "model")
+        learner = _load_trained(config.model, job.base, folder)
     else:
         learner = load_base(config.model, job.base)
         if branch.trains and len(branch.plan.stages) > 1:
@@ -209,6 +209,18 @@ def _fill(job: BranchJob, folder: Path) -> None:
     objective = [stage.objective for stage in branch.plan.stages][-1]
     info = BranchInfo(job.arm, job.seed, job.base_name, objective, job.planned, branch.trains, job.digest)
     write_json(folder / "branch.json", info)
+
+
+def _load_trained(model: ModelConfig, base: str, folder: Path) -> Learner:
+    """What a branch trained: a model of its own, or the starting model with the adapter on it."""
+    from mixwright.learner.adapting import load_adapted
+    from mixwright.learner.load import load_base, load_stage
+
+    if (folder / "model").is_dir():
+        return load_stage(model, folder / "model")
+    learner = load_base(model, base)
+    learner.model = load_adapted(learner.model, folder / "adapter")[1].eval()
+    return learner
 
 
 def _train_stages(job: BranchJob, config: RunConfig, branch: Branch, corpus: Corpus, folder: Path) -> Learner:
@@ -265,8 +277,10 @@ def _train(
 ) -> None:
     """Train the learner for one stage; what was seen on the way is in `folder`."""
     from mixwright.corpus.shuffled_levels import shuffle_levels
+    from mixwright.learner.adapting import can_switch_off
     from mixwright.trial.arm_roles import of_data
     from mixwright.trial.data_rows import fit_plan, read_data, repeat_to_fill, rows_for
+    from mixwright.trial.dry_run import training_probes
     from mixwright.trial.training import adapted, follow_progress, load_optimizer, make_trainer, save_optimizer
 
     rows = shuffle_levels(corpus, config.seed) if branch.shuffle_levels else corpus
@@ -294,9 +308,12 @@ def _train(
     shutil.rmtree(folder / "trainer", ignore_errors=True)
     if wrapped is not None:
         wrapped.save(learner.model, folder / "adapter")
-        learner.model = wrapped.merge(learner.model)
+        trained_on = start is not None or training_probes(config.measure)  # by a next stage, or by a probe, with all weights
+        if trained_on or not can_switch_off(learner.model):
+            learner.model, wrapped = wrapped.merge(learner.model), None
     learner.model.eval()
-    learner.save(folder / "model")
+    if wrapped is None:
+        learner.save(folder / "model")
     del trainer
     gc.collect()  # trainer and model hold each other; a long-lived worker would keep every branch's copy
 
@@ -315,11 +332,17 @@ def _measure(
     job: BranchJob, config: RunConfig, learner: Learner, corpus: Corpus, run: RunFolder, folder: Path, *, trained: bool
 ) -> None:
     """Measure after, on the true items; put the base's measurements beside it."""
+    from mixwright.learner.adapting import BeneathAdapter, can_switch_off
     from mixwright.learner.load import load_base
     from mixwright.measure.kept_answers import KeepingLearner
     from mixwright.measure.stage import measure_learner, settings_after
 
-    start = load_base(config.model, job.base) if trained else learner
+    if not trained:
+        start = learner
+    elif config.model.adapter is None and can_switch_off(learner.model):
+        start = BeneathAdapter(learner)  # one copy of the weights serves both
+    else:
+        start = load_base(config.model, job.base)
     kept = folder / ANSWERS_FILE
     settings, seed = settings_after(config.measure), seed_after(config, job.seed)
     found = measure_learner(KeepingLearner(learner, kept), corpus, settings, start=start, seed=seed)

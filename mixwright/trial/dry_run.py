@@ -16,7 +16,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from mixwright import catalog
-from mixwright.config import RunConfig
+from mixwright.config import MeasureConfig, RunConfig
 from mixwright.corpus.trainable import has_pairs
 from mixwright.errors import InputError
 from mixwright.learner.bases import TINY_PREFIX
@@ -149,7 +149,7 @@ def _measuring(config: RunConfig, corpus: Corpus, learner: Learner) -> tuple[flo
     from mixwright.measure.stage import measure_learner
 
     held_out = corpus.select(split="eval")
-    probes = tuple(name for name in config.measure.probes if name not in training_probes(config))
+    probes = tuple(name for name in config.measure.probes if name not in training_probes(config.measure))
     ids = [example.id for example in spread_items(list(held_out), TIMED_ITEMS)]
 
     def seconds(count: int, samples: int) -> float:
@@ -173,9 +173,9 @@ def _measuring(config: RunConfig, corpus: Corpus, learner: Learner) -> tuple[flo
     return now / count, max(more - now * few / count, 0.0) / few / samples, count
 
 
-def training_probes(config: RunConfig) -> tuple[str, ...]:
+def training_probes(config: MeasureConfig) -> tuple[str, ...]:
     """Probes that train copies of the model: what they cost, and need, does not follow from a few items."""
-    return tuple(name for name in config.measure.probes if catalog.load("probes", name).TRAINS)
+    return tuple(name for name in config.probes if catalog.load("probes", name).TRAINS)
 
 
 def _training(config: RunConfig, corpus: Corpus, learner: Learner, scratch: Path) -> tuple[float, float, int]:

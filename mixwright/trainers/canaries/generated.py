@@ -30,6 +30,8 @@ Grade = Callable[[Sequence[int], Sequence[str], Sequence[Sequence[int]]], list[f
 
 MIN_STEPS_BETWEEN = 5
 """Steps between canary passes, at least, where nobody says otherwise: over-hard data did most of its damage in 40 steps."""
+PASSES_AT_START = 2
+"""Before the first step: what drift is measured on is sampled, and the items are answered (or read) for the first time."""
 BUDGET_SHARE = 0.03
 """Share of the work of training that canary passes may cost, where nobody says otherwise."""
 ROLLOUT_COST_CANARIES = 1.25
@@ -37,30 +39,38 @@ ROLLOUT_COST_CANARIES = 1.25
 128 tokens) to 2.1 (15M parameters, 16 tokens) were measured on a CPU; the longer the completions, the less."""
 
 
-def steps_between_passes(
-    trainer: Any, run: RunSteering, asked_steps: int | None, items: int, row_cost_canaries: float
-) -> int:
-    """Steps between canary passes.
+def schedule_passes(trainer: Any, run: RunSteering, asked_steps: int | None, items: int, row_cost_canaries: float) -> int:
+    """Steps between canary passes; 0 for none, where the run is too short for a second look at what it can pay.
 
-    Every process runs all canaries and trains on its own part of a step, so the budget is that of one process. Work is
-    counted in rows: where a device is not filled by them, a pass takes a larger share of the time than of the work.
+    Every process runs all canaries and trains on its own part of a step, so the budget is that of one process. It holds for
+    the run as a whole, the passes before the first step included; where the number of steps follows from epochs, it holds
+    from each pass to the next. Work is counted in rows: where a device is not filled by them, a pass takes a larger share
+    of the time than of the work.
 
     Args:
-        trainer: with its batch sizes.
-        run: where it is written down when the budget says more than `MIN_STEPS_BETWEEN`.
-        asked_steps: by the user; None leaves it to the budget.
+        trainer: with its batch sizes and steps.
+        run: where it is written down that there are none, or that the budget says more than `MIN_STEPS_BETWEEN`.
+        asked_steps: by the user, who pays what it costs; None leaves it to the budget.
         items: canaries.
         row_cost_canaries: what a row of training costs, in canaries; a pair of DPO is two rows.
     """
-    if asked_steps is not None:
-        return asked_steps
+    steps = trainer.args.max_steps
     step = trainer.args.per_device_train_batch_size * trainer.args.gradient_accumulation_steps
-    rows = 2 * step if run.objective == "dpo" else step
-    every = max(MIN_STEPS_BETWEEN, math.ceil(items / (BUDGET_SHARE * rows * row_cost_canaries)))
-    if every > MIN_STEPS_BETWEEN and run.batches == 0:
-        because = f"{items} items, and a process trains on {step} a step: they may cost {BUDGET_SHARE:.0%} of the work"
-        if 0 < trainer.args.max_steps < every:
-            because += f"; in {trainer.args.max_steps} steps they are seen at the start alone, and no loss can show"
+    paid = BUDGET_SHARE * (2 * step if run.objective == "dpo" else step) * row_cost_canaries  # by each step
+    if asked_steps is not None:
+        every = asked_steps
+    elif steps > 0:
+        later = int(steps * paid / items) - PASSES_AT_START
+        every = max(MIN_STEPS_BETWEEN, math.ceil(steps / later)) if later > 0 else steps + 1
+    else:
+        every = max(MIN_STEPS_BETWEEN, math.ceil(items / paid))
+    because = f"{items} items, and a process trains on {step} a step: they may cost {BUDGET_SHARE:.0%} of the work"
+    if 0 < steps < every:
+        if run.batches == 0:
+            asked = f"a pass every {asked_steps} steps was asked for" if asked_steps is not None else because
+            run.note(0, "canaries off", f"{asked}; in {steps} steps there is no second look, and no loss can show")
+        return 0
+    if asked_steps is None and every > MIN_STEPS_BETWEEN and run.batches == 0:
         run.note(0, f"canaries every {every} steps", because)
     return every
 
@@ -151,6 +161,9 @@ def make_canaries(trainer: Any, run: RunSteering, steering: Steering) -> CanaryP
         if run.batches == 0:
             run.note(0, "canaries off", reason)
         return None
+    every = schedule_passes(trainer, run, steering.canary_every, len(items), row_cost_canaries(trainer.num_iterations))
+    if every == 0:
+        return None
     rows = [trainer.train_dataset[item] for item in items]
     model = trainer.accelerator.unwrap_model(trainer.model)
     return CanaryPass(
@@ -162,9 +175,7 @@ def make_canaries(trainer: Any, run: RunSteering, steering: Steering) -> CanaryP
         success_now_and_first=run.range.success_now_and_first,
         max_new_tokens=trainer.max_completion_length,
         seed=trainer.args.seed,
-        every=steps_between_passes(
-            trainer, run, steering.canary_every, len(items), row_cost_canaries(trainer.num_iterations)
-        ),
+        every=every,
     )
 
 

@@ -2,7 +2,7 @@
 
 What is watched is the probability of the row's own completion (in DPO of the chosen one), as the trainer itself prepares
 and pads it. At the first pass one token per target position is sampled from the starting model; how far later models have
-moved is the KL from start to now at those positions, estimated from these tokens as `_canaries.kl_per_token` does, so the
+moved is the KL from start to now at those positions, estimated from these tokens as `kl_per_token` does, so the
 vocabulary is never stored. Reading leaves parameters, gradients, train/eval mode and the global random state alone.
 """
 
@@ -21,7 +21,7 @@ from torch import Tensor
 from mixwright.learner.batches import logits_limit, reading_mode, token_batches
 from mixwright.records import CanaryOutcome
 from mixwright.steer.pool import Pool
-from mixwright.trainers.canaries.generated import kl_per_token, steps_between_passes
+from mixwright.trainers.canaries.generated import kl_per_token, schedule_passes
 
 if TYPE_CHECKING:
     from mixwright.steer.run.run import RunSteering
@@ -126,10 +126,12 @@ def make_heldout(
         if run.batches == 0:
             run.note(0, "canaries off", reason)
         return None
+    distance = schedule_passes(trainer, run, every, len(items), TRAINING_COST_READINGS)
+    if distance == 0:
+        return None
     model = trainer.accelerator.unwrap_model(trainer.model)
     sizes = [size(trainer.train_dataset[item]) for item in items]
-    every = steps_between_passes(trainer, run, every, len(items), TRAINING_COST_READINGS)
-    return HeldOutPass(model, run.pool, items, sizes, prepare, seed=trainer.args.seed, every=every)
+    return HeldOutPass(model, run.pool, items, sizes, prepare, seed=trainer.args.seed, every=distance)
 
 
 def _why_none(trainer: Any, prepare: Prepare, items: Sequence[int]) -> str:
