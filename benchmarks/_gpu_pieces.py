@@ -26,12 +26,13 @@ from typing import Any
 import torch
 from datasets import Dataset
 
-from benchmarks._runs import BOOKKEEPING, LEVERS, OBJECTIVES, PROBES, charge_owners
+from benchmarks._runs import BOOKKEEPING, LEVERS, OBJECTIVES, PROBES, canary_interval, canary_pass, charge_owners
 from benchmarks._turns import Meter, take_turns
 from benchmarks.scan import scanned
 from mixwright import Steering
 from mixwright.config import CorpusConfig, MeasureConfig, ModelConfig
 from mixwright.corpus import read_corpus
+from mixwright.learner.adapters.lora import LoRA
 from mixwright.learner.learner import Learner
 from mixwright.learner.load import load_learner
 from mixwright.learner.settings import cheap_settings
@@ -39,6 +40,7 @@ from mixwright.learner.tiny import build_tiny
 from mixwright.measure.scan_rows import scan_rows
 from mixwright.measure.stage import measure_learner
 from mixwright.records import CellPlan, Plan, Stage
+from mixwright.steer.canaries import ITEMS_PER_TASK
 from mixwright_lab.demo.tables import OLD_TASKS, questions
 
 OFF, NONE, ON, CANARIES = "TRL", "steering=None", "on", "on with canaries"
@@ -106,8 +108,10 @@ def includes(completions: list[Any], answer: list[str], **_: Any) -> list[float]
     return [float(wanted.lower() in text.lower()) for text, wanted in zip(texts, answer, strict=True)]
 
 
-def trainer(learner: Learner, objective: str, arm: str, size: Size, steps: int, seed: int, folder: Path) -> Any:
-    """One arm's trainer, on a copy of the model."""
+def trainer(
+    learner: Learner, objective: str, arm: str, size: Size, steps: int, seed: int, folder: Path, *, lora: bool = False
+) -> Any:
+    """One arm's trainer, on a copy of the model: of all weights, or of an adapter on it."""
     theirs, ours, config, columns = OBJECTIVES[objective]
     dataset = Dataset.from_list(rows(learner, seed)).select_columns(["id", "task", *columns])
     settings: dict[str, Any] = {"output_dir": str(folder), "max_steps": steps, "save_strategy": "no", "seed": seed}
@@ -119,22 +123,25 @@ def trainer(learner: Learner, objective: str, arm: str, size: Size, steps: int, 
     given: dict[str, Any] = {"train_dataset": dataset, "processing_class": learner.tokenizer}
     given["args"] = config(**(settings | cheap_settings(learner.device) | ARMS[arm]))
     model = copy.deepcopy(learner.model)
+    if lora:
+        model = LoRA(rank=16).wrap(model)
     if objective == "grpo":
         given["reward_funcs"] = includes
-    if objective == "dpo":
+    if objective == "dpo" and not lora:  # the base under an adapter is the reference
         given["ref_model"] = copy.deepcopy(learner.model)
     if arm.startswith(OFF):
         return theirs(model, **given)
-    steer = None if arm == NONE else steering(objective, steps, canaries=arm == CANARIES)
+    steer = None if arm == NONE else steering(objective, size.prompts, steps, canaries=arm == CANARIES)
     return ours(model, steering=steer, **given)
 
 
-def steering(objective: Any, steps: int, *, canaries: bool) -> Steering:
+def steering(objective: Any, rows: int, steps: int, *, canaries: bool) -> Steering:
     """Equal weights and every lever of the objective; two tasks are known to be mastered, so canaries watch them."""
     levers: dict[str, Any] = LEVERS[objective] | {"controllers": ()}  # the KL penalty is 0, as in TRL
     stage = Stage(objective, objective, steps, dict.fromkeys(OLD_TASKS, 1 / len(OLD_TASKS)), **levers)
     known = [CellPlan(task, None, "mastered", 0.95, 0.0, 64, 64, 0.91, 0.97) for task in OLD_TASKS[:2]]
-    return Steering(plan=Plan("benchmark", (stage,), tuple(known)), canary_every=None if canaries else 0)
+    every = canary_interval(objective, rows * (GROUP if objective == "grpo" else 1), ITEMS_PER_TASK * len(known))
+    return Steering(plan=Plan("benchmark", (stage,), tuple(known)), canary_every=every if canaries else 0)
 
 
 def clock() -> float:
@@ -145,9 +152,9 @@ def clock() -> float:
 
 
 @contextmanager
-def metered() -> Iterator[Meter]:
+def metered(seconds: Callable[[], float] = clock) -> Iterator[Meter]:
     """A meter that charges our classes."""
-    meter = Meter(clock)
+    meter = Meter(seconds)
     charge_owners(meter)
     try:
         yield meter
@@ -155,30 +162,38 @@ def metered() -> Iterator[Meter]:
         meter.restore()
 
 
-def turns(learner: Learner, objective: str, seed: int, size: Size) -> dict[str, Any]:
+def turns(
+    learner: Learner,
+    objective: str,
+    seed: int,
+    size: Size,
+    *,
+    lora: bool = False,
+    seconds: Callable[[], float] = clock,
+) -> dict[str, Any]:
     """Seconds of each step of TRL's trainer and of the steered one, with and without canaries, which take turns."""
-    with metered() as meter, tempfile.TemporaryDirectory() as name:
+    with metered(seconds) as meter, tempfile.TemporaryDirectory() as name:
         made = {
-            arm: trainer(learner, objective, arm, size, size.warmup + size.steps, seed, Path(name) / str(place))
+            arm: trainer(learner, objective, arm, size, size.warmup + size.steps, seed, Path(name) / str(place), lora=lora)
             for place, arm in enumerate(TURNED)
         }
         meter.own(meter.OTHERS, [type(made[OFF].data_collator)])
         found = take_turns(made, meter, warmup=size.warmup, steps=size.steps)
-        canaries = made[CANARIES].canaries
-        passes = {"every": canaries.every} if canaries is not None else {}
-        if canaries is not None and size.warmup + size.steps < canaries.every:
+        passes: dict[str, Any] = {"every": made[CANARIES].steering.canary_every}
+        if made[CANARIES].canaries is None:
+            canaries = canary_pass(made[CANARIES])
             before = meter.spent[PROBES]
             canaries.run(size.warmup + size.steps)
             passes["one pass, seconds"] = meter.spent[PROBES] - before
     counted = [row for row in found if row["step"] >= 0]
-    seconds = {
+    taken = {
         arm: {
             part: [round(row.get(part, 0.0), 6) for row in counted if row["run"] == arm]
             for part in (Meter.OTHERS, BOOKKEEPING, PROBES)
         }
         for arm in TURNED
     }
-    return {"seconds": seconds, "canaries": passes}
+    return {"seconds": taken, "canaries": passes}
 
 
 def alone(learner: Learner, objective: str, arm: str, seed: int, size: Size) -> dict[str, Any]:

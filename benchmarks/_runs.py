@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+import math
 import random
 import zlib
 from dataclasses import dataclass, replace
@@ -32,6 +33,9 @@ from mixwright.config import ModelConfig
 from mixwright.learner.settings import cheap_settings
 from mixwright.learner.tiny import build_tiny
 from mixwright.records import CellPlan, Plan, Stage
+from mixwright.steer.canaries import ITEMS_PER_TASK
+from mixwright.trainers.canaries.generated import BUDGET_SHARE, MIN_STEPS_BETWEEN, ROLLOUT_COST_CANARIES
+from mixwright.trainers.canaries.held_out import TRAINING_COST_READINGS
 
 TASKS = ("add", "copy", "count", "gcd", "lcm", "reverse", "sort", "spell")
 SUCCESS = {0.0: 0.95, 1.0: 0.4, 2.0: 0.03}
@@ -122,7 +126,29 @@ def steering(case: Case, *, canaries: bool) -> Steering:
     mastered = [CellPlan(task, 0.0, "mastered", 0.95, 0.0, 256, ROWS_PER_CELL, 0.91, 0.97) for task in TASKS[::2]]
     plan = Plan("benchmark", (replace(stage, objective=case.objective),), tuple(mastered) if case.labelled else ())
     options = {} if case.labelled else {"selectors.difficulty": {"predict": True}}
-    return Steering(plan=plan, canary_every=None if canaries else 0, options=options)
+    rows = case.prompts * (GROUP if case.objective == "grpo" else 1)
+    every = canary_interval(case.objective, rows, ITEMS_PER_TASK * len(mastered)) if canaries else 0
+    return Steering(plan=plan, canary_every=every, options=options)
+
+
+def canary_interval(objective: str, rows: int, items: int) -> int:
+    """Steps between canary passes that the budget allows in a long run.
+
+    Args:
+        objective: grpo, sft or dpo.
+        rows: that a step trains on; completions of GRPO, pairs of DPO.
+        items: canaries.
+    """
+    cost = ROLLOUT_COST_CANARIES if objective == "grpo" else TRAINING_COST_READINGS * (2 if objective == "dpo" else 1)
+    return max(MIN_STEPS_BETWEEN, math.ceil(items / (BUDGET_SHARE * rows * cost)))
+
+
+def canary_pass(trainer: Any) -> Any:
+    """The canaries of a trainer that has trained, as a run that is long enough for them has them; started here."""
+    trainer.args.max_steps = max(trainer.args.max_steps, trainer.steering.canary_every)
+    made = trainer._make_canaries()
+    made.remember_start()
+    return made
 
 
 def make(case: Case, steer: Steering | None, folder: Path, *, warmup: int = 0, seed: int = 0, **more: Any) -> Any:

@@ -31,7 +31,7 @@ from typing import Any
 from datasets import disable_progress_bars
 
 from benchmarks._report import Goal, Result, interval, run
-from benchmarks._runs import BOOKKEEPING, GROUP, PROBES, SIZES, Case, charge_owners, make, steering
+from benchmarks._runs import BOOKKEEPING, GROUP, PROBES, SIZES, Case, canary_pass, charge_owners, make, steering
 from benchmarks._turns import Meter, take_turns
 from mixwright.records import Interval, to_data
 
@@ -69,16 +69,17 @@ def compare(case: Case, seed: int) -> list[dict[str, Any]]:
             trainers = {arm: make(case, arms[arm], Path(folder) / arm, warmup=WARMUP_STEPS, seed=seed) for arm in turned}
             meter.own(meter.OTHERS, [type(trainers[OFF].data_collator)])
             found = take_turns(trainers, meter, warmup=WARMUP_STEPS, steps=case.steps)
-            canaries = trainers[WITH_PROBES].canaries
-            if WARMUP_STEPS + case.steps < canaries.every:
+            every = trainers[WITH_PROBES].steering.canary_every
+            if trainers[WITH_PROBES].canaries is None:
+                canaries = canary_pass(trainers[WITH_PROBES])
                 before = meter.spent[PROBES]
                 canaries.run(WARMUP_STEPS + case.steps)
                 cost = meter.spent[PROBES] - before
                 found.append({"run": AFTER, "step": 0, "cpu": cost, PROBES: cost})
     finally:
         meter.restore()
-    every = {WITH_PROBES: {"every": canaries.every}, AFTER: {"every": canaries.every}}
-    return [{"case": case.name, "seed": seed, **row, **every.get(row["run"], {})} for row in found]
+    intervals = {WITH_PROBES: {"every": every}, AFTER: {"every": every}}
+    return [{"case": case.name, "seed": seed, **row, **intervals.get(row["run"], {})} for row in found]
 
 
 def of_canaries(rows: Sequence[dict[str, Any]], seed: int) -> float:

@@ -203,7 +203,7 @@ def test_evaluation_leaves_steering_alone(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["chat", "chat_template_kwargs"])
 def test_canaries_are_asked_as_training_asks(name: str, tmp_path: Path) -> None:
-    trainer = build(SteeredGRPOTrainer, tmp_path, TABLE[name], steering=Steering(canary_every=5))
+    trainer = build(SteeredGRPOTrainer, tmp_path, TABLE[name], steering=Steering(canary_every=1))
     trainer.train()
     prompts = trainer.canaries.prompts
     asked = [trainer.canaries.learner.encode(prompt) for prompt in prompts]
