@@ -24,7 +24,7 @@ import yaml
 ARMS = ("uniform", "equal_shares", "steered", "lora", "svf")
 NULLS = ("shuffled_levels", "replayed", "permuted", "permuted_uniform", "permuted_weights")
 LEVELS = {"sum": (1, 2), "last": (None,), "secret": (1, 2)}
-MONITORS = ("canary", "diversity", "formats", "length", "repetition", "skipped_work")
+MONITORS = ("canary", "formats")
 FORMER = {
     "min_informative_share": ("survivors",),
     "rehearsal_share": ("anchor",),
