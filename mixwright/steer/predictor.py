@@ -122,7 +122,7 @@ class Predictor:
 
     def note_before_learning(self, examples: np.ndarray) -> None:
         """Note what is known of the examples of a batch before the ledger learns of it."""
-        wins, tries = self._faded(examples)
+        wins, tries = self._ledger.faded(examples, self._ledger.step)
         self._earlier = dict(zip(examples.tolist(), zip(wins.tolist(), tries.tolist(), strict=True), strict=True))
 
     def sampled(self, examples: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -234,14 +234,9 @@ class Predictor:
 
     def _own(self, examples: np.ndarray, success: np.ndarray) -> np.ndarray:
         """With each example's own groups, faded, on top of what its features say."""
-        (wins, tries), prior = self._faded(examples), self._link.shape.concentration
+        wins, tries = self._ledger.faded(examples, self._ledger.step)
+        prior = self._link.shape.concentration
         return (prior * success + wins) / (prior + tries)
-
-    def _faded(self, examples: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Successes and rollouts of each example so far, older ones fading."""
-        found = self._ledger.rows(examples)
-        keep = np.exp2(np.minimum(found["seen"] - self._ledger.step, 0) / self._ledger.half_life)
-        return found["wins"] * keep, found["tries"] * keep
 
     def _rows(self, examples: np.ndarray, *, bare: bool = False) -> np.ndarray:
         """Intercepts and features (..., columns) of examples."""

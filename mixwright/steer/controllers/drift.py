@@ -21,15 +21,13 @@ Blind spot: one coefficient for all tasks; with beta 0 and no canaries it sees n
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from mixwright.contracts import Controller
 from mixwright.errors import InputError
 from mixwright.records import Action, Signals
+from mixwright.steer.kept import Kept
 
 
-class Drift(Controller):
+class Drift(Kept, Controller):
     """Multiplicative control with a dead band.
 
     Args:
@@ -41,6 +39,8 @@ class Drift(Controller):
         max_beta_ratio: beta is never raised above this many times its first value.
         min_lr_factor: the learning-rate factor is never lowered under this.
     """
+
+    KEPT = ("_kl", "_moved", "_first", "_read")
 
     def __init__(
         self,
@@ -59,20 +59,14 @@ class Drift(Controller):
             raise InputError(expected, got, "Correct controllers.drift.")
         if not (steps_between_moves >= 0 and max_beta_ratio >= 1 and 0 < min_lr_factor <= 1):
             got = f"{steps_between_moves}, {max_beta_ratio:g} and {min_lr_factor:g}"
-            raise InputError(
-                "steps_between_moves of 0 or more, max_beta_ratio of 1 or more, min_lr_factor in 0..1",
-                got,
-                "Correct controllers.drift.",
-            )
+            expected = "steps_between_moves of 0 or more, max_beta_ratio of 1 or more, min_lr_factor in 0..1"
+            raise InputError(expected, got, "Correct controllers.drift.")
         self.target, self.dead_band, self.factor, self.smooth = target, dead_band, factor, smooth
-        self.steps_between_moves, self.max_beta_ratio, self.min_lr_factor = (
-            steps_between_moves,
-            max_beta_ratio,
-            min_lr_factor,
-        )
+        self.steps_between_moves, self.max_beta_ratio = steps_between_moves, max_beta_ratio
+        self.min_lr_factor = min_lr_factor
         self._kl: float | None = None
-        self._moved: int | None = None
         self._first: float | None = None
+        self._moved: int | None = None
         self._read: int | None = None
 
     def propose(self, signals: Signals) -> list[Action]:
@@ -102,12 +96,3 @@ class Drift(Controller):
         side = "above" if far else "below"
         because = f"KL {self._kl:.3g} nats per token, {side} {self.target:g} by more than a factor of {self.dead_band:g}"
         return [Action("coefficient", "beta", new, because) if signals.beta > 0 else Action("lr_factor", "lr", new, because)]
-
-    def state(self) -> dict[str, Any]:
-        """Running mean, last move, first beta, last reading."""
-        return {"kl": self._kl, "moved": self._moved, "first": self._first, "read": self._read}
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Continue."""
-        self._kl, self._moved, self._first = state["kl"], state["moved"], state["first"]
-        self._read = state["read"]

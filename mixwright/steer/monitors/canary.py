@@ -25,22 +25,23 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping
 from statistics import fmean, stdev
-from typing import Any
 
 from mixwright.contracts import Monitor
 from mixwright.errors import check_range
 from mixwright.records import Alarm, Signals
+from mixwright.steer.kept import Kept
 
 
-class Canary(Monitor):
+class Canary(Kept, Monitor):
     """Compares each fresh canary pass with the first.
 
     Args:
         standard_errors: standard errors of the mean fall beyond which it alarms.
         min_fall: fall that must also be exceeded, 0..1.
     """
+
+    KEPT = ("_start",)
 
     def __init__(self, *, standard_errors: float = 2.0, min_fall: float = 0.05) -> None:
         self.standard_errors, self.min_fall = standard_errors, min_fall
@@ -64,11 +65,3 @@ class Canary(Monitor):
                 message = f"{task}: success on {len(fall)} fixed items {fell}"
                 alarms.append(Alarm("canary", signals.step, task, mean, threshold, message))
         return alarms
-
-    def state(self) -> dict[str, Any]:
-        """Success of each item at the start."""
-        return {"start": dict(self._start)}
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Keep comparing with the same start."""
-        self._start = dict(state["start"])
