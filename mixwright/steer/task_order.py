@@ -20,6 +20,7 @@ import heapq
 import numpy as np
 
 from mixwright.estimates.cell_states import LUCKY_KAPPA, MIN_ROLLOUTS, side_of_band
+from mixwright.steer.kept import Kept
 from mixwright.steer.scene import Scene
 
 TIE_TOLERANCE = 1e-9
@@ -28,12 +29,14 @@ CANDIDATES = 8
 """Random examples of a cell looked at per draw."""
 
 
-class TaskOrder:
+class TaskOrder(Kept):
     """The next tasks, given weights that may change between calls.
 
     Args:
         tasks: number of tasks.
     """
+
+    KEPT = ("credit",)
 
     def __init__(self, tasks: int) -> None:
         self.credit = np.zeros(tasks)
