@@ -242,7 +242,7 @@ def target_run() -> None:
     command("run", "sft.yaml", "--folder", "sft")
     for form in catalog.listing("exports"):
         command("plan", "sft.yaml", "--folder", "sft", "--export", form)
-    for planner in ("proportional", "rare_tasks", "temperature", "transfer_order", "uniform"):
+    for planner in ("proportional", "temperature", "transfer_order", "uniform"):
         copy = Path("planned") / planner
         shutil.copytree("sft", copy, ignore=shutil.ignore_patterns("trial", "export", "plan.yaml"))
         resolved = yaml.safe_load((copy / "run.yaml").read_text(encoding="utf-8"))

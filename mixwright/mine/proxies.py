@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 HELD_BACK_SHARE, LEAST_HELD_BACK, MOST_HELD_BACK = 0.2, 16, 256
 """Share of the training rows that no proxy sees and all are read on, and how many that is at least and at most."""
 
+SHORT_TRAINING_LIMITS = {"steps": (1, 1e6), "runs": (2, 100), "batch": (1, 1e5), "learning_rate": (1e-12, 1e3)}
+"""What a miner's options of short trainings may be."""
+
 
 @dataclass(frozen=True)
 class Sizes:

@@ -15,6 +15,7 @@ Blind spot: `steps` steps tell what is learnt soon, not what is best in the end;
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -23,7 +24,7 @@ from mixwright.contracts import Miner
 from mixwright.errors import InputError, check_range
 from mixwright.mine.candidates import Candidates, SourceTrials, candidates_of, lowest_per_prompt
 from mixwright.mine.choosing import TrainRows, train_rows
-from mixwright.mine.proxies import Sizes
+from mixwright.mine.proxies import SHORT_TRAINING_LIMITS, Sizes
 from mixwright.mine.reaching import try_sources
 from mixwright.records import MinedRow, MiningResult
 
@@ -56,6 +57,7 @@ BEYOND_STUDENT_SHARE = 0.1
 """Share of its prompts under which a source counts as beyond the student by a statistic."""
 
 
+@dataclass(kw_only=True, eq=False)
 class Frontier(Miner):
     """One candidate per prompt.
 
@@ -70,26 +72,18 @@ class Frontier(Miner):
         max_new_tokens: longest answer.
     """
 
-    def __init__(
-        self,
-        *,
-        by: By = "learnability",
-        source: str = "source",
-        steps: int = 50,
-        runs: int = 4,
-        batch: int = 16,
-        learning_rate: float = 5e-4,
-        max_new_tokens: int = 512,
-    ) -> None:
-        if by not in COLUMNS_BY_STATISTIC:
-            raise InputError(f"by: one of {', '.join(COLUMNS_BY_STATISTIC)}", repr(by), "Correct mine.options.frontier.by.")
-        self.by: By = by
-        self.source, self.steps, self.runs, self.batch = source, steps, runs, batch
-        self.learning_rate, self.max_new_tokens = learning_rate, max_new_tokens
-        limits = {"steps": (1, 1e6), "runs": (2, 100), "batch": (1, 1e5), "learning_rate": (1e-12, 1e3)}
-        limits["max_new_tokens"] = (1, 1e6)
-        check_range("mine.options.frontier", {name: vars(self)[name] for name in limits}, **limits)
-        self.COLUMNS, self.MODEL = COLUMNS_BY_STATISTIC[by], by == "learnability"
+    by: By = "learnability"
+    source: str = "source"
+    steps: int = 50
+    runs: int = 4
+    batch: int = 16
+    learning_rate: float = 5e-4
+    max_new_tokens: int = 512
+
+    def __post_init__(self) -> None:
+        limits = SHORT_TRAINING_LIMITS | {"max_new_tokens": (1, 1e6)}
+        check_range("mine.options.frontier", vars(self), **limits)
+        self.COLUMNS, self.MODEL = COLUMNS_BY_STATISTIC[self.by], self.by == "learnability"
 
     def mine(self, corpus: Corpus, scan: Scan, learner: Learner | None, rng: np.random.Generator) -> MiningResult:
         """Kept rows. Raises InputError without a model or with too few prompts for short trainings."""

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -34,6 +35,7 @@ COLUMNS_BY_WAY = {"gradients": ("sketch",), "hidden": ("hidden",), "words": ()}
 """What is compared, and the columns that it takes."""
 
 
+@dataclass(kw_only=True, eq=False)
 class Influence(Miner):
     """The rows that help the target tasks by their gradients.
 
@@ -45,20 +47,15 @@ class Influence(Miner):
         by: what is compared: gradients, hidden states or words.
     """
 
-    def __init__(
-        self,
-        *,
-        targets: Sequence[str] = (),
-        protected: Sequence[str] = (),
-        shots: int = 32,
-        keep: float = 0.05,
-        by: Literal["gradients", "hidden", "words"] = "gradients",
-    ) -> None:
-        if by not in COLUMNS_BY_WAY:
-            raise InputError(f"by: one of {', '.join(COLUMNS_BY_WAY)}", repr(by), "Correct mine.options.influence.by.")
-        self.targets, self.protected, self.shots, self.keep, self.by = tuple(targets), tuple(protected), shots, keep, by
-        check_range("mine.options.influence", {"shots": shots, "keep": keep}, shots=(1, 10_000), keep=(1e-6, 1))
-        self.COLUMNS = COLUMNS_BY_WAY[by]
+    targets: Sequence[str] = ()
+    protected: Sequence[str] = ()
+    shots: int = 32
+    keep: float = 0.05
+    by: Literal["gradients", "hidden", "words"] = "gradients"
+
+    def __post_init__(self) -> None:
+        check_range("mine.options.influence", vars(self), shots=(1, 10_000), keep=(1e-6, 1))
+        self.COLUMNS = COLUMNS_BY_WAY[self.by]
 
     def mine(self, corpus: Corpus, scan: Scan, learner: Learner | None, rng: np.random.Generator) -> MiningResult:
         """Rows in the order in which they were chosen. Raises InputError for an unknown task."""

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -50,6 +51,7 @@ SECONDS_PER_GRADE = 5.0
 """For the grade of one answer; slower ones count as wrong."""
 
 
+@dataclass(kw_only=True, eq=False)
 class Pairs(Miner):
     """Pairs of the model's own answers.
 
@@ -65,22 +67,17 @@ class Pairs(Miner):
 
     MODEL = True
 
-    def __init__(
-        self,
-        *,
-        prompts: int = 1000,
-        samples: int = 8,
-        temperature: float = 1.0,
-        max_new_tokens: int = 64,
-        targets: bool = True,
-        near_misses: bool = True,
-        tolerance: float = 0.05,
-    ) -> None:
-        self.prompts, self.samples, self.temperature = prompts, samples, temperature
-        self.max_new_tokens, self.targets, self.near_misses, self.tolerance = max_new_tokens, targets, near_misses, tolerance
+    prompts: int = 1000
+    samples: int = 8
+    temperature: float = 1.0
+    max_new_tokens: int = 64
+    targets: bool = True
+    near_misses: bool = True
+    tolerance: float = 0.05
+
+    def __post_init__(self) -> None:
         limits = {"samples": (1, 1e4), "max_new_tokens": (1, 1e6), "tolerance": (0, 0.5), "temperature": (1e-3, 100)}
-        limits["prompts"] = (0, 1e9)
-        check_range("mine.options.pairs", {name: vars(self)[name] for name in limits}, **limits)
+        check_range("mine.options.pairs", vars(self), **limits, prompts=(0, 1e9))
 
     def mine(self, corpus: Corpus, scan: Scan, learner: Learner | None, rng: np.random.Generator) -> MiningResult:
         """New rows with chosen and rejected. Raises InputError without a model, answers to grade, or any pair."""

@@ -16,6 +16,7 @@ Blind spot: the proxy is short: where a whole run is far longer, data are less a
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -24,7 +25,7 @@ from mixwright.contracts import Miner
 from mixwright.errors import InputError, check_range, join_some
 from mixwright.mine.choosing import TrainRows, train_rows
 from mixwright.mine.crossover import crossover, kept_rows
-from mixwright.mine.proxies import Sizes, choose_held_back, make_proxy_trainer
+from mixwright.mine.proxies import SHORT_TRAINING_LIMITS, Sizes, choose_held_back, make_proxy_trainer
 from mixwright.mine.scores import COLUMNS_BY_SCORE, Score, find_disputed, pruning_groups, score_of
 from mixwright.records import MinedRow, MiningResult
 
@@ -41,6 +42,7 @@ LABEL_CHECK_SHARE = 0.01
 Ends = Literal["auto", "hard", "easy"]
 
 
+@dataclass(kw_only=True, eq=False)
 class Pruning(Miner):
     """The harder or the easier share of each task, or all of it.
 
@@ -56,37 +58,22 @@ class Pruning(Miner):
         learning_rate: of the short trainings; take the run's own.
     """
 
-    def __init__(
-        self,
-        *,
-        keep: float = 0.5,
-        end: Ends = "auto",
-        score: Score = "el2n",
-        checkpoints: Sequence[str] = (),
-        random_share: float = 0.0,
-        steps: int = 100,
-        runs: int = 4,
-        batch: int = 16,
-        learning_rate: float = 5e-4,
-    ) -> None:
-        if end not in ("auto", "hard", "easy"):
-            raise InputError("end: auto, hard or easy", repr(end), "Correct mine.options.pruning.end.")
-        if score not in COLUMNS_BY_SCORE:
-            raise InputError(
-                f"score: one of {', '.join(COLUMNS_BY_SCORE)}", repr(score), "Correct mine.options.pruning.score."
-            )
-        if score == "forgetting" and len(checkpoints) < 2:
+    keep: float = 0.5
+    end: Ends = "auto"
+    score: Score = "el2n"
+    checkpoints: Sequence[str] = ()
+    random_share: float = 0.0
+    steps: int = 100
+    runs: int = 4
+    batch: int = 16
+    learning_rate: float = 5e-4
+
+    def __post_init__(self) -> None:
+        if self.score == "forgetting" and len(self.checkpoints) < 2:
             remedy = "Name scans of one training in mine.options.pruning.checkpoints, in order."
-            raise InputError("two checkpoints or more for forgetting", str(len(checkpoints)), remedy)
-        self.keep, self.checkpoints = keep, tuple(checkpoints)
-        self.end: Ends = end
-        self.score: Score = score
-        self.random_share, self.steps, self.runs = random_share, steps, runs
-        self.batch, self.learning_rate = batch, learning_rate
-        limits = {"keep": (1e-6, 1), "steps": (1, 1e6), "runs": (2, 100), "batch": (1, 1e5), "learning_rate": (1e-12, 1e3)}
-        limits["random_share"] = (0, 1)
-        check_range("mine.options.pruning", {name: vars(self)[name] for name in limits}, **limits)
-        self.COLUMNS, self.MODEL = COLUMNS_BY_SCORE[score], end == "auto"
+            raise InputError("two checkpoints or more for forgetting", str(len(self.checkpoints)), remedy)
+        check_range("mine.options.pruning", vars(self), keep=(1e-6, 1), **SHORT_TRAINING_LIMITS, random_share=(0, 1))
+        self.COLUMNS, self.MODEL = COLUMNS_BY_SCORE[self.score], self.end == "auto"
 
     def mine(self, corpus: Corpus, scan: Scan, learner: Learner | None, rng: np.random.Generator) -> MiningResult:
         """Kept rows. Raises InputError without a model where the test is to decide, or with too few rows for it."""

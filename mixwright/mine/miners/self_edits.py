@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -28,6 +29,7 @@ from mixwright.mine.choosing import train_rows
 from mixwright.mine.edit_notes import describe_edits
 from mixwright.mine.edit_runs import RewriteTrials, ShortTraining
 from mixwright.mine.halving import halve
+from mixwright.mine.proxies import SHORT_TRAINING_LIMITS
 from mixwright.mine.rewrites import (
     AS_IS_WAY,
     OWN_WAY,
@@ -53,6 +55,7 @@ MOST_ROWS_READ = 256
 Rows = list[Example]
 
 
+@dataclass(kw_only=True, eq=False)
 class SelfEdits(Miner):
     """Facts in the learner's own forms.
 
@@ -76,36 +79,34 @@ class SelfEdits(Miner):
 
     MODEL = True
 
-    def __init__(
-        self,
-        *,
-        facts: str = "",
-        questions: str = "",
-        pattern: str | Sequence[str] = (),
-        templates: Sequence[str] = (),
-        forms: int = 4,
-        instruction: str = "",
-        samples: int = 0,
-        max_new_tokens: int = 128,
-        protected: Sequence[str] = (),
-        steps: int = 50,
-        runs: int = 4,
-        batch: int = 16,
-        learning_rate: float = 1e-3,
-        rank: int = 16,
-    ) -> None:
-        self.facts, self.questions, self.protected = facts, questions, tuple(protected)
-        self.reader = Reader((pattern,) if isinstance(pattern, str) else tuple(pattern))
-        self.templates, self.forms, self.instruction, self.samples = tuple(templates), forms, instruction, samples
-        self.max_new_tokens, self.steps, self.runs, self.batch = max_new_tokens, steps, runs, batch
-        self.learning_rate, self.rank = learning_rate, rank
-        self.short = ShortTraining(steps, batch, learning_rate, rank)
-        if samples and "{text}" not in instruction:
+    facts: str = ""
+    questions: str = ""
+    pattern: str | Sequence[str] = ()
+    templates: Sequence[str] = ()
+    forms: int = 4
+    instruction: str = ""
+    samples: int = 0
+    max_new_tokens: int = 128
+    protected: Sequence[str] = ()
+    steps: int = 50
+    runs: int = 4
+    batch: int = 16
+    learning_rate: float = 1e-3
+    rank: int = 16
+
+    def __post_init__(self) -> None:
+        self.reader = Reader((self.pattern,) if isinstance(self.pattern, str) else tuple(self.pattern))
+        self.short = ShortTraining(self.steps, self.batch, self.learning_rate, self.rank)
+        if self.samples and "{text}" not in self.instruction:
             remedy = "Write mine.options.self_edits.instruction."
-            raise InputError("an instruction with {text} for the model's own edits", repr(instruction), remedy)
-        limits = {"steps": (1, 1e6), "runs": (2, 100), "batch": (1, 1e5), "learning_rate": (1e-12, 1e3), "rank": (0, 4096)}
-        limits |= {"forms": (0, 100), "samples": (0, 100), "max_new_tokens": (1, 1e6)}
-        check_range("mine.options.self_edits", {name: vars(self)[name] for name in limits}, **limits)
+            raise InputError("an instruction with {text} for the model's own edits", repr(self.instruction), remedy)
+        limits = SHORT_TRAINING_LIMITS | {
+            "rank": (0, 4096),
+            "forms": (0, 100),
+            "samples": (0, 100),
+            "max_new_tokens": (1, 1e6),
+        }
+        check_range("mine.options.self_edits", vars(self), **limits)
 
     def mine(self, corpus: Corpus, scan: Scan, learner: Learner | None, rng: np.random.Generator) -> MiningResult:
         """New rows of the proven way, or all rows. Raises InputError without a model, or for an unknown task."""

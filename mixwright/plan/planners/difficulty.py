@@ -15,6 +15,7 @@ Blind spot: knows the model at the start only; the weights stay while the model 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from mixwright.contracts import Planner
 from mixwright.errors import InputError
@@ -37,6 +38,7 @@ LEVER_REASONS = {
 }
 
 
+@dataclass(kw_only=True, eq=False)
 class Difficulty(Planner):
     """Weights by room.
 
@@ -49,21 +51,16 @@ class Difficulty(Planner):
     OBJECTIVES = ("grpo",)
     EVIDENCE = ("competence",)
 
-    def __init__(
-        self,
-        *,
-        band: tuple[float, float] = (0.1, 0.9),
-        floor: float = 0.02,
-        mastered_share: float = 0.1,
-    ) -> None:
-        self.band, self.floor, self.mastered_share = (band[0], band[1]), floor, mastered_share
-        if not (0 <= band[0] < band[1] <= 1 and 0 <= floor <= 1 and 0 <= mastered_share <= 0.8):
-            got = f"band {self.band}, floor {floor:g}, mastered_share {mastered_share:g}"
-            raise InputError(
-                "0 <= low < high <= 1, a floor in 0..1, a rehearsal share (mastered_share) in 0..0.8",
-                got,
-                "Correct plan.options.",
-            )
+    band: tuple[float, float] = (0.1, 0.9)
+    floor: float = 0.02
+    mastered_share: float = 0.1
+
+    def __post_init__(self) -> None:
+        low, high = self.band = (self.band[0], self.band[1])
+        if not (0 <= low < high <= 1 and 0 <= self.floor <= 1 and 0 <= self.mastered_share <= 0.8):
+            got = f"band {self.band}, floor {self.floor:g}, mastered_share {self.mastered_share:g}"
+            expected = "0 <= low < high <= 1, a floor in 0..1, a rehearsal share (mastered_share) in 0..0.8"
+            raise InputError(expected, got, "Correct plan.options.")
 
     def plan(self, cells: Sequence[Cell], competence: Sequence[Measurement], training: TrainingSetup) -> Plan:
         """The plan; without rewards (SFT, DPO) it has the guards that need none, and drift needs a KL penalty.

@@ -51,6 +51,7 @@ class _Known:
         return self.rehearsal_rows > 0 and weight > max(most * self.rows / draws, self.own_share) + 1e-9
 
 
+@dataclass(kw_only=True, eq=False)
 class Rehearsal(Planner):
     """Weights that keep what is known.
 
@@ -62,10 +63,14 @@ class Rehearsal(Planner):
 
     OBJECTIVES: ClassVar[tuple[Objective, ...]] = ("sft", "dpo")
 
-    def __init__(self, *, share: float = 1 / 3, keep: Sequence[str] = (), most: float = 4.0) -> None:
-        self.share, self.keep, self.most = share, (keep,) if isinstance(keep, str) else tuple(keep), most
-        if not (0 < share <= 1 and 1 <= most < math.inf):
-            got = f"share {share:g}, most {most:g}"
+    share: float = 1 / 3
+    keep: Sequence[str] = ()
+    most: float = 4.0
+
+    def __post_init__(self) -> None:
+        self.keep = (self.keep,) if isinstance(self.keep, str) else tuple(self.keep)
+        if not (0 < self.share <= 1 and 1 <= self.most < math.inf):
+            got = f"share {self.share:g}, most {self.most:g}"
             raise InputError("a share above 0 and at most 1, and most of at least 1", got, "Correct plan.options.")
 
     def plan(self, cells: Sequence[Cell], competence: Sequence[Measurement], training: TrainingSetup) -> Plan:

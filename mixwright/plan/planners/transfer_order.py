@@ -16,6 +16,7 @@ Blind spot: effects are taken as additive, and those of short supervised runs as
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -39,6 +40,7 @@ ALL_TASKS = "*"
 """Task of measurements over all tasks."""
 
 
+@dataclass(kw_only=True, eq=False)
 class TransferOrder(Planner):
     """Stages by transfer.
 
@@ -51,15 +53,12 @@ class TransferOrder(Planner):
 
     EVIDENCE = (TRANSFER_PROBE,)
 
-    def __init__(
-        self,
-        *,
-        certain: float = MIN_CERTAINTY,
-        least: float = MIN_GAIN_SHARE,
-        equal: bool = True,
-        earlier_share: float = 0.0,
-    ) -> None:
-        self.certain, self.least, self.equal, self.earlier_share = certain, least, equal, earlier_share
+    certain: float = MIN_CERTAINTY
+    least: float = MIN_GAIN_SHARE
+    equal: bool = True
+    earlier_share: float = 0.0
+
+    def __post_init__(self) -> None:
         check_range("plan.options", vars(self), certain=(0, 1), least=(0, 1), earlier_share=(0, 0.5))
 
     def plan(self, cells: Sequence[Cell], competence: Sequence[Measurement], training: TrainingSetup) -> Plan:

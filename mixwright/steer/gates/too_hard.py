@@ -28,6 +28,8 @@ Blind spot: a cell of a few easy prompts among many impossible ones looks hard u
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from mixwright.contracts import Admission, Gate, Scene
@@ -40,6 +42,7 @@ PREDICTOR_TRUST_TO_DECIDE = 0.5
 """Trust in the prediction from prompts above which it decides on prompts of tasks without levels."""
 
 
+@dataclass(kw_only=True, eq=False)
 class TooHard(Kept, Gate):
     """Admits a group unless its whole cell is shown to be too hard; of lucky cells a share.
 
@@ -52,12 +55,14 @@ class TooHard(Kept, Gate):
 
     KEPT = ("_credit",)
 
-    def __init__(
-        self, *, floor: float | None = None, z: float = Z_STATE, min_rollouts: float = 24.0, lucky_kappa: float = LUCKY_KAPPA
-    ) -> None:
-        self.floor, self.z, self.min_rollouts, self.lucky_kappa = floor, z, min_rollouts, lucky_kappa
+    floor: float | None = None
+    z: float = Z_STATE
+    min_rollouts: float = 24.0
+    lucky_kappa: float = LUCKY_KAPPA
+
+    def __post_init__(self) -> None:
         check_range("gates.too_hard", vars(self), z=(0, 1e9), min_rollouts=(1e-9, 1e9), lucky_kappa=(0, 1))
-        if floor is not None:
+        if self.floor is not None:
             check_range("gates.too_hard", vars(self), floor=(0, 1))
 
     def begin(self, scene: Scene) -> None:

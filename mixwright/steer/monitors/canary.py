@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from dataclasses import dataclass
 from statistics import fmean, stdev
 
 from mixwright.contracts import Monitor
@@ -33,6 +34,7 @@ from mixwright.records import Alarm, Signals
 from mixwright.steer.kept import Kept
 
 
+@dataclass(kw_only=True, eq=False)
 class Canary(Kept, Monitor):
     """Compares each fresh canary pass with the first.
 
@@ -43,8 +45,10 @@ class Canary(Kept, Monitor):
 
     KEPT = ("_start",)
 
-    def __init__(self, *, standard_errors: float = 2.0, min_fall: float = 0.05) -> None:
-        self.standard_errors, self.min_fall = standard_errors, min_fall
+    standard_errors: float = 2.0
+    min_fall: float = 0.05
+
+    def __post_init__(self) -> None:
         check_range("monitors.canary", vars(self), standard_errors=(0, 1e9), min_fall=(0, 1))
         self._start: dict[str, float] = {}
 

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from statistics import fmean, stdev
 
 from mixwright.contracts import Monitor
@@ -31,6 +32,7 @@ from mixwright.records import Alarm, GroupOutcome, Outcome, PairOutcome, Signals
 from mixwright.steer.kept import Kept
 
 
+@dataclass(kw_only=True, eq=False)
 class Displacement(Kept, Monitor):
     """Compares the chosen completions of recent pairs with the reference.
 
@@ -44,20 +46,18 @@ class Displacement(Kept, Monitor):
 
     KEPT = ("_pairs", "_said")
 
-    def __init__(
-        self,
-        *,
-        min_fall: float = 1.0,
-        standard_errors: float = 3.0,
-        window: int = 64,
-        min_pairs: int = 16,
-        steps_between_alarms: int = 20,
-    ) -> None:
-        if not 2 <= min_pairs <= window:
-            raise InputError("min_pairs of 2 to window", f"{min_pairs} and {window}", "Correct monitors.displacement.")
-        self.min_fall, self.standard_errors, self.steps_between_alarms = min_fall, standard_errors, steps_between_alarms
-        check_range("monitors.displacement", vars(self), **dict.fromkeys(vars(self), (0, 1e9)))
-        self.window, self.min_pairs = window, min_pairs
+    min_fall: float = 1.0
+    standard_errors: float = 3.0
+    window: int = 64
+    min_pairs: int = 16
+    steps_between_alarms: int = 20
+
+    def __post_init__(self) -> None:
+        if not 2 <= self.min_pairs <= self.window:
+            got = f"{self.min_pairs} and {self.window}"
+            raise InputError("min_pairs of 2 to window", got, "Correct monitors.displacement.")
+        limits = dict.fromkeys(("min_fall", "standard_errors", "steps_between_alarms"), (0, 1e9))
+        check_range("monitors.displacement", vars(self), **limits)
         self._pairs: dict[str, list[list[float]]] = {}
         self._said: dict[str, int] = {}
 

@@ -26,6 +26,7 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from statistics import fmean, stdev
 from typing import Any
 
@@ -35,12 +36,11 @@ from mixwright.plan.format_forecast import IN_USE_SHARE
 from mixwright.records import Alarm, GroupOutcome, Outcome, PairOutcome, Signals
 from mixwright.steer.kept import Kept
 
-OPTION_LIMITS = {"min_start_share": (0, 1), "lost_share": (0, 1), "window": (2, 1e9), "max_formats": (1, 1e9)}
-OPTION_LIMITS |= dict.fromkeys(("standard_errors", "slack", "steps_between_alarms"), (0, 1e9))
 Row = list[list[float]]
 """One group: (completions, summed rewards) of each watched format, last of all others. JSON-ready."""
 
 
+@dataclass(kw_only=True, eq=False)
 class Formats(Kept, Monitor):
     """Compares recent groups of each task with its first ones.
 
@@ -56,21 +56,18 @@ class Formats(Kept, Monitor):
 
     KEPT = ("_first", "_watched", "_start", "_recent", "_said")
 
-    def __init__(
-        self,
-        *,
-        min_start_share: float = 0.1,
-        lost_share: float = 0.5,
-        standard_errors: float = 3.0,
-        slack: float = 0.0,
-        window: int = 16,
-        max_formats: int = 6,
-        steps_between_alarms: int = 20,
-    ) -> None:
-        self.min_start_share, self.lost_share, self.slack = min_start_share, lost_share, slack
-        self.standard_errors, self.steps_between_alarms = standard_errors, steps_between_alarms
-        self.window, self.max_formats = window, max_formats
-        check_range("monitors.formats", vars(self), **OPTION_LIMITS)
+    min_start_share: float = 0.1
+    lost_share: float = 0.5
+    standard_errors: float = 3.0
+    slack: float = 0.0
+    window: int = 16
+    max_formats: int = 6
+    steps_between_alarms: int = 20
+
+    def __post_init__(self) -> None:
+        limits = {"min_start_share": (0, 1), "lost_share": (0, 1), "window": (2, 1e9), "max_formats": (1, 1e9)}
+        limits |= dict.fromkeys(("standard_errors", "slack", "steps_between_alarms"), (0, 1e9))
+        check_range("monitors.formats", vars(self), **limits)
         self._first: dict[str, list[list[Any]]] = {}  # formats and rewards of each group, until there are `window`
         self._watched: dict[str, list[str]] = {}
         self._start: dict[str, list[Row]] = {}

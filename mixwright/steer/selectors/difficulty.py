@@ -25,6 +25,7 @@ Blind spot: follows evidence that is one generation batch old; rows of a cell ar
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -46,6 +47,7 @@ PARKED_WEIGHT, DEFERRED_WEIGHT = 1e-4, 1e-8
 """Weight of mastered cells, and of deferred and lucky ones: they are drawn freely only where a task has nothing better."""
 
 
+@dataclass(kw_only=True, eq=False)
 class Difficulty(Selector):
     """Thompson draw towards the band.
 
@@ -63,22 +65,17 @@ class Difficulty(Selector):
             by default, because through TRL it taught less than even draws.
     """
 
-    def __init__(
-        self,
-        *,
-        candidates: int = 8,
-        explore: float = 0.02,
-        weight_above: float = 0.05,
-        weight_below: float = 0.005,
-        memory: float = 128.0,
-        pilot_share: float = 0.05,
-        review_share: float = 0.02,
-        lucky_kappa: float = LUCKY_KAPPA,
-        predict: bool = False,
-    ) -> None:
-        self.candidates, self.explore, self.weight_above, self.weight_below = candidates, explore, weight_above, weight_below
-        self.memory, self.pilot_share, self.review_share, self.lucky_kappa = memory, pilot_share, review_share, lucky_kappa
-        self.predict = predict
+    candidates: int = 8
+    explore: float = 0.02
+    weight_above: float = 0.05
+    weight_below: float = 0.005
+    memory: float = 128.0
+    pilot_share: float = 0.05
+    review_share: float = 0.02
+    lucky_kappa: float = LUCKY_KAPPA
+    predict: bool = False
+
+    def __post_init__(self) -> None:
         check_range("selectors.difficulty", vars(self), **OPTION_LIMITS)
 
     def begin(self, scene: Scene) -> None:
