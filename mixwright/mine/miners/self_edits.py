@@ -26,8 +26,7 @@ import numpy as np
 from mixwright.contracts import Miner
 from mixwright.errors import InputError, check_range
 from mixwright.mine.choosing import train_rows
-from mixwright.mine.edit_notes import describe_edits
-from mixwright.mine.edit_runs import RewriteTrials, ShortTraining
+from mixwright.mine.edit_runs import RewriteTrials, ShortTraining, describe_edits
 from mixwright.mine.halving import halve
 from mixwright.mine.proxies import SHORT_TRAINING_LIMITS
 from mixwright.mine.rewrites import (

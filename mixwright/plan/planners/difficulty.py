@@ -83,16 +83,10 @@ class Difficulty(Planner):
             monitors=("canary", "displacement") if training.objective == "dpo" else ("canary",),
         )
         expected = forecast(known, competence, weights, training.steps)
-        why = {f"stages.0.weights.{task}": reason for task, reason in reasons.items()}
-        why |= {
-            "stages.0.steps": "asked for",
-            "stages.0.band": "rewards of a group differ most often inside it; planner option",
-        }
-        why |= {
-            f"stages.0.{name}": reason
-            for name, reason in LEVER_REASONS.items()
-            if getattr(stage, name) not in ((), "uniform")
-        }
+        why = {f"stages.0.weights.{task}": reason for task, reason in reasons.items()} | {"stages.0.steps": "asked for"}
+        why["stages.0.band"] = "rewards of a group differ most often inside it; planner option"
+        named = [name for name in LEVER_REASONS if getattr(stage, name) not in ((), "uniform")]
+        why |= {f"stages.0.{name}": LEVER_REASONS[name] for name in named}
         why |= {f"cells.{number}.state": reason_of(cell) for number, cell in enumerate(known)}
         why |= {f"forecast.{number}.expected": _format_reason(item.task, known) for number, item in enumerate(expected)}
         return Plan("difficulty", (stage,), known, expected, why)
@@ -111,9 +105,8 @@ class Difficulty(Planner):
             weights[task], reasons[task] = floor, f"floor {floor:g}; {reason}"
             if task in mastered:
                 weights[task] += (mastered_share if total else mastered_share + left) / len(mastered)
-                reasons[task] = f"rehearsal share: {reason}" + (
-                    "" if total else "; no task is within reach, so nothing else is trained"
-                )
+                alone = "" if total else "; no task is within reach, so nothing else is trained"
+                reasons[task] = f"rehearsal share: {reason}{alone}"
             elif total:
                 weights[task] += left * value / total
             elif not mastered:
@@ -130,16 +123,12 @@ def _cell_worth(cell: CellPlan) -> float:
 def _task_worth(cells: Sequence[CellPlan]) -> tuple[float, str]:
     """Worth of a task in 0..1 and its reason: that of its best reachable or unknown cell."""
     best = max(cells, key=_cell_worth)
-    if attainable_gain(best):
-        within = (
-            ""
-            if best.learnability is None
-            else f", rewards of a prompt have {4 * attainable_gain(best):.0%} of the largest variance"
-        )
-        whose = f"its best cell {best.key} ({best.examples} examples{within})"
-        reason = f"worth {_cell_worth(best):.2f} from {whose}: {reason_of(best)}"
-        return _cell_worth(best), reason
-    return 0.0, "worth 0: its cells are " + ", ".join(f"{cell.key} {cell.state}" for cell in cells)
+    worth, gain = _cell_worth(best), attainable_gain(best)
+    if not gain:
+        return 0.0, "worth 0: its cells are " + ", ".join(f"{cell.key} {cell.state}" for cell in cells)
+    within = "" if best.learnability is None else f", rewards of a prompt have {4 * gain:.0%} of the largest variance"
+    whose = f"its best cell {best.key} ({best.examples} examples{within})"
+    return worth, f"worth {worth:.2f} from {whose}: {reason_of(best)}"
 
 
 def _format_reason(task: str, cells: Sequence[CellPlan]) -> str:

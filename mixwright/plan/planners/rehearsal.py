@@ -22,11 +22,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+
 from mixwright.contracts import Planner
 from mixwright.errors import InputError
+from mixwright.estimates.crossed import estimate_crossed
 from mixwright.plan.baseline import as_shares, task_counts
-from mixwright.plan.known_tasks import evidence_above_chance
 from mixwright.records import Cell, Measurement, Objective, Plan, Stage, TrainingSetup
+
+SUCCESS_NAMES = ("greedy", "pass@1")
+"""Names of success, the declared decoding's first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,3 +199,29 @@ def _why(
         source += f"{' and ' if source else ''}{one.rehearsal_rows:,} rows to rehearse"
     share = f"{one.own_share:.1%} of your rows" if one.rows else "none of your rows"
     return f"kept: {one.because}; {share}; {source}, each drawn about {weight * draws / rows:.1f} times"
+
+
+def evidence_above_chance(competence: Sequence[Measurement]) -> dict[str, str]:
+    """Task -> what shows that success lies above the chance level, empty where that is not shown; every measured task.
+
+    Of each item the chance rule's score is taken off, so that the interval holds both errors.
+    """
+    rows = [row for row in competence if row.probe == "competence" and row.name in SUCCESS_NAMES]
+    name = next((name for name in SUCCESS_NAMES if any(row.name == name for row in rows)), "")
+    found = {}
+    for task in sorted({row.task for row in rows}):
+        own = [row for row in rows if row.task == task and row.name == name]
+        items = [row for row in own if row.example is not None and row.null is not None]
+        whole = next((row for row in own if row.example is None and row.level is None), None)
+        if items:
+            value, chance = (float(np.mean([getattr(row, part) for row in items])) for part in ("value", "null"))
+            gaps = [row.value - (row.null or 0.0) for row in items]
+            levels = list(dict.fromkeys(row.level for row in items))
+            low = estimate_crossed(np.array([gaps]), [levels.index(row.level) for row in items]).low
+            count = len(items)
+        elif whole is not None:
+            value, chance, low, count = whole.value, whole.null or 0.0, whole.low - (whole.null or 0.0), whole.n
+        else:
+            continue
+        found[task] = f"{value:.0%} right of {count} before, chance level {chance:.0%}" if low > 0 else ""
+    return found
