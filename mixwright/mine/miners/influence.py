@@ -81,14 +81,8 @@ class Influence(Miner):
         alone = _first_by_hash(rows, self.targets, len(rows.ids)).tolist() if set(self.targets) < set(rows.by_task()) else []
         rule = tuple(MinedRow(rows.ids[at], 1.0, "a row of the targets") for at in alone)
         named = f"the {len(rule)} training rows of {join_some(self.targets)} alone" if rule else ""
-        return MiningResult(
-            "influence",
-            tuple(kept),
-            simple_rule_rows=rule,
-            simple_rule_description=named,
-            harmful=tuple(harmful),
-            notes=tuple(notes),
-        )
+        simple = {"simple_rule_rows": rule, "simple_rule_description": named}
+        return MiningResult("influence", tuple(kept), harmful=tuple(harmful), notes=tuple(notes), **simple)
 
     def _target_shots(self, rows: TrainRows, count: int) -> np.ndarray:
         """Rows of the targets, for each of them at most so many that half of `count` are left to choose."""
@@ -98,8 +92,11 @@ class Influence(Miner):
 
     def _scores(self, corpus: Corpus, scan: Scan, rows: TrainRows, pool: np.ndarray, shots: np.ndarray) -> np.ndarray:
         if self.by == "words":
-            texts = [[_words(corpus, int(rows.numbers[at])) for at in part] for part in (pool, shots)]
-            return bm25(*texts)
+            examples = [[corpus[int(rows.numbers[at])] for at in part] for part in (pool, shots)]
+            said = [
+                [f"{plain(e.prompt)} {plain(e.target or e.answer or '')}".lower().split() for e in own] for own in examples
+            ]
+            return bm25(*said)
         vectors = rows.column(scan, COLUMNS_BY_WAY[self.by][0])
         return cosines(np.nan_to_num(vectors[pool]), np.nan_to_num(vectors[shots]))
 
@@ -125,8 +122,3 @@ def _first_by_hash(rows: TrainRows, tasks: Sequence[str], most: int, share: floa
         order = sorted(own[task].tolist(), key=lambda at: hashlib.sha256(rows.ids[at].encode()).digest())
         found += order[: min(most, max(int(share * len(order)), 1))]
     return np.array(found, dtype=np.int64)
-
-
-def _words(corpus: Corpus, number: int) -> list[str]:
-    example = corpus[number]
-    return f"{plain(example.prompt)} {plain(example.target or example.answer or '')}".lower().split()

@@ -85,10 +85,9 @@ class Difficulty(Selector):
             scene, memory=self.memory, pilots=self.pilot_share, reviews=self.review_share, lucky=self.lucky_kappa
         )
         cells = [scene.ledger.task_cells(task) for task in range(len(scene.pool.tasks))]
-        self._cells = np.zeros((len(cells), max(map(len, cells))), dtype=np.int64)
-        for task, found in enumerate(cells):
-            self._cells[task, : len(found)] = found
-        there = np.arange(self._cells.shape[1]) < np.array([[len(found)] for found in cells])
+        there = np.arange(max(map(len, cells))) < np.array([[len(found)] for found in cells])
+        self._cells = np.zeros(there.shape, dtype=np.int64)
+        self._cells[there] = np.concatenate(cells)
         sizes = np.where(there, scene.ledger.sizes[self._cells], 0)
         self._sizes = sizes / (sizes + HALF_WEIGHT_EXAMPLES)
         self._even = [task for task, found in zip(scene.pool.tasks, cells, strict=True) if len(found) < 2]
@@ -99,16 +98,11 @@ class Difficulty(Selector):
         states = self._states
         alike = self._ledger.lasting.intraclass_correlation(np.arange(len(states.state)))
         open_to = np.where(states.drawn_freely, 1.0, np.where(states.state == MASTERED, PARKED_WEIGHT, DEFERRED_WEIGHT))
-        inside = np.maximum(
-            room_to_learn(success, self._ledger.answers.swapped()[cells]) * (1 - alike)[cells], self.weight_below
+        room = room_to_learn(success, self._ledger.answers.swapped()[cells]) * (1 - alike)[cells]
+        above = np.where(
+            success > states.high[cells], max(self.weight_above, DEFERRED_WEIGHT), np.maximum(room, self.weight_below)
         )
-        low, high = states.low[cells], states.high[cells]
-        return (
-            np.where(
-                success < low, self.weight_below, np.where(success > high, max(self.weight_above, DEFERRED_WEIGHT), inside)
-            )
-            * open_to[cells]
-        )
+        return np.where(success < states.low[cells], self.weight_below, above) * open_to[cells]
 
     def pick(self, tasks: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Examples of the tasks. A batch draws no example twice while its candidates allow."""
