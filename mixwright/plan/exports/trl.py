@@ -56,10 +56,10 @@ class Trl(Export):
         size, whole = min(sizes), max(sizes)
         used, rows = sum(round(part.share * size) for part in mix.parts), sum(len(part.rows) for part in mix.parts)
         repeats = (
-            f"mixture.yaml repeats no row, so its fractions leave {used:,} of {rows:,} rows; interleave.py repeats the rows"
+            f"mixture.yaml repeats no row, so its fractions leave {used:,} of {rows:,} rows; interleave.py repeats the"
         )
         draws = f"The plan draws {mix.steps * mix.batch:,} (max_steps: {mix.steps})."
-        note = f"{repeats} of small pools and makes about {whole:,.0f} rows. {draws}"
+        note = f"{repeats} rows of small pools and makes about {whole:,.0f} rows. {draws}"
         sections: list[dict[str, Any]] = [
             {"path": "parquet", "data_files": str(folder / _file(part.name)), "split": "train", "fraction": part.share}
             for part in mix.parts
