@@ -17,8 +17,14 @@ from mixwright.corpus.timed_grades import TimedGrades
 from mixwright.estimates.crossed import Estimate, estimate_crossed
 from mixwright.estimates.intervals import COVERAGE, holm
 from mixwright.measure.row_losses import RowLosses
-from mixwright.mine.answers import count_answer_tokens, shared_room
-from mixwright.mine.proxies import Sizes, choose_held_back, grade_greedy_answers, make_copy_trainer
+from mixwright.mine.proxies import (
+    Sizes,
+    choose_held_back,
+    count_answer_tokens,
+    grade_greedy_answers,
+    make_copy_trainer,
+    shared_room,
+)
 from mixwright.records import plain
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mixwright.corpus.identity import prompt_key
-from mixwright.mine.answers import shared_room
+from mixwright.mine.proxies import shared_room
 from mixwright.mine.rewriting import Slots, fill_form, text_of
 from mixwright.records import Example, Text, plain
 

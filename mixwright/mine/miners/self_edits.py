@@ -22,12 +22,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
 from numpy.random import Generator
 
 from mixwright.contracts import Miner
 from mixwright.errors import InputError, check_range
-from mixwright.mine.choosing import train_rows
+from mixwright.mine.choosing import few_rows, train_rows
 from mixwright.mine.edit_runs import RewriteTrials, ShortTraining, describe_edits
 from mixwright.mine.halving import halve
 from mixwright.mine.proxies import SHORT_TRAINING_LIMITS
@@ -134,7 +133,9 @@ class SelfEdits(Miner):
             why = "There is no way of rewriting to try." if len(ways) < 2 else "There are fewer than two reward questions."
             return _kept(rows, why, notes, rollouts)
         names = list(ways)
-        trial = RewriteTrials(learner, list(ways.values()), _few(asked, rng), _few(guarded, rng), self.short)
+        trial = RewriteTrials(
+            learner, list(ways.values()), *(few_rows(own, MOST_ROWS_READ, rng) for own in (asked, guarded)), self.short
+        )
         seeds = (int(rng.integers(2**31)) for _ in itertools.count())
         tried = halve(len(names), trial, len(trial.questions), runs=self.runs, seeds=seeds)
         notes += describe_edits(tried, names, trial)
@@ -179,11 +180,6 @@ def _fully_rewritten(made: Rows, facts: Rows, found_slots: Sequence[Sequence[Slo
     return {
         row.id for row, found in zip(facts, found_slots, strict=True) if counts[row.id] >= (1 if own else max(len(found), 1))
     }
-
-
-def _few(rows: Rows, rng: Generator) -> Rows:
-    """At most `MOST_ROWS_READ` rows, drawn at random, in the order of the corpus."""
-    return [rows[at] for at in np.sort(rng.permutation(len(rows))[:MOST_ROWS_READ]).tolist()]
 
 
 def _kept(rows: Rows, why: str, notes: Sequence[str], rollouts: int = 0) -> MiningResult:
