@@ -1,4 +1,4 @@
-"""Pairs of a right and a wrong answer of the model to one prompt: how wrong ones differ, near misses, balance by length, null."""
+"""Pairs of a right and a wrong answer of the model to one prompt: how wrong ones differ, near misses, balance by length."""
 
 from __future__ import annotations
 

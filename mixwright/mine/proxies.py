@@ -1,4 +1,4 @@
-"""Proxies: copies of the model that are trained for a few steps on some rows and read on rows held back; room for answers."""
+"""Proxies: copies of the model that are trained for a few steps on some rows and read on rows held back."""
 
 from __future__ import annotations
 

@@ -133,9 +133,8 @@ class SelfEdits(Miner):
             why = "There is no way of rewriting to try." if len(ways) < 2 else "There are fewer than two reward questions."
             return _kept(rows, why, notes, rollouts)
         names = list(ways)
-        trial = RewriteTrials(
-            learner, list(ways.values()), *(few_rows(own, MOST_ROWS_READ, rng) for own in (asked, guarded)), self.short
-        )
+        questions, protected = (few_rows(own, MOST_ROWS_READ, rng) for own in (asked, guarded))
+        trial = RewriteTrials(learner, list(ways.values()), questions, protected, self.short)
         seeds = (int(rng.integers(2**31)) for _ in itertools.count())
         tried = halve(len(names), trial, len(trial.questions), runs=self.runs, seeds=seeds)
         notes += describe_edits(tried, names, trial)
@@ -154,19 +153,13 @@ class SelfEdits(Miner):
         return MiningResult("self_edits", **both, rollouts=rollouts, notes=tuple(notes))
 
     def _ways(
-        self,
-        facts: Rows,
-        found_slots: Sequence[Sequence[Slots]],
-        others: Rows,
-        asked: Rows,
-        learner: Learner,
-        rng: Generator,
+        self, facts: Rows, read: Sequence[Sequence[Slots]], others: Rows, asked: Rows, learner: Learner, rng: Generator
     ) -> tuple[Ways, int, list[str]]:
         """Rows of every way, the facts as they stand first; completions that were sampled; and what was read and found."""
-        every, seed = [fact for own in found_slots for fact in own], int(rng.integers(2**31))
+        every, seed = [fact for own in read for fact in own], int(rng.integers(2**31))
         found = find_forms(others, every, self.forms) if every else []
         own, rollouts = write_own_edits(learner, facts, self.instruction, self.samples, self.max_new_tokens, seed)
-        ways = rewrite_in_forms(facts, found_slots, [*self.templates, *(form for form, _ in found)])
+        ways = rewrite_in_forms(facts, read, [*self.templates, *(form for form, _ in found)])
         ways, notes = without_questions({AS_IS_WAY: as_they_stand(facts), **ways, **own}, asked)
         told = "; ".join(f"{form!r} of {count} things" for form, count in found) or "none"
         said = f"{len(every)} facts were read in {len(facts)} rows. Forms found in other rows: {told}."
