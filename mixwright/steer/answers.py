@@ -124,15 +124,12 @@ class AnswerEvidence:
     def state(self) -> dict[str, Any]:
         """Groups as bytes, the rest JSON-ready."""
         flat = [(cell, example, *group) for cell, kept in enumerate(self._groups) for example, group in kept.items()]
-        columns = {
-            "places": [row[:2] for row in flat],
-            "golds": [row[2] for row in flat],
-            "success": [row[3] for row in flat],
-            "counts": [len(row[4]) for row in flat],
-            "answers": [answer for row in flat for answer in row[4]],
-        }
-        packed = {n: np.array(values, "<f8" if n == "success" else "<i8").tobytes() for n, values in columns.items()}
-        return packed | {
+        return {
+            "places": np.array([row[:2] for row in flat], dtype="<i8").tobytes(),
+            "golds": np.array([row[2] for row in flat], dtype="<i8").tobytes(),
+            "success": np.array([row[3] for row in flat], dtype="<f8").tobytes(),
+            "counts": np.array([len(row[4]) for row in flat], dtype="<i8").tobytes(),
+            "answers": np.array([answer for row in flat for answer in row[4]], dtype="<i8").tobytes(),
             "graded": self._graded.tolist(),
             "before": [[None if value != value else value for value in row] for row in self._before.tolist()],
         }

@@ -319,11 +319,3 @@ def _checksum(path: Path, size: int) -> tuple[int, int]:
             while part := file.read(min(size - found, 1 << 20)):
                 found, checksum = found + len(part), zlib.crc32(part, checksum)
     return found, checksum
-
-
-def stop_instead_of_restore(step: int, target: str, name: str) -> Decision:
-    """What is logged where the engine orders a restore: which checkpoint to resume from, relative to output_dir."""
-    reason = f"a running trainer cannot go back: training stops; resume from {name}"
-    if not name:
-        reason = f"training stops; no {target} is left (keep more with save_total_limit)"
-    return Decision(step, "stop instead of restore", target, name or None, reason)

@@ -24,7 +24,6 @@ from mixwright.steer.run.files import (
     drawn_shares,
     group_line,
     proof_counts,
-    stop_instead_of_restore,
 )
 from mixwright.steer.run.reward_range import RewardRange
 from mixwright.steer.snapshot import MOST_LISTED
@@ -357,8 +356,12 @@ class RunSteering:
                     self.note(step, "not executed: lr_factor", self.lr_reason)
             elif action.kind in ("stop", "restore"):
                 self.stop = action.because
-                if action.kind == "restore":  # a running trainer cannot go back
-                    self.files.write_decisions([stop_instead_of_restore(step, action.target, self.find_last_calm())])
+                if action.kind == "restore":
+                    name = self.find_last_calm()
+                    why = f"a running trainer cannot go back: training stops; resume from {name}"
+                    none = f"training stops; no {action.target} is left (keep more with save_total_limit)"
+                    line = Decision(step, "stop instead of restore", action.target, name or None, why if name else none)
+                    self.files.write_decisions([line])
         self.metrics["steering/lr_factor"] = [self.lr_factor]
         if self.objective == "grpo":
             self.metrics["steering/beta"] = [self.beta]

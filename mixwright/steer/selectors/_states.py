@@ -147,9 +147,8 @@ class CellStates:
         lucky = (self._ledger.answers.kappa_high()[cells] < self._lucky) & (self._lucky > 0)  # kappa may lie under 0
         state = np.where(place > 0, MASTERED, np.where(place < 0, DEFERRED, np.where(lucky, LUCKY, ACTIVE)))
         self.state[cells] = state
-        put_off, in_band = cells[state >= DEFERRED], cells[(state == ACTIVE) & (evidence.tries[cells] >= 4 * MIN_ROLLOUTS)]
-        self.wait[put_off] = np.clip(2 * self.wait[put_off], FIRST_WAIT_STEPS, LONGEST_WAIT_STEPS)
-        self.due[put_off], self.asked[put_off] = step + self.wait[put_off], 0
+        self._put_off(cells[state >= DEFERRED], step)
+        in_band = cells[(state == ACTIVE) & (evidence.tries[cells] >= 4 * MIN_ROLLOUTS)]
         self.wait[in_band] = 0  # it was there: should it fall out again, it is looked for soon
         self._clear(cells)
 
@@ -169,9 +168,13 @@ class CellStates:
         self._ledger.answers.forget(back[self.state[back] == LUCKY])
         goes_on = failed[self.state[failed] == LUCKY]
         self.state[back], self.state[held] = ACTIVE, MASTERED
-        self.wait[failed] = np.clip(2 * self.wait[failed], FIRST_WAIT_STEPS, LONGEST_WAIT_STEPS)
-        self.due[failed], self.asked[failed] = step + self.wait[failed], 0
+        self._put_off(failed, step)
         self._clear(np.setdiff1d(cells, goes_on))
+
+    def _put_off(self, cells: np.ndarray, step: int) -> None:
+        """Re-evaluate these cells after twice as long as last time."""
+        self.wait[cells] = np.clip(2 * self.wait[cells], FIRST_WAIT_STEPS, LONGEST_WAIT_STEPS)
+        self.due[cells], self.asked[cells] = step + self.wait[cells], 0
 
     def _clear(self, cells: np.ndarray) -> None:
         """Begin the next re-evaluation of these cells with nothing."""
