@@ -43,20 +43,6 @@ class Prompts:
 
 
 @dataclass(frozen=True, slots=True)
-class OwnAnswers:
-    """What the model answered."""
-
-    rows: tuple[Example, ...]
-    """Finished answers, as completions; `extra` has `parents` and `provenance`."""
-    notes: tuple[str, ...]
-    """A sentence about prompts that are too long, if any are, and one per task."""
-    tokens_by_task: dict[str, int]
-    """Task -> tokens that its answers were given in the end."""
-    rollouts: int
-    """Completions that were written."""
-
-
-@dataclass(frozen=True, slots=True)
 class RehearsalRows:
     """Rows to rehearse, ready to be trained on."""
 
@@ -90,11 +76,11 @@ def rehearsal_rows(corpus: Corpus, load: Callable[[], Learner], *, max_new_token
     Raises:
         InputError: as `answer_prompts`.
     """
-    prompts, made = usable_prompts(corpus), OwnAnswers((), (), {}, 0)
+    prompts, made = usable_prompts(corpus), RehearsalRows((), (), 0, 0, {})
     if prompts.without_completion:
         made = answer_prompts(load(), prompts.without_completion, max_new_tokens=max_new_tokens)
     rows, notes = (*prompts.with_completion, *made.rows), (*prompts.notes, *made.notes)
-    return RehearsalRows(rows, notes, len(prompts.with_completion), made.rollouts, made.tokens_by_task)
+    return replace(made, rows=rows, notes=notes, rows_with_completion=len(prompts.with_completion))
 
 
 def write_rows(path: Path, rows: Sequence[Example]) -> None:
@@ -154,7 +140,7 @@ def trains_on_pairs(corpus: Corpus) -> bool:
     return bool(len(train)) and not train["rejected"].null_count
 
 
-def answer_prompts(learner: Learner, prompts: Sequence[Example], *, max_new_tokens: int = 256) -> OwnAnswers:
+def answer_prompts(learner: Learner, prompts: Sequence[Example], *, max_new_tokens: int = 256) -> RehearsalRows:
     """The model's own greedy answers that ended by themselves, as rows to train on.
 
     Args:
@@ -205,7 +191,7 @@ def answer_prompts(learner: Learner, prompts: Sequence[Example], *, max_new_toke
         f"{'' if done[task] == count else '; the others are left out'}."
         for task, count in sorted(asked.items())
     ]
-    return OwnAnswers(tuple(rows), tuple(notes), room, rollouts)
+    return RehearsalRows(tuple(rows), tuple(notes), 0, rollouts, room)
 
 
 def check_rehearsal(objective: str, corpus: Corpus) -> None:
