@@ -21,8 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from mixwright.estimates.cell_states import LUCKY_KAPPA as LUCKY_KAPPA
-from mixwright.estimates.cell_states import Z_PROVISIONAL, side_of_band
+from mixwright.estimates.cell_states import LUCKY_KAPPA, Z_PROVISIONAL, side_of_band
 from mixwright.estimates.intervals import wilson
 from mixwright.records import GroupOutcome, cell_key
 from mixwright.steer.ledger import CellEvidence, count_successes

@@ -32,8 +32,7 @@ import numpy as np
 
 from mixwright.contracts import Scene, Selector
 from mixwright.errors import check_range
-from mixwright.estimates.cell_states import HALF_WEIGHT_EXAMPLES, room_to_learn
-from mixwright.estimates.cell_states import LUCKY_KAPPA as LUCKY_KAPPA
+from mixwright.estimates.cell_states import HALF_WEIGHT_EXAMPLES, LUCKY_KAPPA, room_to_learn
 from mixwright.records import GroupOutcome, Outcome, PairOutcome
 from mixwright.steer.selectors._predicted import PredictedDraws
 from mixwright.steer.selectors._states import MASTERED, CellStates
