@@ -55,9 +55,7 @@ class Trl(Export):
         sizes = [len(part.rows) / part.share for part in mix.parts]
         size, whole = min(sizes), max(sizes)
         used, rows = sum(round(part.share * size) for part in mix.parts), sum(len(part.rows) for part in mix.parts)
-        repeats = (
-            f"mixture.yaml repeats no row, so its fractions leave {used:,} of {rows:,} rows; interleave.py repeats the"
-        )
+        repeats = f"mixture.yaml repeats no row, so its fractions leave {used:,} of {rows:,} rows; interleave.py repeats the"
         draws = f"The plan draws {mix.steps * mix.batch:,} (max_steps: {mix.steps})."
         note = f"{repeats} rows of small pools and makes about {whole:,.0f} rows. {draws}"
         sections: list[dict[str, Any]] = [
