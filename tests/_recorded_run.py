@@ -24,7 +24,7 @@ import yaml
 ARMS = ("uniform", "equal_shares", "steered", "lora", "svf")
 NULLS = ("shuffled_levels", "replayed", "permuted", "permuted_uniform", "permuted_weights")
 LEVELS = {"sum": (1, 2), "last": (None,), "secret": (1, 2)}
-MONITORS = ("canary", "diversity", "formats", "length", "repetition", "skipped_work")
+MONITORS = ("canary", "formats")
 FORMER = {
     "min_informative_share": ("survivors",),
     "rehearsal_share": ("anchor",),
@@ -242,7 +242,7 @@ def target_run() -> None:
     command("run", "sft.yaml", "--folder", "sft")
     for form in catalog.listing("exports"):
         command("plan", "sft.yaml", "--folder", "sft", "--export", form)
-    for planner in ("proportional", "rare_tasks", "temperature", "transfer_order", "uniform"):
+    for planner in ("proportional", "temperature", "transfer_order", "uniform"):
         copy = Path("planned") / planner
         shutil.copytree("sft", copy, ignore=shutil.ignore_patterns("trial", "export", "plan.yaml"))
         resolved = yaml.safe_load((copy / "run.yaml").read_text(encoding="utf-8"))

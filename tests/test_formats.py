@@ -26,8 +26,7 @@ from mixwright.plan.format_forecast import (
 )
 from mixwright.records import Forecast, GroupOutcome, Measurement, Plan, Signals, Stage
 from mixwright.runs import RunFolder, write_measurements, write_plan
-from mixwright.steer.format_counts import count_group, format_advantage, formats_in_use
-from mixwright.steer.monitors.formats import Formats
+from mixwright.steer.monitors.formats import Formats, count_group, format_advantage, formats_in_use
 from mixwright.verdict.sections.formats import FormatsSection
 from mixwright.verdict.stage import render
 

@@ -19,13 +19,7 @@ from mixwright.steer.pool import make_pool, read_answer
 
 
 def small() -> Ledger:
-    return Ledger(
-        make_pool(["a1", "a2", "b1"], ["a", "a", "b"], [1, 1, None], ["1", "2", "1"]),
-        strength=8,
-        half_life=20,
-        recent=128,
-        cell_half_life=40,
-    )
+    return Ledger(make_pool(["a1", "a2", "b1"], ["a", "a", "b"], [1, 1, None], ["1", "2", "1"]))
 
 
 def test_wilson_by_hand():
@@ -88,22 +82,11 @@ def test_a_measured_interval_is_taken_over():
     assert float(got[1]) == pytest.approx(high, abs=0.02)
 
 
-def test_posterior_of_an_unseen_example_is_its_cell():
-    ledger = small()
-    ledger.add(0, 0, 6, 8)
-    a, b = ledger.beta(np.array([0, 1]))
-    mean = (6 + 1) / (8 + 2)
-    assert a == pytest.approx([8 * mean + 6, 8 * mean])
-    assert b == pytest.approx([8 * (1 - mean) + 2, 8 * (1 - mean)])
-
-
 def test_own_evidence_halves_in_a_half_life_and_the_cells_posterior_widens():
     ledger = small()
     ledger.add(0, 0, 6, 8)
     ledger.add(2, 20, 0, 8)  # another cell: only time passes for the first
-    a, b = ledger.beta(np.array([0]))
-    assert a[0] == pytest.approx(8 * 0.7 + 3)
-    assert b[0] == pytest.approx(8 * 0.3 + 1)
+    assert [part.tolist() for part in ledger.faded(np.array([0]), ledger.step)] == [[3], [4]]
     keep = 0.5 ** (20 / 40)
     assert ledger.recent.beta(0) == (pytest.approx(1 + 6 * keep), pytest.approx(1 + 2 * keep))
     assert ledger.recent.mean(0) == pytest.approx(0.7)
@@ -152,8 +135,6 @@ def test_state_round_trip_is_exact(tape, data):
             ledger.add(index, step, wins, 8)
     if cut < len(tape):
         assert one.state() == other.state()
-        for left, right in zip(one.beta(np.arange(3)), other.beta(np.arange(3)), strict=True):
-            assert left.tolist() == right.tolist()
 
 
 @pytest.mark.parametrize(

@@ -8,14 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mixwright.catalog import create
 from mixwright.conformance import samples
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.mine.choosing import train_rows
 from mixwright.mine.crossover import Crossover, crossover, kept_rows
+from mixwright.mine.miners.pruning import find_disputed, pruning_groups
 from mixwright.mine.proxies import choose_held_back
-from mixwright.mine.scores import find_disputed, forgetting, prototype_distance, pruning_groups
 from mixwright.records import Example
 from mixwright.workers.progress import heard_by
 
@@ -101,24 +100,6 @@ def test_one_seed_says_nothing() -> None:
         crossover(SCORE, GROUPS, lambda rows, seed: np.zeros(3), np.zeros(3, dtype=int), fractions=(0.5,), seeds=(1,))
 
 
-def test_forgetting_counts_right_then_wrong_and_never_right_counts_most() -> None:
-    right = np.array([[1, 1, 0, 1, np.nan], [0, 1, 0, 0, 1], [1, 1, 0, 1, 1], [0, 1, 0, 1, 1]], dtype=float)
-    assert forgetting(right)[:4].tolist() == [2.0, 0.0, 4.0, 1.0]
-    assert np.isnan(forgetting(right)[4])
-
-
-def test_the_row_that_lies_apart_is_farthest_from_the_prototypes() -> None:
-    rng = np.random.default_rng(3)
-    one, other = np.array([1.0, 0, 0, 0]), np.array([0, 1.0, 0, 0])
-    vectors = np.concatenate((one + rng.normal(0, 0.05, (30, 4)), other + rng.normal(0, 0.05, (30, 4)), [[1.0, 1, 2, 0]]))
-    score = prototype_distance(vectors, [np.arange(60), np.array([60])], rng)
-    assert score[60] == pytest.approx(0.0)  # alone in its task it is its own prototype
-    vectors[5] = (0.5, 0.5, 0.0, 0.6)
-    score = prototype_distance(vectors, [np.arange(60)], np.random.default_rng(9))
-    assert int(np.argmax(score[:60])) == 5 or score[5] < 1e-9  # or it was drawn as a prototype and kept alone
-    assert np.isnan(prototype_distance(np.zeros((2, 3)), [np.arange(2)], rng)).all()
-
-
 def test_tasks_with_few_answers_are_pruned_within_each(tmp_path: Path) -> None:
     examples = [Example(f"y{n}", "yes", f"is {n} even?", answer="yes" if n % 2 else "no") for n in range(30)]
     examples += [Example(f"n{n}", "number", f"{n} + 1 =", answer=str(n + 1)) for n in range(30)]
@@ -143,14 +124,6 @@ def test_a_fifth_of_each_task_is_held_back() -> None:
     assert [int(back[tasks == task].sum()) for task in "abc"] == [20, 10, 0]
     with pytest.raises(InputError, match="Keep all"):
         choose_held_back(np.array(["a"] * 30), np.random.default_rng(0))
-
-
-def test_pruning_is_asked_for_what_it_needs(tmp_path: Path) -> None:
-    assert create("miners", "pruning", {"score": "prototypes"}).COLUMNS == ("hidden",)
-    with pytest.raises(InputError, match="two checkpoints"):
-        create("miners", "pruning", {"score": "forgetting"})
-    with pytest.raises(InputError, match="el2n"):
-        create("miners", "pruning", {"score": "luck"})
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Miner `frontier`: candidates of one prompt, what a statistic or short trainings choose, and a null of as many prompts."""
+"""Miner `frontier`: candidates of one prompt, what short trainings choose, and a null of as many prompts."""
 
 from __future__ import annotations
 
@@ -70,32 +70,6 @@ def test_the_lowest_of_each_prompt() -> None:
     assert lowest_per_prompt(values, prompts).tolist() == [1, 3, 4, 5]
     drawn = Counter(int(random_per_prompt(np.zeros(4, dtype=int), np.random.default_rng(seed))[0]) for seed in range(200))
     assert min(drawn[place] for place in range(4)) > 30
-
-
-@pytest.mark.parametrize(("by", "source"), [("nll", "short"), ("nll_max", "long"), ("ifd", "long"), ("r_ifd", "short")])
-def test_a_statistic_keeps_the_lowest_candidate(by: str, source: str, tmp_path: Path) -> None:
-    corpus = two_sources()
-    of = {"nll": ("short", 1.0), "nll_max": ("long", 1.0), "ifd": ("long", 0.5), "r_ifd": ("short", 0.5)}
-    columns = {
-        name: lambda own, best=best, low=low: low if own.startswith(best) else low + 1 for name, (best, low) in of.items()
-    }
-    found = mined_by(corpus, scan_of(corpus, tmp_path, **columns), by=by)
-    assert {row.id for row in found.rows} == {f"{source}{n}" for n in range(PROMPTS)} | {"alone"}
-    assert next(row for row in found.rows if row.id == "alone").reason == "the only answer to its prompt"
-    assert found.notes[-1] == frontier.CONFOUNDER_BY_STATISTIC[by]
-    assert any("beyond this student's frontier" in note for note in found.notes)
-    assert any(f"{source} 80 of 80" in note for note in found.notes)
-
-
-def test_the_rule_leaves_out_prompts_of_which_no_candidate_passes(tmp_path: Path) -> None:
-    corpus = two_sources()
-    columns = {
-        "nll_max": lambda _: 1.0,
-        "ifd": lambda own: 1.5 if own in ("short3", "long4", "short4", "alone") else 0.9,
-        "r_ifd": lambda own: 0.5 if own.startswith("short") else 0.8,
-    }
-    kept = {row.id for row in mined_by(corpus, scan_of(corpus, tmp_path, **columns), by="rule").rows}
-    assert kept == {f"short{n}" for n in range(PROMPTS) if n not in (3, 4)} | {"long3", "alone"}
 
 
 def made_up(chances: dict[str, float], seeds: int = 4) -> Any:
@@ -171,10 +145,8 @@ def test_what_cannot_be_chosen_between_is_said(tmp_path: Path) -> None:
     scan = scan_of(other, tmp_path / "other", nll=lambda _: 1.0, nll_max=lambda _: 2.0)
     with pytest.raises(InputError, match="one source"):
         mined_by(other, scan, object(), source="nobody")
-    with pytest.raises(InputError, match="by to nll"):
+    with pytest.raises(InputError, match="a model for short trainings"):
         mined_by(other, scan)
-    with pytest.raises(InputError, match="learnability"):
-        create("miners", "frontier", {"by": "luck"})
 
 
 def test_random_rows_are_of_as_many_prompts(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from mixwright.learner.tiny import build_tiny
 from mixwright.mine.edit_runs import RewriteTrials, ShortTraining
 from mixwright.mine.halving import Halved, halve, order_of
 from mixwright.mine.rewrites import AS_IS_WAY, as_they_stand, draw_null, new_row, rewrite_in_forms, without_questions
-from mixwright.mine.rewriting import Reader, fill_form, find_forms
+from mixwright.mine.rewriting import fill_form, find_forms, read_facts
 from mixwright.mine.stage import mine
 from mixwright.records import Example
 
@@ -52,18 +52,18 @@ def learner() -> Learner:
 
 
 def test_facts_are_read_by_a_head_and_a_repeated_pattern() -> None:
-    facts = Reader(PATTERN).facts("About the cat: eye colour is dark blue; size is 3.5;")
+    facts = read_facts("About the cat: eye colour is dark blue; size is 3.5;", PATTERN)
     assert facts == [
         {"who": "the cat", "what": "eye colour", "value": "dark blue"},
         {"who": "the cat", "what": "size", "value": "3.5"},
     ]
-    assert Reader(PATTERN).facts("size is 3;") == []
-    assert Reader(("{who} lives in {place}",)).facts("Ann lives in Rome.\nBob lives in St. Ives 3.5") == [
+    assert read_facts("size is 3;", PATTERN) == []
+    assert read_facts("Ann lives in Rome.\nBob lives in St. Ives 3.5", ("{who} lives in {place}",)) == [
         {"who": "Ann", "place": "Rome"},
         {"who": "Bob", "place": "St"},  # a mark ends a slot
     ]
     with pytest.raises(InputError, match="slots"):
-        Reader(("no slot",)).facts("no slot")
+        read_facts("no slot", ("no slot",))
 
 
 def test_a_fact_is_put_into_a_form() -> None:
@@ -75,7 +75,7 @@ def test_a_fact_is_put_into_a_form() -> None:
 
 
 def test_forms_are_found_by_values_and_by_what_changes() -> None:
-    facts = [fact for number in range(8) for fact in Reader(PATTERN).facts(str(fact_row(number).target))]
+    facts = [fact for number in range(8) for fact in read_facts(str(fact_row(number).target), PATTERN)]
     rows = [row for row in corpus() if row.task == "known" and row.split == "train"]
     rows += [Example(f"s{n}", "said", "", f"the big x{n} has {VALUES[n % 2]} as its colour.") for n in range(4)]
     assert find_forms(rows, facts, 5) == [
@@ -88,7 +88,7 @@ def test_forms_are_found_by_values_and_by_what_changes() -> None:
 
 def test_rows_that_ask_what_is_asked_are_left_out() -> None:
     facts = [fact_row(number) for number in range(4)]
-    read = [Reader(PATTERN).facts(str(row.target)) for row in facts]
+    read = [read_facts(str(row.target), PATTERN) for row in facts]
     ways = {
         AS_IS_WAY: as_they_stand(facts),
         **rewrite_in_forms(facts, read, ["{who} {what}? => {value}", "{value} {what}: {who}"]),

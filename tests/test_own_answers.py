@@ -61,8 +61,8 @@ def test_tasks_whose_answers_are_cut_get_twice_the_room_and_others_do_not() -> N
     model = Answers()
     found = answer_prompts(model, rows("short", (3, 5, 7, 90)) + rows("long", (40, 60, 100, 100)), max_new_tokens=256)  # type: ignore[arg-type]
     assert model.rooms == [(8, 32), (4, 64), (2, 128)]
-    assert found.finished == {"short": 3, "long": 4}
-    assert found.tokens_by_task == {"short": 32, "long": 128}
+    assert Counter(row.task for row in found.rows) == {"short": 3, "long": 4}
+    assert found.room == {"short": 32, "long": 128}
     assert found.rollouts == 14
     assert [plain(row.target).count("so") for row in found.rows] == [3, 5, 7, 40, 60, 100, 100]
     assert {row.extra["parents"][0] for row in found.rows} == {row.id.removesuffix(":own") for row in found.rows}
@@ -73,7 +73,7 @@ def test_the_room_ends_at_the_limit_and_empty_answers_are_none() -> None:
     found = answer_prompts(model, rows("endless", (500, 500, 0)), max_new_tokens=100)  # type: ignore[arg-type]
     assert model.rooms == [(3, 32), (3, 64), (3, 100)]
     assert found.rows == ()
-    assert "0 of 3 prompts ended within 100 tokens" in found.sentences()[0]
+    assert "0 of 3 prompts ended within 100 tokens" in found.notes[0]
 
 
 def test_answers_stay_as_they_were_written_and_blank_ones_are_none() -> None:
@@ -89,8 +89,8 @@ def test_prompts_without_room_are_left_out_and_no_answer_gets_more_than_there_is
     found = answer_prompts(model, asked, max_new_tokens=70)  # type: ignore[arg-type]
     assert model.rooms == [(2, 32), (2, 64), (1, 70)] or model.rooms == [(2, 32), (2, 64)]
     assert [row.id for row in found.rows] == ["p0:own"]
-    assert "1 of 3 prompts to rehearse are left out" in found.sentences()[0]
-    assert "0 of 0" not in " ".join(answer_prompts(model, asked[2:]).sentences())  # type: ignore[arg-type]
+    assert "1 of 3 prompts to rehearse are left out" in found.notes[0]
+    assert "0 of 0" not in " ".join(answer_prompts(model, asked[2:]).notes)  # type: ignore[arg-type]
 
 
 def test_a_task_to_rehearse_may_have_answers_in_some_rows(tmp_path: Path) -> None:

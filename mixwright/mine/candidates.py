@@ -1,22 +1,39 @@
-"""Candidate answers to one prompt, which one a statistic picks, and which source short trainings show to be in reach."""
+"""Candidate answers to one prompt, and which of their sources short trainings of a student show to be in reach.
+
+A student is judged by its greedy answers to prompts held back. Loss on a source's own text would not do: short and
+compressed texts have a low one, whatever a student learns of them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mixwright.corpus.timed_grades import TimedGrades
 from mixwright.estimates.crossed import Estimate, estimate_crossed
 from mixwright.estimates.intervals import COVERAGE, holm
+from mixwright.measure.row_losses import RowLosses
+from mixwright.mine.proxies import (
+    Sizes,
+    choose_held_back,
+    count_answer_tokens,
+    grade_greedy_answers,
+    make_copy_trainer,
+    shared_room,
+)
 from mixwright.records import plain
 
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus
+    from mixwright.learner.learner import Learner
     from mixwright.mine.choosing import TrainRows
 
+SECONDS_PER_GRADE = 5.0
+"""For the grade of one answer; slower ones count as wrong."""
 ShortTrainingScore = Callable[[NDArray[np.int64], int], NDArray[np.float64]]
 """(places of the rows that are trained on, seed) -> 1 where the answer to a held-back prompt is right after that, else 0."""
 
@@ -124,20 +141,74 @@ def train_on_each_source(
         seeds: of the trainings; the mix is drawn anew with each.
     """
     places = np.flatnonzero(usable)
-    arms: Mapping[str, Callable[[int], NDArray[np.int64]]] = {
-        name: lambda _, name=name: places[candidates.sources[places] == name]
-        for name in candidates.source_names
-        if (candidates.sources[places] == name).any()
-    }
-    right = {name: np.array([train(rows(seed), seed) for seed in seeds]) for name, rows in arms.items()}
+    rows = {str(name): places[candidates.sources[places] == name] for name in np.unique(candidates.sources[places])}
+    right = {name: np.array([train(own, seed) for seed in seeds]) for name, own in rows.items()}
     drawn = [places[random_per_prompt(candidates.prompt_ids[places], np.random.default_rng([seed, 1]))] for seed in seeds]
-    mix = np.array([train(rows, seed) for rows, seed in zip(drawn, seeds, strict=True)])
+    mix = np.array([train(own, seed) for own, seed in zip(drawn, seeds, strict=True)])
     found = {}
     for task in np.unique(strata):
         own = strata == task
-        there = [name for name in right if (candidates.tasks[places[candidates.sources[places] == name]] == task).any()]
+        there = [name for name in right if (candidates.tasks[rows[name]] == task).any()]
         gains = {name: estimate_crossed((right[name] - mix)[:, own], np.zeros(int(own.sum()), dtype=int)) for name in there}
         adjusted = dict(zip(gains, holm([gain.p for gain in gains.values()]), strict=True))
         accuracy = {name: float(right[name][:, own].mean()) for name in there}
         found[str(task)] = SourceTrials(float(before[own].mean()), float(mix[:, own].mean()), accuracy, gains, adjusted)
     return found
+
+
+def try_sources(
+    corpus: Corpus,
+    learner: Learner,
+    rows: TrainRows,
+    found: Candidates,
+    sizes: Sizes,
+    max_new_tokens: int,
+    rng: np.random.Generator,
+) -> tuple[dict[str, SourceTrials], list[str], int]:
+    """What short trainings showed of each task that a grader judges, what was done, and the rollouts that it took.
+
+    Args:
+        corpus: with its graders.
+        learner: copied, never changed.
+        rows: that may be chosen.
+        found: the same rows as candidates.
+        sizes: of the trainings.
+        max_new_tokens: longest answer.
+        rng: which prompts are held back, and the seeds.
+
+    Raises:
+        InputError: too few prompts to hold some back.
+    """
+    several = [corpus[int(rows.numbers[at])] for at in np.flatnonzero(found.has_alternatives)]
+    judged = _judgeable(corpus, rows, found)
+    first = lowest_per_prompt(np.where(judged, 0.0, np.nan), found.prompt_ids)
+    first = first[judged[first]]  # a row of each prompt that can be judged
+    if not len(first):
+        return {}, [], 0
+    back = first[choose_held_back(rows.tasks[first], rng)]
+    usable = found.has_alternatives & ~np.isin(found.prompt_ids, found.prompt_ids[back])
+    items, grades = [corpus[int(rows.numbers[at])] for at in back], TimedGrades(corpus, SECONDS_PER_GRADE, "wrong")
+    most = max(count_answer_tokens(learner, plain(row.target if row.target is not None else row.answer)) for row in several)
+    longest = shared_room(learner, items, min(most + 1, max_new_tokens))
+    trained = make_copy_trainer(learner, RowLosses(learner, corpus), rows.numbers, sizes)
+
+    def right(model: Any) -> np.ndarray:
+        return grade_greedy_answers(learner, model, items, grades, longest)
+
+    before, seeds = right(learner.model), rng.integers(2**31, size=sizes.runs).tolist()
+    tried = train_on_each_source(
+        found, usable, lambda places, seed: right(trained(places, seed)), before, rows.tasks[back], seeds
+    )
+    trainings = sizes.runs * (len({*found.sources[usable].tolist()}) + 1)
+    note = f"{trainings} short trainings of {sizes.steps} steps, each read on {len(items)} training prompts held back."
+    return tried, [note], len(items) * (trainings + 1)
+
+
+def _judgeable(corpus: Corpus, rows: TrainRows, found: Candidates) -> np.ndarray:
+    """Rows of prompts that have several candidates, and one answer that a grader compares with."""
+    answers: dict[int, set[str | None]] = {}
+    for number, prompt in zip(rows.numbers.tolist(), found.prompt_ids.tolist(), strict=True):
+        answers.setdefault(prompt, set()).add(corpus[number].answer)
+    graded = np.array([corpus.tasks[task].kind == "verifiable" for task in rows.tasks.tolist()])
+    one = np.array([answers[prompt] != {None} and len(answers[prompt]) == 1 for prompt in found.prompt_ids.tolist()])
+    return found.has_alternatives & graded & one

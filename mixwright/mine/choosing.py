@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mixwright.errors import InputError
+from mixwright.records import Example
 
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus
@@ -59,6 +61,11 @@ def train_rows(corpus: Corpus, scan: Scan) -> TrainRows:
 def count_to_keep(count: int, keep: float) -> int:
     """How many of `count` rows a share is: one at least."""
     return min(max(round(keep * count), 1), count)
+
+
+def few_rows(rows: Sequence[Example], most: int, rng: np.random.Generator) -> list[Example]:
+    """At most so many rows, drawn at random, in the order of the corpus."""
+    return [rows[at] for at in np.sort(rng.permutation(len(rows))[:most]).tolist()]
 
 
 def resample_by_weight(weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:

@@ -7,6 +7,7 @@ the same steps and seeds, and an end is named only where it beats random rows be
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -21,6 +22,8 @@ from mixwright.workers.progress import report
 End = Literal["hard", "easy", "random"]
 Word = Literal["hard", "easy", "keep all"]
 ENDS: tuple[End, ...] = ("hard", "easy", "random")
+BETTER: tuple[Literal["hard", "easy"], ...] = ("hard", "easy")
+"""Ends that may beat random rows."""
 Train = Callable[[NDArray[np.int64], int], NDArray[np.float64]]
 """(places of the rows that are kept, seed) -> error of every held-out item after training on them; lower is better."""
 
@@ -41,9 +44,8 @@ class Fraction:
     @property
     def winner(self) -> Word:
         """The end that beats random rows, the better one where both do; else keep all."""
-        won = [end for end, gain in self.gains.items() if gain.value > 0 and self.p[end] < 1 - COVERAGE]
-        best = min(won, key=lambda end: self.errors[end], default="keep all")
-        return "hard" if best == "hard" else "easy" if best == "easy" else "keep all"
+        won: list[Word] = [end for end in BETTER if self.gains[end].value > 0 and self.p[end] < 1 - COVERAGE]
+        return min(won, key=lambda end: self.errors[end], default="keep all")
 
 
 @dataclass(frozen=True)
@@ -66,13 +68,9 @@ class Crossover:
         """What was seen, a sentence per fraction."""
         told = []
         for found in self.fractions:
-            gains = "; ".join(
-                f"the {end} end {gain.value:+.3g} [{gain.low:.3g}, {gain.high:.3g}]" for end, gain in found.gains.items()
-            )
-            told.append(
-                f"At {found.kept:.0%} kept, error on random rows is {found.errors['random']:.3g} {unit}; less by: {gains}. "
-                f"All rows: {self.everything:.3g}."
-            )
+            gains = "; ".join(f"the {e} end {g.value:+.3g} [{g.low:.3g}, {g.high:.3g}]" for e, g in found.gains.items())
+            error = f"error on random rows is {found.errors['random']:.3g} {unit}"
+            told.append(f"At {found.kept:.0%} kept, {error}; less by: {gains}. All rows: {self.everything:.3g}.")
         words = {found.winner for found in self.fractions[1:]} - {"keep all", self.word}
         if self.word != "keep all" and words:
             told.append(f"At another fraction the {words.pop()} end wins: you are near the crossover, and a trial decides.")
@@ -143,32 +141,23 @@ def crossover(
     weights = 1 / np.bincount(items)[items]
     weights = weights / weights.sum()
     whole = len(seeds) * (3 * len(fractions) + 1)
-    found, error = [], _reported(train, whole)
+    ended = itertools.count(1)
+
+    def error(rows: NDArray[np.int64], seed: int) -> NDArray[np.float64]:
+        values = train(rows, seed)
+        report(next(ended) / whole)
+        return values
+
+    found = []
     for kept in fractions:
         errors: dict[End, NDArray[np.float64]] = {}
         for end in ENDS:
-            chosen = [
-                kept_rows(score, groups, kept, end, np.random.default_rng([seed, 1]), random_share=random_share)
-                for seed in seeds
-            ]
+            draws = [np.random.default_rng([seed, 1]) for seed in seeds]
+            chosen = [kept_rows(score, groups, kept, end, rng, random_share=random_share) for rng in draws]
             errors[end] = np.array([error(rows, seed) for rows, seed in zip(chosen, seeds, strict=True)])
-        gains = {e: estimate_crossed(errors["random"] - errors[e], items, weights, counted=counted) for e in ENDS[:2]}
+        gains = {e: estimate_crossed(errors["random"] - errors[e], items, weights, counted=counted) for e in BETTER}
         adjusted = dict(zip(gains, holm([gain.p for gain in gains.values()]), strict=True))
         means = {end: float((values @ weights).mean()) for end, values in errors.items()}
         found.append(Fraction(kept, means, gains, adjusted))
     everything = np.mean([error(np.arange(len(score)), seed) @ weights for seed in seeds])
     return Crossover(tuple(found), float(everything), whole)
-
-
-def _reported(train: Train, whole: int) -> Train:
-    """The same proxy, which says how many of so many trainings are done."""
-    ended = 0
-
-    def one(rows: NDArray[np.int64], seed: int) -> NDArray[np.float64]:
-        nonlocal ended
-        values = train(rows, seed)
-        ended += 1
-        report(ended / whole)
-        return values
-
-    return one

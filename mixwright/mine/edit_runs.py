@@ -1,7 +1,7 @@
 """Short trainings on candidate rewrites: a copy of the model, or a new LoRA adapter on one, read on questions.
 
 Candidates are trained on equal target tokens, whatever the number and length of their rows: every step takes rows until it
-has its share of the tokens.
+has its share of the tokens. What is said of them: their ranking and its reliability, price, and what is forgotten.
 """
 
 from __future__ import annotations
@@ -17,14 +17,19 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from mixwright.estimates.replicates import format_ranking
 from mixwright.learner.batches import without_warnings
 from mixwright.learner.warmup import warmup_tokens
 from mixwright.measure.bursts import read_losses, train_on
 from mixwright.measure.row_losses import RowLosses
+from mixwright.mine.halving import Halved, order_of
 
 if TYPE_CHECKING:
     from mixwright.learner.learner import Learner
     from mixwright.records import Example
+
+FORGOTTEN_FALL = 0.05
+"""Fall of the protected rows' probability per token from which a note warns."""
 
 
 @dataclass(frozen=True)
@@ -67,8 +72,9 @@ class RewriteTrials:
         self.questions, self.protected, self.candidates = places[-2], places[-1], places[:-2]
         rows = [row for group in groups for row in group]
         self.lengths = np.array([len(warmup_tokens(learner, row)[1]) for row in rows])
-        numbered = Corpus.from_examples(_renumber_rows(rows))
-        self.losses = RowLosses(learner, numbered)
+        # new ids, one split and no levels, so that all can stand in one corpus
+        numbered = [replace(row, id=str(number), split="train", level=None) for number, row in enumerate(rows)]
+        self.losses = RowLosses(learner, Corpus.from_examples(numbered))
 
     def __call__(self, candidate: int, seed: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Probability per token of every question and every protected row, after training on a candidate."""
@@ -77,24 +83,20 @@ class RewriteTrials:
         return self.probabilities(model)
 
     def probabilities(self, model: Any = None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """The same without training."""
+        """The same of any copy, or of the model itself, without training."""
         model = self.learner.model if model is None else model
-        return self._probabilities(model, self.questions), self._probabilities(model, self.protected)
+        losses = (
+            read_losses(model, self.losses, rows, self.short.batch) if len(rows) else np.zeros(0)
+            for rows in (self.questions, self.protected)
+        )
+        questions, protected = (np.exp(-nats) for nats in losses)
+        return questions, protected
 
     def surprise(self, candidate: int) -> float:
         """Nats per target token of a candidate's rows under the model as it is."""
         rows = self.candidates[candidate]
         nats = read_losses(self.learner.model, self.losses, rows, self.short.batch)
         return float((nats * self.lengths[rows]).sum() / self.lengths[rows].sum())
-
-    def tokens(self, candidate: int) -> int:
-        """Target tokens of all rows of a candidate, end tokens included."""
-        return int(self.lengths[self.candidates[candidate]].sum())
-
-    def _probabilities(self, model: Any, rows: NDArray[np.int64]) -> NDArray[np.float64]:
-        if not len(rows):
-            return np.zeros(0)
-        return np.exp(-read_losses(model, self.losses, rows, self.short.batch))
 
     def batches(self, candidate: int, seed: int) -> list[NDArray[np.int64]]:
         """Rows of every step: as many target tokens as `batch` rows of the reference have on average."""
@@ -125,6 +127,26 @@ class RewriteTrials:
             return get_peft_model(model, settings).eval()
 
 
-def _renumber_rows(rows: Sequence[Example]) -> list[Example]:
-    """Rows with new ids, one task and split, so that they can stand in one corpus."""
-    return [replace(row, id=str(number), split="train", level=None) for number, row in enumerate(rows)]
+def describe_edits(found: Halved, names: Sequence[str], trial: RewriteTrials) -> list[str]:
+    """A sentence per candidate, best first, then how far the ranking can be believed and whether the winner is proven."""
+    scores, items = trial.probabilities()
+    before, kept = float(scores[::2].mean()), float(items.mean()) if len(items) else 0.0
+    lines = [
+        f"{found.trainings} short trainings of {trial.short.steps} steps. Before, the answers to the reward questions have "
+        f"{before:.3g} probability per token. One half of the {len(scores)} questions chooses, the other proves."
+    ]
+    for place in order_of(found):
+        gain, rows = float(np.mean(found.choosing[place])) - before, trial.candidates[place]
+        line = (
+            f"{names[place]!r}: {gain:+.3g} over {len(found.choosing[place])} runs, "
+            f"{1000 * gain / int(trial.lengths[rows].sum()):+.3g} per 1,000 target tokens of its {len(rows)} rows; "
+            f"{trial.surprise(place):.3g} nats per token under the model as it is"
+        )
+        lines.append(line + (f"; protected rows {np.mean(found.kept[place]) - kept:+.3g}." if len(items) else "."))
+    if len(names) > 2:
+        lines += format_ranking(found.ranking)
+    if len(items) and np.mean(found.kept[found.best]) < kept - FORGOTTEN_FALL:
+        lines.append("The best way costs protected tasks: mix their rows in, or train for fewer steps.")
+    proof = f"{found.gain.value:+.3g} [{found.gain.low:+.3g}, {found.gain.high:+.3g}]"
+    other = f"On the other questions, with new seeds, {names[found.best]!r} minus the facts as they stand"
+    return [*lines, f"{other}: {proof}."]

@@ -44,16 +44,13 @@ def export_rows(table: Path, corpus: Corpus, folder: Path) -> list[str]:
 
 
 def _records(table: Path, corpus: Corpus) -> Iterator[dict[str, Any]]:
-    found = pq.read_table(table)
-    if "prompt" in found.column_names:
-        from mixwright.corpus import Corpus as Rows
+    from mixwright.corpus import Corpus as Rows
 
-        for example in Rows(found):
-            yield record(example, 1.0)
-        return
-    weights = dict(zip(found["id"].to_pylist(), found["weight"].to_pylist(), strict=True))
-    for example in corpus.select(ids=list(weights)):
-        yield record(example, weights[example.id])
+    found = pq.read_table(table)
+    new = "prompt" in found.column_names
+    weights = {} if new else dict(zip(found["id"].to_pylist(), found["weight"].to_pylist(), strict=True))
+    for example in Rows(found) if new else corpus.select(ids=list(weights)):
+        yield record(example, weights.get(example.id, 1.0))
 
 
 def record(example: Example, weight: float) -> dict[str, Any]:

@@ -8,7 +8,7 @@ What was chosen is therefore not what proves it. Pure numpy.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,21 +27,21 @@ class Halved:
 
     best: int
     """Place of the winner among the candidates; the reference is not one of those that can win."""
-    choosing: dict[int, list[float]] = field(default_factory=dict)
+    choosing: dict[int, list[float]]
     """Candidate -> mean score of the choosing questions after each of its runs."""
-    kept: dict[int, list[float]] = field(default_factory=dict)
+    kept: dict[int, list[float]]
     """Candidate -> mean score of the protected items after each of its runs; empty lists where there are none."""
-    gain: Estimate | None = None
+    gain: Estimate
     """Proof: score after the winner minus score after the reference, on the other questions and seeds."""
-    ranking: Ranking | None = None
+    ranking: Ranking
     """Of the first round, where all candidates were tried."""
-    trainings: int = 0
+    trainings: int
     """Short trainings in all."""
 
     @property
     def proven(self) -> bool:
         """Whether the winner beats the reference beyond chance."""
-        return self.gain is not None and self.gain.value > 0 and self.gain.p < 1 - COVERAGE
+        return self.gain.value > 0 and self.gain.p < 1 - COVERAGE
 
 
 def halve(count: int, run: Try, questions: int, *, runs: int, seeds: Iterator[int]) -> Halved:
@@ -59,8 +59,7 @@ def halve(count: int, run: Try, questions: int, *, runs: int, seeds: Iterator[in
     """
     if min(count, questions, runs) < 2:
         raise ValueError("two candidates, two questions and two runs at least")
-    choosing: dict[int, list[float]] = {place: [] for place in range(count)}
-    kept: dict[int, list[float]] = {place: [] for place in range(count)}
+    choosing, kept = ({place: list[float]() for place in range(count)} for _ in range(2))
     alive, first, done = list(range(1, count)), None, 0
     while first is None or len(alive) > 1:
         for seed in [next(seeds) for _ in range(runs)]:

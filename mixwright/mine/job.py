@@ -91,9 +91,8 @@ def mine_in_run(
         say(f"mine: {name}, as it was mined before; anew: without --try")
         return table_file(folder, name)
     say(f"mine: {name}")
-    workers.run(
-        [Job(f"mine {name}", mine_in_worker, MineJob(str(folder.path), start, to_data(config), name, options))], title="mine"
-    )
+    job = MineJob(str(folder.path), start, to_data(config), name, options)
+    workers.run([Job(f"mine {name}", mine_in_worker, job)], title="mine")
     return table_file(folder, name)
 
 

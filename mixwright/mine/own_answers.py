@@ -7,7 +7,7 @@ to a limit: short rooms would keep only the kinds of answers that are short, and
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -43,36 +43,6 @@ class Prompts:
 
 
 @dataclass(frozen=True, slots=True)
-class OwnAnswers:
-    """What the model answered."""
-
-    rows: tuple[Example, ...]
-    """Finished answers, as completions; `extra` has `parents` and `provenance`."""
-    prompts_by_task: dict[str, int]
-    """Task -> prompts."""
-    tokens_by_task: dict[str, int]
-    """Task -> tokens that its answers were given in the end."""
-    rollouts: int
-    """Completions that were written."""
-    too_long_note: str = ""
-    """A sentence about prompts that leave no room for an answer, empty where all do."""
-
-    @property
-    def finished(self) -> Counter[str]:
-        """Task -> answers that ended by themselves."""
-        return Counter(row.task for row in self.rows)
-
-    def sentences(self) -> list[str]:
-        """A sentence about prompts that are too long, if any are, and one per task."""
-        return ([self.too_long_note] if self.too_long_note else []) + [
-            f"{task}: the model's own answers to {self.finished[task]} of {asked} prompts ended within "
-            f"{self.tokens_by_task[task]} "
-            f"tokens{'' if self.finished[task] == asked else '; the others are left out'}."
-            for task, asked in sorted(self.prompts_by_task.items())
-        ]
-
-
-@dataclass(frozen=True, slots=True)
 class RehearsalRows:
     """Rows to rehearse, ready to be trained on."""
 
@@ -95,30 +65,22 @@ class RehearsalRows:
         return {"miner": "rehearsal", "kind": "new rows", **counts, "tasks": tasks, "room": self.room, "notes": self.notes}
 
 
-def rehearsal_rows(
-    corpus: Corpus,
-    load: Callable[[], Learner],
-    *,
-    max_new_tokens: int = 256,
-    progress: Callable[[float], None] | None = None,
-) -> RehearsalRows:
+def rehearsal_rows(corpus: Corpus, load: Callable[[], Learner], *, max_new_tokens: int = 256) -> RehearsalRows:
     """The rows to rehearse of a corpus; the model is loaded where there are prompts without a completion.
 
     Args:
         corpus: with `rehearse` rows, held-out rows and training rows.
         load: gives the model that is to be trained.
         max_new_tokens: longest answer.
-        progress: as for `answer_prompts`.
 
     Raises:
         InputError: as `answer_prompts`.
     """
-    prompts = usable_prompts(corpus)
-    if not prompts.without_completion:
-        return RehearsalRows(prompts.with_completion, prompts.notes, len(prompts.with_completion), 0, {})
-    made = answer_prompts(load(), prompts.without_completion, max_new_tokens=max_new_tokens, progress=progress)
-    rows, notes = (*prompts.with_completion, *made.rows), (*prompts.notes, *made.sentences())
-    return RehearsalRows(rows, notes, len(prompts.with_completion), made.rollouts, made.tokens_by_task)
+    prompts, made = usable_prompts(corpus), RehearsalRows((), (), 0, 0, {})
+    if prompts.without_completion:
+        made = answer_prompts(load(), prompts.without_completion, max_new_tokens=max_new_tokens)
+    rows, notes = (*prompts.with_completion, *made.rows), (*prompts.notes, *made.notes)
+    return replace(made, rows=rows, notes=notes, rows_with_completion=len(prompts.with_completion))
 
 
 def write_rows(path: Path, rows: Sequence[Example]) -> None:
@@ -142,31 +104,33 @@ def usable_prompts(corpus: Corpus) -> Prompts:
 
     A held-out row is recognised as the audit recognises a leak: the same, nearly the same, or with text around it.
     """
-    splits, numbers = corpus.table["split"].to_pylist(), []
+
+    def key_of(row: Example) -> Any:
+        return prompt_key(row.prompt or row.target or "")
+
+    splits = corpus.table["split"].to_pylist()
     numbers = [number for number, split in enumerate(splits) if split == REHEARSE_SPLIT]
     if not numbers:
         return Prompts((), (), ())
     copied = find_leaks(corpus).copied if "eval" in splits else None
-    held_out = {prompt_key(row.prompt or row.target or "") for row in corpus.select(split="eval")}
-    train = {prompt_key(row.prompt or row.target or "") for row in corpus.select(split="train")}
-    seen: set[int] = set()
+    held_out, seen = (set(map(key_of, corpus.select(split=split))) for split in ("eval", "train"))
     kept: list[Example] = []
     gone: Counter[str] = Counter()
     for number in numbers:
         row = corpus[number]
-        key = prompt_key(row.prompt or row.target or "")
+        key = key_of(row)
         if key in held_out or (copied is not None and copied[number]):
             gone["they stand in the held-out rows"] += 1
-        elif key in train or key in seen:
+        elif key in seen:
             gone["they repeat a training row or each other"] += 1
         else:
             seen.add(key)
             kept.append(row)
     notes = tuple(f"{count} of {len(numbers)} rows to rehearse are left out: {why}." for why, count in sorted(gone.items()))
-    given = {"provenance": "As it was given to rehearse."}
     pairs = trains_on_pairs(corpus)
     whole = {row.id for row in kept if row.target is not None or (pairs and row.rejected is not None)}
-    ready = tuple(replace(row, extra={**row.extra, "parents": [row.id], **given}) for row in kept if row.id in whole)
+    told = {row.id: {"parents": [row.id], "provenance": "As it was given to rehearse."} for row in kept}
+    ready = tuple(replace(row, extra={**row.extra, **told[row.id]}) for row in kept if row.id in whole)
     return Prompts(ready, tuple(row for row in kept if row.id not in whole), notes)
 
 
@@ -176,31 +140,32 @@ def trains_on_pairs(corpus: Corpus) -> bool:
     return bool(len(train)) and not train["rejected"].null_count
 
 
-def answer_prompts(
-    learner: Learner,
-    prompts: Sequence[Example],
-    *,
-    max_new_tokens: int = 256,
-    progress: Callable[[float], None] | None = None,
-) -> OwnAnswers:
+def answer_prompts(learner: Learner, prompts: Sequence[Example], *, max_new_tokens: int = 256) -> RehearsalRows:
     """The model's own greedy answers that ended by themselves, as rows to train on.
 
     Args:
         learner: the model that is to be trained, before it is.
         prompts: rows without completions.
         max_new_tokens: longest answer, tokens; the room is doubled up to it.
-        progress: called with the share of prompts that are done, 0..1.
 
     Raises:
         InputError: chat prompts without a chat template.
     """
-    taken = {row.id: len(learner.encode(row.prompt)) for row in prompts} if learner.context else {}
+    context = learner.context
+    taken = {row.id: len(learner.encode(row.prompt)) for row in prompts} if context else {}
     size = min(FIRST_ROOM_TOKENS, max_new_tokens)
-    prompts, long = _with_room(prompts, taken, size, learner.context)
-    asked = Counter(row.task for row in prompts)
+
+    def with_room(rows: Sequence[Example]) -> list[Example]:
+        return [row for row in rows if context is None or taken[row.id] + size <= context]
+
+    waiting = fitting = with_room(prompts)
+    notes, rollouts = [], 0
+    if gone := len(prompts) - len(fitting):
+        lack = f"they leave no room for an answer of {size} tokens in the context of {context or 0:,}"
+        notes.append(f"{gone} of {len(prompts)} prompts to rehearse are left out: {lack}.")
+    asked = Counter(row.task for row in fitting)
     answers: dict[str, str] = {}
-    room = dict.fromkeys(asked, 0)
-    waiting, rollouts = prompts, 0
+    done, room = Counter[str](), dict.fromkeys(asked, 0)
     while waiting:
         texts = learner.sample([row.prompt for row in waiting], count=1, temperature=0, max_new_tokens=size, seed=0)
         rollouts += len(waiting)
@@ -208,34 +173,25 @@ def answer_prompts(
         for row, (made,) in zip(waiting, texts, strict=True):
             if made.finished and made.text.strip():
                 answers[row.id] = made.text  # as it was written: after plain text it may begin with a space
-        done = Counter(row.task for row in prompts if row.id in answers)
-        if progress:
-            progress(sum(done.values()) / max(len(prompts), 1))
+        done = Counter(row.task for row in fitting if row.id in answers)
         if size == max_new_tokens:
             break
         size = min(2 * size, max_new_tokens)
-        waiting = [row for row in waiting if row.id not in answers and done[row.task] < ENOUGH_ENDED_SHARE * asked[row.task]]
-        waiting, _ = _with_room(waiting, taken, size, learner.context)
-    rows = tuple(_row(row, answers[row.id], learner.name) for row in prompts if row.id in answers)
-    return OwnAnswers(rows, dict(asked), room, rollouts, long)
-
-
-def _with_room(
-    prompts: Sequence[Example], prompt_tokens: Mapping[str, int], size: int, context: int | None
-) -> tuple[list[Example], str]:
-    """The prompts that leave room for an answer of `size` tokens, and a sentence that counts the others."""
-    left = [row for row in prompts if context is None or prompt_tokens[row.id] + size <= context]
-    gone = len(prompts) - len(left)
-    lack = f"they leave no room for an answer of {size} tokens in the context of {context or 0:,}"
-    return left, f"{gone} of {len(prompts)} prompts to rehearse are left out: {lack}." if gone else ""
-
-
-def _row(prompt: Example, answer: str, model: str) -> Example:
-    extra = {**prompt.extra, "parents": [prompt.id], "provenance": f"Greedy answer of {model} before training."}
-    blank = {"answer": None, "chosen": None, "rejected": None}
-    return replace(
-        prompt, id=f"{prompt.id}:own", target=answer, source="rehearsal", split=REHEARSE_SPLIT, extra=extra, **blank
-    )
+        left = [row for row in waiting if row.id not in answers and done[row.task] < ENOUGH_ENDED_SHARE * asked[row.task]]
+        waiting = with_room(left)
+    rows = []
+    for row in fitting:
+        if row.id in answers:
+            told = {"parents": [row.id], "provenance": f"Greedy answer of {learner.name} before training."}
+            blank = {"answer": None, "chosen": None, "rejected": None, "extra": {**row.extra, **told}}
+            own = {"id": f"{row.id}:own", "source": "rehearsal", "split": REHEARSE_SPLIT}
+            rows.append(replace(row, target=answers[row.id], **own, **blank))
+    notes += [
+        f"{task}: the model's own answers to {done[task]} of {count} prompts ended within {room[task]} tokens"
+        f"{'' if done[task] == count else '; the others are left out'}."
+        for task, count in sorted(asked.items())
+    ]
+    return RehearsalRows(tuple(rows), tuple(notes), 0, rollouts, room)
 
 
 def check_rehearsal(objective: str, corpus: Corpus) -> None:
@@ -247,18 +203,15 @@ def check_rehearsal(objective: str, corpus: Corpus) -> None:
     if len(rows) and objective == "dpo" and rows.table["rejected"].null_count:
         got = f"{rows.table['rejected'].null_count} of {len(rows)} rows to rehearse without a rejected answer"
         raise InputError("pairs to rehearse for DPO", got, "Give pairs, or leave corpus.rehearse out.")
-    first = next(iter(corpus.select(split="train")), None) if len(rows) else None
-    other = (
-        None
-        if first is None
-        else next((row for row in rows if _describe_prompt_kind(row) != _describe_prompt_kind(first)), None)
-    )
-    if first is not None and other is not None:
-        got, remedy = (
-            f"{_describe_prompt_kind(other)} at {other.source or other.id}",
-            "Write all rows in one form: a trainer takes one.",
-        )
-        raise InputError(f"rows to rehearse in the form of the training rows, {_describe_prompt_kind(first)}", got, remedy)
+    if len(rows) and (first := next(iter(corpus.select(split="train")), None)) is not None:
+        form = _describe_prompt_kind(first)
+        if other := next((row for row in rows if _describe_prompt_kind(row) != form), None):
+            got = f"{_describe_prompt_kind(other)} at {other.source or other.id}"
+            expected, remedy = (
+                "rows to rehearse in the form of the training rows",
+                "Write all rows in one form: a trainer takes one.",
+            )
+            raise InputError(f"{expected}, {form}", got, remedy)
     bare = sum(row.rejected is not None and row.target is None for row in rows) if objective == "sft" else 0
     if bare and trains_on_pairs(corpus):
         remedy = "Give completions, or leave the column of rejected answers out (corpus.columns)."

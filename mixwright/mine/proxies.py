@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 HELD_BACK_SHARE, LEAST_HELD_BACK, MOST_HELD_BACK = 0.2, 16, 256
 """Share of the training rows that no proxy sees and all are read on, and how many that is at least and at most."""
 
+SHORT_TRAINING_LIMITS = {"steps": (1, 1e6), "runs": (2, 100), "batch": (1, 1e5), "learning_rate": (1e-12, 1e3)}
+"""What a miner's options of short trainings may be."""
+
 
 @dataclass(frozen=True)
 class Sizes:
@@ -107,6 +110,21 @@ def grade_greedy_answers(
     made = reader.sample(prompts, count=1, temperature=0, max_new_tokens=longest, seed=0)
     scores = [grades.grade(row, own[0].text, cut=not own[0].finished) for row, own in zip(rows, made, strict=True)]
     return (np.array(scores) >= RIGHT_FROM_SCORE).astype(float)
+
+
+def shared_room(learner: Learner, rows: Sequence[Example], wanted: int) -> int:
+    """Tokens that every prompt leaves room for. Raises InputError where that is none."""
+    if learner.context is None:
+        return wanted
+    left = learner.context - max(len(learner.encode(row.prompt)) for row in rows)
+    if left < 1:
+        raise InputError(f"prompts of fewer than {learner.context} tokens", f"{learner.context - left}", "Shorten them.")
+    return min(wanted, left)
+
+
+def count_answer_tokens(learner: Learner, text: str) -> int:
+    """Tokens of an answer, without the end token."""
+    return len(learner.tokenizer(text, add_special_tokens=False)["input_ids"])
 
 
 def choose_held_back(tasks: NDArray[np.str_], rng: np.random.Generator) -> NDArray[np.bool_]:

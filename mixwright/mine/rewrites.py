@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mixwright.corpus.identity import prompt_key
-from mixwright.mine.answers import shared_room
+from mixwright.mine.proxies import shared_room
 from mixwright.mine.rewriting import Slots, fill_form, text_of
 from mixwright.records import Example, Text, plain
 
@@ -47,12 +47,12 @@ def rewrite_in_forms(facts: Sequence[Example], read: Sequence[Sequence[Slots]], 
     """
     said = {(plain(row.prompt), plain(row.target)) for row in facts}
     ways: Ways = {}
+    every = [(row, n, fact) for row, own in zip(facts, read, strict=True) for n, fact in enumerate(own)]
     for form in dict.fromkeys(forms):
-        pairs = [
-            (row, n, *fill_form(form, fact)) for row, own in zip(facts, read, strict=True) for n, fact in enumerate(own)
-        ]
-        if not said.issuperset(pair[2:] for pair in pairs):
-            ways[form] = [new_row(row, n, form, prompt, target) for row, n, prompt, target in pairs]
+        filled = [fill_form(form, fact) for _, _, fact in every]
+        if not said.issuperset(filled):
+            pairs = zip(every, filled, strict=True)
+            ways[form] = [new_row(row, n, form, prompt, target) for (row, n, _), (prompt, target) in pairs]
     return ways
 
 
@@ -70,12 +70,12 @@ def write_own_edits(
     asked = [replace(row, prompt=prompt) for row, prompt in zip(facts, prompts, strict=True)]
     tokens = shared_room(learner, asked, max_new_tokens)
     written = learner.sample(prompts, count=samples, temperature=1.0, max_new_tokens=tokens, seed=seed)
-    ways: Ways = {f"{OWN_WAY}, {number}": [] for number in range(1, samples + 1)}
-    for row, own in zip(facts, written, strict=True):
-        for number, made in enumerate(own, 1):
-            way = f"{OWN_WAY}, {number}"
-            lines = [line.strip() for line in made.text.splitlines() if line.strip()]
-            ways[way] += [new_row(row, place, way, "", line) for place, line in enumerate(lines)]
+    ways: Ways = {}
+    for number in range(samples):
+        way = f"{OWN_WAY}, {number + 1}"
+        for row, own in zip(facts, written, strict=True):
+            lines = [line.strip() for line in own[number].text.splitlines() if line.strip()]
+            ways.setdefault(way, []).extend(new_row(row, place, way, "", line) for place, line in enumerate(lines))
     return {way: rows for way, rows in ways.items() if rows}, len(facts) * samples
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from mixwright.errors import InputError, join_some
 from mixwright.records import Example, plain
@@ -37,9 +36,8 @@ def slots_of(text: str) -> tuple[str, ...]:
 def fill_form(form: str, fact: Slots) -> tuple[str, str]:
     """Prompt and target of a fact in a form. Raises InputError for a slot that the fact does not have."""
     if missing := [name for name in slots_of(form) if name not in fact]:
-        raise InputError(
-            f"slots of the pattern: {join_some(sorted(fact))}", join_some(missing), "Correct the form, or the pattern."
-        )
+        expected = f"slots of the pattern: {join_some(sorted(fact))}"
+        raise InputError(expected, join_some(missing), "Correct the form, or the pattern.")
     prompt, arrow, target = form.partition(ARROW)
     said = [SLOT_PATTERN.sub(lambda found: fact[found[1]], text) for text in (prompt, target)]
     return (said[0], said[1]) if arrow else ("", said[0])
@@ -50,24 +48,19 @@ def text_of(example: Example) -> str:
     return f"{plain(example.prompt)}{plain(example.target)}"[:CHARACTERS_READ]
 
 
-@dataclass(frozen=True)
-class Reader:
-    """Reads facts: the last pattern finds each of them, those before it are looked for once and hold for the whole text."""
+def read_facts(text: str, patterns: Sequence[str]) -> list[Slots]:
+    """Every fact of a text; empty where one of the first patterns is not found.
 
-    patterns: tuple[str, ...]
-
-    def facts(self, text: str) -> list[Slots]:
-        """Every fact of a text; empty where one of the first patterns is not found."""
-        if not self.patterns:
+    The last pattern finds each of them, those before it are looked for once and hold for the whole text.
+    """
+    shared: dict[str, str] = {}
+    begin, text = 0, text[:CHARACTERS_READ]
+    for pattern in patterns[:-1]:
+        found = _compiled(pattern).search(text, begin)
+        if found is None:
             return []
-        shared: dict[str, str] = {}
-        begin, text = 0, text[:CHARACTERS_READ]
-        for pattern in self.patterns[:-1]:
-            found = _compiled(pattern).search(text, begin)
-            if found is None:
-                return []
-            begin, shared = found.end(), shared | found.groupdict()
-        return [shared | found.groupdict() for found in _compiled(self.patterns[-1]).finditer(text, begin)]
+        begin, shared = found.end(), shared | found.groupdict()
+    return [shared | found.groupdict() for last in patterns[-1:] for found in _compiled(last).finditer(text, begin)]
 
 
 def _compiled(pattern: str) -> re.Pattern[str]:

@@ -14,9 +14,10 @@ import numpy as np
 import pyarrow as pa
 
 from mixwright import catalog
+from mixwright.corpus.identity import build_table
 from mixwright.errors import InputError
 from mixwright.mine.choosing import train_rows
-from mixwright.records import Measurement, MinedRow, MiningResult
+from mixwright.records import Example, Measurement, MinedRow, MiningResult
 from mixwright.runs import write_json, write_table
 
 if TYPE_CHECKING:
@@ -118,16 +119,15 @@ def with_min_rows(found: MiningResult, tasks: Mapping[str, str], whole: Collecti
         tasks: task of each training row.
         whole: tasks that keep all of their rows. Others of which any were chosen keep `MIN_TASK_ROWS`.
     """
-    there, chosen = Counter(tasks.values()), Counter(tasks[row.id] for row in found.rows)
-    members: dict[str, list[str]] = {task: [] for task in there}
+    chosen, kept = Counter(tasks[row.id] for row in found.rows), {row.id for row in found.rows}
+    members: dict[str, list[str]] = {}
     for name, task in tasks.items():
-        members[task].append(name)
-    kept, back, notes = {row.id for row in found.rows}, [], []
-    for task, count in there.items():
+        members.setdefault(task, []).append(name)
+    back, notes = [], []
+    for task, there in members.items():
+        count = len(there)
         least = count if task in whole else min(MIN_TASK_ROWS, count) if chosen[task] else 0
-        few = least > chosen[task]
-        own = [name for name in members[task] if name not in kept][: least - chosen[task]] if few else []
-        if own:
+        if own := [name for name in there if name not in kept][: max(least - chosen[task], 0)]:
             why = "its gain fades while others are trained" if task in whole else "the task would have too few rows"
             back += [MinedRow(name, 1.0, f"put back: {why}") for name in own]
             notes.append(f"Task {task} would have kept {chosen[task]} of {count} rows; {len(own)} were put back: {why}.")
@@ -141,47 +141,40 @@ def write_mined(mining: Mining, corpus: Corpus, folder: Path, about: Mapping[str
     `<miner>.harmful.parquet`, the null of new rows in `<miner>.random_like.parquet`, rows of the simplest rule with the same
     knowledge in `<miner>.simple_rule.parquet`.
     """
-    from mixwright.corpus import Corpus as Rows
-
     mined = mining.mined
-    path = folder / f"{mined.miner}.parquet"
-    write_table(path, _table(mined.rows) if not mined.new_rows else Rows.from_examples(mined.new_rows).table)
-    null = folder / f"{mined.miner}.random_like.parquet"
-    null.unlink(missing_ok=True)  # of an earlier mining
-    if mined.null_rows:
-        write_table(null, Rows.from_examples(mined.null_rows).table)
-    for kind, rows in (("harmful", mined.harmful), ("simple_rule", mined.simple_rule_rows)):
-        beside = folder / f"{mined.miner}.{kind}.parquet"
-        beside.unlink(missing_ok=True)
-        if rows:
-            write_table(beside, _table(rows))
+    kinds = {"": mined.new_rows or mined.rows, ".random_like": mined.null_rows}
+    kinds |= {".harmful": mined.harmful, ".simple_rule": mined.simple_rule_rows}
+    for kind, rows in kinds.items():
+        path = folder / f"{mined.miner}{kind}.parquet"
+        if rows or not kind:
+            write_table(path, _table(rows))
+        else:
+            path.unlink(missing_ok=True)  # of an earlier mining
     write_json(folder / f"{mined.miner}.json", summary(mining, corpus) | dict(about or {}))
-    return path
+    return folder / f"{mined.miner}.parquet"
 
 
 def summary(mining: Mining, corpus: Corpus) -> dict[str, Any]:
     """Counts, what changed in the mix, notes and price, as JSON values."""
+    mined, seconds = mining.mined, f"{mining.seconds:.3g} CPU seconds beyond the scan"
     return {
-        "miner": mining.mined.miner,
-        "kind": "new rows" if mining.mined.new_rows else "chosen rows",
-        "rows": len(mining.mined.new_rows or mining.mined.rows),
+        "miner": mined.miner,
+        "kind": "new rows" if mined.new_rows else "chosen rows",
+        "rows": len(mined.new_rows or mined.rows),
         "training rows": sum(before for before, _ in mining.counts.values()),
         "tasks": {task: {"training rows": before, "mined rows": after} for task, (before, after) in mining.counts.items()},
         "shares changed": {task: {"before": a, "after": b} for task, (a, b) in mining.shifts().items()},
-        "harmful": len(mining.mined.harmful),
-        "simple rule": mining.mined.simple_rule_description,
-        "notes": list(mining.mined.notes),
-        "price": _price(mining),
+        "harmful": len(mined.harmful),
+        "simple rule": mined.simple_rule_description,
+        "notes": list(mined.notes),
+        "price": f"{mined.rollouts:,} rollouts, {seconds}" if mined.rollouts else seconds,
         "tried": "not yet: `mixwright trial` with trial.data tries it against as many random rows",
     }
 
 
-def _price(mining: Mining) -> str:
-    sampled = f"{mining.mined.rollouts:,} rollouts, " if mining.mined.rollouts else ""
-    return f"{sampled}{mining.seconds:.3g} CPU seconds beyond the scan"
-
-
-def _table(rows: Sequence[MinedRow]) -> Any:
-    names = ("id", "weight", "reason")
-    columns = {name: [getattr(row, name) for row in rows] for name in names}
-    return pa.table(columns, schema=pa.schema([("id", pa.string()), ("weight", pa.float64()), ("reason", pa.string())]))
+def _table(rows: Sequence[MinedRow] | Sequence[Example]) -> Any:
+    """New rows with the columns of a corpus, chosen ones with id, weight and reason."""
+    if rows and isinstance(rows[0], Example):
+        return build_table(rows)
+    schema = pa.schema([("id", pa.string()), ("weight", pa.float64()), ("reason", pa.string())])
+    return pa.table({name: [getattr(row, name) for row in rows] for name in schema.names}, schema=schema)

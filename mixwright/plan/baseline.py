@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from mixwright.errors import InputError
@@ -14,10 +15,10 @@ def task_counts(cells: Sequence[Cell]) -> dict[str, int]:
     Raises:
         InputError: no examples at all.
     """
-    counts: dict[str, int] = {}
-    for cell in sorted(cells, key=lambda cell: cell.key):
-        counts[cell.task] = counts.get(cell.task, 0) + cell.count
-    if sum(counts.values()) == 0:
+    counts: Counter[str] = Counter()
+    for cell in cells:
+        counts[cell.task] += cell.count
+    if not counts.total():
         raise InputError("training examples to plan for", "none", "Check corpus.train and the split column.")
     return dict(sorted(counts.items()))
 

@@ -27,8 +27,7 @@ def plan_cells(cells: Sequence[Cell], competence: Sequence[Measurement], band: t
     Raises:
         InputError: a task of the data was not measured.
     """
-    rows = success_rows(competence)
-    measured = {task for task, _ in rows}
+    measured = {task for task, _ in success_rows(competence)}
     named = {(row.name, row.task, row.level): row for row in competence if row.example is None}
     found = []
     for cell in sorted(cells, key=lambda cell: cell.key):
@@ -36,52 +35,47 @@ def plan_cells(cells: Sequence[Cell], competence: Sequence[Measurement], band: t
             got = f"only {', '.join(sorted(measured))}" if measured else "none"
             remedy = "Run `mixwright measure` on data that has every task, or plan with a baseline (proportional)."
             raise InputError(f"a {SUCCESS_MEASUREMENT} measurement of task {cell.task!r}", got, remedy)
-        row = rows.get((cell.task, cell.level))
-        if row is None:
-            found.append(CellPlan(cell.task, cell.level, "unknown", None, cell.chance, 0, cell.count))
-            continue
-        found.append(_cell_plan(cell, row, rows.get((cell.task, None), row), named, band))
+        found.append(_cell_plan(cell, named, band))
     return tuple(found)
 
 
 def _cell_plan(
-    cell: Cell,
-    row: Measurement,
-    whole: Measurement,
-    named: Mapping[tuple[str, str, float | None], Measurement],
-    band: tuple[float, float],
+    cell: Cell, named: Mapping[tuple[str, str, float | None], Measurement], band: tuple[float, float]
 ) -> CellPlan:
     """One cell from its own success (or its task's where it is small) and what was measured beside it."""
 
-    def value(name: str) -> Measurement | None:
+    def row_of(name: str) -> Measurement | None:
         return named.get((name, cell.task, cell.level))
 
-    items = value(CHANCE_MEASUREMENT)
+    def value(name: str) -> float | None:
+        return row.value if (row := row_of(name)) else None
+
+    row, items = row_of(SUCCESS_MEASUREMENT), row_of(CHANCE_MEASUREMENT)
+    if row is None:
+        return CellPlan(cell.task, cell.level, "unknown", None, cell.chance, 0, cell.count)
     if items is not None and items.n < MIN_ITEMS:
-        row = whole
-    kappa, swapped, p = (
-        value(f"{SUCCESS_MEASUREMENT}.kappa"),
-        value(SUCCESS_MEASUREMENT + SWAPPED_SUFFIX),
+        row = named.get((SUCCESS_MEASUREMENT, cell.task, None), row)
+    kappa, p, spread = (
+        row_of(f"{SUCCESS_MEASUREMENT}.kappa"),
         value(f"{SUCCESS_MEASUREMENT}.permutation"),
+        value("learnability"),
     )
-    spread, chance = value("learnability"), items.value if items is not None else cell.chance
-    high, tested = kappa.high if kappa else None, p.value if p else None
-    state = classify(row.value, row.low, row.high, row.n, band, kappa_high=high, p=tested)
+    high = kappa.high if kappa else None
     return CellPlan(
         cell.task,
         cell.level,
-        state,
-        row.value,
-        chance,
-        row.n,
-        cell.count,
-        row.low,
-        row.high,
-        max(spread.value, 0.0) if spread else None,
-        swapped.value if swapped else None,
-        kappa.value if kappa else None,
-        high,
-        tested,
+        classify(row.value, row.low, row.high, row.n, band, kappa_high=high, p=p),
+        success=row.value,
+        chance=items.value if items is not None else cell.chance,
+        n=row.n,
+        examples=cell.count,
+        low=row.low,
+        high=row.high,
+        learnability=None if spread is None else max(spread, 0.0),
+        swapped=value(SUCCESS_MEASUREMENT + SWAPPED_SUFFIX),
+        kappa=kappa.value if kappa else None,
+        kappa_high=high,
+        p=p,
     )
 
 

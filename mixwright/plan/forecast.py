@@ -48,40 +48,21 @@ def forecast(
         weights: share of draws per task.
         steps: optimiser steps.
     """
-    return forecast_from_draws(cells, competence, steps_by_cell(cells, weights, steps))
-
-
-def steps_by_cell(cells: Sequence[CellPlan], weights: Mapping[str, float], steps: int) -> dict[str, float]:
-    """Steps' worth of draws of each cell, by its key: a task's share of the steps, split over its cells by their room."""
-    total: dict[str, float] = {}
-    for cell in cells:
-        total[cell.task] = total.get(cell.task, 0.0) + attainable_gain(cell)
-    return {
-        cell.key: steps * weights.get(cell.task, 0.0) * attainable_gain(cell) / total[cell.task] if total[cell.task] else 0.0
-        for cell in cells
-    }
-
-
-def forecast_from_draws(
-    cells: Sequence[CellPlan], competence: Sequence[Measurement], spent: Mapping[str, float]
-) -> tuple[Forecast, ...]:
-    """The forecasts when each cell gets `spent` steps' worth of draws, by its key; see `forecast`."""
     rows, found = success_rows(competence), []
     for task in sorted({cell.task for cell in cells}):
         own = [cell for cell in cells if cell.task == task]
         if any(cell.success is None for cell in own):
             continue
+        room = sum(map(attainable_gain, own))
         gains, variance = 0.0, 0.0
         for cell in own:
-            gains += (
-                attainable_gain(cell) * (1 - (cell.swapped or 0.0)) * (1 - math.exp(-spent[cell.key] / STEPS_TO_63_PERCENT))
-            )
+            spent = steps * weights.get(task, 0.0) * attainable_gain(cell) / room if room else 0.0
+            gains += attainable_gain(cell) * (1 - (cell.swapped or 0.0)) * (1 - math.exp(-spent / STEPS_TO_63_PERCENT))
             row = rows[task, cell.level]
             variance += 2 * ((row.high - row.low) / 2 / 1.96) ** 2
         before = sum(cell.success or 0.0 for cell in own) / len(own)
         gain, noise = gains / len(own), 1.28 * math.sqrt(variance) / len(own) + UNTRAINED_MOVE_SHARE
         low, high = max(before - noise, 0.0), min(before + 2 * gain + noise, 1.0)
-        found.append(
-            Forecast(task, SUCCESS_MEASUREMENT, *(round(number, 4) for number in (before, before + gain, low, high)))
-        )
+        numbers = (round(number, 4) for number in (before, before + gain, low, high))
+        found.append(Forecast(task, SUCCESS_MEASUREMENT, *numbers))
     return tuple(found)

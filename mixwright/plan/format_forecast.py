@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from mixwright.records import Forecast, Measurement, Plan
@@ -85,9 +85,8 @@ def forecast_formats(task: str, choices: Sequence[FormatShare], steps: int, push
     found = []
     for place, (one, end) in enumerate(zip(choices, ends, strict=True)):
         rival = max((other for other in range(len(choices)) if other != place), key=lambda other: ends[other], default=place)
-        model = math.hypot(
-            PUSH_ERROR_SHARE * pushed * (one.accuracy - choices[rival].accuracy), WANDER_NATS * math.sqrt(steps)
-        )
+        ahead = one.accuracy - choices[rival].accuracy
+        model = math.hypot(PUSH_ERROR_SHARE * pushed * ahead, WANDER_NATS * math.sqrt(steps))
         error = Z80 * math.hypot(errors[place], errors[rival], model)
         low, high = (_moved(end, nats) for nats in (-error, error))
         numbers = (round(number, 4) for number in (one.share, end, low, high))
@@ -110,22 +109,20 @@ def predict_winner(forecasts: Iterable[Forecast]) -> str | None:
 def formats_of(rows: Sequence[Measurement]) -> dict[str, list[FormatShare]]:
     """Task -> its formats in use, commonest first, from the rows of the probe; only tasks that have a choice of formats."""
     named = {(row.task, row.name): row for row in rows if row.example is None and row.probe == "formats"}
-    asked = Counter(
-        task
-        for (task, name), row in named.items()
-        if name.startswith(FORM_SHARE_NAME_PREFIX) and (row.null or 0.0) >= CONTENT_SHARE
-    )
+    asked: Counter[str] = Counter()
     found: dict[str, list[FormatShare]] = {}
     for (task, name), row in named.items():
-        right = named.get((task, FORM_ACCURACY_NAME_PREFIX + name.removeprefix(FORM_SHARE_NAME_PREFIX)))
-        if name.startswith(FORM_SHARE_NAME_PREFIX) and right is not None and row.value >= IN_USE_SHARE:
-            one = FormatShare(name.removeprefix(FORM_SHARE_NAME_PREFIX), row.value, right.value, _error(row), _error(right))
+        if not name.startswith(FORM_SHARE_NAME_PREFIX):
+            continue
+        asked[task] += (row.null or 0.0) >= CONTENT_SHARE
+        form = name.removeprefix(FORM_SHARE_NAME_PREFIX)
+        right = named.get((task, FORM_ACCURACY_NAME_PREFIX + form))
+        if right is not None and row.value >= IN_USE_SHARE:
+            one = FormatShare(form, row.value, right.value, _error(row), _error(right))
             found.setdefault(task, []).append(one)
     choices = {task: own for task, own in found.items() if len(own) > 1 and asked[task] < 2}
-    several = {task: sorted(own, key=lambda r: (-r.share, r.form)) for task, own in choices.items()}
-    return {
-        task: own for task, own in several.items() if sum(r.share for r in own if r.form != OTHER_FORMS) >= COVERED_SHARE
-    }
+    covered = {task for task, own in choices.items() if sum(r.share for r in own if r.form != OTHER_FORMS) >= COVERED_SHARE}
+    return {task: sorted(choices[task], key=lambda r: (-r.share, r.form)) for task in choices if task in covered}
 
 
 def _error(row: Measurement) -> float:
@@ -173,34 +170,27 @@ def warnings_of(rows: Sequence[Measurement], forecasts: Iterable[Forecast]) -> l
     found, formats = [], formats_of(rows)
     for task, own in sorted(expected.items()):
         said, choices = predict_winner(own), {one.form: one for one in formats.get(task, ())}
-        best = max(choices.values(), key=lambda one: one.accuracy, default=None)
-        if said in choices and best is not None and _worse(choices[said], best):
+        if said is None or said not in choices:
+            continue
+        one, best = choices[said], max(choices.values(), key=lambda one: one.accuracy)
+        if best.accuracy - one.accuracy > Z80 * math.hypot(one.accuracy_error, best.accuracy_error):
             found.append(
-                f"{task}: format {said!r} (right {choices[said].accuracy:.0%}) is expected to crowd out {best.form!r} "
+                f"{task}: format {said!r} (right {one.accuracy:.0%}) is expected to crowd out {best.form!r} "
                 f"(right {best.accuracy:.0%}, share {best.share:.0%}). To keep that, start with beta > 0 or train it by SFT."
             )
     return found + _unused(rows)
 
 
-def _worse(one: FormatShare, best: FormatShare) -> bool:
-    return best.accuracy - one.accuracy > Z80 * math.hypot(one.accuracy_error, best.accuracy_error)
-
-
 def _unused(rows: Sequence[Measurement]) -> list[str]:
     """Gold forms that the model hardly writes, in tasks in which hardly anything is right."""
-    right: Mapping[str, float] = {
-        row.task: row.null
-        for row in rows
-        if row.name.startswith(FORM_ACCURACY_NAME_PREFIX) and row.null is not None and row.example is None
-    }
-    return [
-        f"{row.task}: gold answers look like {row.name.removeprefix(FORM_SHARE_NAME_PREFIX)!r}, "
-        f"{row.value:.1%} of samples do. "
-        "If that is wanted, rewards will hardly ever reach it: train it by SFT first."
-        for row in rows
-        if row.name.startswith(FORM_SHARE_NAME_PREFIX)
-        and row.null is not None
-        and row.null >= 0.5
-        and row.value < IN_USE_SHARE
-        if row.name != FORM_SHARE_NAME_PREFIX + OTHER_FORMS and right.get(row.task, 0.0) < LOW_ACCURACY
-    ]
+    whole = [row for row in rows if row.null is not None]
+    right = {r.task: r.null or 0.0 for r in whole if r.name.startswith(FORM_ACCURACY_NAME_PREFIX) and r.example is None}
+    found = []
+    for row in whole:
+        form = row.name.removeprefix(FORM_SHARE_NAME_PREFIX)
+        if form in (row.name, OTHER_FORMS) or right.get(row.task, 0.0) >= LOW_ACCURACY:
+            continue
+        if (row.null or 0.0) >= 0.5 and row.value < IN_USE_SHARE:
+            looks = f"{row.task}: gold answers look like {form!r}, {row.value:.1%} of samples do"
+            found.append(f"{looks}. If that is wanted, rewards will hardly ever reach it: train it by SFT first.")
+    return found

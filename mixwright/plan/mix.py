@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -87,13 +89,14 @@ def trl_rows(mix: Mix, rows: Iterable[int]) -> Iterator[dict[str, Any]]:
 
 
 def _texts(example: Example, objective: Objective) -> dict[str, Any]:
+    prompt = {"prompt": messages(example.prompt)}
     if objective == "grpo":
-        return {"prompt": messages(example.prompt), "answer": example.answer}
+        return prompt | {"answer": example.answer}
     if objective == "dpo":
-        sides = {"chosen": messages(_given(example, "chosen")), "rejected": messages(_given(example, "rejected"))}
-        return ({"prompt": messages(example.prompt)} if example.prompt else {}) | sides
+        sides = {name: messages(_given(example, name)) for name in ("chosen", "rejected")}
+        return (prompt if example.prompt else {}) | sides
     target = example.target if example.target is not None else _given(example, "answer")
-    return {"prompt": messages(example.prompt), "completion": messages(target)} if example.prompt else {"text": target}
+    return prompt | {"completion": messages(target)} if example.prompt else {"text": target}
 
 
 def _given(example: Example, name: str) -> Text:
@@ -114,6 +117,29 @@ def as_chat(text: Text, role: str = "user") -> list[dict[str, str]]:
     return [{"role": role, "content": text}] if isinstance(text, str) else [dict(message) for message in text]
 
 
+def target_of(example: Example) -> Text:
+    """What is to be answered: the target, else the answer."""
+    return example.target if example.target is not None else example.answer or ""
+
+
+def sides_of(example: Example) -> dict[str, Text]:
+    """Chosen and rejected answer of a pair."""
+    return {"chosen": example.chosen or "", "rejected": example.rejected or ""}
+
+
+def chat_row(example: Example, objective: Objective) -> dict[str, Any]:
+    """A row as messages: the talk with its answer, or the prompt with the last message of each side of a pair."""
+    prompt = as_chat(example.prompt) if example.prompt else []
+    if objective == "dpo":
+        return {"messages": prompt, **{name: as_chat(side, "assistant")[-1] for name, side in sides_of(example).items()}}
+    return {"messages": [*prompt, *as_chat(target_of(example), "assistant")]}
+
+
+def write_jsonl(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Write a row per line."""
+    write_text(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+
+
 def write_rows(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
     """Write rows as Parquet; a column that is empty in this file keeps the type that it has in the others.
 
@@ -122,9 +148,7 @@ def write_rows(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
     """
     import pyarrow as pa
 
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    fields = [_field(name, rows) for name in names]
-    schema: pa.Schema = pa.schema([field for field in fields if field is not None])
+    schema = pa.schema([_field(name, rows) for name in dict.fromkeys(name for row in rows for name in row)])
     try:
         write_table(path, pa.Table.from_pylist([dict(row) for row in rows], schema=schema))
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
@@ -151,7 +175,5 @@ def write_settings(path: Path, notes: Iterable[str], data: Mapping[str, Any]) ->
 
 def commented(notes: Iterable[str]) -> str:
     """Notes as lines of comment; text from data cannot end one."""
-    import textwrap
-
     lines = [line for note in notes for line in textwrap.wrap(one_line(note), COMMENT_WIDTH, subsequent_indent="  ")]
     return "".join(f"# {line}\n" for line in lines)

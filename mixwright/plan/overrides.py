@@ -24,8 +24,10 @@ def with_asked(plan: Plan, overrides: Mapping[str, Any]) -> Plan:
         return plan
     stages = tuple(_stage(stage, overrides) for stage in plan.stages)
     why = {f"stages.{number}.{name}": "asked for in plan.stage" for number in range(len(stages)) for name in overrides}
-    kept = {path: reason for path, reason in plan.why.items() if not _is_about(path, why)}
-    return replace(plan, stages=stages, why=kept | why)
+    # reasons about one of these fields, or a part of it, are no longer true; options are laid over, not replaced
+    gone = [field for field in why if not field.endswith(".options")]
+    kept = [path for path in plan.why if not any(path == field or path.startswith(field + ".") for field in gone)]
+    return replace(plan, stages=stages, why={path: plan.why[path] for path in kept} | why)
 
 
 def check_asked(overrides: Mapping[str, Any], cells: Sequence[Cell], objective: str) -> None:
@@ -39,9 +41,8 @@ def check_asked(overrides: Mapping[str, Any], cells: Sequence[Cell], objective: 
     validate_plan(replace(plan, stages=(replace(plan.stages[0], options={}),)), cells)
     for name, options in plan.stages[0].options.items():
         if name != "engine" and name.partition(".")[0] not in STEERING_KINDS:
-            raise unknown_name(
-                "plug-in in plan.stage.options", name, ["engine", *(f"{kind}.NAME" for kind in STEERING_KINDS)]
-            )
+            known = ["engine", *(f"{kind}.NAME" for kind in STEERING_KINDS)]
+            raise unknown_name("plug-in in plan.stage.options", name, known)
         check_options(name, options)
 
 
@@ -54,8 +55,3 @@ def _stage(stage: Stage, overrides: Mapping[str, Any]) -> Stage:
             name: before.get(name, {}) | given if isinstance(given, Mapping) else given for name, given in options.items()
         }
     return from_data(Stage, planned | changed)
-
-
-def _is_about(path: str, fields: Mapping[str, str]) -> bool:
-    """Whether a reason is about one of these fields, or a part of it."""
-    return any(path == field or path.startswith(field + ".") for field in fields if not field.endswith(".options"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from mixwright import catalog
@@ -26,80 +26,67 @@ def validate_plan(plan: Plan, cells: Sequence[Cell]) -> None:
     if not plan.stages:
         raise InputError("a plan with at least one stage", "none", "Make one with `mixwright plan`.")
     tasks = {cell.task for cell in cells}
-    named = [task for stage in plan.stages for task in (*stage.weights, *stage.bands)] + [cell.task for cell in plan.cells]
-    for task in named:
+    named = [task for s in plan.stages for task in (*s.weights, *s.bands, *s.rehearse, *s.expected)]
+    for task in (*named, *(cell.task for cell in plan.cells)):
         if task not in tasks:
             raise unknown_name("task in the data that the plan names", task, tasks)
-    for cell, count in Counter((cell.task, cell.level) for cell in plan.cells).items():
-        if count > 1:
-            raise InputError("each of the plan's cells once", f"{cell_key(*cell)!r} twice", "Remove one of them.")
-    if twice := [name for name, count in Counter(stage.name for stage in plan.stages).items() if count > 1]:
-        raise InputError("stages with different names", f"{twice[0]!r} twice", "Rename one of them.")
+    if twice := _twice(cell_key(cell.task, cell.level) for cell in plan.cells):
+        raise InputError("each of the plan's cells once", f"{twice!r} twice", "Remove one of them.")
+    if twice := _twice(stage.name for stage in plan.stages):
+        raise InputError("stages with different names", f"{twice!r} twice", "Rename one of them.")
     drawn = {cell.task for cell in cells if cell.count}
     for stage in plan.stages:
-        _validate_stage(stage)
-        _validate_rehearsed(stage, tasks, drawn)
-        for task in stage.expected:
-            if task not in tasks:
-                raise unknown_name("task in the data that the plan names", task, tasks)
+        _validate_numbers(stage)
+        _validate_names(stage)
+        lacking = [task for task, weight in stage.weights.items() if weight and task not in {*drawn, *stage.rehearse}]
+        if lacking:
+            expected = f"training rows of {lacking[0]!r}, or its name under rehearse, in stage {stage.name!r}"
+            raise InputError(expected, "rows to rehearse alone", "Add it to rehearse, or give it no weight.")
 
 
-def _validate_stage(stage: Stage) -> None:
-    """Numbers and names of one stage."""
-    weights = list(stage.weights.values())
+def _twice(names: Iterable[str]) -> str | None:
+    """The first name that stands more than once."""
+    return next((name for name, count in Counter(names).items() if count > 1), None)
+
+
+def _validate_numbers(stage: Stage) -> None:
+    """Weights, bands, steps, and what the stage takes over and is expected to reach."""
+    weights, name = list(stage.weights.values()), f"stage {stage.name!r}"
     if not weights or any(not 0 <= w <= 1 for w in weights) or not math.isclose(sum(weights), 1, abs_tol=1e-3):
         got = f"sum {sum(weights):g}, least {min(weights, default=0):g}"
-        raise InputError(f"weights of stage {stage.name!r} between 0 and 1, summing to 1", got, "Correct them.")
-    for whose, band in {"": stage.band, **{f" for {task!r}": band for task, band in stage.bands.items()}}.items():
-        if not 0 <= band[0] < band[1] <= 1:
-            raise InputError(f"a band of stage {stage.name!r}{whose} with 0 <= low < high <= 1", repr(band), "Correct it.")
-    if not 1 <= stage.steps <= MOST_STEPS:
-        raise InputError(
-            f"at least 1 step and at most {MOST_STEPS:,} in stage {stage.name!r}", str(stage.steps), "Correct it."
-        )
-    _validate_handover(stage)
-    groups = {
-        "selectors": (stage.selector,),
-        "gates": stage.gates,
-        "controllers": stage.controllers,
-        "monitors": stage.monitors,
-    }
-    for kind, names in groups.items():
-        if len(set(names)) < len(names):
-            raise InputError(f"each of the {kind} of stage {stage.name!r} once", ", ".join(names), "Remove the second.")
-        for name in names:
-            catalog.find_entry(kind, name)
-    used = {"engine", *(f"{kind}.{name}" for kind, names in groups.items() for name in names)}
+        raise InputError(f"weights of {name} between 0 and 1, summing to 1", got, "Correct them.")
+    checks: list[tuple[str, Any, bool]] = [
+        (f"a band of {name}{whose} with 0 <= low < high <= 1", band, 0 <= band[0] < band[1] <= 1)
+        for whose, band in {"": stage.band, **{f" for {task!r}": band for task, band in stage.bands.items()}}.items()
+    ]
+    rate, steps = stage.learning_rate, stage.steps
+    checks += [
+        (f"at least 1 step and at most {MOST_STEPS:,} in {name}", steps, 1 <= steps <= MOST_STEPS),
+        (f"a learning_rate above 0 of {name}", rate, rate is None or 0 < rate < math.inf),
+        (f"an earlier_share from 0 to 0.5 of {name}", stage.earlier_share, 0 <= stage.earlier_share <= 0.5),
+    ]
+    checks += [
+        (f"an expected success of {task!r} from 0 to 1 in {name}", success, 0 <= success <= 1)
+        for task, success in stage.expected.items()
+    ]
+    for expected, got, holds in checks:
+        if not holds:
+            raise InputError(expected, repr(got), "Correct it.")
+
+
+def _validate_names(stage: Stage) -> None:
+    """Plug-ins, their options, and what is kept, each once."""
+    groups = {"selectors": (stage.selector,), "gates": stage.gates, "controllers": stage.controllers}
+    groups |= {"monitors": stage.monitors}
+    for kind, names in {**groups, "kept": stage.kept}.items():
+        if _twice(names) is not None:
+            whose = "kept" if kind == "kept" else f"the {kind}"
+            raise InputError(f"each of {whose} of stage {stage.name!r} once", ", ".join(names), "Remove the second.")
+    used = {f"{kind}.{name}" for kind, names in groups.items() for name in names if catalog.find_entry(kind, name)}
     for key, options in stage.options.items():
-        if key not in used:
-            raise unknown_name(f"plug-in in the options of stage {stage.name!r}", key, used)
+        if key not in {"engine", *used}:
+            raise unknown_name(f"plug-in in the options of stage {stage.name!r}", key, {"engine", *used})
         check_options(key, options)
-
-
-def _validate_rehearsed(stage: Stage, tasks: Collection[str], tasks_with_rows: Collection[str]) -> None:
-    """Tasks whose rows to rehearse are drawn; `tasks_with_rows`: those that have training rows."""
-    for task in stage.rehearse:
-        if task not in tasks:
-            raise unknown_name("task in the data that the plan names", task, tasks)
-    if lacking := [
-        task for task, weight in stage.weights.items() if weight and task not in {*tasks_with_rows, *stage.rehearse}
-    ]:
-        expected = f"training rows of {lacking[0]!r}, or its name under rehearse, in stage {stage.name!r}"
-        raise InputError(expected, "rows to rehearse alone", "Add it to rehearse, or give it no weight.")
-
-
-def _validate_handover(stage: Stage) -> None:
-    """What a stage takes over from the one before, and what is expected after it."""
-    if len(set(stage.kept)) < len(stage.kept):
-        raise InputError(f"each of kept of stage {stage.name!r} once", ", ".join(stage.kept), "Remove the second.")
-    if stage.learning_rate is not None and not 0 < stage.learning_rate < math.inf:
-        raise InputError(f"a learning_rate above 0 of stage {stage.name!r}", repr(stage.learning_rate), "Correct it.")
-    if not 0 <= stage.earlier_share <= 0.5:
-        raise InputError(f"an earlier_share from 0 to 0.5 of stage {stage.name!r}", repr(stage.earlier_share), "Correct it.")
-    for task, success in stage.expected.items():
-        if not 0 <= success <= 1:
-            expected = f"an expected success of {task!r} from 0 to 1 in stage {stage.name!r}"
-            raise InputError(expected, repr(success), "Correct it.")
 
 
 def check_options(owner: str, options: Mapping[str, Any]) -> None:

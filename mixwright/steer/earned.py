@@ -44,18 +44,15 @@ class EarnedByOthers:
             return NOT_KNOWN
         low, high = min(group.rewards), max(group.rewards)
         share = np.array([(reward - low) / (high - low) if high > low else success for reward in group.rewards])
-        return self._earned(example, kept, share[:MOST_ANSWERS_PER_GROUP], np.concatenate(others))
-
-    def _earned(self, example: int, own: np.ndarray, share: np.ndarray, others: np.ndarray) -> float:
-        names, place = np.unique(own, return_inverse=True)
-        worth = np.bincount(place, share) / np.bincount(place)
-        found = np.minimum(np.searchsorted(names, others), len(names) - 1)
-        seen = names[found] == others
+        names, place = np.unique(kept, return_inverse=True)
+        worth = np.bincount(place, share[: len(kept)]) / np.bincount(place)
+        tried = np.concatenate(others)
+        found = np.minimum(np.searchsorted(names, tried), len(names) - 1)
+        seen = names[found] == tried
         earned = float(worth[found[seen]].sum())
-        gold = int(self._golds[example]) if self._golds is not None else 0
-        if gold:
-            return (earned + float((others[~seen] == gold).sum())) / len(others)
-        return earned / (float(seen.sum()) + UNSEEN_SHARE * len(others))
+        if self._golds is not None and (gold := int(self._golds[example])):
+            return (earned + float((tried[~seen] == gold).sum())) / len(tried)
+        return earned / (float(seen.sum()) + UNSEEN_SHARE * len(tried))
 
     def state(self) -> dict[str, Any]:
         """JSON-ready."""
@@ -63,9 +60,7 @@ class EarnedByOthers:
 
     def restore(self, state: dict[str, Any]) -> None:
         """Take over what `state` returned."""
-        self._recent = {
-            int(task): deque(
-                ((int(example), np.array(kept, dtype=np.int64)) for example, kept in known), maxlen=OTHER_GROUPS
-            )
-            for task, known in state.items()
-        }
+        self._recent = {}
+        for task, known in state.items():
+            groups = [(int(example), np.array(kept, dtype=np.int64)) for example, kept in known]
+            self._recent[int(task)] = deque(groups, maxlen=OTHER_GROUPS)

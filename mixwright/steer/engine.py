@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from mixwright import catalog
-from mixwright.contracts import Controller, Gate, Monitor, Selector, Steerer
+from mixwright.contracts import Selector, Steerer
 from mixwright.errors import InputError
 from mixwright.estimates.intervals import effective_rollouts
 from mixwright.plan.validate import validate_plan
@@ -35,8 +35,8 @@ from mixwright.records import (
 )
 from mixwright.steer.canaries import select_canaries
 from mixwright.steer.ledger import Ledger
-from mixwright.steer.policy import STRETCH_ENDS_AFTER, GateRunner, Policy, Reactions
-from mixwright.steer.pool import Ids, Pool
+from mixwright.steer.policy import STRETCH_ENDS_AFTER, GateRunner, Policy
+from mixwright.steer.pool import Pool
 from mixwright.steer.predictor import Predictor
 from mixwright.steer.scene import Scene
 from mixwright.steer.snapshot import STALE_SHARE, Staleness, snapshot
@@ -97,10 +97,9 @@ class Engine:
         engine = self._stage.options.get("engine")
         self.range_asked = isinstance(engine, Mapping) and "reward_range" in engine
         """Whether the stage says what a wrong and a right answer earn."""
-        self._ids = pool.ids if isinstance(pool.ids, Ids) else Ids(pool.ids)
-        self._rows = self._ids.digest()  # by row number a state knows its examples
+        self._rows = pool.names.digest()  # by row number a state knows its examples
         self._keys = [cell.key for cell in pool.cells]
-        self._states = states = dict.fromkeys(self._keys, "unknown") | {cell.key: cell.state for cell in plan.cells}
+        states = dict.fromkeys(self._keys, "unknown") | {cell.key: cell.state for cell in plan.cells}
         watching = select_canaries(plan, self._stage, pool, np.random.default_rng((seed, stage, 2**32)))
         self.canaries: tuple[int, ...] = watching[0]
         """Pool indices of the fixed items that are watched and never drawn."""
@@ -108,25 +107,25 @@ class Engine:
         """Why there are none; empty when there are some."""
         self._ledger = Ledger(pool, self.canaries)
         self._order = TaskOrder(2 * len(pool.tasks))  # each task's own draws, then those kept back for it
-        self._policy = Policy(self.options)
         self._decisions: list[Decision] = []
         self._followed = False
         self.last_predictions: tuple[np.ndarray, np.ndarray] = np.zeros(0), np.zeros(0, dtype=bool)
         """Of the last draws: success expected of each, NaN where nothing is predicted, and whether it was drawn evenly."""
         self._behind, self._last = 0, 0  # steps that the trainer's count is behind the engine's; its last step
         self._start(plan)
-        self._selector: Selector = self._create("selectors", self._stage.selector)
+        self._plugins: dict[str, Steerer] = {}  # by kind and name, in a fixed order
+        self._selector: Selector
+        (self._selector,) = self._create("selectors", [self._stage.selector])
         self._predictor = self._predicting()
         self._scene = scene = Scene(pool, self._ledger, self._stage, self._predictor)
         self._staleness = Staleness(scene)
-        self._gates: list[Gate] = [self._create("gates", name) for name in self._stage.gates]
-        self._controllers: list[Controller] = [self._create("controllers", name) for name in self._stage.controllers]
-        self._monitors: list[Monitor] = [self._create("monitors", name) for name in self._stage.monitors]
-        self._judge = GateRunner(self._gates, self._keys, states, self._note)
+        self._judge = GateRunner(self._create("gates", self._stage.gates), self._keys, states, self._note)
+        controllers = self._create("controllers", self._stage.controllers)
+        self._monitors = self._create("monitors", self._stage.monitors)
+        self._policy = Policy(self.options, controllers, self._monitors, self._note)
         self._reserve = Reserve(scene, self.options.rehearsal_share)
-        self._reactions = Reactions(self._controllers, self._monitors, self._policy, self._note)
-        for steerer in self._steerers().values():
-            steerer.begin(scene)
+        for plugin in self._plugins.values():
+            plugin.begin(scene)
         for word, because in self._selector.remarks().items():
             self._note(0, f"selector.{word}", None, None, because)
         weights = np.array([self._stage.weights.get(task, 0.0) for task in pool.tasks])
@@ -166,7 +165,7 @@ class Engine:
         """
         signals = self._with_forward_steps(signals)
         groups = [replace(group, step=group.step + self._behind) for group in groups] if self._behind else groups
-        found = self._ids.find([group.example for group in groups])
+        found = self._pool.names.find([group.example for group in groups])
         if (found < 0).any():
             name = groups[int(np.argmax(found < 0))].example
             raise InputError("an example of the pool", repr(name), "Train on the data of the pool.")
@@ -175,12 +174,12 @@ class Engine:
         if rewarded:
             self._learn(rewarded, found, signals.step)
         self._ledger.advance_to(signals.step)
-        for steerer in self._steerers().values():
-            steerer.observe(signals.step, groups)
+        for plugin in self._plugins.values():
+            plugin.observe(signals.step, groups)
         refusals = self._judge.refusals(rewarded, self._pool.cell_of[found].tolist())
         refused = {action.target for action in refusals}
         actions, reason = list(refusals), ""
-        if self._gates and rewarded:
+        if self._stage.gates and rewarded:
             teaching = sum(not group.no_signal and group.example not in refused for group in rewarded)
             reason, skip = self._policy.scale_by_informative_share(signals.step, teaching, len(rewarded))
             if skip is not None:
@@ -188,11 +187,11 @@ class Engine:
             elif self._policy.calm >= STRETCH_ENDS_AFTER:
                 self.finish()
         signals = replace(signals, groups=len(groups), refused=len(refusals))
-        return actions + self._reactions.react(signals, reason)
+        return actions + self._policy.react(signals, reason)
 
     def watch(self, signals: Signals) -> list[Action]:
         """Take in fresh canaries (or other signals without outcomes) and say what to do about them."""
-        return self._reactions.react(self._with_forward_steps(signals), "")
+        return self._policy.react(self._with_forward_steps(signals), "")
 
     def finish(self) -> None:
         """Write down what was being collected for one line; at the end of training."""
@@ -231,12 +230,12 @@ class Engine:
             "clock": [self._behind, self._last, self._followed],
             "ledger": self._ledger.state(),
             "predictor": None if self._predictor is None else self._predictor.state(),
-            "credit": self._order.credit.tolist(),
+            **self._order.state(),
             "policy": self._policy.state(),
-            "verdicts": self._judge.state(),
+            **self._judge.state(),
             "staleness": self._staleness.state(),
             "decisions": [to_data(decision) for decision in self._decisions],
-            "plugins": {name: steerer.state() for name, steerer in self._steerers().items()},
+            "plugins": {name: plugin.state() for name, plugin in self._plugins.items()},
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -246,10 +245,11 @@ class Engine:
             InputError: the state belongs to another seed, stage, pool or set of plug-ins, or to another version.
         """
         if state.get("version") != STATE_VERSION:
-            got = str(state.get("version", "one without a number"))
-            raise InputError(
-                f"a state of version {STATE_VERSION}", got, "Resume with the version that saved it, or begin anew."
+            got, remedy = (
+                str(state.get("version", "one without a number")),
+                "Resume with the version that saved it, or begin anew.",
             )
+            raise InputError(f"a state of version {STATE_VERSION}", got, remedy)
         mine, theirs = self._state_identity(), state.get("made_of") or {}
         if other := [name for name in mine if theirs.get(name) != mine[name]]:
             expected, got = (", ".join(f"{name} {str(made.get(name))[:200]}" for name in other) for made in (mine, theirs))
@@ -259,13 +259,13 @@ class Engine:
         self._ledger.restore(state["ledger"])
         if self._predictor is not None:
             self._predictor.restore(state["predictor"])
-        self._order.credit = np.array(state["credit"])
+        self._order.restore(state)
         self._policy.restore(state["policy"])
-        self._judge.restore(state["verdicts"])
+        self._judge.restore(state)
         self._staleness.restore(state["staleness"])
         self._decisions = [from_data(Decision, fields) for fields in state["decisions"]]
-        for name, steerer in self._steerers().items():
-            steerer.restore(state["plugins"][name])
+        for name, plugin in self._plugins.items():
+            plugin.restore(state["plugins"][name])
 
     def _state_identity(self) -> dict[str, Any]:
         """What a state must agree with before it is taken over."""
@@ -278,32 +278,23 @@ class Engine:
             "features": "" if self._predictor is None else self._predictor.digest,
             "plan": self._plan,
             "cells": self._keys,
-            "plugins": list(self._steerers()),
+            "plugins": list(self._plugins),
         }
 
-    def _create(self, kind: str, name: str) -> Any:
-        """A plug-in with the stage's options."""
-        return catalog.create(kind, name, dict(self._stage.options.get(f"{kind}.{name}", {})))
-
-    def _steerers(self) -> dict[str, Steerer]:
-        """All plug-ins by kind and name, in a fixed order."""
-        named: dict[str, Steerer] = {f"selectors.{self._stage.selector}": self._selector}
-        for kind, names, plugins in (
-            ("gates", self._stage.gates, self._gates),
-            ("controllers", self._stage.controllers, self._controllers),
-            ("monitors", self._stage.monitors, self._monitors),
-        ):
-            named |= {f"{kind}.{name}": plugin for name, plugin in zip(names, plugins, strict=True)}
-        return named
+    def _create(self, kind: str, names: Sequence[str]) -> list[Any]:
+        """Plug-ins with the stage's options."""
+        options = self._stage.options
+        made = {f"{kind}.{name}": catalog.create(kind, name, dict(options.get(f"{kind}.{name}", {}))) for name in names}
+        self._plugins |= made
+        return list(made.values())
 
     def _start(self, plan: Plan) -> None:
         """Give the ledger what was measured before the run."""
         places = {key: number for number, key in enumerate(self._keys)}
         for cell in plan.cells:
             if cell.key in places and cell.success is not None:
-                worth = None
-                if cell.low is not None and cell.high is not None:
-                    worth = effective_rollouts(cell.success, cell.low, cell.high)
+                low, high = cell.low, cell.high
+                worth = None if low is None or high is None else effective_rollouts(cell.success, low, high)
                 for evidence in (self._ledger.recent, self._ledger.lasting):
                     evidence.start(places[cell.key], cell.success, cell.n, worth)
                 self._ledger.answers.start(places[cell.key], cell.swapped, cell.kappa_high)
@@ -317,12 +308,13 @@ class Engine:
         wins, tries = self._ledger.learn(groups, found, self.options.reward_range)
         if self._predictor is not None:
             self._predictor.learn(groups, found, wins, tries)
-            self._say_trust(step)
+            self._say_trust(self._predictor, step)
         if self._staleness.observe(step, cells):
-            moved = f"{self._staleness.moved:.0%} of the examples in the band now or at the start are not in both"
-            self._note(
-                step, "stale", STALE_SHARE, self._staleness.moved, f"{moved}: a filter made at the start is out of date"
+            moved = self._staleness.moved
+            because = (
+                f"{moved:.0%} of the examples in the band now or at the start are not in both: a filter made at the start"
             )
+            self._note(step, "stale", STALE_SHARE, moved, f"{because} is out of date")
 
     def _predicting(self) -> Predictor | None:
         """A predictor, when the selector reads one and some task has nothing but its prompts to tell rows apart."""
@@ -331,15 +323,13 @@ class Engine:
         found = Predictor(self._pool, self._ledger)
         return found if found.covers.any() else None
 
-    def _say_trust(self, step: int) -> None:
+    def _say_trust(self, predictor: Predictor, step: int) -> None:
         """Write down when draws begin to follow the predictor, and when they stop."""
-        predictor = self._predictor
-        assert predictor is not None
         followed = predictor.trust > (TRUST_TO_STOP_FOLLOWING if self._followed else TRUST_TO_FOLLOW)
         if followed != self._followed:
             figures = predictor.figures()
-            skill = 0.0 if figures["skill"] is None else figures["skill"]
-            because = f"on {figures['judged']} groups drawn evenly, {skill:+.3f} nats per group against the task alone"
+            skill = f"{figures['skill'] or 0.0:+.3f} nats per group against the task alone"
+            because = f"on {figures['judged']} groups drawn evenly, {skill}"
             self._note(step, "prediction", self._followed, followed, because)
             self._followed = followed
 

@@ -19,6 +19,7 @@ from mixwright.estimates.dependence import kappa
 from mixwright.estimates.intervals import PRIOR_WEIGHT, Z, wilson
 from mixwright.records import GroupOutcome
 from mixwright.steer.answers import AnswerEvidence
+from mixwright.steer.kept import Kept
 from mixwright.steer.pool import Pool
 
 START_GROUP_ROLLOUTS = 8.0
@@ -27,15 +28,17 @@ CORRELATION_OF_UNKNOWN_CELL = 0.3
 """Intraclass correlation of a cell that nothing is known of, where choosing asks for it."""
 Numbers = np.ndarray | float
 """One number, or one per group."""
-CELL_ARRAYS = ("wins", "tries", "groups", "squares", "seen")
-MIN_CELL_MEAN_ROLLOUTS = 0.25
-"""Rollouts that a cell's mean is always worth for its examples."""
+EXAMPLE_HALF_LIFE, CELL_HALF_LIFE = 20.0, 40.0
+"""Steps after which an example's own evidence, and recent evidence of a cell that is not drawn, count half."""
+RECENT_ROLLOUTS, LASTING_ROLLOUTS = 128.0, 512.0
+"""Memory of what choosing reads, short because band membership goes stale in steps; of what refusing reads, long because
+ruling a cell out needs it."""
 ROW_TYPE = np.dtype([("wins", "<f4"), ("tries", "<f4"), ("seen", "<i4"), ("drawn", "<i4")])
 """What is kept of an example, in one cache line: discounted evidence, step last seen, number of its last draw."""
 UNTOUCHED_ROW = np.array((0, 0, -1, -1), dtype=ROW_TYPE)
 
 
-class CellEvidence:
+class CellEvidence(Kept):
     """Discounted success per cell: each new rollout shrinks the weight of all older ones by exp(-1 / memory).
 
     Args:
@@ -44,13 +47,11 @@ class CellEvidence:
         half_life: steps without a new rollout after which the posterior counts the evidence half; None: it never fades.
     """
 
+    KEPT = ("wins", "tries", "groups", "squares", "seen")
+
     def __init__(self, count: int, memory: float, half_life: float | None = None) -> None:
-        self.memory, self.half_life = memory, half_life
-        self.step = 0
-        self.wins = np.zeros(count)
-        self.tries = np.zeros(count)
-        self.groups = np.zeros(count)
-        self.squares = np.zeros(count)
+        self.memory, self.half_life, self.step = memory, half_life, 0
+        self.wins, self.tries, self.groups, self.squares = np.zeros((4, count))
         self.seen = np.zeros(count, dtype=np.int64)
 
     def start(self, cell: int, success: float, n: float, effective: float | None = None) -> None:
@@ -64,11 +65,7 @@ class CellEvidence:
         """
         tries = min(n, self.memory)
         groups = tries / START_GROUP_ROLLOUTS
-        alike = (
-            1 / START_GROUP_ROLLOUTS
-            if effective is None
-            else min(max(n / START_GROUP_ROLLOUTS / effective, 1 / START_GROUP_ROLLOUTS), 1.0)
-        )
+        alike = min(max(n / START_GROUP_ROLLOUTS / (effective or n or 1), 1 / START_GROUP_ROLLOUTS), 1.0)
         self.wins[cell], self.tries[cell], self.groups[cell] = success * tries, tries, groups
         self.squares[cell] = groups * (success**2 + alike * success * (1 - success))
 
@@ -89,9 +86,8 @@ class CellEvidence:
         old = np.exp(np.diff(total[ends], prepend=0.0) / -self.memory)
         starts = np.r_[0, ends[:-1] + 1]
         new = np.stack([wins * worth, tries * worth, worth, (wins / tries) ** 2 * worth])
-        for array, sums in zip(
-            (self.wins, self.tries, self.groups, self.squares), np.add.reduceat(new, starts, 1), strict=True
-        ):
+        arrays = self.wins, self.tries, self.groups, self.squares
+        for array, sums in zip(arrays, np.add.reduceat(new, starts, 1), strict=True):
             array[found] = array[found] * old + sums
 
     def beta(self, cells: np.ndarray | int) -> tuple[np.ndarray, np.ndarray]:
@@ -127,9 +123,8 @@ class CellEvidence:
         """
         least = np.maximum(self.groups[cells], 1e-12) / np.maximum(self.tries[cells], 1e-12)
         rho = self._between(cells, CORRELATION_OF_UNKNOWN_CELL)
-        return np.where(
-            self.tries[cells] > 0, np.clip((rho - least) / np.maximum(1 - least, 1e-12), 0, 1), CORRELATION_OF_UNKNOWN_CELL
-        )
+        alike = np.clip((rho - least) / np.maximum(1 - least, 1e-12), 0, 1)
+        return np.where(self.tries[cells] > 0, alike, CORRELATION_OF_UNKNOWN_CELL)
 
     def _between(self, cells: np.ndarray | int, prior: float) -> np.ndarray:
         """Share of the variance of group means, from 1 / group size to 1, drawn towards `prior`."""
@@ -152,36 +147,17 @@ class Ledger:
     Args:
         pool: what may be drawn.
         held: pool indices that must never be drawn (canaries).
-        strength: rollouts, at most, that the cell's mean is worth in the posterior of one of its examples; fewer where
-            prompts of the cell differ: 1 / alike - 1, the concentration of the Beta distribution they come from.
-        half_life: steps after which an example's own evidence counts half.
-        recent: memory in rollouts of the evidence that choosing reads: short, because band membership goes stale in steps.
-        lasting: memory in rollouts of the evidence that refusing reads: long, because ruling a cell out needs it.
-        cell_half_life: steps after which recent evidence of a cell that is not drawn counts half, so that it is tried again.
     """
 
-    def __init__(
-        self,
-        pool: Pool,
-        held: Collection[int] = (),
-        *,
-        strength: float = 8.0,
-        half_life: float = 20.0,
-        recent: float = 128.0,
-        lasting: float = 512.0,
-        cell_half_life: float = 40.0,
-    ) -> None:
-        size = len(pool.ids)
+    def __init__(self, pool: Pool, held: Collection[int] = ()) -> None:
         self.pool = pool
-        self.strength, self.half_life = strength, half_life
-        self._table = np.full(size, UNTOUCHED_ROW)
+        self._table = np.full(len(pool.ids), UNTOUCHED_ROW)
         self.wins, self.tries, self.seen, self.drawn = (self._table[name] for name in ROW_TYPE.names or ())
         self.answers = AnswerEvidence(len(pool.cells), pool.golds)
-        self.recent = CellEvidence(len(pool.cells), recent, cell_half_life)
-        self.lasting = CellEvidence(len(pool.cells), lasting)
-        self.step = 0
-        self.draws = 0
-        self._tasks = np.array([pool.tasks.index(cell.task) for cell in pool.cells])
+        self.recent = CellEvidence(len(pool.cells), RECENT_ROLLOUTS, CELL_HALF_LIFE)
+        self.lasting = CellEvidence(len(pool.cells), LASTING_ROLLOUTS)
+        self.step = self.draws = 0
+        self._tasks = pool.task_of_cell
         inner = np.lexsort((np.arange(len(pool.cells)), self._tasks))
         self._order = _by_cell(pool, inner, held)
         self.sizes = np.bincount(pool.cell_of[self._order], minlength=len(pool.cells))
@@ -215,22 +191,21 @@ class Ledger:
         A step before the last one known (training began anew) counts as that one: time does not go back.
         """
         indices, step = np.atleast_1d(indices), max(step, self.step)
-        found, places = self._table[indices], np.arange(len(indices), dtype=np.int32)
-        keep = np.where(found["seen"] >= 0, np.exp2(np.minimum(found["seen"] - step, 0) / self.half_life), 0.0)
-        self.wins[indices], self.tries[indices] = found["wins"] * keep + wins, found["tries"] * keep + tries
+        earlier, places = self.faded(indices, step), np.arange(len(indices), dtype=np.int32)
+        self.wins[indices], self.tries[indices] = earlier[0] + wins, earlier[1] + tries
         self.seen[indices] = places
         twice = np.flatnonzero(self.seen[indices] != places)  # an example's last group stands; its others are added
         for array, new in ((self.wins, wins), (self.tries, tries)):
             np.add.at(array, indices[twice], np.broadcast_to(new, indices.shape)[twice])
         self.seen[indices] = step
         self.step = max(self.step, step)
-        for evidence in self._evidence().values():
+        for evidence in (self.recent, self.lasting):
             evidence.add(self.pool.cell_of[indices], step, wins, tries)
 
     def advance_to(self, step: int) -> None:
         """Training has come to `step`, whether or not anything was rewarded in it (losses and pairs are not)."""
         self.step = max(self.step, step)
-        for evidence in self._evidence().values():
+        for evidence in (self.recent, self.lasting):
             evidence.step = max(evidence.step, step)
 
     def learn(
@@ -251,26 +226,11 @@ class Ledger:
             self.add(indices[now], int(step), wins[now], tries[now])
         return wins, tries
 
-    def rows(self, indices: np.ndarray) -> np.ndarray:
-        """What is kept of examples, as `ROW_TYPE`s, not faded."""
-        return self._table[indices]
-
-    def beta(self, indices: np.ndarray, rows: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """Beta posterior of examples: own evidence faded by age, plus up to `strength` rollouts at the cell's mean.
-
-        Args:
-            indices: pool indices of shape (..., examples); those along the last axis are of one cell.
-            rows: their rows, where they were already read.
-        """
-        cells = self.pool.cell_of[indices[..., :1]]
-        everywhere = np.arange(len(self._tasks))
-        mean = self.recent.mean(everywhere)[cells]
-        alike = np.maximum(self.lasting.intraclass_correlation(everywhere), 1e-6)
-        strength = np.clip(1 / alike - 1, MIN_CELL_MEAN_ROLLOUTS, self.strength)[cells]
-        found = self.rows(indices) if rows is None else rows
-        keep = np.exp2(np.minimum(found["seen"] - self.step, 0) / self.half_life)
-        wins, tries = found["wins"] * keep, found["tries"] * keep
-        return strength * mean + wins, strength * (1 - mean) + np.maximum(tries - wins, 0)
+    def faded(self, indices: np.ndarray, step: int) -> tuple[np.ndarray, np.ndarray]:
+        """Successes and rollouts of examples so far, as much as they are worth at a step."""
+        found = self._table[indices]
+        keep = np.exp2(np.minimum(found["seen"] - step, 0) / EXAMPLE_HALF_LIFE)
+        return found["wins"] * keep, found["tries"] * keep
 
     def kappa(self, success: np.ndarray, cells: np.ndarray | int) -> np.ndarray:
         """(success - S) / (1 - S) with the expected S of these cells, -1..1: what of a success depends on the prompt."""
@@ -279,7 +239,7 @@ class Ledger:
     def state(self) -> dict[str, Any]:
         """Cells and counters JSON-ready; examples that were touched as bytes, 20 each: their numbers and their rows."""
         touched = np.flatnonzero((self.seen >= 0) | (self.drawn >= 0))
-        cells = {name: {part: getattr(e, part).tolist() for part in CELL_ARRAYS} for name, e in self._evidence().items()}
+        cells = {"recent": self.recent.state(), "lasting": self.lasting.state()}
         examples = {"index": touched.astype("<i4").tobytes(), "rows": self._table[touched].tobytes()}
         return {"step": self.step, "draws": self.draws, **examples, "cells": cells, "answers": self.answers.state()}
 
@@ -287,15 +247,11 @@ class Ledger:
         """Take over what `state` returned, exactly."""
         self._table[:] = UNTOUCHED_ROW
         self._table[np.frombuffer(state["index"], "<i4")] = np.frombuffer(state["rows"], ROW_TYPE)
-        for name, evidence in self._evidence().items():
-            for part in CELL_ARRAYS:
-                getattr(evidence, part)[:] = state["cells"][name][part]
-            evidence.step = int(state["step"])
-        self.answers.restore(state["answers"])
         self.step, self.draws = int(state["step"]), int(state["draws"])
-
-    def _evidence(self) -> dict[str, CellEvidence]:
-        return {"recent": self.recent, "lasting": self.lasting}
+        for name, evidence in (("recent", self.recent), ("lasting", self.lasting)):
+            evidence.restore(state["cells"][name])
+            evidence.step = self.step
+        self.answers.restore(state["answers"])
 
 
 def count_successes(groups: Sequence[GroupOutcome], reward_range: Sequence[float]) -> tuple[np.ndarray, np.ndarray]:

@@ -1,7 +1,7 @@
 """Policy of the engine: from a batch's evidence to actions, by gates, controllers, monitors and rules, in one place.
 
-Gates are asked about each group (`Judge`), then controllers and monitors about the step (`Reactions`); what follows from
-few informative groups and from alarms is decided by `Policy`:
+Gates are asked about each group (`GateRunner`); `Policy` asks controllers and monitors about the step, and decides what
+follows from few informative groups and from alarms:
 
 - **Few informative groups.** A refused group has zero advantage, but Adam's momentum still moves the weights, and the few
   groups left are rescaled to a full step. So in a batch where the share of groups that are admitted and carry signal is
@@ -23,14 +23,15 @@ few informative groups and from alarms is decided by `Policy`:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from mixwright.contracts import Controller, Gate, Monitor
 from mixwright.records import Action, Alarm, Decision, EngineOptions, GroupOutcome, Signals
+from mixwright.steer.kept import Kept
 
 MOST_TIGHTENINGS = 4
 """Tightenings at most: a factor of 16."""
@@ -38,17 +39,11 @@ QUIET_STEPS = 40
 """Steps without an alarm that undo one tightening where no canaries are watched."""
 STRETCH_ENDS_AFTER = 10
 """Batches in a row with enough informative groups, after which those with few before them are one line."""
+Note = Callable[..., None]
+"""Writes a decision down: (step, what, old, new, because[, cause])."""
 
 
-class Note(Protocol):
-    """Writes a decision down."""
-
-    def __call__(self, step: int, what: str, old: Any, new: Any, because: str, cause: str = "") -> None:
-        """Fields of a `Decision`."""
-        ...
-
-
-class GateRunner:
+class GateRunner(Kept):
     """Asks the gates about each group; all must admit.
 
     Args:
@@ -58,12 +53,17 @@ class GateRunner:
         note: writes a decision down.
     """
 
+    KEPT = ("_verdicts",)
+
     def __init__(self, gates: Sequence[Gate], keys: Sequence[str], states: Mapping[str, str], note: Note) -> None:
         self._gates, self._keys, self._states, self._note = gates, keys, states, note
+        # per cell its last answer, groups refused, for how many groups the answer has held, any answers about prompts alone
         self._verdicts: dict[str, list[Any]] = {}
 
     def refusals(self, groups: Sequence[GroupOutcome], cells: Sequence[int]) -> list[Action]:
         """An action per group that is refused; `cells` are the numbers of the groups' cells."""
+        if not self._gates:
+            return []
         return [action for group, cell in zip(groups, cells, strict=True) if (action := self._judge(group, cell))]
 
     def refused_count(self, key: str) -> int:
@@ -72,54 +72,41 @@ class GateRunner:
 
     def _judge(self, group: GroupOutcome, cell: int) -> Action | None:
         """Ask the gates. Logged per cell: a refusal, an unknown cell's first answer, every change; answers alone once."""
-        if not self._gates:
-            return None
         answers = [gate.admit(group) for gate in self._gates]
         answer = next((answer for answer in answers if not answer.admitted), answers[0])
-        key = self._keys[cell]
-        word = "refused" if not answer.admitted else "admitted"
+        key, word = self._keys[cell], "admitted" if answer.admitted else "refused"
         before, refused, held, alone = self._verdicts.get(key, [None, 0, 0, False])
         if answer.by_prompt_alone:
             if not alone:
                 self._note(group.step, f"refuse.{key}", before, "judged by prompt", answer.reason, answer.cause)
-            self._verdicts[key] = [before, refused + (not answer.admitted), held, True]
-            return None if answer.admitted else Action("refuse", group.example, None, answer.reason)
-        if word != before and (before or word == "refused" or self._states[key] == "unknown"):
-            since = f"; {before} for {held} groups" if before else ""
-            self._note(group.step, f"refuse.{key}", before, word, answer.reason + since, answer.cause)
-        self._verdicts[key] = [word, refused + (not answer.admitted), held + 1 if word == before else 1, alone]
+            after = [before, refused + (not answer.admitted), held, True]
+        else:
+            if word != before and (before or word == "refused" or self._states[key] == "unknown"):
+                since = f"; {before} for {held} groups" if before else ""
+                self._note(group.step, f"refuse.{key}", before, word, answer.reason + since, answer.cause)
+            after = [word, refused + (not answer.admitted), held + 1 if word == before else 1, alone]
+        self._verdicts[key] = after
         return None if answer.admitted else Action("refuse", group.example, None, answer.reason)
-
-    def state(self) -> dict[str, Any]:
-        """JSON-ready: per cell its last answer, groups refused, for how many groups it has held, any answers alone."""
-        return {key: list(value) for key, value in self._verdicts.items()}
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Take over what `state` returned."""
-        self._verdicts = {key: list(value) for key, value in state.items()}
-
-
-@dataclass(frozen=True)
-class AlarmResponse:
-    """What one inspection leads to."""
-
-    beta: float
-    """KL coefficient after it."""
-    reason: str = ""
-    """Why beta or the learning-rate factor changed; empty when neither did."""
-    final_action: Action | None = None
-    """Stop or restore."""
 
 
 class Policy:
-    """Turns counts of informative groups, and alarms, into actions; keeps the learning-rate factor's parts apart.
+    """Composes controllers and monitors; turns counts of informative groups, and alarms, into actions.
 
     Args:
         options: the user's settings.
+        controllers: of the stage, in order; each sees the coefficient that the one before it left.
+        monitors: of the stage.
+        note: writes a decision down.
     """
 
-    def __init__(self, options: EngineOptions) -> None:
-        self._options = options
+    def __init__(
+        self,
+        options: EngineOptions,
+        controllers: Sequence[Controller] = (),
+        monitors: Sequence[Monitor] = (),
+        note: Note = lambda *_: None,
+    ) -> None:
+        self._options, self._controllers, self._monitors, self._note = options, controllers, monitors, note
         self.controllers_lr_factor = 1.0
         """Learning-rate factor that controllers asked for."""
         self.batch_lr_factor = 1.0
@@ -170,8 +157,8 @@ class Policy:
             self.calm += 1
             return "", None
         self.calm = 0
-        reason = f"{informative} of {groups} groups are informative, under {self._options.min_informative_share:.0%}"
-        factor = informative / groups / self._options.min_informative_share
+        least = self._options.min_informative_share
+        reason, factor = f"{informative} of {groups} groups are informative, under {least:.0%}", informative / groups / least
         first, _, count, skipped, lowest, highest = self.stretch or [step, step, 0, 0, 1.0, 0.0]
         if informative:
             lowest, highest = min(lowest, factor), max(highest, factor)
@@ -192,55 +179,54 @@ class Policy:
         because = f"under {least:.0%} of the groups are informative in {many}, steps {first} to {last}"
         if skipped < count:
             because += f": learning rate times {lowest:.3g}" + (f" to {highest:.3g}" if highest > lowest else "")
-        if skipped:
-            because += f"; {skipped} skipped"
-        return Decision(
-            first, "lr_factor", self.asked_lr_factor, 0.0 if skipped else self.asked_lr_factor * lowest, because, last
-        )
+        because += f"; {skipped} skipped" if skipped else ""
+        factor = 0.0 if skipped else self.asked_lr_factor * lowest
+        return Decision(first, "lr_factor", self.asked_lr_factor, factor, because, last)
 
-    def respond(self, alarms: Sequence[Alarm], signals: Signals, beta: float) -> AlarmResponse:
+    def respond(self, alarms: Sequence[Alarm], signals: Signals, beta: float) -> tuple[float, str, Action | None]:
         """React to one inspection.
 
         Args:
             alarms: what the monitors raised.
             signals: of the step; without fresh canaries silence says nothing.
             beta: KL coefficient before.
+
+        Returns:
+            KL coefficient after it; why it or the learning-rate factor changed, empty when neither did; stop or restore.
         """
         fresh = bool(signals.canaries)
         self.watched |= fresh
         if not alarms:
             if fresh:
-                self.alarmed_in_a_row = 0
                 return self._relax(signals.step, beta, "canary success is back within the error of its start")
             if not self.watched and signals.step - self.changed >= QUIET_STEPS:
-                self.alarmed_in_a_row = 0
                 return self._relax(signals.step, beta, f"{QUIET_STEPS} steps without an alarm")
-            return AlarmResponse(beta)
+            return beta, "", None
         self.alarmed_in_a_row += 1
         self.changed = signals.step
         if self._options.on_alarm == "log":
-            return AlarmResponse(beta)
+            return beta, "", None
         reason, last = alarms[0].message, None
         if self.alarmed_in_a_row >= self._options.patience and self._options.then != "nothing":
-            kind: Literal["stop", "restore"] = "stop" if self._options.then == "stop" else "restore"
-            target = "run" if kind == "stop" else "last checkpoint without alarm"
-            last = Action(kind, target, None, f"{self.alarmed_in_a_row} alarmed inspections in a row; {reason}")
+            why = f"{self.alarmed_in_a_row} alarmed inspections in a row; {reason}"
+            stops, back = Action("stop", "run", None, why), Action("restore", "last checkpoint without alarm", None, why)
+            last = stops if self._options.then == "stop" else back
         if self.lr_halvings + self.beta_doublings >= MOST_TIGHTENINGS:
-            return AlarmResponse(beta, "", last)
+            return beta, "", last
         self.beta_doublings, self.lr_halvings = self.beta_doublings + (beta > 0), self.lr_halvings + (beta <= 0)
-        return AlarmResponse(beta * 2, reason, last)
+        return beta * 2, reason, last
 
-    def _relax(self, step: int, beta: float, because: str) -> AlarmResponse:
+    def _relax(self, step: int, beta: float, because: str) -> tuple[float, str, None]:
         """Undo one tightening."""
+        self.alarmed_in_a_row = 0
         if not self.beta_doublings and not self.lr_halvings:
-            return AlarmResponse(beta)
+            return beta, "", None
         self.changed = step
-        reason = f"{because}: one tightening undone"
         if self.beta_doublings:
-            self.beta_doublings -= 1
-            return AlarmResponse(beta / 2, reason)
-        self.lr_halvings -= 1
-        return AlarmResponse(beta, reason)
+            self.beta_doublings, beta = self.beta_doublings - 1, beta / 2
+        else:
+            self.lr_halvings -= 1
+        return beta, f"{because}: one tightening undone", None
 
     def state(self) -> dict[str, Any]:
         """JSON-ready."""
@@ -251,70 +237,53 @@ class Policy:
         for name in self.state():
             setattr(self, name, state[name])
 
-
-class Reactions:
-    """Composes controllers and monitors through the policy.
-
-    Args:
-        controllers: of the stage, in order; each sees the coefficient that the one before it left.
-        monitors: of the stage.
-        policy: what alarms lead to.
-        note: writes a decision down.
-    """
-
-    def __init__(self, controllers: Sequence[Controller], monitors: Sequence[Monitor], policy: Policy, note: Note) -> None:
-        self._controllers, self._monitors, self._policy, self._note = controllers, monitors, policy, note
-
     def react(self, signals: Signals, scaled_because: str) -> list[Action]:
         """Controllers, then monitors, then one learning-rate action if its factor changed."""
+        step, beta, because, moved_because = signals.step, signals.beta, [scaled_because], []
         known = [canary.kl_nats for canary in signals.canaries if canary.kl_nats is not None]
         kl_nats = signals.kl_nats if signals.kl_nats is not None or not known else float(np.mean(known))
-        signals = replace(signals, kl_nats=kl_nats, lr_factor=self._policy.controllers_lr_factor)
+        signals = replace(signals, kl_nats=kl_nats, lr_factor=self.controllers_lr_factor)
         actions: list[Action] = []
-        beta, because, moved_because = signals.beta, [scaled_because], []
         for controller in self._controllers:
             for action in controller.propose(replace(signals, beta=beta)):
                 if action.kind == "coefficient" and action.value is not None:
-                    self._note(signals.step, action.target, beta, action.value, action.because)
+                    self._note(step, action.target, beta, action.value, action.because)
                     beta = action.value
                     moved_because.append(action.because)
                 elif action.kind == "lr_factor" and action.value is not None:
-                    self._policy.controllers_lr_factor = action.value
+                    self.controllers_lr_factor = action.value
                     because.append(action.because)
                 else:
                     actions.append(action)
-                    self._note(signals.step, action.kind, None, action.target, action.because)
+                    self._note(step, action.kind, None, action.target, action.because)
         alarms = [alarm for monitor in self._monitors for alarm in monitor.inspect(signals)]
         for alarm in alarms:
-            self._note(signals.step, f"alarm.{alarm.monitor}", alarm.threshold, alarm.value, alarm.message)
-        answer = self._policy.respond(alarms, signals, beta)
-        if answer.beta != beta:
-            self._note(signals.step, "beta", beta, answer.beta, answer.reason)
-            moved_because.append(answer.reason)
-        elif answer.reason:
-            because.append(answer.reason)
-        if answer.beta != signals.beta:
-            actions.append(Action("coefficient", "beta", answer.beta, "; ".join(moved_because)))
-        actions += self._rate(signals.step, because)
-        if answer.final_action is not None:
-            self._note(signals.step, answer.final_action.kind, None, answer.final_action.target, answer.final_action.because)
-            actions.append(answer.final_action)
+            self._note(step, f"alarm.{alarm.monitor}", alarm.threshold, alarm.value, alarm.message)
+        answered, reason, last = self.respond(alarms, signals, beta)
+        if answered != beta:
+            self._note(step, "beta", beta, answered, reason)
+            moved_because.append(reason)
+        elif reason:
+            because.append(reason)
+        if answered != signals.beta:
+            actions.append(Action("coefficient", "beta", answered, "; ".join(moved_because)))
+        actions += self._change_rate(step, because)
+        if last is not None:
+            self._note(step, last.kind, None, last.target, last.because)
+            actions.append(last)
         return actions
 
-    def _rate(self, step: int, because: Sequence[str]) -> list[Action]:
+    def _change_rate(self, step: int, because: Sequence[str]) -> list[Action]:
         """The learning-rate factor where it changed; `because` begins with why few groups were informative, else "".
 
         What alarms and controllers ask for is written down here, each change; batches with few informative groups by the
         engine, as stretches.
         """
-        policy, old = self._policy, self._policy.sent_lr_factor
-        if policy.asked_lr_factor != policy.lasting_lr_factor:
-            self._note(
-                step, "lr_factor", policy.lasting_lr_factor, policy.asked_lr_factor, "; ".join(filter(None, because[1:]))
-            )
-            policy.lasting_lr_factor = policy.asked_lr_factor
-        if policy.lr_factor == old:
+        if (asked := self.asked_lr_factor) != self.lasting_lr_factor:
+            self._note(step, "lr_factor", self.lasting_lr_factor, asked, "; ".join(filter(None, because[1:])))
+            self.lasting_lr_factor = asked
+        if self.lr_factor == self.sent_lr_factor:
             return []
-        policy.sent_lr_factor = policy.lr_factor
+        self.sent_lr_factor = self.lr_factor
         text = "; ".join(filter(None, because)) or "enough groups are informative again"
-        return [Action("lr_factor", "lr", policy.lr_factor, text)]
+        return [Action("lr_factor", "lr", self.lr_factor, text)]

@@ -6,6 +6,7 @@ ids with a dictionary from id to number takes about 200.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import logging
 from collections.abc import Iterator, Sequence
@@ -50,11 +51,8 @@ class Ids:
         for place in np.flatnonzero(self._hashes[1:] == self._hashes[:-1]):
             name, other = self[int(self._order[place])], self[int(self._order[place + 1])]
             if name == other:
-                raise InputError(
-                    "unique example ids",
-                    f"{name!r} more than once",
-                    "Make them unique, or leave them out: columns={'id': ''}.",
-                )
+                remedy = "Make them unique, or leave them out: columns={'id': ''}."
+                raise InputError("unique example ids", f"{name!r} more than once", remedy)
 
     def __len__(self) -> int:
         return len(self._text)
@@ -115,6 +113,16 @@ class Pool:
     features: np.ndarray | None = None
     """int8 of shape (examples, 32): features of the prompts; None where success is not predicted from them."""
 
+    @functools.cached_property
+    def task_of_cell(self) -> np.ndarray:
+        """Index into `tasks` of each cell."""
+        return np.array([self.tasks.index(cell.task) for cell in self.cells])
+
+    @functools.cached_property
+    def names(self) -> Ids:
+        """The ids, to be found by."""
+        return self.ids if isinstance(self.ids, Ids) else Ids(self.ids)
+
 
 def make_pool(
     ids: Sequence[str],
@@ -142,39 +150,37 @@ def make_pool(
         InputError: no examples, columns of different lengths, duplicate ids, a level not finite, or prompts not text.
     """
     size = len(ids)
-    answers = [None] * size if answers is None else answers
-    lengths = {len(tasks), size if levels is None else len(levels), len(answers), size}
-    lengths.add(size if prompts is None else len(prompts))
+    levels, answers = ([None] * size if column is None else column for column in (levels, answers))
+    lengths = {size, len(tasks), len(levels), len(answers), size if prompts is None else len(prompts)}
     if size == 0 or len(lengths) > 1:
         raise InputError("columns of one length, at least 1", f"lengths {sorted(lengths)}", "Give one value per example.")
     unique = Ids(ids)
     names, task_of = np.unique(np.asarray(tasks, dtype=object), return_inverse=True)
-    known = _levels(ids, [None] * size if levels is None else levels, task_of, names)
+    known = _levels(ids, levels, task_of, names)
     values, level_of = np.unique(known, return_inverse=True)  # NaN, which is no level, sorts last
     places, cell_of = np.unique(task_of * len(values) + level_of, return_inverse=True)
-    found = _name_cells([(names[place // len(values)], values[place % len(values)]) for place in places])
+    numbers = [(str(names[place // len(values)]), float(values[place % len(values)])) for place in places]
+    found = [(task, None if np.isnan(level) else level) for task, level in numbers]
+    check_keys(found)
     order = sorted(range(len(found)), key=lambda number: cell_key(*found[number]))
     rank = np.argsort(order)
     counts = np.bincount(rank[cell_of], minlength=len(order))
-    numbers = task_of.astype(np.int32), rank[cell_of].astype(np.int32)
+    cells_of = rank[cell_of].astype(np.int32)
     golds = _golds(answers, options)
     known_cells = {cell.key: cell for cell in cells}
     made = []
     for number, (task, level) in enumerate(found[place] for place in order):
-        cell = known_cells.get(cell_key(task, level)) or Cell(task, level, 0, *_constant(golds, numbers[1] == number))
+        cell = known_cells.get(cell_key(task, level)) or Cell(task, level, 0, *_constant(golds, cells_of == number))
         made.append(replace(cell, task=task, level=level, count=int(counts[number])))
-    alone = bool((np.bincount(places // len(values)) == 1).any())
-    features = prompt_features(_texts(prompts)) if prompts is not None and alone else None
-    return Pool(unique, tuple(map(str, names)), numbers[0], tuple(made), numbers[1], golds, options, features=features)
-
-
-def _texts(prompts: Sequence[str]) -> Sequence[str]:
-    """The prompts. Raises InputError for the first that is no text."""
-    wrong = next((place for place, prompt in enumerate(prompts) if not isinstance(prompt, str)), None)
-    if wrong is not None:
-        got = f"{type(prompts[wrong]).__name__} in row {wrong} (counted from 0)"
-        raise InputError("prompts that are texts", got, "Give the text of chat messages, '' where there is none.")
-    return prompts
+    features = None
+    if prompts is not None and (np.bincount(places // len(values)) == 1).any():
+        for place, prompt in enumerate(prompts):
+            if not isinstance(prompt, str):
+                got = f"{type(prompt).__name__} in row {place} (counted from 0)"
+                raise InputError("prompts that are texts", got, "Give the text of chat messages, '' where there is none.")
+        features = prompt_features(prompts)
+    texts = tuple(map(str, names))
+    return Pool(unique, texts, task_of.astype(np.int32), tuple(made), cells_of, golds, options, features=features)
 
 
 def _levels(ids: Sequence[str], levels: Sequence[float | None], task_of: np.ndarray, names: np.ndarray) -> np.ndarray:
@@ -215,13 +221,6 @@ def read_answer(text: str, options: Any = None) -> str:
     return final_answer(text) if place is None else f"option {place + 1}"
 
 
-def _name_cells(places: Sequence[tuple[Any, Any]]) -> list[tuple[str, float | None]]:
-    """Task and level of each cell. Raises InputError when two of them have one name."""
-    found = [(str(task), None if np.isnan(level) else float(level)) for task, level in places]
-    check_keys(found)
-    return found
-
-
 def corpus_pool(corpus: Corpus, *, features: bool = False) -> Pool:
     """The pool of a corpus's rows, with the chance levels its graders know.
 
@@ -234,7 +233,5 @@ def corpus_pool(corpus: Corpus, *, features: bool = False) -> Pool:
     """
     columns = corpus.table.select(["id", "task", "level", "answer"]).to_pydict()
     options = [option_texts(example) for example in corpus]
-    found = options if any(options) else None
     prompts = [plain(example.prompt) for example in corpus] if features else None
-    given = columns["id"], columns["task"], columns["level"], columns["answer"], found
-    return make_pool(*given, cells=corpus.cells(), prompts=prompts)
+    return make_pool(*columns.values(), options if any(options) else None, cells=corpus.cells(), prompts=prompts)

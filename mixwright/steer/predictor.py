@@ -87,9 +87,8 @@ class Predictor:
         self._link, self._knots = SuccessRegression(1, (1, len(KNOT_QUANTILES))), np.zeros(len(KNOT_QUANTILES))
         self._earned = np.zeros(self._intercepts + pool.features.shape[1])
         self._others = EarnedByOthers(pool.golds)
-        self._groups: deque[tuple[int, float, float, float, int]] = deque(
-            maxlen=WINDOW_GROUPS
-        )  # example, wins, tries, S, step
+        # example, wins, tries, S, step
+        self._groups: deque[tuple[int, float, float, float, int]] = deque(maxlen=WINDOW_GROUPS)
         self._earlier: dict[int, tuple[float, float]] = {}
         self._told: dict[int, list[Told]] = {}  # by example: what was said of draws that are not back yet
         self.log_odds, self.judged, self._batches = START_WORTH, 0, 0
@@ -122,7 +121,7 @@ class Predictor:
 
     def note_before_learning(self, examples: np.ndarray) -> None:
         """Note what is known of the examples of a batch before the ledger learns of it."""
-        wins, tries = self._faded(examples)
+        wins, tries = self._ledger.faded(examples, self._ledger.step)
         self._earlier = dict(zip(examples.tolist(), zip(wins.tolist(), tries.tolist(), strict=True), strict=True))
 
     def sampled(self, examples: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -174,18 +173,17 @@ class Predictor:
 
     def _judge(self, examples: Sequence[int], wins: np.ndarray, tries: np.ndarray) -> None:
         """Compare what came with what was said, group by group."""
-        places, told = [], []
+        told: dict[int, Told] = {}  # by place in the batch
         for place, example in enumerate(examples):
             if example in self._told:
-                said = self._told[example].pop()
-                if said:
-                    places.append(place)
-                    told.append(said)
+                if said := self._told[example].pop():
+                    told[place] = said
                 if not self._told[example]:
                     del self._told[example]
         if not told:
             return
-        (expected, ours, concentration, task, shared), wins, tries = np.array(told).T, wins[places], tries[places]
+        (expected, ours, concentration, task, shared), places = np.array(list(told.values())).T, list(told)
+        wins, tries = wins[places], tries[places]
         gains = log_likelihood(wins, tries, ours, concentration) - log_likelihood(wins, tries, task, shared)
         for gain in gains.tolist():
             self.log_odds = WORTH_KEPT_PER_GROUP * self.log_odds + gain
@@ -200,26 +198,25 @@ class Predictor:
         table = np.array(self._groups)
         examples = table[:, 0].astype(np.int64)
         rows, bare = self._rows(examples), self._rows(examples, bare=True)
-        wins, tries, earned, steps = table[:, 1], table[:, 2], table[:, 3], table[:, 4]
+        wins, tries, earned, steps = table[:, 1:].T
         worth = GROUP_WORTH_KEPT_PER_STEP ** (self._ledger.step - steps)
         moves = self._batches % RESHAPE_EVERY_BATCHES == 0 or len(self._groups) < RESHAPE_ALWAYS_GROUPS
-        for regression, x in ((self._full, rows), (self._bare, bare)):
-            self._refit(regression, Seen(x, wins, tries, worth), moves)
+
+        def refit(regression: SuccessRegression, seen: Seen) -> None:
+            if moves:
+                regression.reshape(seen)
+            regression.fit(seen)
+
+        refit(self._full, Seen(rows, wins, tries, worth))
+        refit(self._bare, Seen(bare, wins, tries, worth))
         logits = rows @ self._full.mean
         self._knots = np.quantile(logits, KNOT_QUANTILES)
-        self._refit(self._link, Seen(self._bent(logits), wins, tries, worth, logits), moves)
+        refit(self._link, Seen(self._bent(logits), wins, tries, worth, logits))
         prior = np.full(rows.shape[1], EARNED_PRIOR_GROUPS)
         prior[: self._intercepts] = 1.0
         known = np.flatnonzero(earned >= 0)
         weighed = rows[known] * worth[known, None]
         self._earned = np.linalg.solve(weighed.T @ rows[known] + np.diag(prior), weighed.T @ earned[known])
-
-    @staticmethod
-    def _refit(regression: SuccessRegression, seen: Seen, moves: bool) -> None:
-        """A regression on what is seen now, its scales and concentration perhaps moved first."""
-        if moves:
-            regression.reshape(seen)
-        regression.fit(seen)
 
     def _bent(self, logits: np.ndarray) -> np.ndarray:
         """Columns of the link (..., 2 + knots): an intercept, the logit, and what of it lies above each knot."""
@@ -234,14 +231,9 @@ class Predictor:
 
     def _own(self, examples: np.ndarray, success: np.ndarray) -> np.ndarray:
         """With each example's own groups, faded, on top of what its features say."""
-        (wins, tries), prior = self._faded(examples), self._link.shape.concentration
+        wins, tries = self._ledger.faded(examples, self._ledger.step)
+        prior = self._link.shape.concentration
         return (prior * success + wins) / (prior + tries)
-
-    def _faded(self, examples: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Successes and rollouts of each example so far, older ones fading."""
-        found = self._ledger.rows(examples)
-        keep = np.exp2(np.minimum(found["seen"] - self._ledger.step, 0) / self._ledger.half_life)
-        return found["wins"] * keep, found["tries"] * keep
 
     def _rows(self, examples: np.ndarray, *, bare: bool = False) -> np.ndarray:
         """Intercepts and features (..., columns) of examples."""
@@ -261,14 +253,11 @@ class Predictor:
         filled = np.flatnonzero(count)
         means = [[int(count[b]), round(said[b] / count[b], 4), round(came[b] / count[b], 4)] for b in filled.tolist()]
         skill = self._gain / self._weight if self._weight else None
-        return {"trust": self.trust, "skill": skill, "judged": self.judged, "gain": self._mean_gain(), "calibration": means}
-
-    def _mean_gain(self) -> list[float] | None:
-        """Mean log ratio of all even draws so far and its standard error; what was said came before, so they add up."""
-        if self.judged < 2:
-            return None
-        mean, square = (self._gains / self.judged).tolist()
-        return [mean, math.sqrt(max(square - mean**2, 0.0) / (self.judged - 1))]
+        gain = None
+        if self.judged > 1:  # what was said came before what was seen, so log ratios of all even draws add up
+            mean, square = (self._gains / self.judged).tolist()
+            gain = [mean, math.sqrt(max(square - mean**2, 0.0) / (self.judged - 1))]
+        return {"trust": self.trust, "skill": skill, "judged": self.judged, "gain": gain, "calibration": means}
 
     def state(self) -> dict[str, Any]:
         """Numbers, texts, lists and bytes; `restore` on a fresh object continues exactly."""
@@ -293,13 +282,10 @@ class Predictor:
         for example, *said in state["told"]:
             self._told.setdefault(int(example), []).append(tuple(said))
         self.log_odds, judged, batches, self._gain, self._weight, *gains = state["worth"]
-        self._gains = np.array(gains)
         self.judged, self._batches = int(judged), int(batches)
-        self.bins = np.array(state["bins"])
-        self._full.restore(state["full"])
-        self._bare.restore(state["bare"])
-        self._link.restore(state["link"])
-        self._knots = np.array(state["knots"])
+        self._gains, self.bins, self._knots = np.array(gains), np.array(state["bins"]), np.array(state["knots"])
+        for name, regression in (("full", self._full), ("bare", self._bare), ("link", self._link)):
+            regression.restore(state[name])
         self._earned = np.frombuffer(state["earned"]).copy()
         self._others.restore(state["others"])
 

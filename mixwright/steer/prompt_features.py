@@ -90,21 +90,15 @@ def _counted(prompts: Sequence[str]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     texts: list[bytes] = []
     held = 0
     for text in prompts:
-        read = _read(text)
-        if texts and (len(texts) == CHUNK_ROWS or held + len(read) > CHUNK_BYTES):
+        raw = text.lower().encode("utf-8", "replace")
+        if len(raw) > PROMPT_BYTES_READ:
+            raw = raw[: PROMPT_BYTES_READ // 2] + b" " + raw[-PROMPT_BYTES_READ // 2 :]
+        if texts and (len(texts) == CHUNK_ROWS or held + len(raw) + 2 > CHUNK_BYTES):
             yield _chunk(texts)
             texts, held = [], 0
-        texts.append(read)
-        held += len(read)
+        texts.append(b" " + raw + b" ")
+        held += len(texts[-1])
     yield _chunk(texts)
-
-
-def _read(text: str) -> bytes:
-    """The bytes of a prompt that are read, between spaces."""
-    raw = text.lower().encode("utf-8", "replace")
-    if len(raw) > PROMPT_BYTES_READ:
-        raw = raw[: PROMPT_BYTES_READ // 2] + b" " + raw[-PROMPT_BYTES_READ // 2 :]
-    return b" " + raw + b" "
 
 
 def _chunk(texts: Sequence[bytes]) -> tuple[np.ndarray, np.ndarray]:
@@ -131,9 +125,8 @@ def _shapes(row: np.ndarray, sizes: np.ndarray, words: np.ndarray, numbers: np.n
     np.maximum.at(longest, numbers, np.minimum(digits, 20))
     said, many = np.bincount(words, minlength=rows), np.bincount(numbers, minlength=rows)
     total = np.bincount(numbers, digits, rows)
-    return np.c_[
-        np.log1p(sizes), np.log1p(said), said, np.log1p(many), longest, np.log1p(total), total / np.maximum(many, 1)
-    ].astype(float)
+    columns = np.log1p(sizes), np.log1p(said), said, np.log1p(many), longest, np.log1p(total), total / np.maximum(many, 1)
+    return np.stack(columns, axis=1).astype(float)
 
 
 def _hashed(letters: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> np.ndarray:

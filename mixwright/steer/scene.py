@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
+
+import numpy as np
 
 from mixwright.records import Stage
 from mixwright.steer.ledger import Ledger
@@ -22,3 +25,8 @@ class Scene:
     """The stretch of training that is being steered."""
     predictor: Predictor | None = None
     """What the run learns of prompts by their features; None where no task lacks levels, or nothing is known of prompts."""
+
+    @functools.cached_property
+    def band_edges(self) -> np.ndarray:
+        """Lower and upper edge of the band of each cell, shape (2, cells)."""
+        return np.array([self.stage.band_of(cell.task) for cell in self.pool.cells]).T

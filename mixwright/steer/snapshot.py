@@ -17,6 +17,7 @@ import numpy as np
 
 from mixwright.estimates.cell_states import MIN_ROLLOUTS, Z_STATE, side_of_band, state_of
 from mixwright.estimates.intervals import wilson
+from mixwright.steer.kept import Kept
 from mixwright.steer.scene import Scene
 
 MOST_LISTED = 100
@@ -42,40 +43,34 @@ def snapshot(scene: Scene, drawn_as: Mapping[str, str], refused: Callable[[str],
     everywhere = np.arange(len(cells))
     recent = ledger.recent.mean(everywhere)
     kappa, most = ledger.kappa(recent, everywhere), ledger.answers.kappa_high()
-    evidence = ledger.lasting
-    low, high = np.array([scene.stage.band_of(cell.task) for cell in cells]).T
-    places = side_of_band(*evidence.effective_counts(everywhere), low, high)
-    shown = {}
-    for number, cell in enumerate(cells):
-        tries = float(evidence.tries[number])
-        state = state_of(int(places[number]), tries, kappa_high=float(most[number]))
-        shown[cell.key] = {
-            "success": float(recent[number]),
-            "kappa": float(kappa[number]),
-            "state": state,
-            "evidence": tries,
-            "refused": refused(cell.key),
-        } | ({"drawn_as": drawn_as[cell.key]} if cell.key in drawn_as else {})
+    tries = ledger.lasting.tries.tolist()
+    places = side_of_band(*ledger.lasting.effective_counts(everywhere), *scene.band_edges)
+    shown: dict[str, dict[str, Any]] = {}
+    for number, key in enumerate(cell.key for cell in cells):
+        state = state_of(int(places[number]), tries[number], kappa_high=float(most[number]))
+        numbers = {"success": float(recent[number]), "kappa": float(kappa[number]), "state": state}
+        shown[key] = numbers | {"evidence": tries[number], "refused": refused(key)}
+        if key in drawn_as:
+            shown[key]["drawn_as"] = drawn_as[key]
     return shown
 
 
-class Staleness:
+class Staleness(Kept):
     """Compares the band now with the band at the start.
 
     Args:
         scene: of the run; its ledger knows what was measured before.
     """
 
+    KEPT = ("_began", "_now", "since", "_mixed", "_drawn")
+
     def __init__(self, scene: Scene) -> None:
-        self._ledger = scene.ledger
-        bands = np.array([scene.stage.band_of(cell.task) for cell in scene.pool.cells])
-        self._low, self._high = bands[:, 0], bands[:, 1]
-        self._began = np.full(len(bands), UNKNOWN)
-        self._now = np.full(len(bands), UNKNOWN)
+        self._ledger, (self._low, self._high) = scene.ledger, scene.band_edges
+        self._began, self._now = np.full((2, len(self._low)), UNKNOWN)
         self.since: int | None = None
         """Step at which a filter made at the start was first stale; None while it is not."""
         self._mixed = self._drawn = 0.0
-        self._look(np.arange(len(bands)))
+        self._look(np.arange(len(self._low)))
 
     def count_groups(self, cells: np.ndarray, mixed: np.ndarray) -> None:
         """Groups of these cells came back, with different rewards or not. Called before the ledger learns of them."""
@@ -117,13 +112,3 @@ class Staleness:
         self._began[cells[first]] = inside[first]
         sure = first | np.where(inside, (low <= least) & (most <= high), (most < low) | (least > high))
         self._now[cells[sure]] = inside[sure]
-
-    def state(self) -> dict[str, Any]:
-        """JSON-ready."""
-        sides = {"began": self._began.tolist(), "now": self._now.tolist()}
-        return sides | {"since": self.since, "mixed": self._mixed, "drawn": self._drawn}
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Take over what `state` returned."""
-        self._began[:], self._now[:] = state["began"], state["now"]
-        self.since, self._mixed, self._drawn = state["since"], state["mixed"], state["drawn"]

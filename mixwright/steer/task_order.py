@@ -20,6 +20,7 @@ import heapq
 import numpy as np
 
 from mixwright.estimates.cell_states import LUCKY_KAPPA, MIN_ROLLOUTS, side_of_band
+from mixwright.steer.kept import Kept
 from mixwright.steer.scene import Scene
 
 TIE_TOLERANCE = 1e-9
@@ -28,12 +29,14 @@ CANDIDATES = 8
 """Random examples of a cell looked at per draw."""
 
 
-class TaskOrder:
+class TaskOrder(Kept):
     """The next tasks, given weights that may change between calls.
 
     Args:
         tasks: number of tasks.
     """
+
+    KEPT = ("credit",)
 
     def __init__(self, tasks: int) -> None:
         self.credit = np.zeros(tasks)
@@ -88,22 +91,20 @@ class Reserve:
     """
 
     def __init__(self, scene: Scene, rehearsal_share: float) -> None:
-        self._pool, self._ledger, self._share = scene.pool, scene.ledger, rehearsal_share
-        self._task_of = np.array([scene.pool.tasks.index(cell.task) for cell in scene.pool.cells])
-        self._low, self._high = np.array([scene.stage.band_of(cell.task) for cell in scene.pool.cells]).T
+        self._pool, self._ledger, self._bands, self._share = scene.pool, scene.ledger, scene.band_edges, rehearsal_share
 
     def cells(self) -> list[np.ndarray]:
         """Per task the numbers of the cells that can be done and drawn; empty where nothing is known to be."""
-        ledger, everywhere = self._ledger, np.arange(len(self._task_of))
+        ledger, everywhere = self._ledger, np.arange(len(self._pool.cells))
         evidence = ledger.lasting
         success = ledger.kappa(evidence.wins / np.maximum(evidence.tries, 1e-12), everywhere)
         known = (evidence.tries >= MIN_ROLLOUTS) & (ledger.sizes > 0)
-        place = side_of_band(*evidence.effective_counts(everywhere), self._low, self._high)
+        place = side_of_band(*evidence.effective_counts(everywhere), *self._bands)
         skilled = (success > 0) & (ledger.answers.kappa_high() >= LUCKY_KAPPA)
         mastered, reachable = known & (place > 0), known & (place == 0) & skilled
         found = []
         for task in range(len(self._pool.tasks)):
-            here = self._task_of == task
+            here = self._pool.task_of_cell == task
             best = np.flatnonzero(mastered & here)
             if not len(best) and (reachable & here).any():
                 best = np.array([np.argmax(np.where(reachable & here, success, -np.inf))])

@@ -56,14 +56,6 @@ class Shortcuts(Finding):
         "It is said that hard problems teach shortcuts. Without random rewards beside them, drift by updates that hold no "
         "information looks the same."
     )
-    FEATURES: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        "monitors/repetition": (
-            "hard - random rewards, share of the commonest answer, known problems",
-            "where an answer can be guessed: hard - random rewards, share of the commonest answer, known problems",
-        ),
-        "monitors/skipped_work": ("hard - random rewards, share answered at once, known problems",),
-        "monitors/length": ("hard - random rewards, share answered at once, known problems",),
-    }
     NOISE = (arm_name("hard", LOSSES[0]),)
     REMARKS = (
         "The harm to known problems is that of permuted rewards: drift. What the reward does add is a habit: answers at "

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -34,6 +35,7 @@ COLUMNS_BY_WAY = {"gradients": ("sketch",), "hidden": ("hidden",), "words": ()}
 """What is compared, and the columns that it takes."""
 
 
+@dataclass(kw_only=True, eq=False)
 class Influence(Miner):
     """The rows that help the target tasks by their gradients.
 
@@ -45,20 +47,15 @@ class Influence(Miner):
         by: what is compared: gradients, hidden states or words.
     """
 
-    def __init__(
-        self,
-        *,
-        targets: Sequence[str] = (),
-        protected: Sequence[str] = (),
-        shots: int = 32,
-        keep: float = 0.05,
-        by: Literal["gradients", "hidden", "words"] = "gradients",
-    ) -> None:
-        if by not in COLUMNS_BY_WAY:
-            raise InputError(f"by: one of {', '.join(COLUMNS_BY_WAY)}", repr(by), "Correct mine.options.influence.by.")
-        self.targets, self.protected, self.shots, self.keep, self.by = tuple(targets), tuple(protected), shots, keep, by
-        check_range("mine.options.influence", {"shots": shots, "keep": keep}, shots=(1, 10_000), keep=(1e-6, 1))
-        self.COLUMNS = COLUMNS_BY_WAY[by]
+    targets: Sequence[str] = ()
+    protected: Sequence[str] = ()
+    shots: int = 32
+    keep: float = 0.05
+    by: Literal["gradients", "hidden", "words"] = "gradients"
+
+    def __post_init__(self) -> None:
+        check_range("mine.options.influence", vars(self), shots=(1, 10_000), keep=(1e-6, 1))
+        self.COLUMNS = COLUMNS_BY_WAY[self.by]
 
     def mine(self, corpus: Corpus, scan: Scan, learner: Learner | None, rng: np.random.Generator) -> MiningResult:
         """Rows in the order in which they were chosen. Raises InputError for an unknown task."""
@@ -84,14 +81,8 @@ class Influence(Miner):
         alone = _first_by_hash(rows, self.targets, len(rows.ids)).tolist() if set(self.targets) < set(rows.by_task()) else []
         rule = tuple(MinedRow(rows.ids[at], 1.0, "a row of the targets") for at in alone)
         named = f"the {len(rule)} training rows of {join_some(self.targets)} alone" if rule else ""
-        return MiningResult(
-            "influence",
-            tuple(kept),
-            simple_rule_rows=rule,
-            simple_rule_description=named,
-            harmful=tuple(harmful),
-            notes=tuple(notes),
-        )
+        simple = {"simple_rule_rows": rule, "simple_rule_description": named}
+        return MiningResult("influence", tuple(kept), harmful=tuple(harmful), notes=tuple(notes), **simple)
 
     def _target_shots(self, rows: TrainRows, count: int) -> np.ndarray:
         """Rows of the targets, for each of them at most so many that half of `count` are left to choose."""
@@ -101,8 +92,11 @@ class Influence(Miner):
 
     def _scores(self, corpus: Corpus, scan: Scan, rows: TrainRows, pool: np.ndarray, shots: np.ndarray) -> np.ndarray:
         if self.by == "words":
-            texts = [[_words(corpus, int(rows.numbers[at])) for at in part] for part in (pool, shots)]
-            return bm25(*texts)
+            examples = [[corpus[int(rows.numbers[at])] for at in part] for part in (pool, shots)]
+            said = [
+                [f"{plain(e.prompt)} {plain(e.target or e.answer or '')}".lower().split() for e in own] for own in examples
+            ]
+            return bm25(*said)
         vectors = rows.column(scan, COLUMNS_BY_WAY[self.by][0])
         return cosines(np.nan_to_num(vectors[pool]), np.nan_to_num(vectors[shots]))
 
@@ -128,8 +122,3 @@ def _first_by_hash(rows: TrainRows, tasks: Sequence[str], most: int, share: floa
         order = sorted(own[task].tolist(), key=lambda at: hashlib.sha256(rows.ids[at].encode()).digest())
         found += order[: min(most, max(int(share * len(order)), 1))]
     return np.array(found, dtype=np.int64)
-
-
-def _words(corpus: Corpus, number: int) -> list[str]:
-    example = corpus[number]
-    return f"{plain(example.prompt)} {plain(example.target or example.answer or '')}".lower().split()

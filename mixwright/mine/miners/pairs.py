@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,17 +26,10 @@ from mixwright.contracts import Miner
 from mixwright.corpus.timed_grades import TimedGrades
 from mixwright.errors import InputError, check_range
 from mixwright.estimates.chance import RIGHT_FROM_SCORE
-from mixwright.mine.answers import (
-    Answers,
-    count_answer_tokens,
-    judge_answers,
-    margins_of,
-    null_of,
-    pair_example,
-    shared_room,
-)
-from mixwright.mine.choosing import train_rows
-from mixwright.mine.pairing import Candidate, balanced, closeness, error_class, length_tells, near_misses
+from mixwright.mine import pairing
+from mixwright.mine.choosing import few_rows, train_rows
+from mixwright.mine.pairing import Answers, Candidate, length_tells
+from mixwright.mine.proxies import count_answer_tokens, shared_room
 from mixwright.records import Example, MiningResult, plain
 
 if TYPE_CHECKING:
@@ -50,6 +44,7 @@ SECONDS_PER_GRADE = 5.0
 """For the grade of one answer; slower ones count as wrong."""
 
 
+@dataclass(kw_only=True, eq=False)
 class Pairs(Miner):
     """Pairs of the model's own answers.
 
@@ -65,35 +60,29 @@ class Pairs(Miner):
 
     MODEL = True
 
-    def __init__(
-        self,
-        *,
-        prompts: int = 1000,
-        samples: int = 8,
-        temperature: float = 1.0,
-        max_new_tokens: int = 64,
-        targets: bool = True,
-        near_misses: bool = True,
-        tolerance: float = 0.05,
-    ) -> None:
-        self.prompts, self.samples, self.temperature = prompts, samples, temperature
-        self.max_new_tokens, self.targets, self.near_misses, self.tolerance = max_new_tokens, targets, near_misses, tolerance
+    prompts: int = 1000
+    samples: int = 8
+    temperature: float = 1.0
+    max_new_tokens: int = 64
+    targets: bool = True
+    near_misses: bool = True
+    tolerance: float = 0.05
+
+    def __post_init__(self) -> None:
         limits = {"samples": (1, 1e4), "max_new_tokens": (1, 1e6), "tolerance": (0, 0.5), "temperature": (1e-3, 100)}
-        limits["prompts"] = (0, 1e9)
-        check_range("mine.options.pairs", {name: vars(self)[name] for name in limits}, **limits)
+        check_range("mine.options.pairs", vars(self), **limits, prompts=(0, 1e9))
 
     def mine(self, corpus: Corpus, scan: Scan, learner: Learner | None, rng: np.random.Generator) -> MiningResult:
         """New rows with chosen and rejected. Raises InputError without a model, answers to grade, or any pair."""
         if learner is None:
             raise InputError("a model that answers", "none", "Give one: pairs are made of its own answers.")
-        graded = [corpus[int(n)] for n in train_rows(corpus, scan).numbers]
-        rows = [
-            row for row in graded if row.answer is not None and row.prompt and corpus.tasks[row.task].kind == "verifiable"
-        ]
+        rows = [corpus[int(n)] for n in train_rows(corpus, scan).numbers]
+        rows = [row for row in rows if row.answer is not None and row.prompt]
+        rows = [row for row in rows if corpus.tasks[row.task].kind == "verifiable"]
         if not rows:
             raise InputError("training rows with answers to grade", "none", "Give a corpus that has an answer column.")
         if self.prompts and len(rows) > self.prompts:
-            rows = [rows[at] for at in np.sort(rng.permutation(len(rows))[: self.prompts]).tolist()]
+            rows = few_rows(rows, self.prompts, rng)
         grades = TimedGrades(corpus, SECONDS_PER_GRADE, "wrong")
         written = learner.sample(
             [row.prompt for row in rows],
@@ -102,16 +91,18 @@ class Pairs(Miner):
             max_new_tokens=shared_room(learner, rows, self.max_new_tokens),
             seed=int(rng.integers(2**31)),
         )
-        answers = [judge_answers(row, own, grades) for row, own in zip(rows, written, strict=True)]
+        answers = [pairing.judge_answers(row, own, grades) for row, own in zip(rows, written, strict=True)]
         options = [
             self._options(n, row, own, grades, learner, rng) for n, (row, own) in enumerate(zip(rows, answers, strict=True))
         ]
-        pairs, left_out = balanced([own for own in options if own], self.tolerance)
+        pairs, left_out = pairing.balanced([own for own in options if own], self.tolerance)
         if not pairs:
             raise InputError("a right and a wrong answer to some prompt", "none", "Take more samples, or another model.")
-        margins = margins_of(learner, rows, pairs)
-        made = tuple(pair_example(rows[p.place], p, margin) for p, margin in zip(pairs, margins.tolist(), strict=True))
-        null = null_of(rows, answers, made, pairs, grades, rng)
+        margins = pairing.margins_of(learner, rows, pairs)
+        made = tuple(
+            pairing.pair_example(rows[p.place], p, margin) for p, margin in zip(pairs, margins.tolist(), strict=True)
+        )
+        null = pairing.null_of(rows, answers, made, pairs, grades, rng)
         notes = self._notes(rows, answers, options, pairs, left_out, margins)
         if not null:
             notes.append("No wrong answer to another prompt was to be had for some pair, so there is no null of its own.")
@@ -127,13 +118,15 @@ class Pairs(Miner):
             right = [plain(target)]
         found = []
         for good in right:
-            wrong = {bad: error_class(good, bad, cut=cut) for bad, cut in own.wrong.items()}
+            wrong = {bad: pairing.error_class(good, bad, cut=cut) for bad, cut in own.wrong.items()}
             if not wrong and self.near_misses:
-                wrong = {bad: kind for bad, kind in near_misses(good, rng) if grades.grade(row, bad) < RIGHT_FROM_SCORE}
+                wrong = {
+                    bad: kind for bad, kind in pairing.near_misses(good, rng) if grades.grade(row, bad) < RIGHT_FROM_SCORE
+                }
             for bad, kind in wrong.items():
                 longer = count_answer_tokens(learner, good) - count_answer_tokens(learner, bad)
                 both = good in own.right and bad in own.wrong
-                found.append(Candidate(place, good, bad, kind, closeness(good, bad), longer, both))
+                found.append(Candidate(place, good, bad, kind, pairing.closeness(good, bad), longer, both))
         return [pair for pair in found if pair.kind != "cut"] or found
 
     def _notes(
@@ -162,10 +155,8 @@ class Pairs(Miner):
         if count > ONE_CLASS_SHARE * len(pairs):
             notes.append(f"{count / len(pairs):.0%} of the wrong answers are of the class {kind}: little is said of others.")
         if (margins < TRIVIAL_MARGIN_NATS).mean() > TRIVIAL_SHARE:
-            notes.append(
-                f"Most wrong answers are {-TRIVIAL_MARGIN_NATS:g} nats less likely than the right ones already: "
-                "they teach little."
-            )
+            less = f"{-TRIVIAL_MARGIN_NATS:g} nats less likely than the right ones already"
+            notes.append(f"Most wrong answers are {less}: they teach little.")
         if never_right > len(rows) / 2:
             notes.append("The model is hardly ever right: SFT on right answers first is the simple rule to compare with.")
         if kinds["form"] + kinds["cut"] + kinds["empty"] > len(pairs) / 2:

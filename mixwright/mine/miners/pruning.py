@@ -1,13 +1,12 @@
 """Miner that keeps the hard or the easy rows of each task, whichever short trainings of this model show to be better.
 
-Rows are ranked within their task (within each answer where a task has ten or fewer) by EL2N, by how often checkpoints forget
-them, or by their distance to prototypes. Which end to keep depends on how abundant and how clean the data are for this
-model, so copies of it are trained on the hard, the easy and random rows and read on training rows that are held back. An end
-is kept only where it beats random rows beyond chance, by seeds and by rows; else all rows are kept.
+Rows are ranked within their task (within each answer where a task has ten or fewer) by EL2N. Which end to keep depends on
+how abundant and how clean the data are for this model, so copies of it are trained on the hard, the easy and random rows and
+read on training rows that are held back. An end is kept only where it beats random rows beyond chance, by seeds and by rows;
+else all rows are kept.
 
-Source: Sorscher et al., 2206.14486 (which end depends on abundance; metrics differ); EL2N: Paul et al., 2107.07075;
-    forgetting: Toneva et al., 1812.05159. Ayed and Hayou, 2302.06960: at 30 % or less random rows are hard to beat, and a
-    share at random helps (`random_share`).
+Source: Sorscher et al., 2206.14486 (which end depends on abundance; metrics differ); EL2N: Paul et al., 2107.07075.
+    Ayed and Hayou, 2302.06960: at 30 % or less random rows are hard to beat, and a share at random helps (`random_share`).
 Unit: EL2N, mean over target tokens of the length of (probabilities - one-hot); weight 1 for each row.
 Cost: 7 x `runs` short trainings of `steps` steps (4 x `runs` where one fraction is tried), beyond the scan.
 Blind spot: the proxy is short: where a whole run is far longer, data are less abundant for it than for the proxy.
@@ -16,17 +15,19 @@ Blind spot: the proxy is short: where a whole run is far longer, data are less a
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
+from numpy.random import Generator
 
 from mixwright.contracts import Miner
 from mixwright.errors import InputError, check_range, join_some
+from mixwright.estimates.chance import RIGHT_FROM_SCORE
 from mixwright.mine.choosing import TrainRows, train_rows
-from mixwright.mine.crossover import crossover, kept_rows
-from mixwright.mine.proxies import Sizes, choose_held_back, make_proxy_trainer
-from mixwright.mine.scores import COLUMNS_BY_SCORE, Score, find_disputed, pruning_groups, score_of
-from mixwright.records import MinedRow, MiningResult
+from mixwright.mine.crossover import Word, crossover, kept_rows
+from mixwright.mine.proxies import SHORT_TRAINING_LIMITS, Sizes, choose_held_back, make_proxy_trainer
+from mixwright.records import MinedRow, MiningResult, plain
 
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus
@@ -36,19 +37,19 @@ if TYPE_CHECKING:
 RANDOM_HARD_TO_BEAT_SHARE, SECOND_KEEP_SHARE = 0.3, 0.5
 """Share of kept rows up to which random rows are hard to beat; the other fraction that is tried, to see how near the
 crossover is."""
+MOST_ANSWER_GROUPS = 10
+"""Answers up to which a task is pruned within each answer, so that no end holds one answer only."""
 LABEL_CHECK_SHARE = 0.01
 """Share of the rows, of the highest scores, whose labels are looked at (ten at least)."""
-Ends = Literal["auto", "hard", "easy"]
 
 
+@dataclass(kw_only=True, eq=False)
 class Pruning(Miner):
     """The harder or the easier share of each task, or all of it.
 
     Args:
         keep: share of each task's rows to keep.
         end: hard, easy, or auto: the crossover test decides.
-        score: el2n, forgetting or prototypes.
-        checkpoints: names of further scans of the run (`scan/<name>`): in the order of training for forgetting.
         random_share: share of the kept rows that is drawn at random all the same.
         steps: optimiser steps of each short training.
         runs: seeds of the test.
@@ -56,64 +57,40 @@ class Pruning(Miner):
         learning_rate: of the short trainings; take the run's own.
     """
 
-    def __init__(
-        self,
-        *,
-        keep: float = 0.5,
-        end: Ends = "auto",
-        score: Score = "el2n",
-        checkpoints: Sequence[str] = (),
-        random_share: float = 0.0,
-        steps: int = 100,
-        runs: int = 4,
-        batch: int = 16,
-        learning_rate: float = 5e-4,
-    ) -> None:
-        if end not in ("auto", "hard", "easy"):
-            raise InputError("end: auto, hard or easy", repr(end), "Correct mine.options.pruning.end.")
-        if score not in COLUMNS_BY_SCORE:
-            raise InputError(
-                f"score: one of {', '.join(COLUMNS_BY_SCORE)}", repr(score), "Correct mine.options.pruning.score."
-            )
-        if score == "forgetting" and len(checkpoints) < 2:
-            remedy = "Name scans of one training in mine.options.pruning.checkpoints, in order."
-            raise InputError("two checkpoints or more for forgetting", str(len(checkpoints)), remedy)
-        self.keep, self.checkpoints = keep, tuple(checkpoints)
-        self.end: Ends = end
-        self.score: Score = score
-        self.random_share, self.steps, self.runs = random_share, steps, runs
-        self.batch, self.learning_rate = batch, learning_rate
-        limits = {"keep": (1e-6, 1), "steps": (1, 1e6), "runs": (2, 100), "batch": (1, 1e5), "learning_rate": (1e-12, 1e3)}
-        limits["random_share"] = (0, 1)
-        check_range("mine.options.pruning", {name: vars(self)[name] for name in limits}, **limits)
-        self.COLUMNS, self.MODEL = COLUMNS_BY_SCORE[score], end == "auto"
+    COLUMNS = ("el2n",)
 
-    def mine(self, corpus: Corpus, scan: Scan, learner: Learner | None, rng: np.random.Generator) -> MiningResult:
+    keep: float = 0.5
+    end: Literal["auto", "hard", "easy"] = "auto"
+    random_share: float = 0.0
+    steps: int = 100
+    runs: int = 4
+    batch: int = 16
+    learning_rate: float = 5e-4
+
+    def __post_init__(self) -> None:
+        check_range("mine.options.pruning", vars(self), keep=(1e-6, 1), **SHORT_TRAINING_LIMITS, random_share=(0, 1))
+        self.MODEL = self.end == "auto"
+
+    def mine(self, corpus: Corpus, scan: Scan, learner: Learner | None, rng: Generator) -> MiningResult:
         """Kept rows. Raises InputError without a model where the test is to decide, or with too few rows for it."""
         rows = train_rows(corpus, scan)
-        scores = score_of(self.score, corpus, scan, rows, self.checkpoints, rng)
-        groups, notes = pruning_groups(corpus, rows), []
-        if self.end != "auto":
-            end = self.end
-        else:
+        scores = rows.column(scan, "el2n").astype(float)
+        groups, notes, end = pruning_groups(corpus, rows), [], self.end
+        if end == "auto":
             if learner is None:
                 raise InputError("a model for the crossover test", "none", "Give one, or set end to hard or easy.")
-            word, told = self._run_crossover(corpus, learner, rows, scores, groups, rng)
-            notes += told
-            if word == "keep all":
+            end, notes = self._run_crossover(corpus, learner, rows, scores, groups, rng)
+            if end == "keep all":
                 notes.append("Neither end beats random rows beyond chance: all rows are kept.")
                 kept = tuple(MinedRow(name, 1.0, "all rows are kept") for name in rows.ids)
                 return MiningResult("pruning", kept, notes=tuple(notes))
-            end = word
         if self.keep <= RANDOM_HARD_TO_BEAT_SHARE:
-            notes.append(
-                f"Where {RANDOM_HARD_TO_BEAT_SHARE:.0%} of the rows or less are kept, random rows are hard to beat: "
-                "try it before use."
-            )
+            few = f"{RANDOM_HARD_TO_BEAT_SHARE:.0%} of the rows or less"
+            notes.append(f"Where {few} are kept, random rows are hard to beat: try it before use.")
         notes += self._warn_of_labels(corpus, scan, rows, scores, end)
         chosen = kept_rows(scores, groups, self.keep, end, rng, random_share=self.random_share)
         best = set(kept_rows(scores, groups, self.keep, end, rng).tolist())  # without the share at random
-        told = {at: f"{self.score} {scores[at]:.3g}: among the {end} of its task" for at in best if scores[at] == scores[at]}
+        told = {at: f"el2n {scores[at]:.3g}: among the {end} of its task" for at in best if scores[at] == scores[at]}
         kept = tuple(MinedRow(rows.ids[at], 1.0, told.get(at, "drawn at random")) for at in chosen.tolist())
         return MiningResult("pruning", kept, notes=tuple(notes))
 
@@ -125,7 +102,7 @@ class Pruning(Miner):
         scores: np.ndarray,
         groups: np.ndarray,
         rng: np.random.Generator,
-    ) -> tuple[Literal["hard", "easy", "keep all"], list[str]]:
+    ) -> tuple[Word, list[str]]:
         """The word of the crossover test, and what it saw."""
         back = choose_held_back(rows.tasks, rng)
         usable = ~np.isnan(scores)
@@ -150,11 +127,40 @@ class Pruning(Miner):
         highest = order[: max(round(LABEL_CHECK_SHARE * len(order)), min(10, len(order)))].tolist()
         notes = []
         if wrong := find_disputed(corpus, scan, rows, highest):
-            notes.append(
-                f"Of the {len(highest)} hardest rows, {len(wrong)} are disputed by the grader or the model: "
-                f"{join_some(wrong)}."
-            )
+            told = f"{len(wrong)} are disputed by the grader or the model: {join_some(wrong)}"
+            notes.append(f"Of the {len(highest)} hardest rows, {told}.")
         if end == "hard":
             first = ", ".join(rows.ids[at] for at in highest[:5])
             notes.append(f"Look at the hardest rows for wrong labels first: {first}.")
         return notes
+
+
+def pruning_groups(corpus: Corpus, rows: TrainRows) -> np.ndarray:
+    """Group of each row that pruning keeps the shares of: its task, and its answer where the task has few answers."""
+    texts = corpus.table.select(["target", "answer"]).take(rows.numbers).to_pylist()
+    answers = np.array([row["answer"] if row["answer"] is not None else row["target"] or "" for row in texts], dtype=object)
+    keys: list[tuple[str, str]] = [(task, "") for task in rows.tasks.tolist()]
+    for task, own in rows.by_task().items():
+        if len(set(answers[own].tolist())) <= MOST_ANSWER_GROUPS:
+            for at in own.tolist():
+                keys[at] = (task, str(answers[at]))
+    numbers = {key: number for number, key in enumerate(sorted(set(keys)))}
+    return np.array([numbers[key] for key in keys], dtype=np.int64)
+
+
+def find_disputed(corpus: Corpus, scan: Scan, rows: TrainRows, highest: Sequence[int]) -> list[str]:
+    """Ids, of the rows with the highest scores, whose label a verifier or the model itself speaks against.
+
+    The grader refuses the target beside the row's own answer; or, where rollouts were scanned, every sample says the same
+    and is refused.
+    """
+    sure = np.zeros(len(rows.ids), dtype=bool)
+    if {"pass_1", "outcomes"} <= set(scan.names):
+        sure = (rows.column(scan, "pass_1") == 0) & (rows.column(scan, "outcomes") == 1)
+    found = []
+    for at in highest:
+        example = corpus[int(rows.numbers[at])]
+        both = example.answer is not None and example.target is not None
+        if sure[at] or (both and corpus.grade(example, plain(example.target)) < RIGHT_FROM_SCORE):
+            found.append(rows.ids[at])
+    return found

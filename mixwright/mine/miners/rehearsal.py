@@ -14,6 +14,7 @@ Blind spot: what the model answers wrongly before is rehearsed, too; answers tha
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from mixwright.measure.scan import Scan
 
 
+@dataclass(kw_only=True, eq=False)
 class Rehearsal(Miner):
     """Own answers.
 
@@ -39,9 +41,10 @@ class Rehearsal(Miner):
 
     MODEL = True
 
-    def __init__(self, *, max_new_tokens: int = 256) -> None:
-        self.max_new_tokens = max_new_tokens
-        check_range("mine.options.rehearsal", {"max_new_tokens": max_new_tokens}, max_new_tokens=(1, 1e6))
+    max_new_tokens: int = 256
+
+    def __post_init__(self) -> None:
+        check_range("mine.options.rehearsal", vars(self), max_new_tokens=(1, 1e6))
 
     def mine(self, corpus: Corpus, scan: Scan, learner: Learner | None, rng: np.random.Generator) -> MiningResult:
         """New rows; all training rows where there is nothing to rehearse."""

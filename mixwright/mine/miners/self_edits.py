@@ -16,18 +16,20 @@ form that they ask in.
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
+from numpy.random import Generator
 
 from mixwright.contracts import Miner
 from mixwright.errors import InputError, check_range
-from mixwright.mine.choosing import train_rows
-from mixwright.mine.edit_notes import describe_edits
-from mixwright.mine.edit_runs import RewriteTrials, ShortTraining
+from mixwright.mine.choosing import few_rows, train_rows
+from mixwright.mine.edit_runs import RewriteTrials, ShortTraining, describe_edits
 from mixwright.mine.halving import halve
+from mixwright.mine.proxies import SHORT_TRAINING_LIMITS
 from mixwright.mine.rewrites import (
     AS_IS_WAY,
     OWN_WAY,
@@ -40,7 +42,7 @@ from mixwright.mine.rewrites import (
     without_questions,
     write_own_edits,
 )
-from mixwright.mine.rewriting import Reader, Slots, find_forms, text_of
+from mixwright.mine.rewriting import Slots, find_forms, read_facts, text_of
 from mixwright.records import Example, MinedRow, MiningResult
 
 if TYPE_CHECKING:
@@ -53,6 +55,7 @@ MOST_ROWS_READ = 256
 Rows = list[Example]
 
 
+@dataclass(kw_only=True, eq=False)
 class SelfEdits(Miner):
     """Facts in the learner's own forms.
 
@@ -76,38 +79,36 @@ class SelfEdits(Miner):
 
     MODEL = True
 
-    def __init__(
-        self,
-        *,
-        facts: str = "",
-        questions: str = "",
-        pattern: str | Sequence[str] = (),
-        templates: Sequence[str] = (),
-        forms: int = 4,
-        instruction: str = "",
-        samples: int = 0,
-        max_new_tokens: int = 128,
-        protected: Sequence[str] = (),
-        steps: int = 50,
-        runs: int = 4,
-        batch: int = 16,
-        learning_rate: float = 1e-3,
-        rank: int = 16,
-    ) -> None:
-        self.facts, self.questions, self.protected = facts, questions, tuple(protected)
-        self.reader = Reader((pattern,) if isinstance(pattern, str) else tuple(pattern))
-        self.templates, self.forms, self.instruction, self.samples = tuple(templates), forms, instruction, samples
-        self.max_new_tokens, self.steps, self.runs, self.batch = max_new_tokens, steps, runs, batch
-        self.learning_rate, self.rank = learning_rate, rank
-        self.short = ShortTraining(steps, batch, learning_rate, rank)
-        if samples and "{text}" not in instruction:
-            remedy = "Write mine.options.self_edits.instruction."
-            raise InputError("an instruction with {text} for the model's own edits", repr(instruction), remedy)
-        limits = {"steps": (1, 1e6), "runs": (2, 100), "batch": (1, 1e5), "learning_rate": (1e-12, 1e3), "rank": (0, 4096)}
-        limits |= {"forms": (0, 100), "samples": (0, 100), "max_new_tokens": (1, 1e6)}
-        check_range("mine.options.self_edits", {name: vars(self)[name] for name in limits}, **limits)
+    facts: str = ""
+    questions: str = ""
+    pattern: str | Sequence[str] = ()
+    templates: Sequence[str] = ()
+    forms: int = 4
+    instruction: str = ""
+    samples: int = 0
+    max_new_tokens: int = 128
+    protected: Sequence[str] = ()
+    steps: int = 50
+    runs: int = 4
+    batch: int = 16
+    learning_rate: float = 1e-3
+    rank: int = 16
 
-    def mine(self, corpus: Corpus, scan: Scan, learner: Learner | None, rng: np.random.Generator) -> MiningResult:
+    def __post_init__(self) -> None:
+        self.pattern = (self.pattern,) if isinstance(self.pattern, str) else tuple(self.pattern)
+        self.short = ShortTraining(self.steps, self.batch, self.learning_rate, self.rank)
+        if self.samples and "{text}" not in self.instruction:
+            remedy = "Write mine.options.self_edits.instruction."
+            raise InputError("an instruction with {text} for the model's own edits", repr(self.instruction), remedy)
+        limits = SHORT_TRAINING_LIMITS | {
+            "rank": (0, 4096),
+            "forms": (0, 100),
+            "samples": (0, 100),
+            "max_new_tokens": (1, 1e6),
+        }
+        check_range("mine.options.self_edits", vars(self), **limits)
+
+    def mine(self, corpus: Corpus, scan: Scan, learner: Learner | None, rng: Generator) -> MiningResult:
         """New rows of the proven way, or all rows. Raises InputError without a model, or for an unknown task."""
         if learner is None:
             raise InputError("a model that is trained for a few steps", "none", "Give one: ways are tried on copies of it.")
@@ -119,21 +120,23 @@ class SelfEdits(Miner):
             return _kept(rows, "No task of reward questions is named (mine.options.self_edits.questions).", ())
         return self._rewrite(rows, list(corpus.select(split="eval")), learner, rng)
 
-    def _rewrite(self, rows: Rows, held_out: Rows, learner: Learner, rng: np.random.Generator) -> MiningResult:
+    def _rewrite(self, rows: Rows, held_out: Rows, learner: Learner, rng: Generator) -> MiningResult:
         asked = [row for row in rows if row.task == self.questions]
         apart = {self.questions, *self.protected}
         facts = [row for row in rows if (row.task == self.facts if self.facts else row.task not in apart)]
         usual = {row.id for row in facts} | {row.id for row in asked}
         guarded = [row for row in rows if row.task in self.protected and row.target is not None]
-        read = [self.reader.facts(text_of(row)) for row in facts]
+        read = [read_facts(text_of(row), tuple(self.pattern)) for row in facts]
         others = [row for row in rows if row.id not in usual]
         ways, rollouts, notes = self._ways(facts, read, others, [*asked, *held_out], learner, rng)
         if len(ways) < 2 or len(asked) < 2:
             why = "There is no way of rewriting to try." if len(ways) < 2 else "There are fewer than two reward questions."
             return _kept(rows, why, notes, rollouts)
         names = list(ways)
-        trial = RewriteTrials(learner, list(ways.values()), _few(asked, rng), _few(guarded, rng), self.short)
-        tried = halve(len(names), trial, len(trial.questions), runs=self.runs, seeds=_seeds(rng))
+        questions, protected = (few_rows(own, MOST_ROWS_READ, rng) for own in (asked, guarded))
+        trial = RewriteTrials(learner, list(ways.values()), questions, protected, self.short)
+        seeds = (int(rng.integers(2**31)) for _ in itertools.count())
+        tried = halve(len(names), trial, len(trial.questions), runs=self.runs, seeds=seeds)
         notes += describe_edits(tried, names, trial)
         if not tried.proven:
             return _kept(rows, "No way beats the facts as they stand beyond chance.", notes, rollouts)
@@ -146,25 +149,18 @@ class SelfEdits(Miner):
             f"{len(whole)} of {len(facts)} rows with facts are replaced by {len(made)} in the way {names[tried.best]!r}. "
             "All other training rows stay, so that the table can be trained on as it is."
         )
-        return MiningResult(
-            "self_edits", new_rows=(*made, *stay), null_rows=tuple(null), rollouts=rollouts, notes=tuple(notes)
-        )
+        both = {"new_rows": (*made, *stay), "null_rows": tuple(null)}
+        return MiningResult("self_edits", **both, rollouts=rollouts, notes=tuple(notes))
 
     def _ways(
-        self,
-        facts: Rows,
-        found_slots: Sequence[Sequence[Slots]],
-        others: Rows,
-        question_rows: Rows,
-        learner: Learner,
-        rng: np.random.Generator,
+        self, facts: Rows, read: Sequence[Sequence[Slots]], others: Rows, asked: Rows, learner: Learner, rng: Generator
     ) -> tuple[Ways, int, list[str]]:
         """Rows of every way, the facts as they stand first; completions that were sampled; and what was read and found."""
-        every, seed = [fact for own in found_slots for fact in own], int(rng.integers(2**31))
+        every, seed = [fact for own in read for fact in own], int(rng.integers(2**31))
         found = find_forms(others, every, self.forms) if every else []
         own, rollouts = write_own_edits(learner, facts, self.instruction, self.samples, self.max_new_tokens, seed)
-        ways = rewrite_in_forms(facts, found_slots, [*self.templates, *(form for form, _ in found)])
-        ways, notes = without_questions({AS_IS_WAY: as_they_stand(facts), **ways, **own}, question_rows)
+        ways = rewrite_in_forms(facts, read, [*self.templates, *(form for form, _ in found)])
+        ways, notes = without_questions({AS_IS_WAY: as_they_stand(facts), **ways, **own}, asked)
         told = "; ".join(f"{form!r} of {count} things" for form, count in found) or "none"
         said = f"{len(every)} facts were read in {len(facts)} rows. Forms found in other rows: {told}."
         return ways, rollouts, [said, *notes]
@@ -177,16 +173,6 @@ def _fully_rewritten(made: Rows, facts: Rows, found_slots: Sequence[Sequence[Slo
     return {
         row.id for row, found in zip(facts, found_slots, strict=True) if counts[row.id] >= (1 if own else max(len(found), 1))
     }
-
-
-def _few(rows: Rows, rng: np.random.Generator) -> Rows:
-    """At most `MOST_ROWS_READ` rows, drawn at random, in the order of the corpus."""
-    return [rows[at] for at in np.sort(rng.permutation(len(rows))[:MOST_ROWS_READ]).tolist()]
-
-
-def _seeds(rng: np.random.Generator) -> Iterator[int]:
-    while True:
-        yield int(rng.integers(2**31))
 
 
 def _kept(rows: Rows, why: str, notes: Sequence[str], rollouts: int = 0) -> MiningResult:

@@ -15,16 +15,13 @@ Blind spot: sample packing moves rows between steps; `curriculum_sampling` is re
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from mixwright.contracts import Export
-from mixwright.plan.mix import Mix, as_chat, trl_rows, write_settings
-from mixwright.records import Example, Objective
-from mixwright.runs import write_text
+from mixwright.plan.mix import Mix, chat_row, trl_rows, write_jsonl, write_settings
 
 ROWS_FILE = "rows.jsonl"
 PLAIN_TYPE = {
@@ -43,22 +40,23 @@ class Axolotl(Export):
     def write(self, mix: Mix, folder: Path) -> list[str]:
         """rows.jsonl and axolotl.yaml."""
         chat = not isinstance(mix.corpus[int(mix.order[0])].prompt, str)
-        examples = (mix.corpus[int(row)] for row in mix.order)
-        plainly = not chat or mix.objective == "grpo"
-        rows = trl_rows(mix, mix.order) if plainly else (_chat(example, mix.objective) for example in examples)
-        write_text(folder / ROWS_FILE, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+        rows = trl_rows(mix, mix.order)
+        if chat and mix.objective != "grpo":  # for the types chat_template (SFT) and chat_template.default (DPO)
+            about, examples = ("id", "task", "level"), (mix.corpus[int(row)] for row in mix.order)
+            rows = ({n: getattr(e, n) for n in about} | chat_row(e, mix.objective) for e in examples)
+        write_jsonl(folder / ROWS_FILE, rows)
         entry: dict[str, Any] = {"path": str(folder / ROWS_FILE), "ds_type": "json", "split": "train"}
-        notes = [
-            *mix.notes,
+        kind, note = _type(mix, chat=chat)
+        if kind is not None:
+            entry["type"] = kind
+        added = [
             f"Axolotl has no weights, so {ROWS_FILE} has the rows in the order of the plan's draws, repeated and left out "
             f"as the weights have it: {len(mix.order):,} rows, {len(np.unique(mix.order)):,} different ones of "
             f"{len(mix.corpus):,}. Do not shuffle them, and do not remove the repeated ones.",
             f"Batch sizes are those of one device, a step of {mix.batch} {'prompts' if mix.group else 'rows'}: divide "
             "gradient_accumulation_steps by the number of devices.",
+            *filter(None, [note]),
         ]
-        kind, note = _type(mix, chat=chat)
-        if kind is not None:
-            entry["type"] = kind
         settings: dict[str, Any] = {} if mix.objective == "sft" else {"rl": mix.objective}
         if mix.group:
             settings["trl"] = {"num_generations": mix.group}
@@ -72,12 +70,9 @@ class Axolotl(Export):
             "micro_batch_size": mix.group or 1,
             "gradient_accumulation_steps": mix.batch,
         }
-        added = [*notes[len(mix.notes) :], *([note] if note else [])]
         write_settings(folder / "axolotl.yaml", [*mix.notes, *added], settings)
-        return [
-            *added,
-            f"Add {folder / 'axolotl.yaml'} to your settings; an optimiser step takes {mix.batch} rows of the file.",
-        ]
+        add = f"Add {folder / 'axolotl.yaml'} to your settings"
+        return [*added, f"{add}; an optimiser step takes {mix.batch} rows of the file."]
 
 
 def _type(mix: Mix, *, chat: bool) -> tuple[Any, str]:
@@ -89,13 +84,3 @@ def _type(mix: Mix, *, chat: bool) -> tuple[Any, str]:
     if not chat and not mix.corpus[int(mix.order[0])].prompt:
         return "completion", ""
     return ("chat_template", "") if chat else (PLAIN_TYPE, "")
-
-
-def _chat(example: Example, objective: Objective) -> dict[str, Any]:
-    """A row of the types chat_template (SFT) and chat_template.default (DPO)."""
-    about, prompt = {"id": example.id, "task": example.task, "level": example.level}, as_chat(example.prompt)
-    if objective == "dpo":
-        sides = {"chosen": example.chosen or "", "rejected": example.rejected or ""}
-        return about | {"messages": prompt, **{name: as_chat(side, "assistant")[-1] for name, side in sides.items()}}
-    made = as_chat(example.target if example.target is not None else example.answer or "", "assistant")
-    return about | {"messages": [*prompt, *made]}

@@ -9,14 +9,13 @@ Blind spot: tasks are taken by chance, not evenly spread as in a steered run; no
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 from mixwright.contracts import Export
-from mixwright.plan.mix import Mix, as_chat, write_settings
+from mixwright.plan.mix import Mix, chat_row, sides_of, target_of, write_jsonl, write_settings
 from mixwright.records import Example, Objective, plain
-from mixwright.runs import write_json, write_text
+from mixwright.runs import write_json
 
 SHAREGPT_TAGS = {
     "role_tag": "role",
@@ -27,7 +26,6 @@ SHAREGPT_TAGS = {
     "observation_tag": "observation",
     "function_tag": "function_call",
 }
-STAGE_BY_OBJECTIVE: dict[Objective, str] = {"sft": "sft", "dpo": "dpo"}
 
 
 class LlamaFactory(Export):
@@ -39,9 +37,8 @@ class LlamaFactory(Export):
         for part in mix.parts:
             examples = [mix.corpus[int(row)] for row in part.rows]
             chat = not isinstance(examples[0].prompt, str)
-            rows = [_row(example, mix.objective, chat=chat) for example in examples]
-            text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-            write_text(folder / f"{part.name}.jsonl", text)
+            rows = [chat_row(e, mix.objective) if chat else _plain_row(e, mix.objective) for e in examples]
+            write_jsonl(folder / f"{part.name}.jsonl", rows)
             info[part.name] = {"file_name": f"{part.name}.jsonl", **_described(rows[0], chat=chat)}
         write_json(folder / "dataset_info.json", info)
         size = max(len(part.rows) / part.share for part in mix.parts)
@@ -49,9 +46,7 @@ class LlamaFactory(Export):
             f"interleave_over repeats rows until every pool was passed through once, about {size:,.0f} rows; the plan draws "
             f"{mix.steps * mix.batch:,} in {mix.steps} steps."
         ]
-        settings: dict[str, Any] = (
-            {"stage": STAGE_BY_OBJECTIVE[mix.objective]} if mix.objective in STAGE_BY_OBJECTIVE else {}
-        )
+        settings: dict[str, Any] = {} if mix.objective == "grpo" else {"stage": mix.objective}
         if not settings:
             added.append("LLaMA-Factory has no GRPO: the rows are prompts with answers; set `stage` to what you train.")
         settings |= {"dataset_dir": str(folder), "dataset": ",".join(part.name for part in mix.parts)}
@@ -62,17 +57,9 @@ class LlamaFactory(Export):
         return [*added, f"Add {folder / 'llama_factory.yaml'} to the YAML of `llamafactory-cli train`."]
 
 
-def _row(example: Example, objective: Objective, *, chat: bool) -> dict[str, Any]:
-    target = example.target if example.target is not None else example.answer or ""
-    if objective == "dpo":
-        sides = {"chosen": example.chosen or "", "rejected": example.rejected or ""}
-        if chat:
-            answers = {name: as_chat(side, "assistant")[-1] for name, side in sides.items()}
-            return {"messages": as_chat(example.prompt), **answers}
-        return {"instruction": plain(example.prompt), **{name: plain(side) for name, side in sides.items()}}
-    if chat:
-        return {"messages": [*as_chat(example.prompt), *as_chat(target, "assistant")]}
-    return {"instruction": plain(example.prompt), "output": plain(target)}
+def _plain_row(example: Example, objective: Objective) -> dict[str, Any]:
+    answers = sides_of(example) if objective == "dpo" else {"output": target_of(example)}
+    return {"instruction": plain(example.prompt), **{name: plain(text) for name, text in answers.items()}}
 
 
 def _described(row: dict[str, Any], *, chat: bool) -> dict[str, Any]:

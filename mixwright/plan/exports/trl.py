@@ -52,30 +52,23 @@ class Trl(Export):
         """sources/, mixture.yaml, interleave.json and interleave.py."""
         for part in mix.parts:
             write_rows(folder / _file(part.name), list(trl_rows(mix, part.rows)))
-        size = min(len(part.rows) / part.share for part in mix.parts)
-        whole = max(len(part.rows) / part.share for part in mix.parts)
+        sizes = [len(part.rows) / part.share for part in mix.parts]
+        size, whole = min(sizes), max(sizes)
         used, rows = sum(round(part.share * size) for part in mix.parts), sum(len(part.rows) for part in mix.parts)
-        notes = [
-            *mix.notes,
-            f"mixture.yaml repeats no row, so its fractions leave {used:,} of {rows:,} rows; interleave.py repeats the rows "
-            f"of small pools and makes about {whole:,.0f} rows. The plan draws {mix.steps * mix.batch:,} (max_steps: "
-            f"{mix.steps}).",
-        ]
+        repeats = f"mixture.yaml repeats no row, so its fractions leave {used:,} of {rows:,} rows; interleave.py repeats the"
+        draws = f"The plan draws {mix.steps * mix.batch:,} (max_steps: {mix.steps})."
+        note = f"{repeats} rows of small pools and makes about {whole:,.0f} rows. {draws}"
         sections: list[dict[str, Any]] = [
             {"path": "parquet", "data_files": str(folder / _file(part.name)), "split": "train", "fraction": part.share}
             for part in mix.parts
         ]
-        write_settings(folder / "mixture.yaml", notes, {"datasets": sections, "max_steps": mix.steps})
-        sources = [
-            {"file": _file(part.name), "task": part.task, "level": part.level, "probability": part.share}
-            for part in mix.parts
-        ]
+        write_settings(folder / "mixture.yaml", [*mix.notes, note], {"datasets": sections, "max_steps": mix.steps})
+        told = ({"task": part.task, "level": part.level, "probability": part.share} for part in mix.parts)
+        sources = [{"file": _file(part.name)} | row for part, row in zip(mix.parts, told, strict=True)]
         write_json(folder / "interleave.json", {"sources": sources, "stopping_strategy": STOPPING_STRATEGY})
         write_text(folder / "interleave.py", SCRIPT)
-        return [
-            *notes[len(mix.notes) :],
-            f"Add {folder / 'mixture.yaml'} to the YAML of a `trl` script, or import interleave.py.",
-        ]
+        add = f"Add {folder / 'mixture.yaml'} to the YAML of a `trl` script, or import interleave.py."
+        return [note, add]
 
 
 def _file(name: str) -> str:

@@ -22,7 +22,7 @@ from typing import Any
 
 from mixwright.contracts import Export
 from mixwright.errors import InputError
-from mixwright.plan.mix import Mix, as_chat, write_rows, write_settings
+from mixwright.plan.mix import Mix, as_chat, chat_row, write_rows, write_settings
 from mixwright.records import Example, Objective
 
 ROWS_FILE = "train.parquet"
@@ -79,9 +79,7 @@ def _flat(settings: Mapping[str, Any], place: str = "") -> Iterator[str]:
 def _row(example: Example, index: int, objective: Objective) -> dict[str, Any]:
     about = {"split": "train", "index": index, "id": example.id, "level": example.level}
     if objective == "sft":
-        target = example.target if example.target is not None else example.answer or ""
-        talk = [*(as_chat(example.prompt) if example.prompt else []), *as_chat(target, "assistant")]
-        return {"messages": talk, "data_source": example.task, "extra_info": about}
+        return chat_row(example, objective) | {"data_source": example.task, "extra_info": about}
     return {
         "data_source": example.task,
         "prompt": as_chat(example.prompt),

@@ -15,6 +15,7 @@ Blind spot: knows the model at the start only; the weights stay while the model 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from mixwright.contracts import Planner
 from mixwright.errors import InputError
@@ -37,6 +38,7 @@ LEVER_REASONS = {
 }
 
 
+@dataclass(kw_only=True, eq=False)
 class Difficulty(Planner):
     """Weights by room.
 
@@ -49,21 +51,16 @@ class Difficulty(Planner):
     OBJECTIVES = ("grpo",)
     EVIDENCE = ("competence",)
 
-    def __init__(
-        self,
-        *,
-        band: tuple[float, float] = (0.1, 0.9),
-        floor: float = 0.02,
-        mastered_share: float = 0.1,
-    ) -> None:
-        self.band, self.floor, self.mastered_share = (band[0], band[1]), floor, mastered_share
-        if not (0 <= band[0] < band[1] <= 1 and 0 <= floor <= 1 and 0 <= mastered_share <= 0.8):
-            got = f"band {self.band}, floor {floor:g}, mastered_share {mastered_share:g}"
-            raise InputError(
-                "0 <= low < high <= 1, a floor in 0..1, a rehearsal share (mastered_share) in 0..0.8",
-                got,
-                "Correct plan.options.",
-            )
+    band: tuple[float, float] = (0.1, 0.9)
+    floor: float = 0.02
+    mastered_share: float = 0.1
+
+    def __post_init__(self) -> None:
+        low, high = self.band = (self.band[0], self.band[1])
+        if not (0 <= low < high <= 1 and 0 <= self.floor <= 1 and 0 <= self.mastered_share <= 0.8):
+            got = f"band {self.band}, floor {self.floor:g}, mastered_share {self.mastered_share:g}"
+            expected = "0 <= low < high <= 1, a floor in 0..1, a rehearsal share (mastered_share) in 0..0.8"
+            raise InputError(expected, got, "Correct plan.options.")
 
     def plan(self, cells: Sequence[Cell], competence: Sequence[Measurement], training: TrainingSetup) -> Plan:
         """The plan; without rewards (SFT, DPO) it has the guards that need none, and drift needs a KL penalty.
@@ -86,16 +83,10 @@ class Difficulty(Planner):
             monitors=("canary", "displacement") if training.objective == "dpo" else ("canary",),
         )
         expected = forecast(known, competence, weights, training.steps)
-        why = {f"stages.0.weights.{task}": reason for task, reason in reasons.items()}
-        why |= {
-            "stages.0.steps": "asked for",
-            "stages.0.band": "rewards of a group differ most often inside it; planner option",
-        }
-        why |= {
-            f"stages.0.{name}": reason
-            for name, reason in LEVER_REASONS.items()
-            if getattr(stage, name) not in ((), "uniform")
-        }
+        why = {f"stages.0.weights.{task}": reason for task, reason in reasons.items()} | {"stages.0.steps": "asked for"}
+        why["stages.0.band"] = "rewards of a group differ most often inside it; planner option"
+        named = [name for name in LEVER_REASONS if getattr(stage, name) not in ((), "uniform")]
+        why |= {f"stages.0.{name}": LEVER_REASONS[name] for name in named}
         why |= {f"cells.{number}.state": reason_of(cell) for number, cell in enumerate(known)}
         why |= {f"forecast.{number}.expected": _format_reason(item.task, known) for number, item in enumerate(expected)}
         return Plan("difficulty", (stage,), known, expected, why)
@@ -114,9 +105,8 @@ class Difficulty(Planner):
             weights[task], reasons[task] = floor, f"floor {floor:g}; {reason}"
             if task in mastered:
                 weights[task] += (mastered_share if total else mastered_share + left) / len(mastered)
-                reasons[task] = f"rehearsal share: {reason}" + (
-                    "" if total else "; no task is within reach, so nothing else is trained"
-                )
+                alone = "" if total else "; no task is within reach, so nothing else is trained"
+                reasons[task] = f"rehearsal share: {reason}{alone}"
             elif total:
                 weights[task] += left * value / total
             elif not mastered:
@@ -133,16 +123,12 @@ def _cell_worth(cell: CellPlan) -> float:
 def _task_worth(cells: Sequence[CellPlan]) -> tuple[float, str]:
     """Worth of a task in 0..1 and its reason: that of its best reachable or unknown cell."""
     best = max(cells, key=_cell_worth)
-    if attainable_gain(best):
-        within = (
-            ""
-            if best.learnability is None
-            else f", rewards of a prompt have {4 * attainable_gain(best):.0%} of the largest variance"
-        )
-        whose = f"its best cell {best.key} ({best.examples} examples{within})"
-        reason = f"worth {_cell_worth(best):.2f} from {whose}: {reason_of(best)}"
-        return _cell_worth(best), reason
-    return 0.0, "worth 0: its cells are " + ", ".join(f"{cell.key} {cell.state}" for cell in cells)
+    worth, gain = _cell_worth(best), attainable_gain(best)
+    if not gain:
+        return 0.0, "worth 0: its cells are " + ", ".join(f"{cell.key} {cell.state}" for cell in cells)
+    within = "" if best.learnability is None else f", rewards of a prompt have {4 * gain:.0%} of the largest variance"
+    whose = f"its best cell {best.key} ({best.examples} examples{within})"
+    return worth, f"worth {worth:.2f} from {whose}: {reason_of(best)}"
 
 
 def _format_reason(task: str, cells: Sequence[CellPlan]) -> str:

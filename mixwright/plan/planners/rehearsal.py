@@ -18,15 +18,21 @@ Blind spot: knows the model at the start only; a kind that nobody measures is no
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+
 from mixwright.contracts import Planner
 from mixwright.errors import InputError
+from mixwright.estimates.crossed import estimate_crossed
 from mixwright.plan.baseline import as_shares, task_counts
-from mixwright.plan.known_tasks import evidence_above_chance
 from mixwright.records import Cell, Measurement, Objective, Plan, Stage, TrainingSetup
+
+SUCCESS_NAMES = ("greedy", "pass@1")
+"""Names of success, the declared decoding's first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,15 +48,12 @@ class _Known:
     rehearsal_rows: int
     """Rows of `corpus.rehearse`."""
 
-    def capacity(self, draws: int, most: float) -> float:
-        """Largest share of `draws` that its rows allow at `most` draws each; the user's own share always is."""
-        return max(most * (self.rows + self.rehearsal_rows) / draws, self.own_share)
-
-    def needs_rehearsal_rows(self, weight: float, draws: int, most: float) -> bool:
-        """Whether its training rows alone would be drawn too often for this share."""
-        return self.rehearsal_rows > 0 and weight > max(most * self.rows / draws, self.own_share) + 1e-9
+    def limit(self, rows: int, draws: int, most: float) -> float:
+        """Largest share of `draws` that so many rows allow at `most` draws each; the user's own share always is."""
+        return max(most * rows / draws, self.own_share)
 
 
+@dataclass(kw_only=True, eq=False)
 class Rehearsal(Planner):
     """Weights that keep what is known.
 
@@ -62,19 +65,23 @@ class Rehearsal(Planner):
 
     OBJECTIVES: ClassVar[tuple[Objective, ...]] = ("sft", "dpo")
 
-    def __init__(self, *, share: float = 1 / 3, keep: Sequence[str] = (), most: float = 4.0) -> None:
-        self.share, self.keep, self.most = share, (keep,) if isinstance(keep, str) else tuple(keep), most
-        if not (0 < share <= 1 and 1 <= most < math.inf):
-            got = f"share {share:g}, most {most:g}"
+    share: float = 1 / 3
+    keep: Sequence[str] = ()
+    most: float = 4.0
+
+    def __post_init__(self) -> None:
+        self.keep = (self.keep,) if isinstance(self.keep, str) else tuple(self.keep)
+        if not (0 < self.share <= 1 and 1 <= self.most < math.inf):
+            got = f"share {self.share:g}, most {self.most:g}"
             raise InputError("a share above 0 and at most 1, and most of at least 1", got, "Correct plan.options.")
 
     def plan(self, cells: Sequence[Cell], competence: Sequence[Measurement], training: TrainingSetup) -> Plan:
         """The plan. Raises InputError without training rows, or for a task of `keep` that nobody has rows or items of."""
         counts = {task: count for task, count in task_counts(cells).items() if count}
         own = {task: count / sum(counts.values()) for task, count in counts.items()}
-        spare: dict[str, int] = {}
+        spare: Counter[str] = Counter()
         for cell in cells:
-            spare[cell.task] = spare.get(cell.task, 0) + cell.rehearsal_rows
+            spare[cell.task] += cell.rehearsal_rows
         seen = evidence_above_chance(competence)
         reasons = {task: because for task, because in seen.items() if because}
         reasons = {task: "you gave rows to rehearse of it" for task, rows in spare.items() if rows} | reasons
@@ -83,26 +90,24 @@ class Rehearsal(Planner):
             there = ", ".join(sorted({*own, *seen})) or "none"
             raise InputError(f"a task that was measured or has rows (keep): {there}", repr(unknown[0]), "Correct its name.")
         known = {
-            task: _Known(reasons[task], own.get(task, 0.0), counts.get(task, 0), spare.get(task, 0))
-            for task in sorted(reasons)
+            task: _Known(reasons[task], own.get(task, 0.0), counts.get(task, 0), spare[task]) for task in sorted(reasons)
         }
         draws = training.steps * training.batch
         told = _why_unchanged(known, own, seen)
         weights, short = (own, "") if told else self._weights(known, own, draws)
         found = as_shares({task: weight for task, weight in sorted(weights.items()) if weight > 0})
-        borrowed = (
-            ()
-            if told
-            else tuple(t for t in found if t in known and known[t].needs_rehearsal_rows(found[t], draws, self.most))
-        )
+        borrowed: list[str] = []
+        for task in [] if told else [task for task in found if task in known]:
+            one = known[task]  # are its training rows alone drawn too often for this share?
+            if one.rehearsal_rows and found[task] > one.limit(one.rows, draws, self.most) + 1e-9:
+                borrowed.append(task)
         monitors = ("displacement",) if training.objective == "dpo" else ()
-        stage = Stage("training", training.objective, training.steps, found, monitors=monitors, rehearse=borrowed)
-        why = {
-            f"stages.0.weights.{task}": _why(task, weight, own, known, borrowed, draws)
-            if not told
-            else _format_own(task, own)
+        stage = Stage("training", training.objective, training.steps, found, monitors=monitors, rehearse=tuple(borrowed))
+        reason = {
+            task: f"its share of your rows, {own[task]:.1%}" if told else _why(task, weight, own, known, borrowed, draws)
             for task, weight in found.items()
         }
+        why = {f"stages.0.weights.{task}": text for task, text in reason.items()}
         whole = told or f"{_summarise_plan(found, known, own)}{short}"
         return Plan("rehearsal", (stage,), why={"stages.0.weights": whole, **why, "stages.0.steps": "asked for"})
 
@@ -111,7 +116,7 @@ class Rehearsal(Planner):
         wanted = {task: max(one.own_share, self.share / len(known)) for task, one in known.items()}
         wanted |= {task: share for task, share in own.items() if task not in known}
         wanted = {task: weight / sum(wanted.values()) for task, weight in wanted.items()}
-        most = {task: one.capacity(draws, self.most) for task, one in known.items()}
+        most = {task: one.limit(one.rows + one.rehearsal_rows, draws, self.most) for task, one in known.items()}
         given = {task: min(wanted[task], most[task]) for task in known}
         missing = sum(wanted[task] - given[task] for task in known)
         while missing > 1e-9 and (free := [task for task in known if most[task] - given[task] > 1e-9]):
@@ -121,39 +126,25 @@ class Rehearsal(Planner):
         rest = {task: share for task, share in own.items() if task not in known} or dict(own)
         weights = wanted | given
         weights |= {task: weights[task] + missing * share / sum(rest.values()) for task, share in rest.items()}
-        if missing <= 5e-4:
-            return weights, ""
-        return weights, (
-            f" The rows to rehearse are too few for {missing:.1%} of the draws at {self.most:g} draws of a row: these go "
-            "back to the other tasks."
-        )
+        few = f" The rows to rehearse are too few for {missing:.1%} of the draws at {self.most:g} draws of a row"
+        return weights, f"{few}: these go back to the other tasks." if missing > 5e-4 else ""
 
 
 def _why_unchanged(known: Mapping[str, _Known], own: Mapping[str, float], seen: Mapping[str, str]) -> str:
     """Why the user's own shares stay; empty where there is something to keep beside something else."""
     if known and not any(one.rows + one.rehearsal_rows for one in known.values()):
         kept = ", ".join(f"{task} ({one.because})" for task, one in known.items())
-        return (
-            f"The shares are those of your rows: what the model can do already has no rows to rehearse: {kept}. Give some "
-            "(corpus.rehearse, --rehearse FILE)."
-        )
-    if known and len({*known, *own}) > 1:
+        why = f"what the model can do already has no rows to rehearse: {kept}. Give some (corpus.rehearse, --rehearse FILE)"
+    elif known and len({*known, *own}) > 1:
         return ""
-    if not seen and not known:
-        return (
-            "The shares are those of your rows: no success was measured of any task, so nothing is known to be lost. Name "
-            "tasks to keep (keep), or give rows of them (--rehearse FILE)."
-        )
-    if len(own) == 1 and not set(known) - set(own):
-        return "The shares are those of your rows: there is one task, and nothing beside it to keep."
-    return (
-        "The shares are those of your rows: no task was shown to be right above its chance level before, so nothing that "
-        "was measured can be lost."
-    )
-
-
-def _format_own(task: str, own: Mapping[str, float]) -> str:
-    return f"its share of your rows, {own[task]:.1%}"
+    elif not seen and not known:
+        why = "no success was measured of any task, so nothing is known to be lost. Name tasks to keep (keep), or give rows "
+        why += "of them (--rehearse FILE)"
+    elif len(own) == 1 and not set(known) - set(own):
+        why = "there is one task, and nothing beside it to keep"
+    else:
+        why = "no task was shown to be right above its chance level before, so nothing that was measured can be lost"
+    return f"The shares are those of your rows: {why}."
 
 
 def _summarise_plan(found: Mapping[str, float], known: Mapping[str, _Known], own: Mapping[str, float]) -> str:
@@ -162,9 +153,8 @@ def _summarise_plan(found: Mapping[str, float], known: Mapping[str, _Known], own
         text = "The model can do all of your tasks already: small ones get more than their share of your rows"
         return f"{text}, and none less than three quarters of it."
     part = sum(weight for task, weight in found.items() if task in known)
-    text = (
-        f"{part:.0%} of the draws keep what the model can do already ({', '.join(t for t in found if t in known) or 'none'})"
-    )
+    kept = ", ".join(task for task in found if task in known) or "none"
+    text = f"{part:.0%} of the draws keep what the model can do already ({kept})"
     before = sum(share for task, share in own.items() if task in known)
     text += f"; your rows alone would give these tasks {before:.0%}."
     without = [f"{task} ({one.because})" for task, one in known.items() if task not in found]
@@ -172,12 +162,7 @@ def _summarise_plan(found: Mapping[str, float], known: Mapping[str, _Known], own
 
 
 def _why(
-    task: str,
-    weight: float,
-    own: Mapping[str, float],
-    known: Mapping[str, _Known],
-    borrowed: Sequence[str],
-    draws: int,
+    task: str, weight: float, own: Mapping[str, float], known: Mapping[str, _Known], borrowed: Sequence[str], draws: int
 ) -> str:
     """Why a task has its share."""
     if task not in known:
@@ -189,3 +174,29 @@ def _why(
         source += f"{' and ' if source else ''}{one.rehearsal_rows:,} rows to rehearse"
     share = f"{one.own_share:.1%} of your rows" if one.rows else "none of your rows"
     return f"kept: {one.because}; {share}; {source}, each drawn about {weight * draws / rows:.1f} times"
+
+
+def evidence_above_chance(competence: Sequence[Measurement]) -> dict[str, str]:
+    """Task -> what shows that success lies above the chance level, empty where that is not shown; every measured task.
+
+    Of each item the chance rule's score is taken off, so that the interval holds both errors.
+    """
+    rows = [row for row in competence if row.probe == "competence" and row.name in SUCCESS_NAMES]
+    name = next((name for name in SUCCESS_NAMES if any(row.name == name for row in rows)), "")
+    found = {}
+    for task in sorted({row.task for row in rows}):
+        own = [row for row in rows if row.task == task and row.name == name]
+        items = [row for row in own if row.example is not None and row.null is not None]
+        whole = next((row for row in own if row.example is None and row.level is None), None)
+        if items:
+            value, chance = (float(np.mean([getattr(row, part) for row in items])) for part in ("value", "null"))
+            gaps = [row.value - (row.null or 0.0) for row in items]
+            levels = list(dict.fromkeys(row.level for row in items))
+            low = estimate_crossed(np.array([gaps]), [levels.index(row.level) for row in items]).low
+            count = len(items)
+        elif whole is not None:
+            value, chance, low, count = whole.value, whole.null or 0.0, whole.low - (whole.null or 0.0), whole.n
+        else:
+            continue
+        found[task] = f"{value:.0%} right of {count} before, chance level {chance:.0%}" if low > 0 else ""
+    return found

@@ -9,6 +9,7 @@ Blind spot: knows sizes only, not what the model can do.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from mixwright.contracts import Planner
 from mixwright.errors import InputError
@@ -16,6 +17,7 @@ from mixwright.plan.baseline import task_counts, weights_only
 from mixwright.records import Cell, Measurement, Plan, TrainingSetup
 
 
+@dataclass(kw_only=True, eq=False)
 class Temperature(Planner):
     """Baseline.
 
@@ -23,10 +25,12 @@ class Temperature(Planner):
         temperature: 1 is proportional, large is uniform; at least 1.
     """
 
-    def __init__(self, *, temperature: float = 2.0) -> None:
-        if not temperature >= 1:
-            raise InputError("a temperature of at least 1", f"{temperature:g}", "Correct plan.options.temperature.")
-        self.temperature = temperature
+    temperature: float = 2.0
+
+    def __post_init__(self) -> None:
+        if not self.temperature >= 1:
+            got = f"{self.temperature:g}"
+            raise InputError("a temperature of at least 1", got, "Correct plan.options.temperature.")
 
     def plan(self, cells: Sequence[Cell], competence: Sequence[Measurement], training: TrainingSetup) -> Plan:
         """Flattened weights. Raises InputError when there are no examples."""

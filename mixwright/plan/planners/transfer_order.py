@@ -16,6 +16,7 @@ Blind spot: effects are taken as additive, and those of short supervised runs as
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -39,6 +40,7 @@ ALL_TASKS = "*"
 """Task of measurements over all tasks."""
 
 
+@dataclass(kw_only=True, eq=False)
 class TransferOrder(Planner):
     """Stages by transfer.
 
@@ -51,15 +53,12 @@ class TransferOrder(Planner):
 
     EVIDENCE = (TRANSFER_PROBE,)
 
-    def __init__(
-        self,
-        *,
-        certain: float = MIN_CERTAINTY,
-        least: float = MIN_GAIN_SHARE,
-        equal: bool = True,
-        earlier_share: float = 0.0,
-    ) -> None:
-        self.certain, self.least, self.equal, self.earlier_share = certain, least, equal, earlier_share
+    certain: float = MIN_CERTAINTY
+    least: float = MIN_GAIN_SHARE
+    equal: bool = True
+    earlier_share: float = 0.0
+
+    def __post_init__(self) -> None:
         check_range("plan.options", vars(self), certain=(0, 1), least=(0, 1), earlier_share=(0, 0.5))
 
     def plan(self, cells: Sequence[Cell], competence: Sequence[Measurement], training: TrainingSetup) -> Plan:
@@ -71,7 +70,6 @@ class TransferOrder(Planner):
         effects = effects_of(competence, tasks)
         choice = choose_order(effects)
         names, over = _tried(competence, tasks)
-        order = [tasks.index(name) for name in names]
         beside = "not tried beside all tasks together"
         if over:
             points = f"{100 * over.value:+.1f} points [{100 * over.low:+.1f}, {100 * over.high:+.1f}]"
@@ -86,35 +84,29 @@ class TransferOrder(Planner):
         elif over is None or over.low <= 0 or over.value < self.least:
             head = "all tasks together, because no order is shown to be better than that, though orders differ; the best is"
         else:
-            return self._staged(counts, training, effects, order, tasks, told)
-        return self._joint(counts, training, f"{head} {told}")
-
-    def _joint(self, counts: Mapping[str, int], training: TrainingSetup, told: str) -> Plan:
-        share = dict.fromkeys(counts, 1.0) if self.equal else {task: float(count) for task, count in counts.items()}
+            return self._staged(counts, training, effects, names, told)
+        share = dict.fromkeys(counts, 1.0) if self.equal else counts
         stage = Stage("training", training.objective, training.steps, as_shares(share))
         why = {f"stages.0.weights.{task}": "equal shares" if self.equal else "share of the rows" for task in counts}
-        return Plan("transfer_order", (stage,), why=why | {"stages": told, "stages.0.steps": "asked for"})
+        why |= {"stages": f"{head} {told}", "stages.0.steps": "asked for"}
+        return Plan("transfer_order", (stage,), why=why)
 
     def _staged(
-        self,
-        counts: Mapping[str, int],
-        training: TrainingSetup,
-        effects: Effects,
-        order: Sequence[int],
-        tasks: Sequence[str],
-        told: str,
+        self, counts: Mapping[str, int], training: TrainingSetup, effects: Effects, names: Sequence[str], told: str
     ) -> Plan:
-        sizes = np.ones(len(tasks)) if self.equal else np.array([counts[task] for task in tasks], dtype=float)
-        steps = 1 + _split(training.steps - len(tasks), sizes[list(order)])
+        """A stage per task in the order of `names`; effects are those of the tasks in the order of `counts`."""
+        tasks = list(counts)
+        order = [tasks.index(name) for name in names]
+        steps = 1 + _split(
+            training.steps - len(tasks), np.array([1 if self.equal else counts[n] for n in names], dtype=float)
+        )
         stages, why = [], {"stages": told}
-        for number, place in enumerate(order):
-            reached = expected_success(effects, order[: number + 1])
-            expected = {
-                task: round(float(reached[other]), 4) for other, task in enumerate(tasks) if np.isfinite(reached[other])
-            }
+        for number, name in enumerate(names):
+            reached = zip(tasks, expected_success(effects, order[: number + 1]).tolist(), strict=True)
+            expected = {task: round(success, 4) for task, success in reached if np.isfinite(success)}
             border = {"expected": expected, "earlier_share": self.earlier_share if number else 0.0}
-            stages.append(Stage(tasks[place], training.objective, int(steps[number]), {tasks[place]: 1.0}, **border))
-            why[f"stages.{number}.weights.{tasks[place]}"] = f"stage {number + 1} of the order {told}"
+            stages.append(Stage(name, training.objective, int(steps[number]), {name: 1.0}, **border))
+            why[f"stages.{number}.weights.{name}"] = f"stage {number + 1} of the order {told}"
             why[f"stages.{number}.steps"] = "equal steps per task" if self.equal else "steps by rows of the task"
         return Plan("transfer_order", tuple(stages), why=why)
 

@@ -21,15 +21,16 @@ Blind spot: one coefficient for all tasks; with beta 0 and no canaries it sees n
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
 
 from mixwright.contracts import Controller
 from mixwright.errors import InputError
 from mixwright.records import Action, Signals
+from mixwright.steer.kept import Kept
 
 
-class Drift(Controller):
+@dataclass(kw_only=True, eq=False)
+class Drift(Kept, Controller):
     """Multiplicative control with a dead band.
 
     Args:
@@ -42,37 +43,28 @@ class Drift(Controller):
         min_lr_factor: the learning-rate factor is never lowered under this.
     """
 
-    def __init__(
-        self,
-        *,
-        target: float = 0.1,
-        dead_band: float = 1.5,
-        factor: float = 1.5,
-        smooth: float = 0.3,
-        steps_between_moves: int = 5,
-        max_beta_ratio: float = 64.0,
-        min_lr_factor: float = 0.1,
-    ) -> None:
-        if not (target > 0 and dead_band >= 1 and factor > 1 and 0 < smooth <= 1):
-            got = f"target {target:g}, dead_band {dead_band:g}, factor {factor:g}, smooth {smooth:g}"
+    KEPT = ("_kl", "_moved", "_first", "_read")
+
+    target: float = 0.1
+    dead_band: float = 1.5
+    factor: float = 1.5
+    smooth: float = 0.3
+    steps_between_moves: int = 5
+    max_beta_ratio: float = 64.0
+    min_lr_factor: float = 0.1
+
+    def __post_init__(self) -> None:
+        if not (self.target > 0 and self.dead_band >= 1 and self.factor > 1 and 0 < self.smooth <= 1):
+            got = f"target {self.target:g}, dead_band {self.dead_band:g}, factor {self.factor:g}, smooth {self.smooth:g}"
             expected = "a positive target, dead_band of 1 or more, factor over 1, smooth in 0..1"
             raise InputError(expected, got, "Correct controllers.drift.")
-        if not (steps_between_moves >= 0 and max_beta_ratio >= 1 and 0 < min_lr_factor <= 1):
-            got = f"{steps_between_moves}, {max_beta_ratio:g} and {min_lr_factor:g}"
-            raise InputError(
-                "steps_between_moves of 0 or more, max_beta_ratio of 1 or more, min_lr_factor in 0..1",
-                got,
-                "Correct controllers.drift.",
-            )
-        self.target, self.dead_band, self.factor, self.smooth = target, dead_band, factor, smooth
-        self.steps_between_moves, self.max_beta_ratio, self.min_lr_factor = (
-            steps_between_moves,
-            max_beta_ratio,
-            min_lr_factor,
-        )
+        if not (self.steps_between_moves >= 0 and self.max_beta_ratio >= 1 and 0 < self.min_lr_factor <= 1):
+            got = f"{self.steps_between_moves}, {self.max_beta_ratio:g} and {self.min_lr_factor:g}"
+            expected = "steps_between_moves of 0 or more, max_beta_ratio of 1 or more, min_lr_factor in 0..1"
+            raise InputError(expected, got, "Correct controllers.drift.")
         self._kl: float | None = None
-        self._moved: int | None = None
         self._first: float | None = None
+        self._moved: int | None = None
         self._read: int | None = None
 
     def propose(self, signals: Signals) -> list[Action]:
@@ -102,12 +94,3 @@ class Drift(Controller):
         side = "above" if far else "below"
         because = f"KL {self._kl:.3g} nats per token, {side} {self.target:g} by more than a factor of {self.dead_band:g}"
         return [Action("coefficient", "beta", new, because) if signals.beta > 0 else Action("lr_factor", "lr", new, because)]
-
-    def state(self) -> dict[str, Any]:
-        """Running mean, last move, first beta, last reading."""
-        return {"kl": self._kl, "moved": self._moved, "first": self._first, "read": self._read}
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Continue."""
-        self._kl, self._moved, self._first = state["kl"], state["moved"], state["first"]
-        self._read = state["read"]

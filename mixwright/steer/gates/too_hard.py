@@ -28,8 +28,7 @@ Blind spot: a cell of a few easy prompts among many impossible ones looks hard u
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -37,13 +36,14 @@ from mixwright.contracts import Admission, Gate, Scene
 from mixwright.errors import check_range
 from mixwright.estimates.cell_states import LUCKY_KAPPA, Z_STATE
 from mixwright.records import GroupOutcome, cell_key
-from mixwright.steer.pool import Ids
+from mixwright.steer.kept import Kept
 
 PREDICTOR_TRUST_TO_DECIDE = 0.5
 """Trust in the prediction from prompts above which it decides on prompts of tasks without levels."""
 
 
-class TooHard(Gate):
+@dataclass(kw_only=True, eq=False)
+class TooHard(Kept, Gate):
     """Admits a group unless its whole cell is shown to be too hard; of lucky cells a share.
 
     Args:
@@ -53,23 +53,25 @@ class TooHard(Gate):
         lucky_kappa: kappa that must be excluded from above before a cell is lucky; 0 admits every lucky cell.
     """
 
-    def __init__(
-        self, *, floor: float | None = None, z: float = Z_STATE, min_rollouts: float = 24.0, lucky_kappa: float = LUCKY_KAPPA
-    ) -> None:
-        self.floor, self.z, self.min_rollouts, self.lucky_kappa = floor, z, min_rollouts, lucky_kappa
+    KEPT = ("_credit",)
+
+    floor: float | None = None
+    z: float = Z_STATE
+    min_rollouts: float = 24.0
+    lucky_kappa: float = LUCKY_KAPPA
+
+    def __post_init__(self) -> None:
         check_range("gates.too_hard", vars(self), z=(0, 1e9), min_rollouts=(1e-9, 1e9), lucky_kappa=(0, 1))
-        if floor is not None:
+        if self.floor is not None:
             check_range("gates.too_hard", vars(self), floor=(0, 1))
 
     def begin(self, scene: Scene) -> None:
         """Find the pool's cells by name."""
         self._ledger, self._predictor = scene.ledger, scene.predictor
-        self._pool = pool = scene.pool
-        self._ids = pool.ids if isinstance(pool.ids, Ids) else Ids(pool.ids)
-        self._stage = scene.stage
+        self._pool, self._stage = scene.pool, scene.stage
         self._cells = {cell.key: number for number, cell in enumerate(scene.pool.cells)}
         self._upper: dict[int, tuple[tuple[float, float], float]] = {}
-        self._credit: dict[int, float] = {}
+        self._credit: dict[str, float] = {}  # by number of the cell: shares of groups that it has saved up
 
     def admit(self, group: GroupOutcome) -> Admission:
         """Whether the group may change the weights. Raises KeyError for a cell that the pool lacks."""
@@ -93,10 +95,10 @@ class TooHard(Gate):
         told = (
             f"{seen}; kappa at most {most:.0%}: answers do not depend on the prompt; {share:.0%} of such groups are admitted"
         )
-        self._credit[cell] = self._credit.get(cell, 0.0) + share
-        if self._credit[cell] < 1:
+        saved = self._credit.get(str(cell), 0.0) + share
+        self._credit[str(cell)] = saved - (saved >= 1)
+        if saved < 1:
             return Admission(False, f"lucky: {told}", "lucky")
-        self._credit[cell] -= 1
         return Admission(True, f"lucky, admitted in its turn: {told}", "lucky")
 
     def _by_prompt(self, group: GroupOutcome, cell: int) -> Admission | None:
@@ -108,7 +110,7 @@ class TooHard(Gate):
         predictor, floor = self._predictor, self._floor(group.task)
         if predictor is None or predictor.trust <= PREDICTOR_TRUST_TO_DECIDE:
             return None
-        example = int(self._ids.find([group.example])[0])
+        example = int(self._pool.names.find([group.example])[0])
         if not predictor.covers[self._pool.task_of[example]]:
             return None
         expected, most = predictor.predict_with_upper(example, self.z)
@@ -131,11 +133,3 @@ class TooHard(Gate):
         if cell not in self._upper or self._upper[cell][0] != seen:
             self._upper[cell] = seen, float(evidence.interval(cell, self.z)[1])
         return self._upper[cell][1]
-
-    def state(self) -> dict[str, Any]:
-        """What lucky cells have saved up."""
-        return {"credit": {str(cell): value for cell, value in self._credit.items()}}
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Continue with it."""
-        self._credit = {int(cell): value for cell, value in state["credit"].items()}

@@ -25,16 +25,17 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping
+from dataclasses import dataclass
 from statistics import fmean, stdev
-from typing import Any
 
 from mixwright.contracts import Monitor
 from mixwright.errors import check_range
 from mixwright.records import Alarm, Signals
+from mixwright.steer.kept import Kept
 
 
-class Canary(Monitor):
+@dataclass(kw_only=True, eq=False)
+class Canary(Kept, Monitor):
     """Compares each fresh canary pass with the first.
 
     Args:
@@ -42,8 +43,12 @@ class Canary(Monitor):
         min_fall: fall that must also be exceeded, 0..1.
     """
 
-    def __init__(self, *, standard_errors: float = 2.0, min_fall: float = 0.05) -> None:
-        self.standard_errors, self.min_fall = standard_errors, min_fall
+    KEPT = ("_start",)
+
+    standard_errors: float = 2.0
+    min_fall: float = 0.05
+
+    def __post_init__(self) -> None:
         check_range("monitors.canary", vars(self), standard_errors=(0, 1e9), min_fall=(0, 1))
         self._start: dict[str, float] = {}
 
@@ -64,11 +69,3 @@ class Canary(Monitor):
                 message = f"{task}: success on {len(fall)} fixed items {fell}"
                 alarms.append(Alarm("canary", signals.step, task, mean, threshold, message))
         return alarms
-
-    def state(self) -> dict[str, Any]:
-        """Success of each item at the start."""
-        return {"start": dict(self._start)}
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Keep comparing with the same start."""
-        self._start = dict(state["start"])

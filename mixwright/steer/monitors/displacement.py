@@ -22,17 +22,18 @@ Blind spot: it sees pairs as they are trained on, after the first epoch known on
 from __future__ import annotations
 
 import math
-from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from statistics import fmean, stdev
-from typing import Any
 
 from mixwright.contracts import Monitor
 from mixwright.errors import InputError, check_range
 from mixwright.records import Alarm, GroupOutcome, Outcome, PairOutcome, Signals
+from mixwright.steer.kept import Kept
 
 
-class Displacement(Monitor):
+@dataclass(kw_only=True, eq=False)
+class Displacement(Kept, Monitor):
     """Compares the chosen completions of recent pairs with the reference.
 
     Args:
@@ -43,48 +44,40 @@ class Displacement(Monitor):
         steps_between_alarms: steps between two alarms of one task.
     """
 
-    def __init__(
-        self,
-        *,
-        min_fall: float = 1.0,
-        standard_errors: float = 3.0,
-        window: int = 64,
-        min_pairs: int = 16,
-        steps_between_alarms: int = 20,
-    ) -> None:
-        if not 2 <= min_pairs <= window:
-            raise InputError("min_pairs of 2 to window", f"{min_pairs} and {window}", "Correct monitors.displacement.")
-        self.min_fall, self.standard_errors, self.window, self.min_pairs, self.steps_between_alarms = (
-            min_fall,
-            standard_errors,
-            window,
-            min_pairs,
-            steps_between_alarms,
-        )
-        check_range(
-            "monitors.displacement",
-            vars(self),
-            **dict.fromkeys(("min_fall", "standard_errors", "steps_between_alarms"), (0, 1e9)),
-        )
-        self._pairs: dict[str, deque[tuple[float, float]]] = {}
+    KEPT = ("_pairs", "_said")
+
+    min_fall: float = 1.0
+    standard_errors: float = 3.0
+    window: int = 64
+    min_pairs: int = 16
+    steps_between_alarms: int = 20
+
+    def __post_init__(self) -> None:
+        if not 2 <= self.min_pairs <= self.window:
+            got = f"{self.min_pairs} and {self.window}"
+            raise InputError("min_pairs of 2 to window", got, "Correct monitors.displacement.")
+        limits = dict.fromkeys(("min_fall", "standard_errors", "steps_between_alarms"), (0, 1e9))
+        check_range("monitors.displacement", vars(self), **limits)
+        self._pairs: dict[str, list[list[float]]] = {}
         self._said: dict[str, int] = {}
 
     def observe(self, step: int, outcomes: Sequence[GroupOutcome | Outcome | PairOutcome]) -> None:
         """Keep chosen log-ratio and log-ratio difference (nats) of each pair; those that overflowed say nothing."""
         for pair in outcomes:
             if isinstance(pair, PairOutcome):
-                told = (pair.chosen_logratio, pair.chosen_logratio - pair.rejected_logratio)
+                told = [pair.chosen_logratio, pair.chosen_logratio - pair.rejected_logratio]
                 if all(map(math.isfinite, told)):
-                    self._pairs.setdefault(pair.task, deque(maxlen=self.window)).append(told)
+                    self._pairs.setdefault(pair.task, []).append(told)
+                    del self._pairs[pair.task][: -self.window]
 
     def inspect(self, signals: Signals) -> list[Alarm]:
         """One alarm per task whose chosen answers have fallen while its margin grew."""
         alarms = []
         for task, kept in sorted(self._pairs.items()):
-            said = self._said.get(task)
-            if len(kept) < self.min_pairs or (said is not None and signals.step - said < self.steps_between_alarms):
+            rested = signals.step - self._said.get(task, -math.inf) >= self.steps_between_alarms
+            if len(kept) < self.min_pairs or not rested:
                 continue
-            chosen, margins = ([pair[i] for pair in kept] for i in (0, 1))
+            chosen, margins = zip(*kept, strict=True)
             fall = -fmean(chosen)
             if fall <= self.min_fall:  # the usual case, and cheap: no standard errors
                 continue
@@ -99,19 +92,6 @@ class Displacement(Monitor):
                 )
                 alarms.append(Alarm("displacement", signals.step, task, fall, threshold, message))
         return alarms
-
-    def state(self) -> dict[str, Any]:
-        """Recent pairs and last alarms."""
-        pairs = {task: [list(pair) for pair in kept] for task, kept in self._pairs.items()}
-        return {"pairs": pairs, "said": dict(self._said)}
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Continue."""
-        self._pairs = {
-            task: deque(((float(chosen), float(margin)) for chosen, margin in kept), maxlen=self.window)
-            for task, kept in state["pairs"].items()
-        }
-        self._said = dict(state["said"])
 
 
 def _error(values: Sequence[float]) -> float:

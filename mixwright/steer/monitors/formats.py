@@ -24,29 +24,24 @@ Blind spot: formats are skeletons, and one that was under `min_start_share` at t
 from __future__ import annotations
 
 import math
-from collections import deque
-from collections.abc import Mapping, Sequence
-from statistics import fmean
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from statistics import fmean, stdev
 from typing import Any
 
 from mixwright.contracts import Monitor
 from mixwright.errors import check_range
+from mixwright.plan.format_forecast import IN_USE_SHARE
 from mixwright.records import Alarm, GroupOutcome, Outcome, PairOutcome, Signals
-from mixwright.steer.format_counts import (
-    Row,
-    count_group,
-    earned_above_least,
-    format_advantage,
-    formats_in_use,
-    shares_of,
-    standard_error,
-)
+from mixwright.steer.kept import Kept
 
-OPTION_LIMITS = {"min_start_share": (0, 1), "lost_share": (0, 1), "window": (2, 1e9), "max_formats": (1, 1e9)}
-OPTION_LIMITS |= dict.fromkeys(("standard_errors", "slack", "steps_between_alarms"), (0, 1e9))
+Row = list[list[float]]
+"""One group: (completions, summed rewards) of each watched format, last of all others. JSON-ready."""
 
 
-class Formats(Monitor):
+@dataclass(kw_only=True, eq=False)
+class Formats(Kept, Monitor):
     """Compares recent groups of each task with its first ones.
 
     Args:
@@ -59,29 +54,24 @@ class Formats(Monitor):
         steps_between_alarms: steps between two alarms of one task.
     """
 
-    def __init__(
-        self,
-        *,
-        min_start_share: float = 0.1,
-        lost_share: float = 0.5,
-        standard_errors: float = 3.0,
-        slack: float = 0.0,
-        window: int = 16,
-        max_formats: int = 6,
-        steps_between_alarms: int = 20,
-    ) -> None:
-        self.min_start_share, self.lost_share, self.standard_errors, self.slack = (
-            min_start_share,
-            lost_share,
-            standard_errors,
-            slack,
-        )
-        self.window, self.max_formats, self.steps_between_alarms = window, max_formats, steps_between_alarms
-        check_range("monitors.formats", vars(self), **OPTION_LIMITS)
-        self._first: dict[str, list[GroupOutcome]] = {}
+    KEPT = ("_first", "_watched", "_start", "_recent", "_said")
+
+    min_start_share: float = 0.1
+    lost_share: float = 0.5
+    standard_errors: float = 3.0
+    slack: float = 0.0
+    window: int = 16
+    max_formats: int = 6
+    steps_between_alarms: int = 20
+
+    def __post_init__(self) -> None:
+        limits = {"min_start_share": (0, 1), "lost_share": (0, 1), "window": (2, 1e9), "max_formats": (1, 1e9)}
+        limits |= dict.fromkeys(("standard_errors", "slack", "steps_between_alarms"), (0, 1e9))
+        check_range("monitors.formats", vars(self), **limits)
+        self._first: dict[str, list[list[Any]]] = {}  # formats and rewards of each group, until there are `window`
         self._watched: dict[str, list[str]] = {}
         self._start: dict[str, list[Row]] = {}
-        self._recent: dict[str, deque[Row]] = {}
+        self._recent: dict[str, list[Row]] = {}
         self._said: dict[str, int] = {}
 
     def observe(self, step: int, outcomes: Sequence[GroupOutcome | Outcome | PairOutcome]) -> None:
@@ -90,27 +80,27 @@ class Formats(Monitor):
             if isinstance(group, GroupOutcome) and group.formats and all(map(math.isfinite, group.rewards)):
                 if group.task in self._watched:
                     self._recent[group.task].append(count_group(group, self._watched[group.task]))
+                    del self._recent[group.task][: -self.window]
                 else:
                     self._begin(group)
 
     def _begin(self, group: GroupOutcome) -> None:
         """The first window of a task decides which of its formats are watched."""
-        first = self._first.setdefault(group.task, [])
-        first.append(group)
+        task, first = group.task, self._first.setdefault(group.task, [])
+        first.append([list(group.formats), list(group.rewards)])
         if len(first) == self.window:
-            watched = list(formats_in_use(first, self.min_start_share).get(group.task, ()))[: self.max_formats]
-            self._watched[group.task] = watched
-            self._start[group.task] = [count_group(one, watched) for one in first]
-            self._recent[group.task] = deque(maxlen=self.window)
-            del self._first[group.task]
+            groups = [GroupOutcome("", task, None, 0, rewards, (), formats) for formats, rewards in self._first.pop(task)]
+            watched = list(formats_in_use(groups, self.min_start_share).get(task, ()))[: self.max_formats]
+            self._watched[task], self._recent[task] = watched, []
+            self._start[task] = [count_group(one, watched) for one in groups]
 
     def inspect(self, signals: Signals) -> list[Alarm]:
         """One alarm per task, about the format that lost most of those that are no worse than the leading one."""
         alarms = []
         for task, watched in sorted(self._watched.items()):
             start, recent = self._start[task], self._recent[task]
-            said = self._said.get(task)
-            if len(recent) < self.window or (said is not None and signals.step - said < self.steps_between_alarms):
+            rested = signals.step - self._said.get(task, -math.inf) >= self.steps_between_alarms
+            if len(recent) < self.window or not rested:
                 continue
             now = [fmean(shares) for shares in shares_of(recent)]
             leader = max(range(len(now)), key=lambda place: now[place])
@@ -133,9 +123,8 @@ class Formats(Monitor):
         """(fall, threshold, advantage over the leader, place) of a format that is lost without being worse."""
         before, after = (shares_of(rows)[place] for rows in (start, recent))
         fall = fmean(before) - fmean(after)
-        threshold = max(
-            self.lost_share * fmean(before), self.standard_errors * math.hypot(standard_error(before), standard_error(after))
-        )
+        error = math.hypot(*(stdev(values) / math.sqrt(len(values)) for values in (before, after)))
+        threshold = max(self.lost_share * fmean(before), self.standard_errors * error)
         if fall <= threshold:
             return None
         better = format_advantage([*start, *recent], place, leader)
@@ -143,20 +132,61 @@ class Formats(Monitor):
             return None
         return fall, threshold, better, place
 
-    def state(self) -> dict[str, Any]:
-        """Both windows and last alarms."""
-        first = {task: [[list(g.formats), list(g.rewards)] for g in groups] for task, groups in self._first.items()}
-        recent = {task: list(rows) for task, rows in self._recent.items()}
-        kept = {
-            name: dict(value) for name, value in (("watched", self._watched), ("start", self._start), ("said", self._said))
-        }
-        return {"first": first, "recent": recent, **kept}
 
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Continue."""
-        self._first = {
-            task: [GroupOutcome("", task, None, 0, tuple(rewards), (), tuple(formats)) for formats, rewards in groups]
-            for task, groups in state["first"].items()
-        }
-        self._watched, self._start, self._said = (dict(state[name]) for name in ("watched", "start", "said"))
-        self._recent = {task: deque(rows, maxlen=self.window) for task, rows in state["recent"].items()}
+def formats_in_use(groups: Iterable[GroupOutcome], least: float = IN_USE_SHARE) -> dict[str, dict[str, float]]:
+    """Task -> format -> share of its completions, commonest first; formats rarer than `least` are left out. Pure.
+
+    Tasks are sorted; groups without formats (a trainer that does not tell them) say nothing.
+
+    Args:
+        groups: of the first batch, or of several.
+        least: share from which a format counts, 0..1.
+    """
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    for group in groups:
+        counts[group.task].update(group.formats)
+    found: dict[str, dict[str, float]] = {}
+    for task, own in sorted(counts.items()):
+        total = own.total()
+        ranked = sorted(own, key=lambda name: (-own[name], name))
+        if shares := {name: own[name] / total for name in ranked if own[name] >= least * total}:
+            found[task] = shares
+    return found
+
+
+def count_group(group: GroupOutcome, watched: Sequence[str]) -> Row:
+    """Counts and rewards of one group."""
+    places = {name: place for place, name in enumerate(watched)}
+    row: Row = [[0, 0.0] for _ in range(len(watched) + 1)]
+    for name, reward in zip(group.formats, group.rewards, strict=True):
+        cell = row[places.get(name, len(watched))]
+        cell[0] += 1
+        cell[1] += reward
+    return row
+
+
+def shares_of(rows: Sequence[Row]) -> list[list[float]]:
+    """Per format its share of each group."""
+    totals = [sum(cell[0] for cell in row) for row in rows]
+    return [[cell[0] / total for cell, total in zip(column, totals, strict=True)] for column in zip(*rows, strict=True)]
+
+
+def format_advantage(rows: Sequence[Row], place: int, leader: int) -> float | None:
+    """Mean reward of one format above another's within groups that hold both; None where there are none.
+
+    Each group weighs n x m / (n + m): the least variance (Mantel and Haenszel 1959).
+    """
+    total = weights = 0.0
+    for row in rows:
+        (n, reward), (m, other) = row[place], row[leader]
+        if n and m:
+            weight = n * m / (n + m)
+            total, weights = total + weight * (reward / n - other / m), weights + weight
+    return total / weights if weights else None
+
+
+def earned_above_least(rows: Sequence[Row], place: int) -> bool:
+    """Whether completions of one format earned more than the least that any format earned on the mean in a group."""
+    means = [[reward / count for count, reward in column if count] for column in zip(*rows, strict=True)]
+    least = min(mean for column in means for mean in column)
+    return any(mean > least + 1e-9 for mean in means[place])

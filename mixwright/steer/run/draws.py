@@ -34,7 +34,7 @@ class DrawLog:
         self.rows = array("i")
         self.start = 0
         """Where the current call of `train` began; draws before it are history."""
-        self._predicted, self._even, self._success = array("f"), array("b"), array("f")
+        self._told = {"predicted": array("f"), "even": array("b"), "success": array("f")}  # a number each per row
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -44,13 +44,11 @@ class DrawLog:
         first = self.start + position
         missing = first + count - len(self.rows)
         if missing > 0:
-            self._fill()
             self.rows.extend(self._draw(missing))
             if self._said is not None:
-                predicted, even = self._said()
-                self._predicted.extend(predicted.tolist())
-                self._even.extend(even.tolist())
-            self._fill()
+                self._fill(len(self.rows) - missing)
+                for name, values in zip(("predicted", "even"), self._said(), strict=True):
+                    self._told[name].extend(values.tolist())
         return self.rows[first : first + count].tolist()
 
     def record_outcomes(
@@ -70,41 +68,33 @@ class DrawLog:
             groups: that came back, in the order in which they were drawn.
             success: reward -> 0..1.
         """
-        self._fill()
+        self._fill(len(self.rows))
         found: defaultdict[str, list[float]] = defaultdict(list)
         for group in reversed(groups):
             found[group.example].append(sum(map(success, group.rewards)) / len(group.rewards))
         for place in range(position, min(position + rows, len(self.rows))):
             if left := found.get(ids[self.rows[place]]):
-                self._success[place] = left.pop()
+                self._told["success"][place] = left.pop()
 
     def columns(self) -> dict[str, np.ndarray]:
         """Per draw: `predicted` success, NaN where nothing was; whether `even`; `success` that came, NaN for none."""
-        self._fill()
-        numbers = {"predicted": self._predicted, "even": self._even, "success": self._success}
-        found = {name: np.array(values) for name, values in numbers.items()}
-        return found | {"even": found["even"].astype(bool)}
+        self._fill(len(self.rows))
+        return {name: np.array(values).astype(bool if name == "even" else "f") for name, values in self._told.items()}
 
-    def _fill(self) -> None:
-        """As many numbers as rows: those of which nothing was said are even draws without prediction."""
-        self._even.extend([1] * (len(self.rows) - len(self._even)))
-        for values in (self._predicted, self._success):
-            values.extend([NO_PREDICTION] * (len(self.rows) - len(values)))
+    def _fill(self, rows: int) -> None:
+        """A number for each of so many rows: those of which nothing was said are even draws without prediction."""
+        for name, values in self._told.items():
+            values.extend([1 if name == "even" else NO_PREDICTION] * (rows - len(values)))
 
     def state(self) -> dict[str, Any]:
         """Numbers, lists and bytes, for `write_state`: 4 bytes a draw, and 9 more where groups came back."""
-        told = {name: values.tobytes() for name, values in self.columns().items() if not _empty(name, values)}
+        silent = {
+            name: values.all() if name == "even" else np.isnan(values).all() for name, values in self.columns().items()
+        }
+        told = {name: values.tobytes() for name, values in self._told.items() if not silent[name]}
         return {"rows": self.rows.tolist(), "start": self.start, "told": told}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Take over what `state` returned."""
         self.rows, self.start = array("i", state["rows"]), state["start"]
-        told = state["told"]
-        self._predicted, self._success = array("f", told.get("predicted", b"")), array("f", told.get("success", b""))
-        self._even = array("b", told.get("even", b""))
-        self._fill()
-
-
-def _empty(name: str, values: np.ndarray) -> bool:
-    """Whether a column says nothing."""
-    return bool(values.all() if name == "even" else np.isnan(values).all())
+        self._told = {name: array(kept.typecode, state["told"].get(name, b"")) for name, kept in self._told.items()}

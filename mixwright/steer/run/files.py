@@ -84,31 +84,32 @@ def group_line(
     """
     rewards = [reward for group in groups for reward in group.rewards]
     successes: dict[str, list[float]] = {}
+    mixed: Counter[str] = Counter()
     for group in groups:
-        entry = successes.setdefault(cell_key(group.task, group.level), [0.0, 0])
+        key, taken = cell_key(group.task, group.level), group.example in refused
+        entry = successes.setdefault(key, [0.0, 0])
         entry[0] += sum(map(success, group.rewards))
         entry[1] += len(group.rewards)
+        if not group.no_signal and not taken:
+            mixed[key] += 1
     return {
         "groups": len(groups),
         "zero_signal": sum(group.no_signal for group in groups),
         "refused": sum(group.example in refused for group in groups),
         "reward": sum(rewards) / len(rewards) if rewards else None,
         "success": successes,
-        "mixed": Counter(
-            cell_key(group.task, group.level) for group in groups if not group.no_signal and group.example not in refused
-        ),
+        "mixed": mixed,
     }
 
 
 def keep_finite(outcomes: Sequence[Any]) -> list[Any]:
     """Those of losses or pairs whose numbers are all finite: what overflowed says nothing that could be learnt from."""
-    numbers = ("loss", "drop", "chosen_logratio", "rejected_logratio", "margin")
-    kept = [[getattr(outcome, name, None) for name in numbers] for outcome in outcomes]
-    return [
-        outcome
-        for outcome, values in zip(outcomes, kept, strict=True)
-        if all(value is None or math.isfinite(value) for value in values)
-    ]
+    numbers = ("loss", "drop", *PAIR_NUMBERS)
+
+    def is_finite(outcome: Any) -> bool:
+        return all(math.isfinite(getattr(outcome, name, None) or 0.0) for name in numbers)
+
+    return [outcome for outcome in outcomes if is_finite(outcome)]
 
 
 def loss_line(outcomes: Sequence[Outcome]) -> dict[str, Any]:
@@ -232,13 +233,9 @@ class SteeringFiles:
 
         rows, said = log.rows, log.columns()
         numbers, counts = np.array(used, dtype=np.int64).reshape(-1, 2).T
-        steps = np.full(len(rows), DRAWN_AHEAD)
-        batches = steps.copy()
-        made = np.repeat(numbers, counts)[: len(rows)]
-        steps[: len(made)], batches[: len(made)] = (
-            made,
-            np.repeat(np.cumsum(numbers != DRAWN_AHEAD) - 1, counts)[: len(rows)],
-        )
+        steps, batches = np.full((2, len(rows)), DRAWN_AHEAD)
+        made = np.repeat(np.arange(len(numbers)), counts)[: len(rows)]
+        steps[: len(made)], batches[: len(made)] = numbers[made], (np.cumsum(numbers != DRAWN_AHEAD) - 1)[made]
         unused = steps == DRAWN_AHEAD
         told = np.zeros(len(rows), dtype=bool)
         told[np.asarray(refused, dtype=np.int64)] = True
@@ -322,11 +319,3 @@ def _checksum(path: Path, size: int) -> tuple[int, int]:
             while part := file.read(min(size - found, 1 << 20)):
                 found, checksum = found + len(part), zlib.crc32(part, checksum)
     return found, checksum
-
-
-def stop_instead_of_restore(step: int, target: str, name: str) -> Decision:
-    """What is logged where the engine orders a restore: which checkpoint to resume from, relative to output_dir."""
-    reason = f"a running trainer cannot go back: training stops; resume from {name}"
-    if not name:
-        reason = f"training stops; no {target} is left (keep more with save_total_limit)"
-    return Decision(step, "stop instead of restore", target, name or None, reason)

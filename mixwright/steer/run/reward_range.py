@@ -8,6 +8,7 @@ the range of now. Pure: all processes see the same rewards and keep the same ran
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -35,12 +36,10 @@ class RewardRange:
         self._left = 0
         """Batches that are still held back; 0 where no range is being learnt."""
         self._learnt = False
-        self._seen = 0
-        self._least, self._most = float("inf"), float("-inf")
+        self._least, self._most = math.inf, -math.inf
+        self._seen = self._batches = 0  # completions; batches with some outside
         self.outside = 0
         """Completions of the run whose reward lay outside the range of that time."""
-        self._batches = 0
-        """Batches with such completions."""
         self._first: dict[str, float] = {}
         """Reward of each watched item in its first pass."""
 
@@ -70,19 +69,18 @@ class RewardRange:
         told = self._take_batch(step, outside, rewards)
         if self._left:
             return None, told
-        if (self.low, self.high) == self._start:
+        low, high = self._start
+        if (self.low, self.high) == (low, high):
             return groups, told
-        return [replace(group, rewards=tuple(map(self._in_planned_range, group.rewards))) for group in groups], told
+        planned = [tuple(low + self.success(reward) * (high - low) for reward in group.rewards) for group in groups]
+        return [replace(group, rewards=rewards) for group, rewards in zip(groups, planned, strict=True)], told
 
     def _take_batch(self, step: int, outside: int, rewards: Sequence[float]) -> list[Decision]:
         """Take in one more batch; what is to be said of it."""
         if self.asked:
-            often = self._batches & (self._batches - 1) == 0  # 1st, 2nd, 4th, 8th ... batch with some
-            return (
-                [Decision(step, "lint.reward_range", None, None, self._clipped(outside, rewards))]
-                if outside and often
-                else []
-            )
+            if not outside or self._batches & (self._batches - 1):  # told at the 1st, 2nd, 4th, 8th ... batch with some
+                return []
+            return [Decision(step, "lint.reward_range", None, None, self._clipped(outside, rewards))]
         if self._left:
             self._left -= 1
             if self._left:
@@ -96,21 +94,16 @@ class RewardRange:
         if self._learnt:
             return [self._set(step, f"widened: {outside} of {len(rewards)} completions of this batch lay outside")]
         self._left = BATCHES_TO_LEARN_RANGE - 1
-        because = (
-            f"{outside} of {len(rewards)} completions of this batch have a reward outside {self._format_range()}: "
-            f"steering decides nothing until the range is learnt, {BATCHES_TO_LEARN_RANGE} batches with this one. "
-            f"{HOW_TO_ASK}"
-        )
-        return [Decision(step, "reward_range held", None, None, because)]
+        lay = f"{outside} of {len(rewards)} completions of this batch have a reward outside {self._format_range()}"
+        waits = f"steering decides nothing until the range is learnt, {BATCHES_TO_LEARN_RANGE} batches with this one"
+        return [Decision(step, "reward_range held", None, None, f"{lay}: {waits}. {HOW_TO_ASK}")]
 
     def _set(self, step: int, why: str) -> Decision:
         old, self._learnt = [self.low, self.high], True
         self.low, self.high = self._least, self._most
         because = f"{why} {old[0]:g} to {old[1]:g}; evidence from before stays as it was recorded"
-        because += (
-            f"{', and canaries are compared with their first rewards by the new range' if self._first else ''}. {HOW_TO_ASK}"
-        )
-        return Decision(step, "reward_range", old, [self.low, self.high], because)
+        because += ", and canaries are compared with their first rewards by the new range" if self._first else ""
+        return Decision(step, "reward_range", old, [self.low, self.high], f"{because}. {HOW_TO_ASK}")
 
     def _clipped(self, outside: int, rewards: Sequence[float]) -> str:
         return (
@@ -125,23 +118,17 @@ class RewardRange:
         of = f", weighted sums of {', '.join(self.names)}" if self.names else ""
         return f"{self.low:g} to {self.high:g}{of}"
 
-    def _in_planned_range(self, reward: float) -> float:
-        low, high = self._start
-        return low + self.success(reward) * (high - low)
-
     def state(self) -> dict[str, Any]:
         """JSON-ready; `restore(state())` on a fresh object continues exactly."""
-        found = None if self._seen == 0 else [self._least, self._most]
+        found = [self._least, self._most] if self._seen else None
         numbers = [self._left, self._seen, self.outside, self._batches]
-        return {"range": [self.low, self.high], "learnt": self._learnt, "found": found, "numbers": numbers} | (
-            {"first": dict(self._first)} if self._first else {}
-        )
+        known = {"range": [self.low, self.high], "learnt": self._learnt, "found": found, "numbers": numbers}
+        return known | ({"first": dict(self._first)} if self._first else {})
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Take over what `state` returned."""
         if not self.asked:
             self.low, self.high = state["range"]
-        self._learnt = state["learnt"]
-        self._least, self._most = state["found"] or (float("inf"), float("-inf"))
+        self._learnt, self._first = state["learnt"], dict(state.get("first", {}))
+        self._least, self._most = state["found"] or (math.inf, -math.inf)
         self._left, self._seen, self.outside, self._batches = state["numbers"]
-        self._first = dict(state.get("first", {}))

@@ -24,7 +24,6 @@ from mixwright.steer.run.files import (
     drawn_shares,
     group_line,
     proof_counts,
-    stop_instead_of_restore,
 )
 from mixwright.steer.run.reward_range import RewardRange
 from mixwright.steer.snapshot import MOST_LISTED
@@ -47,14 +46,7 @@ class RunSteering:
     """
 
     def __init__(
-        self,
-        engine: Engine,
-        pool: Pool,
-        files: SteeringFiles,
-        *,
-        beta: float,
-        lr_reason: str = "",
-        objective: str = "grpo",
+        self, engine: Engine, pool: Pool, files: SteeringFiles, *, beta: float, lr_reason: str = "", objective: str = "grpo"
     ) -> None:
         self.engine, self.pool, self.files, self.objective = engine, pool, files, objective
         self.range = RewardRange(*engine.options.reward_range, asked=engine.range_asked)
@@ -72,7 +64,7 @@ class RunSteering:
         """Completions charged, canaries included."""
         self.batches = 0
         """Generation batches observed."""
-        self.metrics: dict[str, list[float]] = {}
+        self.metrics: defaultdict[str, list[float]] = defaultdict(list)
         """Since the trainer last logged."""
         self.dropped = 0
         """Rows of the dataset that cannot be drawn, because the trainer dropped them."""
@@ -97,13 +89,7 @@ class RunSteering:
         self._fresh = True
 
     def observe(
-        self,
-        step: int,
-        groups: Sequence[GroupOutcome],
-        *,
-        rows: int,
-        completions: int,
-        kl: float | None,
+        self, step: int, groups: Sequence[GroupOutcome], *, rows: int, completions: int, kl: float | None
     ) -> set[str]:
         """Hand a generation batch of GRPO to the engine and take over what it decides.
 
@@ -124,44 +110,43 @@ class RunSteering:
         held = read is None and self.tape is None
         actions = [] if held else self._decide(read or groups, self._signals(step, kl_nats=kl, groups=len(groups)))
         refused = {action.target for action in actions if action.kind == "refuse"}
-        self._mark_refused(refused, rows)
+        if refused:
+            drawn = enumerate(self.log.rows[self._used_rows : self._used_rows + rows], self._used_rows)
+            self._refused += [place for place, row in drawn if self.pool.ids[row] in refused]
         if read is not None:  # while the range of rewards is learnt, nobody knows what they mean
-            self.log.record_outcomes(self._used_rows, rows, self.pool.ids, groups, self.success)
+            self.log.record_outcomes(self._used_rows, rows, self.pool.ids, groups, self.range.success)
         self.rollouts += completions
         self._count_unscored(step, rows, len(groups))
         shown = self.engine.snapshot()
         if len(shown) > MOST_LISTED:
             here = {cell_key(group.task, group.level) for group in groups}
             shown = {cell: known for cell, known in shown.items() if cell in here}
-        cells = {cell: known["kappa"] for cell, known in shown.items()}
-        states = {cell: known["state"] for cell, known in shown.items()}
-        line = self._line(step, groups, rows) | group_line(groups, refused, self.success)
+        cells, states = ({cell: known[name] for cell, known in shown.items()} for name in ("kappa", "state"))
+        line = self._line(step, groups, rows) | group_line(groups, refused, self.range.success)
         line |= {"held": True} if held else {}
         line |= {"rollouts": self.rollouts, "cells": cells, "states": states} | self.engine.staleness()
         if known := self.engine.prediction():
             line |= {"prediction": {name: known[name] for name in ("trust", "skill", "judged")}}
             self.metrics["steering/prediction_trust"] = [known["trust"]]
         self._finish(step, actions, line)
-        self.metrics.setdefault("steering/zero_signal_share", []).append(line["zero_signal"] / max(1, len(groups)))
-        self.metrics.setdefault("steering/refused_share", []).append(line["refused"] / max(1, len(groups)))
+        self.metrics["steering/zero_signal_share"].append(line["zero_signal"] / max(1, len(groups)))
+        self.metrics["steering/refused_share"].append(line["refused"] / max(1, len(groups)))
         return refused
 
     def _count_unscored(self, step: int, rows: int, groups: int) -> None:
         """Say once in the run that nothing of a batch was scored, so nothing could be learnt or steered by it."""
-        self._counts["unscored"] += rows - groups
-        self._counts["unscored_batches"] += not groups
-        self._counts["unscored_in_a_row"] = 0 if groups else self._counts["unscored_in_a_row"] + 1
-        because = UNSCORED_REASON[self.objective].format(rows=rows)
-        if not groups and self._counts["unscored_batches"] == 1:
+        counts, because = self._counts, UNSCORED_REASON[self.objective].format(rows=rows)
+        counts["unscored"] += rows - groups
+        counts["unscored_batches"] += not groups
+        counts["unscored_in_a_row"] = 0 if groups else counts["unscored_in_a_row"] + 1
+        if not groups and counts["unscored_batches"] == 1:
             self.note(step, "nothing scored", because)
             if self.files.write:
                 logging.getLogger("mixwright").warning("step %d: nothing scored: %s", step, because)
-        if self.objective == "grpo" and 0 < self.patience <= self._counts["unscored_in_a_row"]:
-            raise InputError(
-                f"a reward in {self.patience} generation batches in a row",
-                f"none, up to step {step}: {because}",
-                "Correct the reward functions, or set Steering(unscored_batches=0) to train on.",
-            )
+        if self.objective == "grpo" and 0 < self.patience <= counts["unscored_in_a_row"]:
+            expected, got = f"a reward in {self.patience} generation batches in a row", f"none, up to step {step}: {because}"
+            remedy = "Correct the reward functions, or set Steering(unscored_batches=0) to train on."
+            raise InputError(expected, got, remedy)
 
     def _in_range(self, step: int, groups: Sequence[GroupOutcome]) -> Sequence[GroupOutcome] | None:
         """The groups by the range of their rewards; None while that is learnt. What is said of it is logged."""
@@ -187,7 +172,7 @@ class RunSteering:
         self._finish(step, actions, self._line(step, outcomes, rows) | dict(line))
         for name in PER_TASK_METRICS if len(self.pool.tasks) <= MOST_LISTED else ():
             for task, value in line.get(name, {}).items():
-                self.metrics.setdefault(f"steering/{name}/{task}", []).append(value)
+                self.metrics[f"steering/{name}/{task}"].append(value)
 
     def watch(self, step: int, canaries: Sequence[CanaryOutcome], *, rollouts: int = 0, tokens: int = 0) -> None:
         """Hand fresh canary results to the engine; their rollouts (GRPO) or the tokens read (SFT, DPO) are charged."""
@@ -207,7 +192,8 @@ class RunSteering:
 
     def begin(self) -> None:
         """Training begins, perhaps again: what an interrupted step left behind is forgotten."""
-        self._lines, self.metrics, self._canary_kl, self._fresh = [], {}, None, True
+        self._lines, self._canary_kl, self._fresh = [], None, True
+        self.metrics.clear()
 
     def begin_anew(self) -> None:
         """Training is called again without a checkpoint: what was drawn ahead and not used belongs to no step of it."""
@@ -288,13 +274,8 @@ class RunSteering:
             "engine": self.engine.state(),
             "draws": self.log.state(),
             "coefficients": {"beta": self.beta, "lr_factor": self.lr_factor, "stop": self.stop},
-            "progress": {
-                "rollouts": self.rollouts,
-                "batches": self.batches,
-                "skips": self._skips,
-                "used": self._used,
-                "refused": self._refused,
-            },
+            "progress": {"rollouts": self.rollouts, "batches": self.batches}
+            | {"skips": self._skips, "used": self._used, "refused": self._refused},
             "counts": dict(self._counts),
             "expected": dict(self._expected),
             "losses": self.losses.state(),
@@ -313,8 +294,7 @@ class RunSteering:
         self._refused = list(progress["refused"])
         self._counts, self._expected = Counter(state["counts"]), defaultdict(float, state["expected"])
         self.losses.restore(state["losses"])
-        if "reward_range" in state:
-            self.range.restore(state["reward_range"])
+        self.range.restore(state["reward_range"])
 
     def replay_tape(self, tape: Tape) -> None:
         """Serve the draws of a finished run and do what it did; before the first step. What it drew counts as wanted."""
@@ -327,12 +307,6 @@ class RunSteering:
         """What is to be done about a generation batch; the engine sees it in any case, for the log."""
         actions = self.engine.observe(outcomes, signals)
         return actions if self.tape is None else self.tape.actions(self.batches, self.beta, self.lr_factor)
-
-    def _mark_refused(self, refused: set[str], rows: int) -> None:
-        """Note which of the draws of this batch were refused."""
-        first = self._used_rows
-        drawn = self.log.rows[first : first + rows] if refused else ()
-        self._refused += [first + place for place, row in enumerate(drawn) if self.pool.ids[row] in refused]
 
     def _draw(self, count: int) -> Sequence[int]:
         for task, weight in self.engine.wanted_shares().items():
@@ -349,10 +323,10 @@ class RunSteering:
         drawn = Counter(outcome.task for outcome in outcomes)
         wanted = self.engine.wanted_shares()
         if len(wanted) > MOST_LISTED:
-            self.metrics.setdefault("steering/tasks_drawn", []).append(len(drawn))
+            self.metrics["steering/tasks_drawn"].append(len(drawn))
             return {"step": step, "drawn": dict(drawn), "wanted": {task: wanted[task] for task in drawn}}
         for task in self.pool.tasks:
-            self.metrics.setdefault(f"steering/share/{task}", []).append(drawn[task] / max(1, len(outcomes)))
+            self.metrics[f"steering/share/{task}"].append(drawn[task] / max(1, len(outcomes)))
         return {"step": step, "drawn": dict(drawn), "wanted": wanted}
 
     def _finish(self, step: int, actions: Sequence[Action], line: dict[str, Any]) -> None:
@@ -382,12 +356,12 @@ class RunSteering:
                     self.note(step, "not executed: lr_factor", self.lr_reason)
             elif action.kind in ("stop", "restore"):
                 self.stop = action.because
-                if action.kind == "restore":  # a running trainer cannot go back
-                    self.files.write_decisions([stop_instead_of_restore(step, action.target, self.find_last_calm())])
+                if action.kind == "restore":
+                    name = self.find_last_calm()
+                    why = f"a running trainer cannot go back: training stops; resume from {name}"
+                    none = f"training stops; no {action.target} is left (keep more with save_total_limit)"
+                    line = Decision(step, "stop instead of restore", action.target, name or None, why if name else none)
+                    self.files.write_decisions([line])
         self.metrics["steering/lr_factor"] = [self.lr_factor]
         if self.objective == "grpo":
             self.metrics["steering/beta"] = [self.beta]
-
-    def success(self, reward: float) -> float:
-        """A reward as success, 0..1, by the range as it is now."""
-        return self.range.success(reward)

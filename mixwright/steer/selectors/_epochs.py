@@ -7,14 +7,18 @@ from typing import Any
 
 import numpy as np
 
+from mixwright.steer.kept import Kept
 
-class Epochs:
+
+class Epochs(Kept):
     """Epochs over each task's examples in a fresh random order.
 
     Args:
         tasks: how many.
         members: pool indices, by task; the same at every call.
     """
+
+    KEPT = ("_seeds", "_places")
 
     def __init__(self, tasks: int, members: Callable[[int], np.ndarray]) -> None:
         self._members = members
@@ -43,11 +47,7 @@ class Epochs:
             self._orders[task] = np.random.default_rng(self._seeds[task]).permutation(members)
         return self._orders[task][self._places[task] :]
 
-    def state(self) -> dict[str, Any]:
-        """Seed and place of each task's epoch."""
-        return {"seeds": list(self._seeds), "places": list(self._places)}
-
     def restore(self, state: Mapping[str, Any]) -> None:
         """Continue the epochs."""
-        self._seeds, self._places = list(state["seeds"]), list(state["places"])
+        super().restore(state)
         self._orders = {}

@@ -21,11 +21,10 @@ from typing import Any
 
 import numpy as np
 
-from mixwright.estimates.cell_states import LUCKY_KAPPA as LUCKY_KAPPA
-from mixwright.estimates.cell_states import Z_PROVISIONAL, side_of_band
+from mixwright.estimates.cell_states import LUCKY_KAPPA, Z_PROVISIONAL, side_of_band
 from mixwright.estimates.intervals import wilson
 from mixwright.records import GroupOutcome, cell_key
-from mixwright.steer.ledger import CELL_ARRAYS, CellEvidence, count_successes
+from mixwright.steer.ledger import CellEvidence, count_successes
 from mixwright.steer.scene import Scene
 
 STATE_NAMES = ("unknown", "active", "mastered", "review", "deferred", "lucky")
@@ -53,9 +52,7 @@ class CellStates:
     def __init__(self, scene: Scene, *, memory: float, pilots: float, reviews: float, lucky: float = LUCKY_KAPPA) -> None:
         cells, self._ledger, self._lucky = scene.pool.cells, scene.ledger, lucky
         self._numbers = {cell.key: number for number, cell in enumerate(cells)}
-        self._task_of = np.array([scene.pool.tasks.index(cell.task) for cell in cells])
-        bands = np.array([scene.stage.band_of(cell.task) for cell in cells])
-        self.low, self.high = bands[:, 0], bands[:, 1]
+        self._task_of, (self.low, self.high) = scene.pool.task_of_cell, scene.band_edges
         self._range = scene.stage.engine.reward_range
         self.state, self.due, self.wait, self.asked, self.turn = np.zeros((len(STATE_ARRAYS), len(cells)), dtype=np.int64)
         self._shares = np.array([[pilots], [reviews]])
@@ -149,9 +146,8 @@ class CellStates:
         lucky = (self._ledger.answers.kappa_high()[cells] < self._lucky) & (self._lucky > 0)  # kappa may lie under 0
         state = np.where(place > 0, MASTERED, np.where(place < 0, DEFERRED, np.where(lucky, LUCKY, ACTIVE)))
         self.state[cells] = state
-        put_off, in_band = cells[state >= DEFERRED], cells[(state == ACTIVE) & (evidence.tries[cells] >= 4 * MIN_ROLLOUTS)]
-        self.wait[put_off] = np.clip(2 * self.wait[put_off], FIRST_WAIT_STEPS, LONGEST_WAIT_STEPS)
-        self.due[put_off], self.asked[put_off] = step + self.wait[put_off], 0
+        self._put_off(cells[state >= DEFERRED], step)
+        in_band = cells[(state == ACTIVE) & (evidence.tries[cells] >= 4 * MIN_ROLLOUTS)]
         self.wait[in_band] = 0  # it was there: should it fall out again, it is looked for soon
         self._clear(cells)
 
@@ -166,18 +162,22 @@ class CellStates:
         low = self._ledger.kappa(wilson(wins * worth, tries * worth, Z_PROVISIONAL)[0], cells)
         risen = ~review & (low > 1e-9) & (wins / np.maximum(tries, 1e-12) >= self.low[cells])
         back, held, failed = cells[fell | risen], cells[review & ~fell], cells[~review & ~risen]
-        for name in CELL_ARRAYS:
+        for name in CellEvidence.KEPT:
             getattr(self.evidence, name)[back] = getattr(trial, name)[back]
         self._ledger.answers.forget(back[self.state[back] == LUCKY])
         goes_on = failed[self.state[failed] == LUCKY]
         self.state[back], self.state[held] = ACTIVE, MASTERED
-        self.wait[failed] = np.clip(2 * self.wait[failed], FIRST_WAIT_STEPS, LONGEST_WAIT_STEPS)
-        self.due[failed], self.asked[failed] = step + self.wait[failed], 0
+        self._put_off(failed, step)
         self._clear(np.setdiff1d(cells, goes_on))
+
+    def _put_off(self, cells: np.ndarray, step: int) -> None:
+        """Re-evaluate these cells after twice as long as last time."""
+        self.wait[cells] = np.clip(2 * self.wait[cells], FIRST_WAIT_STEPS, LONGEST_WAIT_STEPS)
+        self.due[cells], self.asked[cells] = step + self.wait[cells], 0
 
     def _clear(self, cells: np.ndarray) -> None:
         """Begin the next re-evaluation of these cells with nothing."""
-        for name in CELL_ARRAYS:
+        for name in CellEvidence.KEPT:
             getattr(self._trial, name)[cells] = 0
 
     def _under(self, wins: np.ndarray, tries: np.ndarray, cells: np.ndarray, edge: np.ndarray) -> np.ndarray:
@@ -186,19 +186,14 @@ class CellStates:
 
     def saved(self) -> dict[str, Any]:
         """JSON-ready."""
-        evidence = {
-            name: {part: getattr(kept, part).tolist() for part in CELL_ARRAYS}
-            for name, kept in (("evidence", self.evidence), ("trial", self._trial))
-        }
         own = {name: getattr(self, name).tolist() for name in STATE_ARRAYS}
+        evidence = {"evidence": self.evidence.state(), "trial": self._trial.state()}
         return {"owed": self._owed.tolist(), "step": self.evidence.step, **own, **evidence}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Take over what `saved` returned."""
-        self._owed[:] = state["owed"]
-        self.evidence.step = int(state["step"])
+        self._owed[:], self.evidence.step = state["owed"], int(state["step"])
         for name in STATE_ARRAYS:
             getattr(self, name)[:] = state[name]
-        for name, kept in (("evidence", self.evidence), ("trial", self._trial)):
-            for part in CELL_ARRAYS:
-                getattr(kept, part)[:] = state[name][part]
+        self.evidence.restore(state["evidence"])
+        self._trial.restore(state["trial"])

@@ -25,14 +25,14 @@ Blind spot: follows evidence that is one generation batch old; rows of a cell ar
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from mixwright.contracts import Scene, Selector
 from mixwright.errors import check_range
-from mixwright.estimates.cell_states import HALF_WEIGHT_EXAMPLES, room_to_learn
-from mixwright.estimates.cell_states import LUCKY_KAPPA as LUCKY_KAPPA
+from mixwright.estimates.cell_states import HALF_WEIGHT_EXAMPLES, LUCKY_KAPPA, room_to_learn
 from mixwright.records import GroupOutcome, Outcome, PairOutcome
 from mixwright.steer.selectors._predicted import PredictedDraws
 from mixwright.steer.selectors._states import MASTERED, CellStates
@@ -46,6 +46,7 @@ PARKED_WEIGHT, DEFERRED_WEIGHT = 1e-4, 1e-8
 """Weight of mastered cells, and of deferred and lucky ones: they are drawn freely only where a task has nothing better."""
 
 
+@dataclass(kw_only=True, eq=False)
 class Difficulty(Selector):
     """Thompson draw towards the band.
 
@@ -63,22 +64,17 @@ class Difficulty(Selector):
             by default, because through TRL it taught less than even draws.
     """
 
-    def __init__(
-        self,
-        *,
-        candidates: int = 8,
-        explore: float = 0.02,
-        weight_above: float = 0.05,
-        weight_below: float = 0.005,
-        memory: float = 128.0,
-        pilot_share: float = 0.05,
-        review_share: float = 0.02,
-        lucky_kappa: float = LUCKY_KAPPA,
-        predict: bool = False,
-    ) -> None:
-        self.candidates, self.explore, self.weight_above, self.weight_below = candidates, explore, weight_above, weight_below
-        self.memory, self.pilot_share, self.review_share, self.lucky_kappa = memory, pilot_share, review_share, lucky_kappa
-        self.predict = predict
+    candidates: int = 8
+    explore: float = 0.02
+    weight_above: float = 0.05
+    weight_below: float = 0.005
+    memory: float = 128.0
+    pilot_share: float = 0.05
+    review_share: float = 0.02
+    lucky_kappa: float = LUCKY_KAPPA
+    predict: bool = False
+
+    def __post_init__(self) -> None:
         check_range("selectors.difficulty", vars(self), **OPTION_LIMITS)
 
     def begin(self, scene: Scene) -> None:
@@ -88,10 +84,9 @@ class Difficulty(Selector):
             scene, memory=self.memory, pilots=self.pilot_share, reviews=self.review_share, lucky=self.lucky_kappa
         )
         cells = [scene.ledger.task_cells(task) for task in range(len(scene.pool.tasks))]
-        self._cells = np.zeros((len(cells), max(map(len, cells))), dtype=np.int64)
-        for task, found in enumerate(cells):
-            self._cells[task, : len(found)] = found
-        there = np.arange(self._cells.shape[1]) < np.array([[len(found)] for found in cells])
+        there = np.arange(max(map(len, cells))) < np.array([[len(found)] for found in cells])
+        self._cells = np.zeros(there.shape, dtype=np.int64)
+        self._cells[there] = np.concatenate(cells)
         sizes = np.where(there, scene.ledger.sizes[self._cells], 0)
         self._sizes = sizes / (sizes + HALF_WEIGHT_EXAMPLES)
         self._even = [task for task, found in zip(scene.pool.tasks, cells, strict=True) if len(found) < 2]
@@ -102,16 +97,11 @@ class Difficulty(Selector):
         states = self._states
         alike = self._ledger.lasting.intraclass_correlation(np.arange(len(states.state)))
         open_to = np.where(states.drawn_freely, 1.0, np.where(states.state == MASTERED, PARKED_WEIGHT, DEFERRED_WEIGHT))
-        inside = np.maximum(
-            room_to_learn(success, self._ledger.answers.swapped()[cells]) * (1 - alike)[cells], self.weight_below
+        room = room_to_learn(success, self._ledger.answers.swapped()[cells]) * (1 - alike)[cells]
+        above = np.where(
+            success > states.high[cells], max(self.weight_above, DEFERRED_WEIGHT), np.maximum(room, self.weight_below)
         )
-        low, high = states.low[cells], states.high[cells]
-        return (
-            np.where(
-                success < low, self.weight_below, np.where(success > high, max(self.weight_above, DEFERRED_WEIGHT), inside)
-            )
-            * open_to[cells]
-        )
+        return np.where(success < states.low[cells], self.weight_below, above) * open_to[cells]
 
     def pick(self, tasks: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Examples of the tasks. A batch draws no example twice while its candidates allow."""

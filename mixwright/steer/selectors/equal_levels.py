@@ -8,39 +8,26 @@ Blind spot: small levels are repeated often, and mastered or hopeless ones get a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 
 from mixwright.contracts import Scene, Selector
+from mixwright.steer.kept import Kept
 from mixwright.steer.selectors._epochs import Epochs
 
 
-class EqualLevels(Selector):
+class EqualLevels(Kept, Selector):
     """Epochs over each task's levels, and through each level's examples, in fresh random orders."""
+
+    KEPT = ("_cells", "_rows")
 
     def begin(self, scene: Scene) -> None:
         """Start before the first pass of each task and level."""
         pool, ledger = scene.pool, scene.ledger
         self._cells = Epochs(len(pool.tasks), ledger.task_cells)
-        own = [ledger.task_members(task) for task in range(len(pool.tasks))]
-        members = {
-            int(cell): drawn[pool.cell_of[drawn] == cell]
-            for task, drawn in enumerate(own)
-            for cell in ledger.task_cells(task)
-        }
-        self._rows = Epochs(len(pool.cells), lambda cell: members[int(cell)])
+        members = [ledger.task_members(task) for task in pool.task_of_cell]
+        members = [own[pool.cell_of[own] == cell] for cell, own in enumerate(members)]
+        self._rows = Epochs(len(pool.cells), lambda cell: members[cell])
 
     def pick(self, tasks: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """The next level of each task's pass, and the next example of that level's; new passes take seeds from `rng`."""
         return self._rows.next(self._cells.next(tasks, rng), rng)
-
-    def state(self) -> dict[str, Any]:
-        """Seed and place of every pass."""
-        return {"cells": self._cells.state(), "rows": self._rows.state()}
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Continue the passes."""
-        self._cells.restore(state["cells"])
-        self._rows.restore(state["rows"])

@@ -20,7 +20,7 @@ import numpy as np
 
 from mixwright.errors import one_line
 from mixwright.records import GroupOutcome, Plan
-from mixwright.steer.format_counts import formats_in_use
+from mixwright.steer.monitors.formats import formats_in_use
 from mixwright.steer.pool import Pool
 
 if TYPE_CHECKING:

@@ -1,0 +1,44 @@
+"""Class `Kept`: what goes on after a restart exactly as if it had not stopped, by the names of its attributes."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
+
+class Kept:
+    """Parent of what has a state in checkpoints: the attributes that `KEPT` names, there without their underscore.
+
+    They are numbers, texts, arrays, lists or dictionaries of these, or `Kept` themselves; keys are texts.
+    """
+
+    KEPT: ClassVar[tuple[str, ...]] = ()
+    """Names of the attributes that change while a run goes on."""
+
+    def state(self) -> dict[str, Any]:
+        """JSON-ready; `restore(state())` on a fresh object continues exactly."""
+        return {name.lstrip("_"): _as_json(getattr(self, name)) for name in self.KEPT}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Take over what `state` returned."""
+        for name in self.KEPT:
+            now, then = getattr(self, name), state[name.lstrip("_")]
+            if isinstance(now, Kept):
+                now.restore(then)
+            elif isinstance(now, np.ndarray):
+                now[...] = then  # in place: others may hold it
+            elif isinstance(now, dict):
+                now.clear()
+                now.update(copy.deepcopy(then))
+            else:
+                setattr(self, name, copy.deepcopy(then))
+
+
+def _as_json(value: Any) -> Any:
+    """Arrays as lists, parts by their own state; nothing of it changes with the run."""
+    if isinstance(value, Kept):
+        return value.state()
+    return value.tolist() if isinstance(value, np.ndarray) else copy.deepcopy(value)
