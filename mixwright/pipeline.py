@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from mixwright.audit.stage import audit_run_folder, complaints
+from mixwright.config import RunConfig
 from mixwright.manifest import settings_file
 from mixwright.measure.bases import measure_bases
 from mixwright.mine.job import rehearse_run, with_mined_rehearsal
@@ -23,9 +23,6 @@ from mixwright.trial.data_rows import data_path
 from mixwright.trial.deadline import Deadline
 from mixwright.trial.stage import try_plan
 from mixwright.verdict.stage import render
-
-if TYPE_CHECKING:
-    from mixwright.config import RunConfig
 
 
 def run(

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from mixwright.cli.mined_export import export_mined, mined_mix
+from mixwright.cli.export import export_mined, mined_mix
 from mixwright.conformance import samples
 from mixwright.errors import InputError
 from mixwright.mine.stage import Mining, write_mined

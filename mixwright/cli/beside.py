@@ -5,20 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mixwright.cli.direct import MEASURED
+from mixwright.cli.options import Measuring
+from mixwright.cli.ready import Ready
 from mixwright.config import RunConfig
 from mixwright.errors import InputError
-from mixwright.manifest import settings_file
+from mixwright.manifest import file_digests, settings_file
+from mixwright.measure.bases import base_name, completions_path, read_completion_rows
+from mixwright.measure.stage import MeasureResult
 from mixwright.records import Measurement, RunManifest
 from mixwright.runs import RunFolder, read_json, read_measurements, read_yaml, write_json, write_measurements
 from mixwright.verdict.beside import BESIDE_NAME, Beside, beside_file
-
-if TYPE_CHECKING:
-    from mixwright.cli.options import Measuring
-    from mixwright.cli.ready import Ready
-    from mixwright.measure.stage import MeasureResult
 
 READING_SETTINGS = ("grader", "probe", "prompts", "system message", "adapter")
 """Settings of how prompts and answers are read; where the rows lie may differ, and their digest may not."""
@@ -68,8 +67,6 @@ def read_earlier(folder: Path, before: str, target: RunFolder) -> Earlier:
     Raises:
         InputError: it is none, it is of another BEFORE, or it would be overwritten.
     """
-    from mixwright.measure.bases import read_completion_rows
-
     run = RunFolder(folder)
     if folder.resolve() == target.path.resolve():
         got = "the folder that the new one is written to"
@@ -95,8 +92,6 @@ def read_before(folder: Path, model: str) -> Earlier:
     Raises:
         InputError: nothing was measured there, or another model.
     """
-    from mixwright.measure.bases import base_name, completions_path, read_completion_rows
-
     run = RunFolder(folder)
     if not (run.manifest.is_file() and run.measurements("before").is_file()):
         remedy = "Write one first: mixwright measure MODEL --corpus FILE --folder FOLDER."
@@ -125,8 +120,6 @@ def _check_parent(manifest: RunManifest, before: str, folder: Path) -> None:
 
 
 def _result(run: RunFolder, name: str, settings: Mapping[str, Any], completions: list[dict[str, Any]]) -> MeasureResult:
-    from mixwright.measure.stage import MeasureResult
-
     own = tuple({key: value for key, value in row.items() if key != "when"} for row in completions if row["when"] == name)
     cut = str(settings.get(CUT_SETTING.format(name), "0%")).rstrip("%")
     written = len(own) * (1 + int(settings.get("samples", 0)))
@@ -135,8 +128,6 @@ def _result(run: RunFolder, name: str, settings: Mapping[str, Any], completions:
 
 def check_same(earlier: Earlier, ready: Ready) -> None:
     """Whether BEFORE would be measured on the same rows in the same way. Raises InputError, naming what differs."""
-    from mixwright.manifest import file_digests
-
     if not ready.graded and earlier.other is not None:
         raise InputError("answers that can be graded, beside --beside", "none", "Leave --beside out.")
     noted, inputs = earlier.manifest.settings, earlier.manifest.inputs
@@ -149,14 +140,10 @@ def check_same(earlier: Earlier, ready: Ready) -> None:
     new = {name: ready.noted.get(name) for name in (*MEASURED, *READING_SETTINGS)} | graders
     for name, value in new.items():
         if old[name] != value:
-            remedy = f"Measure with the same options, or {out}"
-            raise InputError(
-                f"{name}: {old[name]}, as the earlier comparison was measured", f"{value}", remedy, file=earlier.folder
-            )
+            expected = f"{name}: {old[name]}, as the earlier comparison was measured"
+            raise InputError(expected, f"{value}", f"Measure with the same options, or {out}", file=earlier.folder)
     if earlier.manifest.seeds.get("measuring") != ready.config.seed:
-        raise InputError(
-            "the seed of the earlier comparison", "another", out.replace("leave", "Leave", 1), file=earlier.folder
-        )
+        raise InputError("the seed of the earlier comparison", "another", f"L{out[1:]}", file=earlier.folder)
 
 
 def write_beside(folder: RunFolder, earlier: Earlier) -> None:

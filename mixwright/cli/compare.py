@@ -4,42 +4,43 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from mixwright.cli.beside import CUT_SETTING, Earlier, check_same, read_before, read_earlier, write_beside
 from mixwright.cli.direct import (
+    GOLD_PROBE,
     Say,
     ask_lost_answers,
-    other_forms,
+    note_measured,
     prepare,
     read_former_likelihood,
     rows_of,
-    tell,
     with_greedy_answers,
 )
 from mixwright.cli.fitted import fit_to_budget
-from mixwright.cli.gold_answers import GOLD_PROBE, has_gold
+from mixwright.cli.gating import Gating
 from mixwright.cli.looks import check_looks, measured_in_looks, plan_looks
 from mixwright.cli.options import Measuring
 from mixwright.cli.ready import Ready, measure_with_progress, with_price
 from mixwright.config import MeasureConfig
+from mixwright.corpus.graded import Graded
 from mixwright.errors import InputError, join_some, unknown_name
+from mixwright.estimates.looks import Look
 from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, Decoding, outcome_of
+from mixwright.manifest import write_manifest, write_settings
+from mixwright.measure.bases import write_completions
 from mixwright.measure.former import FormerAnswers, former_file
+from mixwright.measure.kept_folder import holds_answers_alone
+from mixwright.measure.notes import write_notes
 from mixwright.measure.returned import Returned, returned_file
+from mixwright.measure.stage import MeasureResult
+from mixwright.records import Cell, Observation
 from mixwright.runs import RunFolder, write_json, write_measurements
+from mixwright.verdict.answer_forms import known_forms_file, write_known_forms
+from mixwright.verdict.basis import LEFT_OUT_SETTING, MOST_ROWS_SETTING, PACE_SETTING
 from mixwright.verdict.beside import BESIDE_NAME, beside_file
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from mixwright.cli.gating import Gating
-    from mixwright.corpus import Corpus
-    from mixwright.corpus.graded import Graded
-    from mixwright.estimates.looks import Look
-    from mixwright.measure.stage import MeasureResult
-    from mixwright.records import Cell, Observation
-    from mixwright.verdict.gate_asked import GateAsked
+from mixwright.verdict.gate import items_to_measure
+from mixwright.verdict.gate_asked import GateAsked, asked_file, write_asked
 
 OF_COMPLETIONS = ("--samples", "--temperature", "--greedy/--sampled", "--max-new-tokens")
 """Options that mean nothing where none are written."""
@@ -82,16 +83,25 @@ def compare(
     """
     _check_folder(folder)
     asked = check_looks(asked, decoding, taken_over=bool(beside or before_in)) if gating.until_decided else asked
-    earlier = _earlier(before, beside, before_in, folder)
+    earlier = None if before_in is None else read_before(before_in, before)
+    earlier = earlier if beside is None else read_earlier(beside, before, folder)
     graders, room = ({}, None) if earlier is None else (earlier.graders, earlier.room)
     rows = _rows(asked, gating, graders, say)
-    wanted = _items(rows.corpus, gating.protect, asked.items, gating.margin_share)
-    plan = _looks(rows, gating, wanted) if gating.until_decided else []
-    measure = _measuring(rows, plan[-1][0] if plan else wanted, decoding)
+    cells = rows.corpus.measured().cells()
+    wanted = _items(cells, gating, asked.items)
+    plan = []
+    if gating.until_decided:
+        if rows.probe is not None:
+            got = f"none of {join_some(rows.lacking)}" if rows.lacking else "none"
+            remedy = "Name graders (--grader TASK=NAME), protect other tasks, or leave --until-decided out."
+            raise InputError("answers that can be graded, beside --until-decided", got, remedy)
+        plan = plan_looks(cells, gating.most_items or wanted * len(cells))
+    measure = MeasureConfig(items=plan[-1][0] if plan else wanted, decoding=decoding)
+    measure = replace(measure, probes=(*measure.probes, GOLD_PROBE) if rows.probe is None else (rows.probe,))
     say(f"measure: up to {measure.items} items per cell, as far as there are; {_judged(measure, decoding, asked, gating)}")
-    ready = _noting_left_out(
-        prepare((before, after), asked, rows, measure, say, graders=graders, room=room, folder=folder.path), rows
-    )
+    ready = prepare((before, after), asked, rows, measure, say, graders=graders, room=room, folder=folder.path)
+    left = [task for task in rows.whole.tasks if task not in rows.corpus.tasks] if rows.whole is not None else []
+    ready = replace(ready, noted={**ready.noted, LEFT_OUT_SETTING: left}) if left else ready
     if earlier is not None:
         check_same(earlier, ready)
     measured, known = [0, 1] if earlier is None else [1], asked.max_new_tokens is not None or earlier is not None
@@ -99,44 +109,12 @@ def compare(
     ready = ready if asked.budget is None else fit_to_budget(ready, asked.budget, measured, say)
     in_looks = measured_in_looks(ready, folder, plan, gating.question, say) if plan else None
     ready, found, look = in_looks or (ready, _both(ready, earlier, say), None)
-    notes = _notes(ready, found, asked, earlier)
-    tell(notes, say)
+    notes = note_measured(ready, found, asked, say, ask_other_form=earlier is None)
     found = with_greedy_answers(ready, found, asked, say) if gating.wanted and not ready.graded else found
     again, former = ask_lost_answers(ready, found, say), read_former_likelihood(ready, found, say)
     question = None if look is None else replace(gating.question, look=look)
-    write_comparison(folder, ready, after, found, [*ready.notes, *notes], earlier, again, former, question)
+    write_comparison(folder, ready, after, found, notes, earlier, again, former, question)
     return look
-
-
-def _earlier(before: str, beside: Path | None, before_in: Path | None, folder: RunFolder) -> Earlier | None:
-    """What is taken over of BEFORE; None where it is measured. Raises InputError as reading it does."""
-    if beside is not None:
-        return read_earlier(beside, before, folder)
-    return None if before_in is None else read_before(before_in, before)
-
-
-def _noting_left_out(ready: Ready, rows: Graded) -> Ready:
-    """`ready`, with the tasks that no grader can judge among what is noted, so that the verdict can say so."""
-    from mixwright.verdict.basis import LEFT_OUT_SETTING
-
-    left = [task for task in rows.whole.tasks if task not in rows.corpus.tasks] if rows.whole is not None else []
-    return replace(ready, noted={**ready.noted, LEFT_OUT_SETTING: left}) if left else ready
-
-
-def _measuring(rows: Graded, items: int, decoding: Decoding) -> MeasureConfig:
-    """Probes and sizes: what is graded with gold answers beside it, or the one probe of what is not graded."""
-    plain = MeasureConfig(items=items, decoding=decoding)
-    return replace(plain, probes=(*plain.probes, GOLD_PROBE) if rows.probe is None else (rows.probe,))
-
-
-def _looks(rows: Graded, gating: Gating, wanted: int) -> list[tuple[int, Look]]:
-    """The looks that are planned over the corpus's cells. Raises InputError where nothing can be graded."""
-    if rows.probe is not None:
-        got = f"none of {join_some(rows.lacking)}" if rows.lacking else "none"
-        remedy = "Name graders (--grader TASK=NAME), protect other tasks, or leave --until-decided out."
-        raise InputError("answers that can be graded, beside --until-decided", got, remedy)
-    cells = cells_measured(rows.corpus)
-    return plan_looks(cells, gating.most_items or wanted * len(cells))
 
 
 def _rows(asked: Measuring, gating: Gating, graders: Mapping[str, str], say: Say) -> Graded:
@@ -170,28 +148,12 @@ def _both(ready: Ready, earlier: Earlier | None, say: Say) -> dict[str, MeasureR
     else:
         beside = f", and {earlier.name} stands beside" if earlier.other is not None else ""
         say(f"measure before: taken over from {earlier.folder}{beside}")
-        first = _with_gold(earlier.before, ready)
+        first = earlier.before
+        if GOLD_PROBE in ready.config.measure.probes and not any(row.probe == GOLD_PROBE for row in first.measurements):
+            alone = replace(ready.config, measure=replace(ready.config.measure, probes=(GOLD_PROBE,)))  # of earlier versions
+            gold = measure_with_progress("read gold answers before", start, replace(ready, config=alone))
+            first = replace(first, measurements=(*first.measurements, *gold.measurements))
     return {"before": first, "after": measure_with_progress("measure after", end, ready, start=start)}
-
-
-def _with_gold(before: MeasureResult, ready: Ready) -> MeasureResult:
-    """What was taken over, with the gold answers that an earlier measuring did not read."""
-    probes = ready.config.measure.probes
-    if GOLD_PROBE not in probes or has_gold(before):
-        return before
-    alone = replace(ready.config, measure=replace(ready.config.measure, probes=(GOLD_PROBE,)))
-    found = measure_with_progress("read gold answers before", ready.learners[0], replace(ready, config=alone))
-    return replace(before, measurements=(*before.measurements, *found.measurements))
-
-
-def _notes(ready: Ready, found: Mapping[str, MeasureResult], asked: Measuring, earlier: Earlier | None) -> list[Observation]:
-    """What measuring noted of both; BEFORE is asked in the other form only where it was measured here."""
-    from mixwright.measure.notes import notes_on
-
-    if not ready.graded:
-        return []
-    notes = notes_on(found, ready.corpus, ready.config.measure.longest_completion)
-    return [*notes, *(() if earlier is not None else other_forms(ready.learners[0], ready, found["before"], asked))]
 
 
 def write_comparison(
@@ -210,13 +172,6 @@ def write_comparison(
     What is noted is how the checkpoints were measured. How they were trained is not known here. With looks, `question` is
     what the gate was asked at the one that ended them: nobody may find the tables without it.
     """
-    from mixwright.manifest import write_manifest, write_settings
-    from mixwright.measure.bases import write_completions
-    from mixwright.measure.notes import write_notes
-    from mixwright.verdict.answer_forms import write_known_forms
-    from mixwright.verdict.basis import MOST_ROWS_SETTING, PACE_SETTING
-    from mixwright.verdict.gate_asked import write_asked
-
     config, end = ready.config, ready.learners[1].name
     with folder.lock():
         clear(folder)  # first of all: what is killed half-way must not be judged with an older half
@@ -224,7 +179,7 @@ def write_comparison(
         about = {"checkpoint after": after} | ({"model after": end} if end != after else {})
         completed = {name: result for name, result in found.items() if result.completions}
         cut = {CUT_SETTING.format(when): f"{result.cut:.1%}" for when, result in completed.items()}
-        counted = {MOST_ROWS_SETTING: max(cell.count for cell in cells_measured(ready.corpus))}
+        counted = {MOST_ROWS_SETTING: max(cell.count for cell in ready.corpus.measured().cells())}
         speed = {PACE_SETTING: float(f"{2 * found['after'].pace:.2g}")} if found["after"].pace else {}
         settings = about | dict(ready.noted) | counted | speed | cut
         write_manifest(config, folder, ready.corpus, settings=settings, seeds={"measuring": config.seed})
@@ -247,26 +202,21 @@ def write_comparison(
 
 def _check_folder(folder: RunFolder) -> None:
     """Raises InputError for a folder that holds something else than an earlier comparison: nothing of it may be lost."""
-    from mixwright.measure.kept_folder import holds_answers_alone
-
-    made = [path for path in (folder.corpus, folder.plan, folder.result, folder.path / "bases") if path.exists()]
+    path, new = folder.path, "a new folder, or that of an earlier comparison"
+    made = [place for place in (folder.corpus, folder.plan, folder.result, path / "bases") if place.exists()]
     if made:
-        got = f"a run, which has {made[0].name}"
-        raise InputError("a new folder, or that of an earlier comparison", got, "Choose another --folder.", file=folder.path)
-    if folder.path.exists() and not folder.path.is_dir():
-        raise InputError("a folder", "a file", "Choose another --folder.", file=folder.path)
-    ours = (folder.path / ".lock").exists() or folder.manifest.exists()
-    ours = ours or (folder.path.is_dir() and holds_answers_alone(folder.path))
-    if folder.path.exists() and not ours and any(folder.path.iterdir()):  # a run.yaml there would be replaced
-        got = "one that holds something else"
-        raise InputError("a new folder, or that of an earlier comparison", got, "Choose another --folder.", file=folder.path)
+        raise InputError(new, f"a run, which has {made[0].name}", "Choose another --folder.", file=path)
+    if not path.exists():
+        return
+    if not path.is_dir():
+        raise InputError("a folder", "a file", "Choose another --folder.", file=path)
+    ours = (path / ".lock").exists() or folder.manifest.exists() or holds_answers_alone(path)
+    if not ours and any(path.iterdir()):  # a run.yaml there would be replaced
+        raise InputError(new, "one that holds something else", "Choose another --folder.", file=path)
 
 
 def clear(folder: RunFolder) -> None:
     """Remove what an earlier comparison measured in this folder, and what was asked and said of it."""
-    from mixwright.verdict.answer_forms import known_forms_file
-    from mixwright.verdict.gate_asked import asked_file
-
     tables = [folder.measurements(name) for name in ("before", "after", BESIDE_NAME)]
     for path in (
         *tables,
@@ -284,20 +234,11 @@ def clear(folder: RunFolder) -> None:
         path.unlink(missing_ok=True)
 
 
-def cells_measured(rows: Corpus) -> tuple[Cell, ...]:
-    """Cells of the held-out rows, of all rows where none are held out."""
-    held_out = rows.select(split="eval")
-    return (held_out if len(held_out) else rows).cells()
-
-
-def _items(rows: Corpus, protect: Sequence[str], items: int | None, margin: float | None = None) -> int:
+def _items(cells: Sequence[Cell], gating: Gating, items: int | None) -> int:
     """Items per cell. Raises InputError for a protected name that the corpus does not have."""
-    from mixwright.verdict.gate import items_to_measure
-
-    cells = cells_measured(rows)
     known = {name for cell in cells for name in (cell.task, cell.key)}
-    for name in protect:
+    for name in gating.protect:
         if name not in known:
             raise unknown_name("task or cell of the corpus (--protect)", name, known)
-    chosen = [cell for cell in cells if not protect or cell.task in protect or cell.key in protect]
-    return items_to_measure(len(chosen), chosen=bool(protect), margin=margin) if items is None else items
+    chosen = [cell for cell in cells if not gating.protect or {cell.task, cell.key} & set(gating.protect)]
+    return items_to_measure(len(chosen), chosen=bool(gating.protect), margin=gating.margin_share) if items is None else items

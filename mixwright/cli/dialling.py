@@ -76,12 +76,18 @@ def sweep_strengths(
     from mixwright.cli.direct import prepare, rows_of
     from mixwright.config import MeasureConfig
     from mixwright.learner.dial import sweep
-    from mixwright.measure.passes import Passes
 
-    _check(asked, alphas)
+    if asked.corpus is None:
+        raise InputError(CORPUS_OPTION, "nothing", "Name the examples that the strengths are compared on.")
+    if wrong := [each for each in alphas if not 0 < each <= MOST_ALPHA]:
+        raise InputError(f"--alpha above 0, {MOST_ALPHA:g} at most", f"{wrong[0]:g}", "Correct it; 0 is always among them.")
+    unused = [name for name in asked.given() if name in ("--samples", "--temperature")]
+    unused += ["--sampled"] if asked.greedy is False else []
+    if unused:
+        raise InputError("greedy decoding", unused[0], "Leave it out: the dial is read greedily.")
     measure = MeasureConfig(items=asked.items or DEFAULT_ITEMS_PER_CELL, decoding="greedy")
     ready = prepare((base, tuned), asked, rows_of(asked, say), measure, say)
-    passes = Passes(ready.learners[0], None, ready.config.measure, ready.corpus)
+    passes = ready.passes()
     kept, skill = _split_items(passes.items, keep)
     say(f"dial: {len(skill)} items of what was tuned for, {len(kept)} of what is kept, at {len({0.0, *alphas})} strengths")
     success = _success(ready, passes)
@@ -106,19 +112,6 @@ def format_sweep(found: Sweep, counts: dict[str, int]) -> str:
 
 def _share(interval: Any) -> str:
     return f"{100 * interval.value:.1f} % [{100 * interval.low:.1f}, {100 * interval.high:.1f}]"
-
-
-def _check(asked: Measuring, alphas: Sequence[float]) -> None:
-    if asked.corpus is None:
-        raise InputError(CORPUS_OPTION, "nothing", "Name the examples that the strengths are compared on.")
-    wrong = [each for each in alphas if not 0 < each <= MOST_ALPHA]
-    if wrong:
-        raise InputError(f"--alpha above 0, {MOST_ALPHA:g} at most", f"{wrong[0]:g}", "Correct it; 0 is always among them.")
-    unused = [name for name in asked.given() if name in ("--samples", "--temperature")]
-    if unused or asked.greedy is False:
-        raise InputError(
-            "greedy decoding", ", ".join([*unused, "--sampled"][:1]), "Leave it out: the dial is read greedily."
-        )
 
 
 def _split_items(items: Sequence[Example], keep: Sequence[str]) -> tuple[list[Example], list[Example]]:

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+from mixwright.cli.budget import Budget
 from mixwright.cli.ready import Ready, measure_with_progress
 from mixwright.errors import InputError
+from mixwright.measure.fitting import ItemCost, Sizes, count_items, fit_sizes, least_items, most_items_within
+from mixwright.measure.passes import Passes
 from mixwright.workers.progress import format_duration
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from mixwright.cli.budget import Budget
-    from mixwright.measure.fitting import ItemCost, Sizes
 
 FIRST_SHARE = 0.3
 """Share of the items after which the time is taken: what is left is chosen by it."""
@@ -45,8 +41,6 @@ def fit_to_budget(ready: Ready, budget: Budget, measured: Sequence[int], say: Ca
     Raises:
         InputError: too short for any cell to be judged.
     """
-    from mixwright.measure.fitting import ItemCost, Sizes, count_items, fit_sizes, least_items, most_items_within
-
     config, counts = ready.config.measure, cell_counts(ready)
     wanted, fewest = Sizes(config.items, config.samples), int(config.decoding == "sampled")
     cost = ready.cost if ready.free_answers else ItemCost(_time_reading(ready, counts, budget, measured), 0.0)
@@ -89,8 +83,6 @@ def _slower(cost: ItemCost, taken: float, new: int, items: int, samples: int, mo
 
 def _refit(counts: Sequence[int], seconds: float, cost: ItemCost, sizes: Sizes, wanted: Sizes, first: int) -> Sizes:
     """The sizes that a time allows now that it is known how long an item takes; samples only where none were drawn yet."""
-    from mixwright.measure.fitting import Sizes, fit_sizes, most_items_within
-
     if not sizes.samples:
         again = fit_sizes(counts, seconds, cost, wanted=wanted)
         if again is not None and again.items >= first:
@@ -100,8 +92,6 @@ def _refit(counts: Sequence[int], seconds: float, cost: ItemCost, sizes: Sizes, 
 
 def _time_reading(ready: Ready, counts: Sequence[int], budget: Budget, measured: Sequence[int]) -> float:
     """Seconds per item of reading a few of them, all models together, where nothing is written."""
-    from mixwright.measure.fitting import Sizes, count_items
-
     few, began = max(1, READ_ITEMS // max(len(counts), 1)), budget.spent
     _measure(_sized(ready, Sizes(few, ready.config.measure.samples)), measured, "a few items")
     return (budget.spent - began) / count_items(counts, few)
@@ -109,8 +99,6 @@ def _time_reading(ready: Ready, counts: Sequence[int], budget: Budget, measured:
 
 def cell_counts(ready: Ready) -> list[int]:
     """Items that can be graded, or read, of each cell."""
-    from mixwright.measure.passes import Passes
-
     rows = ready.corpus
     everything = Passes(ready.learners[0], None, replace(ready.config.measure, items=len(rows)), rows)
     if not ready.graded:
@@ -137,8 +125,6 @@ def _written(ready: Ready, measured: Sequence[int]) -> int:
 
 def _format_sizes(counts: Sequence[int], sizes: Sizes, cost: ItemCost, ends: float, budget: Budget) -> str:
     """What is measured, what it will see, and what twice the time would buy."""
-    from mixwright.measure.fitting import count_items, most_items_within
-
     items, whole = count_items(counts, sizes.items), count_items(counts, max(counts))
     told = f"budget: {items:,} items, greedy{f' and {sizes.samples} sampled' if sizes.samples else ' alone'}"
     told += f", in all {format_duration(ends)}; success over all to within {100 * half_width(items):.0f} points"

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from mixwright import config as settings
+from mixwright.cli.init_budget import fit_proposal
 from mixwright.cli.proposals import UNKNOWN_COLUMN, Proposal, propose
 from mixwright.config import CorpusConfig, ModelConfig, RunConfig, WarmupConfig
 from mixwright.errors import InputError, one_line
@@ -55,11 +56,9 @@ def write_settings(
         raise InputError("a new file", "one that is there already", "Choose another with --output.", file=path)
     bare = RunConfig(CorpusConfig(PLACEHOLDER), ModelConfig(warmup=WARMUP))
     found = Proposal(bare, []) if train is None else propose(train, held_out, model, objective, say)
-    if found.config.model.path == "tiny:" and found.config.model.warmup is None:
+    if found.config.model.path == TINY_PREFIX and found.config.model.warmup is None:
         found = dataclasses.replace(found, config=dataclasses.replace(found.config, model=ModelConfig(warmup=WARMUP)))
     if budget_seconds is not None and UNKNOWN_COLUMN not in found.config.corpus.columns.values():
-        from mixwright.cli.init_budget import fit_proposal
-
         if train is None:
             raise InputError("TRAIN beside --budget", "nothing", "Name the examples: their items and steps are timed.")
         found = fit_proposal(found, budget_seconds, say)

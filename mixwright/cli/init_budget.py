@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from mixwright.cli.dry_run import held_out_data, time_configs
 from mixwright.cli.proposals import LEARNING_RATES, LORA_SETTINGS, Proposal
+from mixwright.config import RunConfig
+from mixwright.corpus import read_corpus
 from mixwright.errors import InputError
 from mixwright.learner.bases import TINY_PREFIX
+from mixwright.opening import start_workers
+from mixwright.trial.dry_run import Timing
+from mixwright.trial.fitting import Fitted, fit_run, least_seconds
 from mixwright.workers.progress import format_duration
-
-if TYPE_CHECKING:
-    from mixwright.config import RunConfig
-    from mixwright.trial.dry_run import Timing
-    from mixwright.trial.fitting import Fitted
 
 
 def fit_proposal(found: Proposal, seconds: float, say: Callable[[str], None]) -> Proposal:
@@ -29,11 +29,6 @@ def fit_proposal(found: Proposal, seconds: float, say: Callable[[str], None]) ->
     Raises:
         InputError: too short for any trial that says something, or what the dry run refuses.
     """
-    from mixwright.cli.dry_run import held_out_data, time_configs
-    from mixwright.corpus import read_corpus
-    from mixwright.opening import start_workers
-    from mixwright.trial.fitting import fit_run, least_seconds
-
     corpus = read_corpus(found.config.corpus)
     data = held_out_data(found.config, corpus)
     if not data.cells:
@@ -45,11 +40,10 @@ def fit_proposal(found: Proposal, seconds: float, say: Callable[[str], None]) ->
     timings = {name: (config, timing) for (name, config), timing in zip(configs.items(), timed, strict=True)}
     fitted = fit_run(timings, data, seconds)
     if fitted is None:
-        least = least_seconds(timings, data)
+        least = format_duration(least_seconds(timings, data))
+        remedy = "Allow more time, give fewer or shorter held-out rows, or only measure: mixwright measure --budget."
         raise InputError(
-            f"a budget of {format_duration(least)} or more, for a trial that can say something",
-            format_duration(seconds),
-            "Allow more time, give fewer or shorter held-out rows, or only measure: mixwright measure --budget.",
+            f"a budget of {least} or more, for a trial that can say something", format_duration(seconds), remedy
         )
     twice = fit_run(timings, data, 2 * seconds)
     config = replace(fitted.config, trial=replace(fitted.config.trial, budget_minutes=round(seconds / 60, 2)))
@@ -71,13 +65,10 @@ def _variants(config: RunConfig) -> dict[str | None, RunConfig]:
 def _format(found: Fitted) -> str:
     """Room, weights, sizes and time, and what they will see."""
     config = found.config
-    weights = (
-        "a tiny model" if config.model.path == TINY_PREFIX else "LoRA" if config.train.adapter == "lora" else "all weights"
-    )
-    told = (
-        f"{config.measure.max_new_tokens} tokens, {weights}, {config.train.steps} steps, {config.trial.seeds} seeds, "
-        f"{found.items} items: {format_duration(found.seconds)}"
-    )
+    weights = "LoRA" if config.train.adapter == "lora" else "all weights"
+    weights = "a tiny model" if config.model.path == TINY_PREFIX else weights
+    told = f"{config.measure.max_new_tokens} tokens, {weights}, {config.train.steps} steps, {config.trial.seeds} seeds, "
+    told += f"{found.items} items: {format_duration(found.seconds)}"
     return told if found.visible is None else f"{told}; would see {100 * found.visible:.0f} points between trained arms"
 
 
@@ -85,13 +76,11 @@ def _comments(
     before: RunConfig, config: RunConfig, timings: Mapping[str | None, tuple[RunConfig, Timing]]
 ) -> dict[str, str]:
     """Why the sizes are what they are."""
-    wanted = {
-        "measure.items": (before.measure.items, config.measure.items),
-        "measure.samples": (before.measure.samples, config.measure.samples),
-        "train.steps": (before.train.steps, config.train.steps),
-        "trial.seeds": (before.trial.seeds, config.trial.seeds),
-    }
-    why = {name: f"For the budget; without one {old}." for name, (old, new) in wanted.items() if old != new}
+    why = {}
+    for section, name in (("measure", "items"), ("measure", "samples"), ("train", "steps"), ("trial", "seeds")):
+        old, new = (getattr(getattr(one, section), name) for one in (before, config))
+        if old != new:
+            why[f"{section}.{name}"] = f"For the budget; without one {old}."
     if len(timings) > 1:
         steps = {name: f"{timing.step:.2g}" for name, (_, timing) in timings.items()}
         why["train.adapter"] = f"A step takes {steps['lora']} s with LoRA, and {steps[None]} s with all weights."

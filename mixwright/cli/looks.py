@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from mixwright.cli.direct import Say
 from mixwright.cli.options import Measuring
@@ -13,18 +13,14 @@ from mixwright.errors import InputError, join_some, one_line
 from mixwright.estimates.cell_states import MIN_ITEMS
 from mixwright.estimates.looks import PLANNED_LOOKS, Look
 from mixwright.estimates.outcome import item_scores
+from mixwright.measure.stage import MeasureResult
+from mixwright.records import Cell
+from mixwright.runs import RunFolder
 from mixwright.verdict.claims import unjudged
 from mixwright.verdict.gate import check_sides
 from mixwright.verdict.gate_asked import LOOK_SETTING, GateAsked
 from mixwright.verdict.gate_words import gate_lines
 from mixwright.verdict.text import count
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from mixwright.measure.stage import MeasureResult
-    from mixwright.records import Cell
-    from mixwright.runs import RunFolder
 
 
 def check_looks(asked: Measuring, decoding: str, *, taken_over: bool) -> Measuring:

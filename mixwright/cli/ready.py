@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from mixwright.config import RunConfig
+from mixwright.measure.fitting import ItemCost
+from mixwright.measure.free_answers import TIMED_SAMPLES, FreeAnswers, price, spread_items, time_answers, time_samples
+from mixwright.measure.passes import Passes
+from mixwright.measure.stage import MeasureResult, measure_learner
+from mixwright.records import Example, Observation
+from mixwright.workers.progress import format_duration, progress_line
 
-    from mixwright.config import RunConfig
+if TYPE_CHECKING:
     from mixwright.corpus import Corpus
     from mixwright.learner.learner import Learner
-    from mixwright.measure.fitting import ItemCost
-    from mixwright.measure.free_answers import FreeAnswers
-    from mixwright.measure.stage import MeasureResult
-    from mixwright.records import Observation
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +43,13 @@ class Ready:
     pace: float = 0.0
     """Seconds per item of one model, where a part was measured before; 0 where nobody took the time."""
 
+    def passes(self, number: int = 0, chosen: tuple[Example, ...] | None = None) -> Passes:
+        """Passes of one of the models over the items that are measured, or over these."""
+        return Passes(self.learners[number], None, self.config.measure, self.corpus, chosen=chosen)
+
     @property
     def cost(self) -> ItemCost:
         """What measuring one item takes, all models that are measured together; zeros where it is not known."""
-        from mixwright.measure.fitting import ItemCost
-        from mixwright.measure.free_answers import price
-
         measure = self.config.measure
         room = (measure.max_new_tokens, measure.continued_tokens)
         greedy = price(self.free_answers, 1, 0, *room)
@@ -67,24 +69,19 @@ def with_price(ready: Ready, measured: Sequence[int], say: Callable[[str], None]
     Raises:
         InputError: chat prompts without a chat template.
     """
-    from mixwright.measure.free_answers import TIMED_SAMPLES, price, spread_items, time_answers, time_samples
-    from mixwright.measure.passes import Passes
-    from mixwright.workers.progress import format_duration
-
     if not ready.graded:
         return ready
     settled, found = ready.config.measure, ready.free_answers
     learners = [ready.learners[number] for number in measured]
     found = found or time_answers(learners, ready.corpus, settled, settled.longest_completion, say)
     if settled.samples:
-        items = spread_items(Passes(learners[0], None, settled, ready.corpus).items, TIMED_SAMPLES)
+        items = spread_items(ready.passes(measured[0]).items, TIMED_SAMPLES)
         timed = [time_samples(learner, items, settled) for learner in learners]
         found = [replace(one, sample_seconds=seconds) for one, seconds in zip(found, timed, strict=True)]
-    found = tuple(found)
-    ready = replace(ready, free_answers=found)
+    ready = replace(ready, free_answers=tuple(found))
     if limited:
         return ready
-    items, tokens = len(Passes(ready.learners[0], None, settled, ready.corpus).items), settled.max_new_tokens
+    items, tokens = len(ready.passes().items), settled.max_new_tokens
     each = f" x {1 + settled.samples} completions" if settled.samples else ""
     models = f" x {len(found)} models" if len(found) > 1 else ""
     seconds = price(found, items, settled.samples, tokens, settled.continued_tokens)
@@ -97,10 +94,6 @@ def with_price(ready: Ready, measured: Sequence[int], say: Callable[[str], None]
 
 def measure_with_progress(title: str, learner: Learner, ready: Ready, *, start: Learner | None = None) -> MeasureResult:
     """Measure one model, with a progress line on stderr that says how much time is left."""
-    from mixwright.measure.passes import Passes
-    from mixwright.measure.stage import measure_learner
-    from mixwright.workers.progress import progress_line
-
     config, began = ready.config.measure, monotonic()
     passes = Passes(learner, start, config, ready.corpus)
     total = len(passes.items if ready.graded else passes.picked(lambda _: True))

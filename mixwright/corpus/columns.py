@@ -51,7 +51,7 @@ def check_mapping(config: CorpusConfig) -> None:
             raise unknown_name("corpus column (corpus.columns: {our name: file's column})", ours, NAMES)
 
 
-def example_of(row: Any, place: Place, config: CorpusConfig, split: str, done: Counter[str] | None = None) -> Example:
+def example_of(row: Any, place: Place, config: CorpusConfig, split: str, done: Counter[str]) -> Example:
     """The example that a raw row holds; its id is empty when the row has none.
 
     Args:
@@ -66,30 +66,33 @@ def example_of(row: Any, place: Place, config: CorpusConfig, split: str, done: C
     """
     if not isinstance(row, dict):
         raise place.error("a row that is an object with columns", f"{type(row).__name__} {str(row)[:40]!r}", "Correct it.")
-    found = _resolve(tuple(row), tuple(config.columns.items()), place)
+    found, missing = _columns(tuple(row), tuple(config.columns.items()))
+    if missing:
+        raise place.error(f"the column {missing!r} that corpus.columns names", _listed(row), REMEDY_NAME_COLUMN)
     if split:
         found = {ours: theirs for ours, theirs in found.items() if ours != "split"}
     values = {ours: row[theirs] for ours, theirs in found.items() if row[theirs] is not None}
-    used = {theirs for ours, theirs in found.items()}
-    extra = {name: value for name, value in row.items() if name not in used and value is not None}
+    extra = {name: value for name, value in row.items() if name not in found.values() and value is not None}
     task = _word(values.get("task", config.task), "task", place)
     if task == "*":
         raise place.error("a task of another name", "'*', which stands for all tasks in tables", "Rename it.")
     empty = [theirs for ours, theirs in found.items() if ours in ("prompt", "messages", "text") and row[theirs] is None]
-    done = Counter() if done is None else done
     texts = _texts(values, extra, row, empty, place, done)
     answer = _given_answer(values, extra, texts, place, done)
     if answer is None and task in config.graders and texts["target"] is not None:
         answer = plain(texts["target"])
     if answer is not None and texts["target"] is None:
         texts["target"] = answer
-    done.update(_renamed(found, values))
-    level = _level(values["level"], place, done) if "level" in values else None
+    done.update(
+        f"{NAMES_IN_NOTES.get(ours, ours)} from {theirs}"
+        for ours, theirs in found.items()
+        if ours in values and theirs not in (ours, NAMES_IN_NOTES.get(ours)) and (ours, theirs) != ("prompt", "instruction")
+    )
     return Example(
         id=_word(values["id"], "id", place) if "id" in values else "",
         task=task,
         answer=answer,
-        level=level,
+        level=_level(values["level"], place, done) if "level" in values else None,
         knobs=_knobs(values.get("knobs", {}), place),
         skills=_skills(values.get("skills", []), place),
         source=str(place),
@@ -113,27 +116,13 @@ def _columns(present: tuple[str, ...], mapping: tuple[tuple[str, str], ...]) -> 
         theirs = wanted.get(ours)
         if theirs and theirs not in present:
             return {}, theirs
-        candidates = names if theirs is None else (theirs,)
-        for name in candidates:
-            if name in present and (theirs is not None or name not in wanted.values()):
-                found[ours] = name
-                break
-    if (
-        "answer" not in found
-        and "answer" not in wanted
-        and (found.get("prompt"), found.get("target")) == ("input", "target")
-    ):
+        free = (name for name in names if name in present and name not in wanted.values())
+        name = next(free, None) if theirs is None else theirs
+        if name in present:
+            found[ours] = name
+    if (found.get("prompt"), found.get("target")) == ("input", "target") and "answer" not in {*found, *wanted}:
         found["answer"] = "target"
     return found, ""
-
-
-def _renamed(found: Mapping[str, str], values: Mapping[str, Any]) -> list[str]:
-    """What a note says of the columns that were taken for one of our names and are called otherwise."""
-    return [
-        f"{NAMES_IN_NOTES.get(ours, ours)} from {theirs}"
-        for ours, theirs in found.items()
-        if ours in values and theirs not in (ours, NAMES_IN_NOTES.get(ours)) and (ours, theirs) != ("prompt", "instruction")
-    ]
 
 
 def _given_answer(
@@ -159,13 +148,6 @@ def _given_answer(
     return letter
 
 
-def _resolve(present: tuple[str, ...], mapping: tuple[tuple[str, str], ...], place: Place) -> dict[str, str]:
-    found, missing = _columns(present, mapping)
-    if missing:
-        raise place.error(f"the column {missing!r} that corpus.columns names", _listed(present), REMEDY_NAME_COLUMN)
-    return found
-
-
 def _listed(columns: Any) -> str:
     names = [str(name)[:40] for name in columns]
     return f"columns {', '.join(names[:20])}" if names else "no columns"
@@ -185,9 +167,8 @@ def _texts(
         if name in values:
             texts[name] = _text(values[name], name, place)
     if "label" in extra and isinstance(extra["label"], bool) and texts["target"] is not None:
-        raise place.error(
-            "pairs of chosen and rejected", "unpaired preferences (a completion with a true/false label)", "Pair them."
-        )
+        got = "unpaired preferences (a completion with a true/false label)"
+        raise place.error("pairs of chosen and rejected", got, "Pair them.")
     if (texts["chosen"] is None) != (texts["rejected"] is None):
         raise place.error("both chosen and rejected", "only one of them", "Add the other or drop the row.")
     if texts["chosen"] is not None:
@@ -208,11 +189,8 @@ def _texts(
     if texts["prompt"] is None and empty:
         raise place.error(f"a value in column {empty[0]!r}", "null", REMEDY_EMPTY_VALUE)
     if texts["prompt"] is None:
-        raise place.error(
-            f"a column with the prompt ({', '.join(NAMES['prompt'])}, messages, text)",
-            _listed(row),
-            REMEDY_NAME_COLUMN,
-        )
+        expected = f"a column with the prompt ({', '.join(NAMES['prompt'])}, messages, text)"
+        raise place.error(expected, _listed(row), REMEDY_NAME_COLUMN)
     if not plain(texts["prompt"]).strip():
         raise place.error("a prompt", "an empty one", REMEDY_EMPTY_VALUE)
     return texts
@@ -246,11 +224,8 @@ def _message(message: Any, name: str, place: Place) -> Mapping[str, str]:
     role, content = message.get("role", message.get("from")), message.get("content", message.get("value"))
     calls = message.get("tool_calls") or message.get("function_call")  # beside a text they would be lost
     if not isinstance(role, str) or not isinstance(content, str) or calls:
-        raise place.error(
-            f"messages with a role and a text as content in {name}",
-            f"{str(message)[:60]}",
-            "Tool calls, images and structured content are not supported; drop or rewrite them.",
-        )
+        remedy = "Tool calls, images and structured content are not supported; drop or rewrite them."
+        raise place.error(f"messages with a role and a text as content in {name}", f"{str(message)[:60]}", remedy)
     if role not in ROLES:
         raise place.error(f"one of the roles {', '.join(ROLES)} in {name}", repr(role)[:40], "Rename it or drop the row.")
     return {"role": role, "content": _unicode(content, name, place)}
@@ -267,11 +242,8 @@ def _unicode(value: str, name: str, place: Place) -> str:
 def _turns(messages: Text, place: Place) -> tuple[Text, Text | None]:
     """Prompt and target of a conversation: the last assistant turn is the target."""
     if isinstance(messages, str):
-        raise place.error(
-            "a list of chat messages",
-            "text",
-            "Name it: --column text=COLUMN, or corpus.columns: {text: COLUMN} in run.yaml.",
-        )
+        remedy = "Name it: --column text=COLUMN, or corpus.columns: {text: COLUMN} in run.yaml."
+        raise place.error("a list of chat messages", "text", remedy)
     if messages[-1]["role"] not in ("assistant", "gpt"):
         return messages, None
     if len(messages) == 1:
@@ -317,11 +289,8 @@ def _answer(value: Any, place: Place) -> str:
 
 def _number(value: Any, name: str, place: Place) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise place.error(
-            f"a number in {name}",
-            f"{type(value).__name__} {str(value)[:40]!r}",
-            _ignoring(name.partition(".")[0]),
-        )
+        got = f"{type(value).__name__} {str(value)[:40]!r}"
+        raise place.error(f"a number in {name}", got, _ignoring(name.partition(".")[0]))
     try:
         number = float(value)
     except OverflowError:

@@ -77,8 +77,7 @@ def read_graded(
 
 def _probe(corpus: Corpus) -> str | None:
     """What can be measured without graded answers, on the held-out rows where there are any; None where nothing can."""
-    held_out = corpus.select(split="eval")
-    rows = (held_out if len(held_out) else corpus.without_rehearsal()).table
+    rows = corpus.without_rehearsal().measured().table
     if not rows["chosen"].null_count and not rows["rejected"].null_count:
         return READINGS["preference"].probe
     return None if rows["target"].null_count else READINGS["loss"].probe

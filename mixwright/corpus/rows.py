@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -144,6 +145,11 @@ def store_batches(batches: Iterable[pa.RecordBatch]) -> pa.Table:
     return pa.Table.from_batches(kept, SCHEMA)
 
 
+def with_column(table: pa.Table, name: str, values: pa.Array | pa.ChunkedArray) -> pa.Table:
+    """The table with other values in one of the columns of `SCHEMA`."""
+    return table.set_column(SCHEMA.get_field_index(name), SCHEMA.field(name), values)
+
+
 def _spill(kept: list[pa.RecordBatch], rest: Iterator[pa.RecordBatch]) -> pa.Table:
     handle = tempfile.NamedTemporaryFile(prefix="mixwright-", suffix=".arrow", delete=False)  # noqa: SIM115
     path = Path(handle.name)
@@ -190,13 +196,8 @@ def _read_together(table: pa.Table, groups: list[np.ndarray]) -> Iterator[list[E
 
 def chunks(examples: Iterable[Example], size: int = BATCH_ROWS) -> Iterator[list[Example]]:
     """Lists of at most `size` examples."""
-    chunk: list[Example] = []
-    for example in examples:
-        chunk.append(example)
-        if len(chunk) == size:
-            yield chunk
-            chunk = []
-    if chunk:
+    stream = iter(examples)
+    while chunk := list(itertools.islice(stream, size)):
         yield chunk
 
 

@@ -117,9 +117,8 @@ class Passes:
     def picked(self, wanted: Callable[[Example], bool], times: int = 1) -> tuple[Example, ...]:
         """At most `times` times `config.items` examples per cell for which `wanted` is true, sorted by cell and hash."""
         most = times * self.config.items
-        held_out = self.corpus.select(split="eval")
         cells: dict[Group, list[tuple[bytes, int]]] = defaultdict(list)
-        rows = held_out if len(held_out) else self.corpus
+        rows = self.corpus.measured()
         for index, example in enumerate(rows):
             if wanted(example):
                 place = cells[example.task, example.level]

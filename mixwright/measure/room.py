@@ -58,8 +58,7 @@ def keep_fitting_corpus(
         return corpus, []
     limit = min(contexts)
     needed = asked_tokens or min(max(LEAST_TOKENS, longest_answer(learners, corpus, config)[0] + 1), max(1, limit // 4))
-    held_out = corpus.select(split="eval")
-    rows = held_out if len(held_out) else corpus
+    rows = corpus.measured()
     long = [
         (row, tokens)
         for row in rows
@@ -77,7 +76,7 @@ def keep_fitting_corpus(
     left = corpus.select(ids=[row.id for row in corpus if row.id not in {row.id for row, _ in long}])
     counts = join_some([f"{task} ({count:,})" for task, count in sorted(gone.items())])
     note = f"{len(long):,} of {len(rows):,} rows are left out, whose prompts leave no room for {lack}: {counts}; {where}"
-    whole = sorted(set(gone) - {row.task for row in left.select(split="eval" if len(held_out) else None)})
+    whole = sorted(set(gone) - {row.task for row in left.select(split=None if rows is corpus else "eval")})
     return left, [note + (f"; nothing is left of {', '.join(whole)}" if whole else "")]
 
 
