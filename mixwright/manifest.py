@@ -22,18 +22,8 @@ from mixwright.runs import RunFolder, read_json, read_yaml, write_json, write_te
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus
 
-PACKAGES = (
-    "mixwright",
-    "numpy",
-    "pyarrow",
-    "torch",
-    "transformers",
-    "trl",
-    "datasets",
-    "peft",
-    "accelerate",
-    "reasoning-gym",
-)
+NOTED = ("mixwright", "numpy", "pyarrow", "torch", "transformers", "trl", "datasets", "peft", "accelerate", "reasoning-gym")
+"""Packages whose versions are noted."""
 
 
 def settings_file(folder: RunFolder) -> Path:
@@ -171,7 +161,7 @@ def write_manifest(
         seeds: the same.
     """
     versions = {"python": platform.python_version()}
-    for name in PACKAGES:
+    for name in NOTED:
         with contextlib.suppress(PackageNotFoundError):
             versions[name] = version(name)
     inputs = {"corpus": corpus.digest(), **file_digests(config, base)}

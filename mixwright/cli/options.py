@@ -168,9 +168,8 @@ def graders_of(grader: Sequence[str] | None) -> tuple[str | None, dict[str, str]
         task, equals, name = given.partition("=")
         if equals and "?" not in task:  # numeric?tolerance=0.1 is a name with an option
             if not task or not name or task in single:
-                raise InputError(
-                    "--grader TASK=NAME, once for a task", repr(given), "Write for example --grader gcd=numeric."
-                )
+                remedy = "Write for example --grader gcd=numeric."
+                raise InputError("--grader TASK=NAME, once for a task", repr(given), remedy)
             single[task] = name
         elif everywhere is not None:
             raise InputError("one --grader for all tasks", f"{everywhere} and {given}", "Say of which: --grader TASK=NAME.")

@@ -103,12 +103,9 @@ class Rules:
         readings = {row.id: self._reading(row.answer) for row in (*other, *scored) if row.answer is not None}
         counts = Counter(readings.values())
         if counts.total() >= CLOSED_SET_MEAN_REPEATS * max(1, len(counts)):
-            own = [readings.get(row.id) for row in scored]
-            earned = [
-                self._hit(f"constant {said}", row) if said is not None else 0.0
-                for said, row in zip(own, scored, strict=True)
-            ]
-            right, alike = np.array(earned), np.array([counts[said] - 1 if said is not None else 0 for said in own])
+            own = [(readings.get(row.id), row) for row in scored]
+            right = np.array([0.0 if said is None else self._hit(f"constant {said}", row) for said, row in own])
+            alike = np.array([0 if said is None else counts[said] - 1 for said, _ in own])
             found[f"{BLIND_CHOICE_RULE} among {len(counts)} answers"] = right / len(counts)
             found["answers drawn as often as they stand"] = right * alike / (counts.total() - 1)
         return found

@@ -81,9 +81,9 @@ def cells_of(before: Sequence[ItemScores], samples: int) -> list[Cell]:
     cells = []
     for (task, _), items in found.items():
         success = np.array([scores.column("pass@1", items) for scores in before])
-        spread = (
-            TYPICAL_ITEM_SPREAD if samples < 2 else 2 * float(np.nanmean(success * (1 - success))) * samples / (samples - 1)
-        )
+        spread = math.nan
+        if samples > 1:
+            spread = 2 * float(np.nanmean(success * (1 - success))) * samples / (samples - 1)
         cells.append(Cell(task, len(items), min(spread if math.isfinite(spread) else TYPICAL_ITEM_SPREAD, 0.5)))
     return cells
 
@@ -150,18 +150,9 @@ def power(
     found = expected_null_change(cells, asked, noise)
     items = sum(cell.items for cell in cells)
     times = _least(lambda number: sees(asked, number / items), items, round(items * MOST_TIMES_ITEMS))
-    return Power(
-        against,
-        seeds,
-        items,
-        found.high,
-        found.detectable(family),
-        effect,
-        _least(sees, MIN_SEEDS, MOST_SEEDS),
-        times,
-        noise.seeds,
-        basis,
-    )
+    needed = _least(sees, MIN_SEEDS, MOST_SEEDS)
+    sizes = (seeds, items, found.high, found.detectable(family), effect, needed, times)
+    return Power(against, *sizes, noise.seeds, basis)
 
 
 def seeds_for(found: Estimate, per_seed: Sequence[float], aim: float) -> int | None:

@@ -99,15 +99,8 @@ class KeepingLearner(Learner):
             made = super().sample(**asked_now, on_finished=keep)
         else:
             made = self.sample(**asked_now)  # kept by another name, so that a stop while these are continued loses none
-            self.lengthen(
-                asked_now["prompts"],
-                made,
-                temperature=temperature,
-                continue_up_to=continue_up_to,
-                seed=seed,
-                draw_keys=asked_now["draw_keys"],
-                on_finished=keep,
-            )
+            how = {name: asked_now[name] for name in ("temperature", "seed", "draw_keys")}
+            self.lengthen(asked_now["prompts"], made, continue_up_to=continue_up_to, on_finished=keep, **how)
         keep({i: row for i, row in enumerate(made) if keys[new[i]] not in self._known})
         found = [[_completion(one) for one in self._known[key]["made"]] for key in keys]
         return [row * count for row in found] if temperature == 0 else found
@@ -162,18 +155,16 @@ class KeepingLearner(Learner):
         self._known |= {row["key"]: row for row in made}
         if self._path is None:
             return
-        text = "".join(json.dumps(row) + "\n" for row in made)
+        text, stood = "".join(json.dumps(row) + "\n" for row in made), None
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             stood = self._path.stat().st_size if self._path.is_file() else 0
-            try:
-                with self._path.open("a", encoding="utf-8") as file:
-                    file.write(text)
-            except OSError:  # the part that was written is taken back: what stood there stays, to the byte
+            with self._path.open("a", encoding="utf-8") as file:
+                file.write(text)
+        except OSError as error:
+            if stood is not None:  # the part that was written is taken back: what stood there stays, to the byte
                 with contextlib.suppress(OSError):
                     os.truncate(self._path, stood)
-                raise
-        except OSError as error:
             raise system_error(error, self._path) from error
 
 
@@ -189,28 +180,23 @@ def _rows(path: Path) -> list[dict[str, Any]]:
             row = json.loads(line)
         except (ValueError, RecursionError):
             continue
-        if (
-            isinstance(row, dict)
-            and isinstance(row.get("key"), str)
-            and (_is_reading(row) or _is_answer(row) or isinstance(row.get("told"), dict))
-            and ("greedy" not in row or (_is_answer(row) and isinstance(row["greedy"], str)))
-            and ("whole" not in row or (isinstance(row["whole"], dict) and _is_completion(row["whole"])))
-        ):
+        if not isinstance(row, dict) or not isinstance(row.get("key"), str):
+            continue
+        read = isinstance(row.get("read"), list) and all(isinstance(value, float) for value in row["read"])
+        whole = "greedy" not in row or (_is_answer(row) and isinstance(row["greedy"], str))
+        known = read or _is_answer(row) or isinstance(row.get("told"), dict)
+        if known and whole and ("whole" not in row or _is_completion(row["whole"])):
             found.append(row)
     return found
 
 
-def _is_reading(row: Mapping[str, Any]) -> bool:
-    return isinstance(row.get("read"), list) and all(isinstance(value, float) for value in row["read"])
-
-
 def _is_answer(row: Mapping[str, Any]) -> bool:
     made = row.get("made")
-    return isinstance(made, list) and bool(made) and all(isinstance(one, dict) and _is_completion(one) for one in made)
+    return isinstance(made, list) and bool(made) and all(map(_is_completion, made))
 
 
-def _is_completion(row: Mapping[str, Any]) -> bool:
-    lists = all(isinstance(row.get(name), list) for name in ("token_ids", "logprobs"))
+def _is_completion(row: Any) -> bool:
+    lists = isinstance(row, dict) and all(isinstance(row.get(name), list) for name in ("token_ids", "logprobs"))
     return lists and isinstance(row.get("text"), str) and "finished" in row
 
 

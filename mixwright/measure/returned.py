@@ -119,10 +119,8 @@ def _right(passes: Passes, asked: Sequence[tuple[Example, str]]) -> int:
         seed=passes.seed,
         prefixes=[_tokens(passes, word) for _, word in asked],
     )
-    judged = zip(asked, made, strict=True)
-    return sum(
-        passes.grades.grade(item, best.text, cut=not best.finished) >= RIGHT_FROM_SCORE for (item, _), (best,) in judged
-    )
+    judged = [(item, best) for (item, _), (best,) in zip(asked, made, strict=True)]
+    return sum(passes.grades.grade(item, best.text, cut=not best.finished) >= RIGHT_FROM_SCORE for item, best in judged)
 
 
 def _tokens(passes: Passes, word: str) -> list[int]:

@@ -40,7 +40,7 @@ from mixwright.measure.sketch_calibration import (
     load_moments,
     save_calibration,
 )
-from mixwright.records import from_data, to_data
+from mixwright.records import Example, from_data, to_data
 from mixwright.runs import RunFolder
 from mixwright.workers.local import Job, Workers, count_cores
 from mixwright.workers.progress import report
@@ -216,14 +216,10 @@ def scan_shards(job: ScanJob) -> tuple[int, int, Counter[str]]:
             done=lambda share, done=done: report((done + share) / len(job.shards)),
         )
         found = {name: values for group in wanted.values() for name, values in group.read(rows, passes).items()}
-        write_part(
-            shard_file(folder, number),
-            job.key,
-            {name: [getattr(row.example, name) for row in rows] for name in OWN_COLUMNS},
-            found,
-        )
+        own = {name: [getattr(row.example, name) for row in rows] for name in OWN_COLUMNS}
+        write_part(shard_file(folder, number), job.key, own, found)
         tokens += sum(len(row.prompt) + len(row.target) for row in rows)
-        kinds.update(_kind(row) for row in rows)
+        kinds.update(_kind(row.example) for row in rows)
         kinds["cut"] += sum(row.cut_tokens > 0 for row in rows)
     return len(job.shards), tokens, kinds
 
@@ -261,11 +257,9 @@ def _first_rows(learner: Learner, corpus: Corpus, places: np.ndarray, read: Mapp
     return list(itertools.islice((row for row in scan_rows(learner, targets, **read) if row.target), CALIBRATION_ROWS))
 
 
-def _kind(row: ScanRow) -> str:
-    example = row.example
-    if target_of(example) is None:
-        return "none"
-    return "target" if example.target is not None else "answer" if example.answer is not None else "chosen"
+def _kind(example: Example) -> str:
+    """What of an example is read as its target, as `target_of` takes it."""
+    return next((name for name in ("target", "answer", "chosen") if getattr(example, name) is not None), "none")
 
 
 def _lines(kinds: Mapping[str, int], limit: int | None) -> tuple[str, ...]:

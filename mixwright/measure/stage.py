@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 import zlib
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -13,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mixwright import catalog
-from mixwright.measure.passes import ExampleRollouts, Passes
-from mixwright.records import Example, Measurement, plain
+from mixwright.measure.passes import Passes, completion_row
+from mixwright.records import Measurement, plain
 
 if TYPE_CHECKING:
     from mixwright.config import MeasureConfig
@@ -91,27 +90,12 @@ def measure_learner(
         measurements += probe.measure(passes, corpus, np.random.default_rng([seed, zlib.crc32(name.encode())]))
     if passes.generated:
         measurements += _late(passes)
-    written = passes.items if passes.generated else ()
-    completions = [_row(item, passes.rollouts[item.id]) for item in written]
-    cut = passes.cut if passes.generated else 0.0
-    short = frozenset(item.id for item in written if not passes.rollouts[item.id].greedy.finished)
-    return MeasureResult(tuple(measurements), tuple(completions), len(written) * (1 + config.samples), cut, short)
-
-
-def _row(item: Example, best: ExampleRollouts) -> dict[str, Any]:
-    """The greedy completion of an item, as it is kept."""
-    return {
-        "example": item.id,
-        "task": item.task,
-        "level": item.level,
-        "prompt": plain(item.prompt),
-        "answer": item.answer,
-        "completion": best.greedy.text,
-        "score": best.greedy_score,
-        "cut": not best.greedy.finished,
-        "tokens": list(best.greedy.token_ids),
-        "logprob": math.fsum(best.greedy.logprobs),
-    }
+    if not passes.generated:
+        return MeasureResult(tuple(measurements), (), 0)
+    best = {item.id: passes.rollouts[item.id] for item in passes.items}
+    rows = [completion_row(item, best[item.id].greedy, item.answer, best[item.id].greedy_score) for item in passes.items]
+    short = frozenset(row["example"] for row in rows if row["cut"])
+    return MeasureResult(tuple(measurements), tuple(rows), len(rows) * (1 + config.samples), passes.cut, short)
 
 
 def _late(passes: Passes) -> list[Measurement]:

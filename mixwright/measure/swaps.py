@@ -70,12 +70,9 @@ def grade_swapped(passes: Passes, items: Sequence[Example], name: str) -> np.nda
 
     Answers to rows with options are taken by their place among the options, so that a habit of one place is no skill.
     """
-    count = len(items)
-    shifts = (
-        range(count)
-        if count <= MOST_ITEMS_ALL_PAIRS
-        else [0, *np.linspace(1, count - 1, OTHER_ITEMS_PER_ITEM).astype(int).tolist()]
-    )
+    count, shifts = len(items), list(range(len(items)))
+    if count > MOST_ITEMS_ALL_PAIRS:
+        shifts = [0, *np.linspace(1, count - 1, OTHER_ITEMS_PER_ITEM).astype(int).tolist()]
     table = np.full((count, count), np.nan)
     known: dict[tuple[int, str, bool], bool] = {}
     for row, item in enumerate(items):

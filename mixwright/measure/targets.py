@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from mixwright.learner.learner import Learner
 
 
-def keep_fitting_items(learner: Learner, items: Iterable[Example], tokens_by_id: Mapping[str, int]) -> list[Example]:
+def keep_fitting_items(learner: Learner, items: Iterable[Example], tokens: Callable[[Example], int]) -> list[Example]:
     """The items whose tokens fit into the model's context; the same ones before and after."""
-    return [item for item in items if learner.context is None or tokens_by_id[item.id] <= learner.context]
+    return [item for item in items if learner.context is None or tokens(item) <= learner.context]
 
 
 def exact_answer_tasks(corpus: Corpus) -> set[str]:
@@ -58,17 +58,11 @@ def item_measurements(
     probe: str, name: str, unit: str, items: Sequence[Example], values: Mapping[str, float]
 ) -> list[Measurement]:
     """One row per item; it was read, not sampled, so its interval has no width."""
-    return [
-        Measurement(probe, item.task, name, value, value, value, 1, unit, item.level, item.id)
-        for item, value in ((item, values[item.id]) for item in items)
-    ]
+    return [Measurement(probe, item.task, name, *(values[item.id],) * 3, 1, unit, item.level, item.id) for item in items]
 
 
 def count_too_long(probe: str, items: Sequence[Example], kept: Sequence[Example]) -> list[Measurement]:
     """Items per task that do not fit into the model's context; nothing for tasks of which all do."""
     asked = Counter(item.task for item in items)
-    lost = asked - Counter(item.task for item in kept)
-    return [
-        Measurement(probe, task, "too_long", count, count, count, asked[task], "items")
-        for task, count in sorted(lost.items())
-    ]
+    lost = sorted((asked - Counter(item.task for item in kept)).items())
+    return [Measurement(probe, task, "too_long", count, count, count, asked[task], "items") for task, count in lost]

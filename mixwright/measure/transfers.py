@@ -156,9 +156,8 @@ def _try_order(
         np.stack([np.concatenate([run["success"][task] for task in tasks]) for run in runs]) for runs in (ordered, beside)
     )
     items = np.array([len(ordered[0]["success"][task]) for task in tasks])
-    found = estimate_crossed(
-        first - second, np.repeat(np.arange(len(tasks)), items), np.repeat(1 / items / len(tasks), items)
-    )
+    strata, weights = np.repeat(np.arange(len(tasks)), items), np.repeat(1 / items / len(tasks), items)
+    found = estimate_crossed(first - second, strata, weights)
     over = (found.value, found.low, found.high, first.size, UNIT_BY_MEASUREMENT["success"])
     return [
         *(_row("success", task, (BEST_ORDER_LABEL,), ordered) for task in tasks),

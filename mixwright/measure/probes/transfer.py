@@ -74,11 +74,7 @@ class Transfer(Probe):
     ) -> None:
         self.steps, self.batch, self.learning_rate = steps, batch, learning_rate
         self.seeds, self.pairs, self.tried, self.items, self.adapter = seeds, pairs, tried, items, adapter
-        check_range(
-            "measure.options.transfer",
-            {name: value for name, value in vars(self).items() if name in OPTION_LIMITS},
-            **OPTION_LIMITS,
-        )
+        check_range("measure.options.transfer", vars(self), **OPTION_LIMITS)
 
     def measure(self, passes: Passes, corpus: Corpus, rng: np.random.Generator) -> list[Measurement]:
         """See the class. Raises InputError where fewer than two tasks have training rows with targets and items to grade.
