@@ -20,7 +20,6 @@ import typer
 from mixwright import __version__
 from mixwright.cli import options, output
 from mixwright.cli.budget import Budget, start_budget
-from mixwright.cli.dialling import dial
 from mixwright.cli.options import Measuring, columns_of, decoding_of, load_settings, with_budget, with_measuring
 from mixwright.cli.output import EXIT_FOUND, conclude
 from mixwright.errors import InputError, disk_full_error, one_line, system_error
@@ -109,11 +108,11 @@ def measure(source: Source, asked: Measuring, folder: Folder = None, full: Full 
         found = measure_checkpoint(source, asked, folder, say=output.say)[1].measurements
     else:
         from mixwright.measure.bases import measure_bases
-        from mixwright.opening import open_run_folder, start_workers
+        from mixwright.opening import open_with_workers
 
         config = Path(source)
         settings, run = load_settings(config, folder)
-        with start_workers(settings) as workers, open_run_folder(settings, run, base=config.parent, workers=workers):
+        with open_with_workers(settings, run, base=config.parent) as (workers, _):
             found = measure_bases(settings, run, workers, base=config.parent, say=output.say)
     rows = [row for row in found if row.example is None]
     output.out_measurements(rows, as_json=as_json, full=full)
@@ -130,13 +129,13 @@ def scan(
     """Read every row once with the starting model: a table of losses, IFD, entropy, gradients, pass rates, per example."""
     from mixwright.measure.scan import column_groups, scan_folder
     from mixwright.measure.scan_stage import scan_bases
-    from mixwright.opening import open_run_folder, start_workers
+    from mixwright.opening import open_with_workers
 
     settings, run = load_settings(config, folder)
     asked = None if columns is None else [name.strip() for name in columns.split(",") if name.strip()]
     column_groups(asked)  # first: an unknown one is refused before anything is opened
     base, told = config.parent, output.say
-    with start_workers(settings) as workers, open_run_folder(settings, run, base=base, workers=workers):
+    with open_with_workers(settings, run, base=base) as (workers, _):
         found = scan_bases(settings, run, workers, columns=asked, sample=sample, moments=moments, base=base, say=told)
     for result in found:
         for note in result.notes:
@@ -215,18 +214,14 @@ def plan(
 def steer(config: Config, folder: Folder = None, dry_run: DryRun = False) -> None:
     """Train once under the plan; --dry-run shows what would be drawn."""
     from mixwright.cli.dry_run import first_draws
-    from mixwright.opening import check_plan, open_run_folder, start_workers
+    from mixwright.opening import open_with_workers
     from mixwright.trial.stage import steer_once
 
     settings, run = load_settings(config, folder)
     if dry_run:
         output.out_rows(("task", "planned share", "drawn", "of draws"), first_draws(settings, run, base=config.parent))
         return
-    with (
-        start_workers(settings) as workers,
-        open_run_folder(settings, run, base=config.parent, workers=workers, whole=True, after=run.plan) as corpus,
-    ):
-        check_plan(settings, run, corpus)
+    with open_with_workers(settings, run, base=config.parent, whole=True, planned=True) as (workers, _):
         output.out(str(steer_once(settings, run, workers, base=config.parent, say=output.say)))
 
 
@@ -238,18 +233,14 @@ def trial(
     budget: Limit = None,
 ) -> None:
     """Try the plan against simpler choices, paired by seed; where it helps, against its nulls."""
-    from mixwright.opening import check_plan, open_run_folder, start_workers
+    from mixwright.opening import open_with_workers
     from mixwright.trial.selection import format_selection
     from mixwright.trial.stage import try_plan
 
     settings, run = load_settings(config, folder)
     settings = settings if data is None else replace(settings, trial=replace(settings.trial, data=data))
     settings, deadline = with_budget(settings, run, budget)
-    with (
-        start_workers(settings) as workers,
-        open_run_folder(settings, run, base=config.parent, workers=workers, whole=True, after=run.plan) as corpus,
-    ):
-        check_plan(settings, run, corpus)
+    with open_with_workers(settings, run, base=config.parent, whole=True, planned=True) as (workers, _):
         result = try_plan(settings, run, workers, base=config.parent, say=output.say, deadline=deadline)
     output.out_effects(result.effects)
     for line in format_selection(result):
@@ -326,7 +317,21 @@ def run(
     conclude(place, page)
 
 
-app.command()(dial)
+@app.command()
+@with_measuring
+def dial(
+    base: Annotated[str, typer.Argument(help="Checkpoint before it was tuned.")],
+    tuned: Annotated[str, typer.Argument(help="Checkpoint or adapter folder after it.")],
+    asked: Measuring,
+    keep: Annotated[list[str] | None, typer.Option(help=options.DIAL_KEEP_HELP)] = None,
+    alpha: Annotated[list[float] | None, typer.Option(help=options.ALPHA_HELP)] = None,
+    max_loss: Annotated[float, typer.Option(min=0.0, max=1.0, help=options.LOSS_HELP)] = 0.02,
+    as_json: Json = False,
+) -> None:
+    """Mix base and tuned model while they write: skill and loss by strength, and the largest strength within a budget."""
+    from mixwright.cli.dialling import show_sweep
+
+    show_sweep(base, tuned, asked, keep or (), alpha or (), max_loss, as_json=as_json)
 
 
 @app.command()

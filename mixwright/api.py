@@ -25,7 +25,7 @@ from mixwright.errors import InputError
 from mixwright.measure.free_answers import find_room
 from mixwright.measure.room import keep_fitting_corpus
 from mixwright.measure.stage import measure_learner
-from mixwright.opening import check_plan, open_run_folder, start_workers
+from mixwright.opening import open_with_workers
 from mixwright.plan.stage import make_plan
 from mixwright.preflight import check_items, check_settings
 from mixwright.records import Measurement, Observation, Plan, TrialResult
@@ -187,11 +187,7 @@ def trial(
         InputError: something in the settings, the data or the plan, or a folder without a plan.
     """
     settings, place, base = _settings(config, folder)
-    with (
-        start_workers(settings) as workers,
-        open_run_folder(settings, place, base=base, workers=workers, whole=True, after=place.plan) as corpus,
-    ):
-        check_plan(settings, place, corpus)
+    with open_with_workers(settings, place, base=base, whole=True, planned=True) as (workers, _):
         return try_plan(settings, place, workers, base=base, say=say)
 
 

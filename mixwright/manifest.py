@@ -11,16 +11,14 @@ from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mixwright.config import RunConfig
+from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.graders import code_digest
 from mixwright.records import RunManifest, to_data
 from mixwright.runs import RunFolder, read_json, read_yaml, write_json, write_text, yaml_text
-
-if TYPE_CHECKING:
-    from mixwright.corpus import Corpus
 
 NOTED = ("mixwright", "numpy", "pyarrow", "torch", "transformers", "trl", "datasets", "peft", "accelerate", "reasoning-gym")
 """Packages whose versions are noted."""

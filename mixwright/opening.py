@@ -116,3 +116,20 @@ def resolve_training_settings(config: RunConfig, corpus: Corpus, workers: Worker
 def start_workers(config: RunConfig) -> Workers:
     """The worker processes that every heavy stage shares; a context that ends them."""
     return Workers(config.trial.workers)
+
+
+@contextlib.contextmanager
+def open_with_workers(
+    config: RunConfig, folder: RunFolder, *, base: Path = Path(), whole: bool = False, planned: bool = False
+) -> Iterator[tuple[Workers, Corpus]]:
+    """Running workers, and the corpus as `open_run_folder` yields it; with `planned` the plan has to be there and to fit.
+
+    Arguments and errors as of `open_run_folder`, and as of `check_plan`.
+    """
+    after = folder.plan if planned else None
+    with start_workers(config) as workers:
+        how = {"base": base, "workers": workers, "whole": whole, "after": after}
+        with open_run_folder(config, folder, **how) as corpus:
+            if planned:
+                check_plan(config, folder, corpus)
+            yield workers, corpus

@@ -19,6 +19,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+import yaml
+
 from mixwright.errors import InputError, system_error
 from mixwright.records import Measurement, Plan, from_data, to_data
 
@@ -127,8 +129,6 @@ def write_plan(path: Path, plan: Plan) -> None:
 
 def yaml_text(data: Any, **layout: Any) -> str:
     """YAML of JSON-ready values; letters of any script stay readable, line breaks that YAML would read otherwise do not."""
-    import yaml
-
     text = yaml.safe_dump(data, sort_keys=False, allow_unicode=True, **layout)
     hidden = any(mark in text for mark in "\x85\u2028\u2029")
     return yaml.safe_dump(data, sort_keys=False, allow_unicode=False, **layout) if hidden else text
@@ -136,8 +136,6 @@ def yaml_text(data: Any, **layout: Any) -> str:
 
 def read_yaml(path: Path, cls: type[T]) -> T:
     """Read a hand-editable record. Raises InputError with file and line on broken YAML, unknown fields and wrong values."""
-    import yaml
-
     _regular(path)
     try:
         root, data = _composed(path.read_text(encoding="utf-8"), path)
@@ -159,8 +157,6 @@ def _regular(path: Path) -> None:
 
 def _composed(text: str, path: Path) -> tuple[Any, Any]:
     """The nodes of a YAML text, and its data. Raises InputError for what PyYAML would take in silence, or never finish."""
-    import yaml
-
     loader = yaml.SafeLoader(text)
     try:
         root = loader.get_single_node()
@@ -176,8 +172,6 @@ def _check_nodes(root: Any, path: Path) -> None:
     """Raises InputError for a key that stands twice in a mapping, and for aliases that stand for more than
     `MOST_ALIASED_VALUES`.
     """
-    import yaml
-
     sizes: dict[int, float] = {}
 
     def size(node: Any) -> float:
@@ -203,8 +197,6 @@ def _check_nodes(root: Any, path: Path) -> None:
 
 def _line_of(root: Any, keys: Sequence[str | int]) -> int | None:
     """Line (1-based) of the value that `keys` lead to among YAML nodes; the deepest that exists."""
-    import yaml
-
     node, line = root, None
     for key in keys:
         if isinstance(node, yaml.MappingNode):

@@ -13,6 +13,7 @@ from mixwright.cli.fitted import fit_to_budget
 from mixwright.cli.options import Measuring, columns_of, graders_of
 from mixwright.cli.ready import Ready, measure_with_progress, with_price
 from mixwright.config import CorpusConfig, MeasureConfig, ModelConfig, RunConfig
+from mixwright.corpus import Corpus
 from mixwright.corpus.graded import Graded, read_graded
 from mixwright.errors import InputError, join_some, one_line
 from mixwright.estimates.readings import READINGS
@@ -26,6 +27,7 @@ from mixwright.measure.notes import notes_on, write_notes
 from mixwright.measure.other_form import other_form_notes
 from mixwright.measure.returned import MIN_LOST_ANSWERS, MOST_ASKED, Returned, lost_answers, returned
 from mixwright.measure.room import keep_fitting_corpus
+from mixwright.measure.stage import MeasureResult
 from mixwright.measure.targets import exact_answer_tasks
 from mixwright.measure.written import ANSWER_TOKENS, same_answers, to_answer, write_answers
 from mixwright.preflight import check_items, check_model, check_settings
@@ -33,9 +35,7 @@ from mixwright.records import Observation, to_data
 from mixwright.runs import RunFolder, write_measurements
 
 if TYPE_CHECKING:
-    from mixwright.corpus import Corpus
     from mixwright.learner.learner import Learner
-    from mixwright.measure.stage import MeasureResult
 
 Say = Callable[[str], None]
 ITEMS, CELL_ITEMS = 200, 32

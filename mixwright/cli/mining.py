@@ -22,7 +22,7 @@ from mixwright.mine.exports import export_rows
 from mixwright.mine.job import REHEARSAL_MINER, mine_in_run, options_of
 from mixwright.mine.own_answers import rehearsal_rows
 from mixwright.mine.stage import make_miner
-from mixwright.opening import open_run_folder, start_workers
+from mixwright.opening import open_with_workers
 from mixwright.plan.mix import messages
 from mixwright.records import Objective, TrialResult, plain
 from mixwright.runs import RunFolder, read_json, write_text
@@ -71,7 +71,7 @@ def mine_folder(
     if with_trial and miner == REHEARSAL_MINER:
         remedy = "Run `mixwright run`: its arms draw them as the plan has it, or not at all."
         raise InputError("--try with a miner whose rows stand for the training rows", miner, remedy)
-    with start_workers(settings) as workers, open_run_folder(settings, run, base=base, workers=workers):
+    with open_with_workers(settings, run, base=base) as (workers, _):
         path = mine_in_run(settings, run, workers, miner, keep=keep, base=base, say=output.say, take_over=with_trial)
     told = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
     rows = [(task, one["training rows"], one["mined rows"]) for task, one in told["tasks"].items()]

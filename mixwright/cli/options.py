@@ -67,6 +67,9 @@ BUDGET_HELP = (
     "Time that the whole command may take, such as 90s, 20m or 1h30m: items, samples and seeds are chosen for it. Default: "
     "no limit."
 )
+DIAL_KEEP_HELP = "Task whose success must not be lost; repeatable. All other tasks are the skill that was tuned for."
+ALPHA_HELP = "Strength to try: 0 is the base, 1 the tuned model; repeatable. Default: .25, .5, .75, 1."
+LOSS_HELP = "Largest loss of success on the kept tasks that is accepted, 0..1."
 CORPUS_OPTION = "--corpus FILE"
 
 

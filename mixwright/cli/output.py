@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from mixwright.errors import one_line
 from mixwright.records import Effect, Measurement, Observation, to_data
+from mixwright.runs import RunFolder, yaml_text
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-    from mixwright.runs import RunFolder
 
 EXIT_FOUND = 3
 """Exit code where damage, or what was asked for, was found."""
@@ -151,9 +150,7 @@ def fold_infos(observations: Sequence[Observation]) -> tuple[list[Observation], 
 
 def out_yaml(record: Any) -> None:
     """A record as YAML, to stdout."""
-    import yaml
-
-    out(yaml.safe_dump(to_data(record), sort_keys=False, allow_unicode=True, width=120).rstrip())
+    out(yaml_text(to_data(record), width=120).rstrip())
 
 
 def out_effects(effects: Iterable[Effect]) -> None:

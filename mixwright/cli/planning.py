@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from mixwright import catalog
 from mixwright.cli import output
@@ -14,6 +13,7 @@ from mixwright.cli.direct import Say, load, measure_checkpoint, rows_of
 from mixwright.cli.export import export_plan
 from mixwright.cli.options import Measuring
 from mixwright.config import CorpusConfig, ModelConfig, PlanConfig, RunConfig, TrainConfig
+from mixwright.corpus import Corpus
 from mixwright.corpus.corpus import REHEARSE_SPLIT
 from mixwright.corpus.trainable import NEEDED_COLUMNS, check_training
 from mixwright.errors import InputError, one_line
@@ -25,9 +25,6 @@ from mixwright.plan.stage import make_plan, plan_run
 from mixwright.preflight import check_keep, check_planner
 from mixwright.records import Measurement, Plan
 from mixwright.runs import RunFolder, read_measurements, read_yaml, write_plan
-
-if TYPE_CHECKING:
-    from mixwright.corpus import Corpus
 
 MOST_TASKS_TOLD = 12
 """Tasks whose share is told in the terminal."""

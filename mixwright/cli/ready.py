@@ -8,6 +8,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from mixwright.config import RunConfig
+from mixwright.corpus import Corpus
 from mixwright.measure.fitting import ItemCost
 from mixwright.measure.free_answers import TIMED_SAMPLES, FreeAnswers, price, spread_items, time_answers, time_samples
 from mixwright.measure.passes import Passes
@@ -16,7 +17,6 @@ from mixwright.records import Example, Observation
 from mixwright.workers.progress import format_duration, progress_line
 
 if TYPE_CHECKING:
-    from mixwright.corpus import Corpus
     from mixwright.learner.learner import Learner
 
 

@@ -9,15 +9,12 @@ from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from mixwright.config import CorpusConfig
 from mixwright.corpus.corpus import Corpus, read_corpus
+from mixwright.corpus.proposed_graders import ProposedGrader, proposed_graders
 from mixwright.errors import InputError, join_some
 from mixwright.estimates.readings import READINGS
-
-if TYPE_CHECKING:
-    from mixwright.corpus.proposed_graders import ProposedGrader
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +82,6 @@ def _probe(corpus: Corpus) -> str | None:
 
 def _proposed(corpus: Corpus, config: CorpusConfig) -> tuple[dict[str, str | None], list[str]]:
     """Grader of each task that none was named for, None where nothing can be graded; and one line per kind of reason."""
-    from mixwright.corpus.proposed_graders import proposed_graders
-
     found = {task: made for task, made in proposed_graders(corpus).items() if task not in config.graders}
     together: dict[tuple[str | None, str], list[str]] = defaultdict(list)
     for task, made in found.items():

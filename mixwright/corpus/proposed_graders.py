@@ -5,18 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mixwright.corpus.cells import rows_by
+from mixwright.corpus.corpus import Corpus
 from mixwright.corpus.rows import read_groups
 from mixwright.final_answer import find_stated_answers
 from mixwright.graders.final_answer import answer_kind, final_of
 from mixwright.records import Example, plain
-
-if TYPE_CHECKING:
-    from mixwright.corpus.corpus import Corpus
 
 MOST_ROWS_READ = 2000
 """Rows of a task that are looked at, evenly spread."""

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from mixwright.corpus import Corpus
 from mixwright.corpus.rows import with_column
-
-if TYPE_CHECKING:
-    from mixwright.corpus import Corpus
 
 SHUFFLE_SEED = 3_000_017
 """Added to the run's seed: the permutation is the same in every seed of the trial."""

@@ -7,15 +7,15 @@ from dataclasses import replace
 from time import monotonic
 from typing import TYPE_CHECKING
 
+from mixwright.config import MeasureConfig
+from mixwright.corpus import Corpus
 from mixwright.corpus.chosen_graders import ChosenGrader, FirstAnswer, choose_grader, quoted_start
+from mixwright.corpus.graded import Graded
 from mixwright.errors import one_line
 from mixwright.measure.passes import Passes, completion_lengths, evenly_spread
 from mixwright.records import Example, Observation
 
 if TYPE_CHECKING:
-    from mixwright.config import MeasureConfig
-    from mixwright.corpus import Corpus
-    from mixwright.corpus.graded import Graded
     from mixwright.learner.learner import Learner
 
 ITEMS_PER_TASK = 12

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mixwright.estimates.intervals import rate
+from mixwright.measure.passes import Passes
 from mixwright.runs import RunFolder
 
 if TYPE_CHECKING:
     from mixwright.learner.learner import Learner
-    from mixwright.measure.passes import Passes
 
 MOST_ANSWERS_PER_TASK = 100
 """Answers of a task that are read at most."""

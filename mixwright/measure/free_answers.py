@@ -13,13 +13,13 @@ from dataclasses import asdict, dataclass
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+from mixwright.config import MeasureConfig
+from mixwright.corpus import Corpus
 from mixwright.measure.passes import Passes, completion_lengths, evenly_spread, in_turn
 from mixwright.measure.room import HEADROOM, LEAST_TOKENS, MOST_TOKENS, PROMPTS_COUNTED, Room, longest_answer, room_for
 from mixwright.records import Example, plain
 
 if TYPE_CHECKING:
-    from mixwright.config import MeasureConfig
-    from mixwright.corpus import Corpus
     from mixwright.learner.learner import Learner
 
 TIMED_ITEMS = 16

@@ -13,7 +13,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -23,10 +23,8 @@ from transformers.pytorch_utils import Conv1D
 
 from mixwright.errors import InputError
 from mixwright.learner.batches import reading_mode, restrict_output, right_padded
-
-if TYPE_CHECKING:
-    from mixwright.learner.learner import Learner
-    from mixwright.measure.scan_rows import ScanRow
+from mixwright.learner.learner import Learner
+from mixwright.measure.scan_rows import ScanRow
 
 MIN_SECOND_MOMENT = 1e-30
 """Second moments below it count as this much."""

@@ -9,17 +9,15 @@ import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from mixwright.errors import system_error
 from mixwright.learner.learner import Completion, Learner
+from mixwright.learner.prompt_form import PromptForm
 from mixwright.measure.kept_folder import FOLDER, NAMES
-
-if TYPE_CHECKING:
-    from mixwright.learner.prompt_form import PromptForm
-    from mixwright.records import Text
+from mixwright.records import Text
 
 READ_TOGETHER = 128
 """Completions whose log-probabilities are kept together."""

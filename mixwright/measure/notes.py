@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
+from mixwright.corpus import Corpus
 from mixwright.corpus.chosen_graders import FirstAnswer, choose_grader
+from mixwright.measure.stage import MeasureResult
 from mixwright.records import Example, Observation
 from mixwright.runs import RunFolder, write_json
-
-if TYPE_CHECKING:
-    from mixwright.corpus import Corpus
-    from mixwright.measure.stage import MeasureResult
 
 NOTHING_RIGHT_NOTE, UNREAD_NOTE, CUT_NOTE = "nothing right", "answers not read", "cut"
 """What `Observation.check` of a note says."""

@@ -11,14 +11,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from mixwright.corpus import Corpus
 from mixwright.estimates.chance import RIGHT_FROM_SCORE
 from mixwright.measure.passes import in_turn
+from mixwright.measure.stage import MeasureResult
 from mixwright.records import Observation
 
 if TYPE_CHECKING:
-    from mixwright.corpus import Corpus
     from mixwright.learner.learner import Learner
-    from mixwright.measure.stage import MeasureResult
 
 OTHER_FORM_NOTE = "other form of prompts"
 """What `Observation.check` of the note says."""

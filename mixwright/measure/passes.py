@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from mixwright.config import MeasureConfig
+from mixwright.corpus import Corpus
 from mixwright.corpus.timed_grades import TimedGrades
 from mixwright.errors import InputError
 from mixwright.estimates.chance import RIGHT_FROM_SCORE
@@ -21,8 +23,6 @@ from mixwright.estimates.outcome import MEASUREMENT_BY_DECODING
 from mixwright.records import Example, Measurement, plain
 
 if TYPE_CHECKING:
-    from mixwright.config import MeasureConfig
-    from mixwright.corpus import Corpus
     from mixwright.learner.learner import Completion, Learner
 
 T = TypeVar("T")

@@ -14,14 +14,12 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mixwright.estimates.chance import RIGHT_FROM_SCORE
+from mixwright.measure.passes import Passes
 from mixwright.records import Example
 from mixwright.runs import RunFolder
-
-if TYPE_CHECKING:
-    from mixwright.measure.passes import Passes
 
 MIN_LOST_ANSWERS, MOST_ASKED = 5, 200
 """Lost answers below which nothing is asked, and how many are asked at most."""

@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from mixwright.config import MeasureConfig
+from mixwright.corpus import Corpus
 from mixwright.errors import InputError, join_some
 from mixwright.measure.passes import Passes
 from mixwright.records import Example, plain
 
 if TYPE_CHECKING:
-    from mixwright.config import MeasureConfig
-    from mixwright.corpus import Corpus
     from mixwright.learner.learner import Learner
 
 LEAST_TOKENS, MOST_TOKENS = 16, 2048

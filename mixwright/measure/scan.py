@@ -12,18 +12,16 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mixwright import catalog
+from mixwright.corpus import Corpus
 from mixwright.errors import InputError, unknown_name
 from mixwright.runs import RunFolder, write_table
-
-if TYPE_CHECKING:
-    from mixwright.corpus import Corpus
 
 OWN_COLUMNS = ("id", "task", "split")
 """Columns of every shard, which come first."""

@@ -13,25 +13,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from mixwright.config import MeasureConfig
+from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.learner.batches import logits_limit, reading_mode, restrict_output, right_padded, token_batches
+from mixwright.learner.learner import Learner
 from mixwright.measure.gradient_sketch import as_numpy
 from mixwright.measure.passes import ExampleRollouts, Passes
+from mixwright.measure.scan_rows import Pass, ScanRow
+from mixwright.measure.sketch_calibration import Calibration
 from mixwright.records import Example
-
-if TYPE_CHECKING:
-    from mixwright.config import MeasureConfig
-    from mixwright.corpus import Corpus
-    from mixwright.learner.learner import Learner
-    from mixwright.measure.scan_rows import Pass, ScanRow
-    from mixwright.measure.sketch_calibration import Calibration
 
 BATCH_TOKENS = 2048
 """Padded tokens of a forward pass on the CPU, where larger batches fall out of the cache; elsewhere more is better."""

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from mixwright.config import RunConfig
 from mixwright.records import Example, Text, plain
 
 if TYPE_CHECKING:
-    from mixwright.config import RunConfig
     from mixwright.learner.learner import Learner
 
 TRL_MAX_LENGTH_TOKENS = 1024

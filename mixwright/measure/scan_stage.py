@@ -8,15 +8,17 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 
 from mixwright.config import RunConfig
+from mixwright.contracts import Columns
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.learner.bases import bases_of, build_bases
+from mixwright.learner.learner import Learner
 from mixwright.learner.load import load_base
 from mixwright.measure.bases import base_name
 from mixwright.measure.scan import (
@@ -31,7 +33,7 @@ from mixwright.measure.scan import (
     write_part,
 )
 from mixwright.measure.scan_passes import ScanPasses
-from mixwright.measure.scan_rows import row_token_limit, scan_rows, target_of
+from mixwright.measure.scan_rows import ScanRow, row_token_limit, scan_rows, target_of
 from mixwright.measure.sketch_calibration import (
     CALIBRATION_ROWS,
     SketchSettings,
@@ -44,11 +46,6 @@ from mixwright.records import Example, from_data, to_data
 from mixwright.runs import RunFolder
 from mixwright.workers.local import Job, Workers, count_cores
 from mixwright.workers.progress import report
-
-if TYPE_CHECKING:
-    from mixwright.contracts import Columns
-    from mixwright.learner.learner import Learner
-    from mixwright.measure.scan_rows import ScanRow
 
 SCAN_SEED = 2_000_003
 """Added to the run's seed for the rollouts of the scan; training and measuring never use these numbers."""

@@ -15,7 +15,6 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import torch
 from jaxtyping import Float
@@ -25,12 +24,10 @@ from torch import Tensor
 
 from mixwright.errors import InputError
 from mixwright.learner.batches import token_batches
+from mixwright.learner.learner import Learner
 from mixwright.measure.gradient_sketch import Factors, GradientSketch, Moments, matrices
+from mixwright.measure.scan_rows import ScanRow
 from mixwright.runs import replacing
-
-if TYPE_CHECKING:
-    from mixwright.learner.learner import Learner
-    from mixwright.measure.scan_rows import ScanRow
 
 CALIBRATION_ROWS = 256
 """Rows that directions are found from; fewer where they would not fit into `MOST_NUMBERS_HELD`."""

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mixwright import catalog
+from mixwright.config import MeasureConfig
+from mixwright.corpus import Corpus
 from mixwright.measure.passes import Passes, completion_row
 from mixwright.records import Measurement, plain
 
 if TYPE_CHECKING:
-    from mixwright.config import MeasureConfig
-    from mixwright.corpus import Corpus
     from mixwright.learner.learner import Learner
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,10 +12,8 @@ from mixwright.estimates.cell_states import MIN_ITEMS
 from mixwright.estimates.chance import RIGHT_FROM_SCORE
 from mixwright.estimates.dependence import Dependence, dependence, permutation_p
 from mixwright.graders.choice import option_index, option_texts
+from mixwright.measure.passes import Group, Passes
 from mixwright.records import Example
-
-if TYPE_CHECKING:
-    from mixwright.measure.passes import Group, Passes
 
 MOST_ITEMS_ALL_PAIRS = 100
 """Items of a cell up to which every answer is graded on every other item; of more, each on `OTHER_ITEMS_PER_ITEM` others."""

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mixwright.corpus import Corpus
 from mixwright.estimates.intervals import rate
 from mixwright.records import Example, Measurement
 
 if TYPE_CHECKING:
-    from mixwright.corpus import Corpus
     from mixwright.learner.learner import Learner
 
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from mixwright.config import MeasureConfig
+from mixwright.corpus import Corpus
 from mixwright.measure.passes import Passes, completion_row
 from mixwright.records import Example, plain
 
 if TYPE_CHECKING:
-    from mixwright.config import MeasureConfig
-    from mixwright.corpus import Corpus
     from mixwright.learner.learner import Learner
 
 ANSWER_TOKENS = 64

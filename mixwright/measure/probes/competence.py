@@ -12,11 +12,11 @@ Blind spot: a right answer reached by a wrong way counts as right; partial credi
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mixwright.contracts import Probe
+from mixwright.corpus import Corpus
 from mixwright.corpus.cells import chance_rules_of, members_of, sample_answered_rows
 from mixwright.corpus.rows import pc
 from mixwright.estimates.cell_states import MIN_ITEMS
@@ -24,12 +24,9 @@ from mixwright.estimates.chance import Chance, chance_level
 from mixwright.estimates.dependence import Dependence, dependence_of_items
 from mixwright.estimates.intervals import clustered_share, pass_at_k, rate, share_interval
 from mixwright.estimates.outcome import CHANCE_MEASUREMENT, SWAPPED_SUFFIX
+from mixwright.measure.passes import Group, Passes
 from mixwright.measure.swaps import swap_cells
 from mixwright.records import Example, Interval, Measurement
-
-if TYPE_CHECKING:
-    from mixwright.corpus import Corpus
-    from mixwright.measure.passes import Group, Passes
 
 NEEDS = ("torch", "transformers")
 

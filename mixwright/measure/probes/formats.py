@@ -10,20 +10,17 @@ where nearly every sample has a form of its own, the interval of the entropy is 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mixwright.contracts import Probe
+from mixwright.corpus import Corpus
 from mixwright.errors import check_range
 from mixwright.estimates.intervals import clustered_share, jackknife, wilson
+from mixwright.measure.passes import Passes
 from mixwright.records import Example, Interval, Measurement
 from mixwright.skeleton import FORM_ACCURACY_NAME_PREFIX, FORM_SHARE_NAME_PREFIX, OTHER_FORMS, skeleton
-
-if TYPE_CHECKING:
-    from mixwright.corpus import Corpus
-    from mixwright.measure.passes import Passes
 
 NEEDS = ("torch", "transformers")
 

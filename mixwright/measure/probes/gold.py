@@ -11,13 +11,14 @@ Blind spot: the answer's own tokenisation alone counts, without white space in f
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mixwright.contracts import Probe
+from mixwright.corpus import Corpus
 from mixwright.errors import check_range
 from mixwright.learner.warmup import completion_tokens
+from mixwright.measure.passes import Passes
 from mixwright.measure.targets import (
     cell_measurements,
     count_too_long,
@@ -26,10 +27,6 @@ from mixwright.measure.targets import (
     keep_fitting_items,
 )
 from mixwright.records import Measurement
-
-if TYPE_CHECKING:
-    from mixwright.corpus import Corpus
-    from mixwright.measure.passes import Passes
 
 NEEDS = ("torch", "transformers")
 

@@ -9,19 +9,15 @@ Blind spot: says how likely the given target is, not whether what the model woul
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from mixwright.contracts import Probe
+from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.learner.warmup import warmup_tokens
+from mixwright.measure.passes import Passes
 from mixwright.measure.targets import cell_measurements, count_too_long, item_measurements, keep_fitting_items
 from mixwright.records import Measurement
-
-if TYPE_CHECKING:
-    from mixwright.corpus import Corpus
-    from mixwright.measure.passes import Passes
 
 NEEDS = ("torch", "transformers")
 

@@ -10,20 +10,16 @@ Blind spot: longer completions are less likely, so a pair can be right by length
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from mixwright.contracts import Probe
+from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.estimates.outcome import CHANCE_MEASUREMENT
 from mixwright.learner.warmup import completion_tokens
+from mixwright.measure.passes import Passes
 from mixwright.measure.targets import cell_measurements, count_too_long, item_measurements, keep_fitting_items
 from mixwright.records import Example, Measurement
-
-if TYPE_CHECKING:
-    from mixwright.corpus import Corpus
-    from mixwright.measure.passes import Passes
 
 NEEDS = ("torch", "transformers")
 COIN_ACCURACY = 0.5

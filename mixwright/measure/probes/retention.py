@@ -17,19 +17,16 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mixwright.contracts import Probe
+from mixwright.corpus import Corpus
 from mixwright.errors import InputError, check_range
 from mixwright.measure.bursts import Burst, watch_bursts
+from mixwright.measure.passes import Passes
 from mixwright.measure.row_losses import RowLosses, rows_by_task
 from mixwright.records import Measurement
-
-if TYPE_CHECKING:
-    from mixwright.corpus import Corpus
-    from mixwright.measure.passes import Passes
 
 NEEDS = ("torch", "transformers")
 
