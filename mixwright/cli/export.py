@@ -48,73 +48,18 @@ def resolve_format(name: str) -> str:
     return formats[typed]
 
 
-def export_plan(
-    plan: Plan,
-    corpus: Corpus,
-    name: str,
-    folder: Path,
-    *,
-    batch: int,
-    group: int | None = None,
-    seed: int = 0,
-    form: PromptForm | None = None,
-) -> list[str]:
-    """Write the plan for a trainer and say what was written; the folder appears whole or not at all.
+def write_mix(mix: Mix, name: str, folder: Path) -> list[str]:
+    """Write a mix for a trainer and say what was written; the folder appears whole or not at all.
 
     Args:
-        plan: of one stage.
-        corpus: with its training rows, and the rows to rehearse that the plan draws; held-out rows are never exported.
+        mix: of a plan (`mix_of`) or of mined rows (`mined_mix`).
         name: of an export (`mixwright list exports`), `-` or `_` inside.
         folder: made anew; an earlier export there is replaced, anything else refused.
-        batch: prompts, rows or pairs per optimiser step.
-        group: completions per prompt in GRPO, where it is known.
-        seed: of the draws and of the order of rows in a file.
-        form: how prompts reach the model: through its chat template they are written as messages; None leaves them.
 
     Raises:
-        InputError: an unknown format, a plan that does not fit the rows, or a folder with something else in it.
+        InputError: an unknown format, rows that it does not take, or a folder with something else in it.
     """
-    name = resolve_format(name)
-    mix = mix_of(plan, corpus, batch=batch, group=group, seed=seed, form=form)
-    return _write_mix(mix, name, folder)
-
-
-def export_mined(
-    table: Path,
-    corpus: Corpus,
-    name: str,
-    folder: Path,
-    *,
-    objective: Objective,
-    batch: int,
-    group: int | None = None,
-    seed: int = 0,
-) -> list[str]:
-    """Write a miner's table as a trainer reads it and say what was written; the folder appears whole or not at all.
-
-    Pairs are written for DPO, whatever the objective. Each row stands there once, or as often as its weight says.
-
-    Args:
-        table: mine/<miner>.parquet.
-        corpus: of the run.
-        name: of an export (`mixwright list exports`), `-` or `_` inside.
-        folder: made anew; an earlier export there is replaced, anything else refused.
-        objective: of the run.
-        batch: rows, pairs or prompts per optimiser step.
-        group: completions per prompt in GRPO.
-        seed: of the order of rows.
-
-    Raises:
-        InputError: an unknown format, rows that the format or the objective does not take, or a folder with other files.
-    """
-    name = resolve_format(name)
-    mix = mined_mix(table, corpus, objective=objective, batch=batch, group=group, seed=seed)
-    return _write_mix(mix, name, folder)
-
-
-def _write_mix(mix: Mix, name: str, folder: Path) -> list[str]:
-    """Write a mix by the plug-in `name`. Raises InputError for a folder with other files."""
-    marker = folder / EXPORT_MARKER_FILE
+    name, marker = resolve_format(name), folder / EXPORT_MARKER_FILE
     if folder.exists() and not marker.exists() and (not folder.is_dir() or any(folder.iterdir())):
         remedy = "Name another one: --export-to."
         raise InputError("a new folder, or one with an earlier export", "other files", remedy, file=folder)
@@ -138,7 +83,19 @@ def mix_of(
     seed: int = 0,
     form: PromptForm | None = None,
 ) -> Mix:
-    """The plan's weights, as the engine has them before it has seen anything. Raises InputError as `export_plan` does."""
+    """The plan's weights, as the engine has them before it has seen anything.
+
+    Args:
+        plan: of one stage.
+        corpus: with its training rows, and the rows to rehearse that the plan draws; held-out rows are never exported.
+        batch: prompts, rows or pairs per optimiser step.
+        group: completions per prompt in GRPO, where it is known.
+        seed: of the draws and of the order of rows in a file.
+        form: how prompts reach the model: through its chat template they are written as messages; None leaves them.
+
+    Raises:
+        InputError: a plan of several stages, or one that does not fit the rows.
+    """
     if len(plan.stages) != 1:
         raise InputError("a plan of one stage, for now", f"{len(plan.stages)}", "Leave the stage that is to be exported.")
     stage = plan.stages[0]
@@ -209,7 +166,21 @@ def _notes(plan: Plan, pool: Pool, shares: NDArray[np.float64], order: NDArray[n
 def mined_mix(
     table: Path, corpus: Corpus, *, objective: Objective, batch: int, group: int | None = None, seed: int = 0
 ) -> Mix:
-    """The mined rows as exports take them: shares of tasks as they are among the rows. Arguments of `export_mined`."""
+    """The mined rows as exports take them: shares of tasks as they are among the rows.
+
+    Pairs are for DPO, whatever the objective. Each row stands there once, or as often as its weight says.
+
+    Args:
+        table: mine/<miner>.parquet.
+        corpus: of the run.
+        objective: of the run.
+        batch: rows, pairs or prompts per optimiser step.
+        group: completions per prompt in GRPO.
+        seed: of the order of rows.
+
+    Raises:
+        InputError: no rows.
+    """
     found = pq.read_table(table)
     made = "prompt" in found.column_names
     rows = Corpus(found) if made else corpus.select(ids=found["id"].to_pylist())

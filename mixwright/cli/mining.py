@@ -11,7 +11,7 @@ from typing import cast
 from mixwright import pipeline
 from mixwright.cli import direct, output
 from mixwright.cli.budget import Budget
-from mixwright.cli.export import export_mined, resolve_format
+from mixwright.cli.export import mined_mix, resolve_format, write_mix
 from mixwright.cli.options import Measuring, with_budget
 from mixwright.cli.output import conclude
 from mixwright.config import ModelConfig, RunConfig
@@ -82,9 +82,9 @@ def mine_folder(
     train = settings.train
     if export is not None:
         place = export_to or run.path / "export" / f"{path.stem}-{resolve_format(export)}"
-        sizes = {"batch": train.prompts, "group": train.generations, "seed": settings.seed}
-        corpus, objective = Corpus.load(run.corpus), cast("Objective", train.objective)
-        for line in export_mined(path, corpus, export, place, objective=objective, **sizes):
+        objective, sizes = cast("Objective", train.objective), {"batch": train.prompts, "group": train.generations}
+        mix = mined_mix(path, Corpus.load(run.corpus), objective=objective, **sizes, seed=settings.seed)
+        for line in write_mix(mix, export, place):
             output.say(one_line(f"  {line}"))
         output.out(f"{place}: the rows as {export} reads them")
     elif export_to is not None:

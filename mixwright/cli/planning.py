@@ -10,7 +10,7 @@ from mixwright import catalog
 from mixwright.cli import output
 from mixwright.cli.beside import measured_before
 from mixwright.cli.direct import Say, load, measure_checkpoint, rows_of
-from mixwright.cli.export import export_plan
+from mixwright.cli.export import mix_of, write_mix
 from mixwright.cli.options import Measuring
 from mixwright.config import CorpusConfig, ModelConfig, PlanConfig, RunConfig, TrainConfig
 from mixwright.corpus import Corpus
@@ -200,5 +200,5 @@ def form_of(config: RunConfig) -> PromptForm:
 def _export(config: RunConfig, corpus: Corpus, plan: Plan, export: str, place: Path, form: PromptForm | None = None) -> None:
     batch, group = config.train.prompts, config.train.generations
     form = form or form_of(config)
-    for line in export_plan(plan, corpus, export, place, batch=batch, group=group, seed=config.seed, form=form):
+    for line in write_mix(mix_of(plan, corpus, batch=batch, group=group, seed=config.seed, form=form), export, place):
         output.say(one_line(line))

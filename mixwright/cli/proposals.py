@@ -119,13 +119,13 @@ def _with_model(
     model: str, corpus: Corpus, ungraded: Sequence[str], say: Callable[[str], None]
 ) -> tuple[Corpus, list[str], dict[str, str], tuple[Room, int] | None]:
     """What a model that is here shows: graders and room chosen by its first completions, lines to say, task -> reason."""
+    if not (Path(model).is_dir() or is_gguf(model)):  # nothing is downloaded to write settings
+        return corpus, [], {}, None
     try:
         from mixwright.learner.load import load_learner
         from mixwright.measure.kept_answers import KeepingLearner
 
         lines: list[str] = []
-        if not (Path(model).is_dir() or is_gguf(model)):  # nothing is downloaded to write settings
-            return corpus, [], {}, None
         say(f"model: {model} is loaded; its first completions show how long answers are, and which graders fit")
         sizes = replace(MeasureConfig(), items=MOST_CELL_ITEMS)
         learner = KeepingLearner(load_learner(model), None)
@@ -133,12 +133,12 @@ def _with_model(
         room, continued, _ = find_room([learner], held, sizes, lines.append, trained=True)
         sizes = replace(sizes, max_new_tokens=room.tokens, continued_tokens=continued)
         found = read_first_answers(learner, held, sizes, tasks_with_named_grader=ungraded, say=lines.append)
-        corpus = corpus.with_graders({one.task: one.grader for one in found})
-        refused = "".join(f" {note}: the run refuses such rows." for note in notes)
-        room = replace(room, why=f"{room.why[:1].upper()}{room.why[1:]}.{refused}")
-        return corpus, lines, {one.task: f"{one.task}: {one.reason}." for one in found}, (room, continued)
     except (ImportError, InputError):  # no torch here, or a model that the run will refuse
         return corpus, [], {}, None
+    refused = "".join(f" {note}: the run refuses such rows." for note in notes)
+    room = replace(room, why=f"{room.why[:1].upper()}{room.why[1:]}.{refused}")
+    reasons = {one.task: f"{one.task}: {one.reason}." for one in found}
+    return corpus.with_graders({one.task: one.grader for one in found}), lines, reasons, (room, continued)
 
 
 def _listed(title: str, parts: Sequence[str]) -> str:
@@ -246,19 +246,16 @@ def _arms(corpus: Corpus, objective: str, *, graded: bool) -> tuple[PlanConfig, 
     if graded and tasks > 1:
         why = f"{objective.upper()}: the plan keeps your own shares, and a share for what the model can do already."
         return PlanConfig(), TrialConfig(nulls=("permuted_weights",)), why
-    arms = ("uniform", "equal_shares") if cells > 1 else ("uniform",)
+    trial = TrialConfig(arms=("uniform", "equal_shares") if cells > 1 else ("uniform",), nulls=())
     if tasks > 1:
-        why = (
-            "Success is not measured in every task, so nothing is known to be lost: the plan keeps your own shares, and "
-            "trains as uniform does. Name tasks to keep (plan.options: {keep: [...]}) or rows of them (corpus.rehearse), "
-            "and add the arm steered."
-        )
-        return PlanConfig(), TrialConfig(arms=arms, nulls=()), why
+        why = "Success is not measured in every task, so nothing is known to be lost: the plan keeps your own shares, and "
+        why += "trains as uniform does. Name tasks to keep (plan.options: {keep: [...]}) or rows of them (corpus.rehearse), "
+        return PlanConfig(), trial, why + "and add the arm steered."
     why = (
         "One task: there are no weights to plan, so training is compared with not training. A column task, or rows of what "
-        "the model can do already (corpus.rehearse), would change that."
     )
-    return PlanConfig("proportional" if objective == "grpo" else None), TrialConfig(arms=arms, nulls=()), why
+    why += "the model can do already (corpus.rehearse), would change that."
+    return PlanConfig("proportional" if objective == "grpo" else None), trial, why
 
 
 def _characters(corpus: Corpus) -> int:

@@ -363,22 +363,18 @@ def _check_answers(corpus: Corpus, *, split_from_own_file: bool) -> None:
     for (name, _), members in groups.items():
         lacking = members[~answered[members]]
         if len(lacking) and (len(lacking) < len(members) or not split_from_own_file):
-            raise InputError(
-                f"an answer in every row of task {name!r} or in none",
-                f"{len(lacking)} rows without, the first at {corpus.table['source'][int(lacking[0])].as_py()}",
-                "Add the answers or give those rows another task.",
-            )
+            got = f"{len(lacking)} rows without, the first at {corpus.table['source'][int(lacking[0])].as_py()}"
+            expected = f"an answer in every row of task {name!r} or in none"
+            raise InputError(expected, got, "Add the answers or give those rows another task.")
     first = read_groups(corpus.table, (members[answered[members]][:MOST_ANSWERS_CHECKED] for members in groups.values()))
     for (name, _), examples in zip(groups, first, strict=True):
         grader, grades = corpus.tasks[name].grader, TimedGrades(corpus, SECONDS_PER_GRADE, "stop")
         for example in examples:
             score = grades.grade(example, example.answer or "")
             if score != 1.0 and ":" not in grader:
-                raise InputError(
-                    f"answers that grader {grader} can give 1.0",
-                    f"{example.answer!r:.60} at {example.source}, which gets {score:g}",
-                    "Correct the answer or name another grader: corpus.graders.",
-                )
+                got = f"{example.answer!r:.60} at {example.source}, which gets {score:g}"
+                remedy = "Correct the answer or name another grader: corpus.graders."
+                raise InputError(f"answers that grader {grader} can give 1.0", got, remedy)
 
 
 def _for_trl(text: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 from array import array
 from collections.abc import Iterable, Iterator
@@ -10,7 +11,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 import pyarrow as pa
 
-from mixwright.corpus.rows import BATCH_ROWS, chunks, encode, pc, store_batches, with_column
+from mixwright.corpus.rows import BATCH_ROWS, encode, pc, store_batches, with_column
 from mixwright.errors import InputError
 from mixwright.records import Example, Text, plain
 
@@ -33,7 +34,8 @@ def build_table(examples: Iterable[Example], eval_share: float = 0.0) -> pa.Tabl
     contents, prompts = array("Q"), array("Q")
 
     def batches() -> Iterator[pa.RecordBatch]:
-        for chunk in chunks(examples):
+        stream = iter(examples)
+        while chunk := list(itertools.islice(stream, BATCH_ROWS)):
             contents.extend(0 if example.id else _content_hash(example) for example in chunk)
             prompts.extend(0 if example.split else prompt_key(example.prompt or example.target or "") for example in chunk)
             yield encode(chunk)
@@ -99,10 +101,7 @@ def _refuse_duplicates(table: pa.Table) -> None:
     twice = next(count["values"] for count in counts if count["counts"] > 1)
     sources = table.filter(pc.equal(table["id"], twice))["source"].to_pylist()
     file, _, line = sources[1].rpartition(":")
-    raise InputError(
-        "ids that are unique in the whole corpus",
-        f"{twice!r} twice: {sources[0] or 'an example'} and {sources[1] or 'another'}",
-        'Make them unique, or rename that column and they are made; run.yaml can ignore it: corpus.columns: {id: ""}.',
-        file=file or None,
-        line=int(line) if line.isdigit() else None,
-    )
+    got = f"{twice!r} twice: {sources[0] or 'an example'} and {sources[1] or 'another'}"
+    remedy = 'Make them unique, or rename that column and they are made; run.yaml can ignore it: corpus.columns: {id: ""}.'
+    at = int(line) if line.isdigit() else None
+    raise InputError("ids that are unique in the whole corpus", got, remedy, file=file or None, line=at)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,24 +19,9 @@ from mixwright.records import Example, Task, Text, plain
 pc: Any = pyarrow.compute
 """Its functions are made when it is imported; type checkers do not know them."""
 
-SCHEMA = pa.schema(
-    [
-        ("id", pa.string()),
-        ("task", pa.string()),
-        ("prompt", pa.string()),
-        ("target", pa.string()),
-        ("answer", pa.string()),
-        ("level", pa.float64()),
-        ("knobs", pa.string()),
-        ("skills", pa.list_(pa.string())),
-        ("chosen", pa.string()),
-        ("rejected", pa.string()),
-        ("source", pa.string()),
-        ("split", pa.string()),
-        ("extra", pa.string()),
-        ("chat", pa.bool_()),
-    ]
-)
+COLUMNS = ("id", "task", "prompt", "target", "answer", "level", "knobs", "skills", "chosen", "rejected", "source", "split")
+KINDS = {"level": pa.float64(), "skills": pa.list_(pa.string()), "chat": pa.bool_()}
+SCHEMA = pa.schema([(name, KINDS.get(name, pa.string())) for name in (*COLUMNS, "extra", "chat")])
 """One column per field of `Example`. `knobs` and `extra` are JSON objects. Where `chat` is true, prompt, target, chosen and
 rejected are JSON lists of messages; `texts` reads either form."""
 
@@ -45,6 +29,7 @@ OPTIONAL_COLUMNS = ("target", "answer", "level", "chosen", "rejected")
 """Columns in which a value may be missing."""
 TEXT_COLUMNS = ("prompt", "target", "chosen", "rejected")
 BATCH_ROWS = 8192
+BLOCK_ROWS = 20_000
 MOST_BYTES_IN_MEMORY = 32 * 2**20
 
 
@@ -175,12 +160,12 @@ def pick_rows(table: pa.Table, rows: np.ndarray) -> pa.Table:
     return pa.Table.from_batches(parts, table.schema)
 
 
-def read_groups(table: pa.Table, groups: Iterable[np.ndarray], *, block: int = 20_000) -> Iterator[list[Example]]:
-    """The examples of each group of row indices, in the table's order; small groups together, `block` rows or so."""
+def read_groups(table: pa.Table, groups: Iterable[np.ndarray]) -> Iterator[list[Example]]:
+    """The examples of each group of row indices, in the table's order; small groups together, `BLOCK_ROWS` or so."""
     waiting: list[np.ndarray] = []
     for group in groups:
         waiting.append(np.sort(group))
-        if sum(map(len, waiting)) >= block:
+        if sum(map(len, waiting)) >= BLOCK_ROWS:
             yield from _read_together(table, waiting)
             waiting = []
     if waiting:
@@ -192,13 +177,6 @@ def _read_together(table: pa.Table, groups: list[np.ndarray]) -> Iterator[list[E
     found = [decode(row) for row in pick_rows(table, rows).to_pylist()]
     for group in groups:
         yield [found[place] for place in np.searchsorted(rows, group).tolist()]
-
-
-def chunks(examples: Iterable[Example], size: int = BATCH_ROWS) -> Iterator[list[Example]]:
-    """Lists of at most `size` examples."""
-    stream = iter(examples)
-    while chunk := list(itertools.islice(stream, size)):
-        yield chunk
 
 
 def _encode_text(text: Text | None, chat: bool, role: str) -> str | None:

@@ -62,7 +62,6 @@ def measure_learner(
     *,
     start: Learner | None = None,
     seed: int,
-    progress: Callable[[str], None] | None = None,
     done: Callable[[float], None] | None = None,
     nested: bool = False,
 ) -> MeasureResult:
@@ -74,7 +73,6 @@ def measure_learner(
         config: probes and sizes.
         start: the model that training began with, for drift.
         seed: of samples and probes; one seed before and after couples the two.
-        progress: called with the name of each probe before it runs.
         done: called with the share of the work that is done, 0..1.
         nested: what is sampled for an item does not depend on how many others are measured.
 
@@ -85,8 +83,6 @@ def measure_learner(
     passes = Passes(learner, start, config, corpus, seed, done, nested=nested)
     measurements: list[Measurement] = []
     for name, probe in probes.items():
-        if progress:
-            progress(name)
         measurements += probe.measure(passes, corpus, np.random.default_rng([seed, zlib.crc32(name.encode())]))
     if passes.generated:
         measurements += _late(passes)
