@@ -128,7 +128,7 @@ def format_pairs(seen: Observation) -> str:
 
 
 def first_tasks(observations: Sequence[Observation]) -> tuple[list[Observation], str]:
-    """The observations about the first `MOST_TASKS` tasks and about no single one; and a line that counts the others, if any."""
+    """Observations about the first `MOST_TASKS` tasks and about no single one; and a line that counts the others, if any."""
     shown = set(list(dict.fromkeys(seen.task for seen in observations if seen.task is not None))[:MOST_TASKS])
     kept = [seen for seen in observations if seen.task is None or seen.task in shown]
     others = [seen for seen in observations if seen.task is not None and seen.task not in shown]
