@@ -14,7 +14,7 @@ from mixwright.corpus import Corpus
 from mixwright.corpus.rows import pc
 from mixwright.corpus.trainable import NEEDED_COLUMNS, check_training, has_pairs
 from mixwright.errors import InputError, missing_extra, unknown_name
-from mixwright.estimates.readings import GRADED_OUTCOMES, Outcome, outcome_of
+from mixwright.estimates.readings import GRADED_OUTCOMES, outcome_of
 from mixwright.learner.bases import TINY_PREFIX
 from mixwright.learner.sources import SMOLLM2, is_gguf
 from mixwright.learner.warmup_rows import warmup_rows, warmup_shares
@@ -63,15 +63,6 @@ def check_settings(config: RunConfig, corpus: Corpus) -> None:
     check_model(config.model)
 
 
-def _check_samples(config: RunConfig) -> None:
-    """Whether something reads samples where none are drawn. Raises InputError."""
-    readers = ["measure.decoding: sampled"] if config.measure.decoding == "sampled" else []
-    if COMPETENCE_PROBE in catalog.load("planners", config.planner).EVIDENCE and COMPETENCE_PROBE in config.measure.probes:
-        readers.append(f"the planner {config.planner}")
-    if not config.measure.samples and readers:
-        raise InputError(f"samples, which {readers[0]} reads", "measure.samples: 0", "Ask for at least one.")
-
-
 def check_planner(name: str, objective: str) -> None:
     """Whether a planner can plan for an objective. Raises InputError."""
     can = catalog.load("planners", name).OBJECTIVES
@@ -98,10 +89,22 @@ def check_rows(config: RunConfig, corpus: Corpus) -> None:
     check_rehearsal(config.train.objective, corpus)
     if config.planner == "rehearsal":
         check_keep(config.plan.options, corpus)
-    _check_samples(config)
-    outcome = outcome_of(config.measure.probes, config.measure.decoding)
-    graded = check_items(corpus) if outcome in GRADED_OUTCOMES else _check_ungraded(outcome, corpus)
     evidence = catalog.load("planners", config.planner).EVIDENCE
+    readers = ["measure.decoding: sampled"] if config.measure.decoding == "sampled" else []
+    if COMPETENCE_PROBE in evidence and COMPETENCE_PROBE in config.measure.probes:
+        readers.append(f"the planner {config.planner}")
+    if not config.measure.samples and readers:
+        raise InputError(f"samples, which {readers[0]} reads", "measure.samples: 0", "Ask for at least one.")
+    outcome, graded = outcome_of(config.measure.probes, config.measure.decoding), set[str]()
+    if outcome in GRADED_OUTCOMES:
+        graded = check_items(corpus)
+    else:  # whether what is read instead is held out
+        column = "chosen" if outcome == "preference" else "target"
+        held_out = table.filter(pc.equal(table["split"], "eval"))
+        if held_out[column].null_count == len(held_out):
+            what = "held-out pairs of chosen and rejected" if column == "chosen" else "held-out rows with a target"
+            remedy = "Hold some out (corpus.eval, corpus.eval_share), or name another probe in measure.probes."
+            raise InputError(f"{what}, which the primary outcome is read from", "none", remedy)
     for probe in evidence:
         if probe not in config.measure.probes:
             remedy = f"Add {probe} to measure.probes, or plan with a baseline: plan.planner: proportional."
@@ -113,17 +116,6 @@ def check_rows(config: RunConfig, corpus: Corpus) -> None:
         remedy += "plan.planner: proportional."
         expected = f"held-out rows with answers of every training task, which the planner {config.planner} reads"
         raise InputError(expected, got, remedy)
-
-
-def _check_ungraded(outcome: Outcome | None, corpus: Corpus) -> set[str]:
-    """Nothing is graded: whether what is read instead is held out. Returns the tasks that are graded, none."""
-    column = "chosen" if outcome == "preference" else "target"
-    held_out = corpus.table.filter(pc.equal(corpus.table["split"], "eval"))
-    if held_out[column].null_count == len(held_out):
-        what = "held-out pairs of chosen and rejected" if column == "chosen" else "held-out rows with a target"
-        remedy = "Hold some out (corpus.eval, corpus.eval_share), or name another probe in measure.probes."
-        raise InputError(f"{what}, which the primary outcome is read from", "none", remedy)
-    return set()
 
 
 def check_items(corpus: Corpus) -> set[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -72,18 +72,15 @@ def read_earlier(folder: Path, before: str, target: RunFolder) -> Earlier:
         got = "the folder that the new one is written to"
         raise InputError("the folder of an earlier comparison (--beside)", got, "Choose another --folder.", file=folder)
     rows = run.path / "completions.parquet"
-    missing = [
-        path for path in (run.manifest, run.measurements("before"), run.measurements("after"), rows) if not path.is_file()
-    ]
+    needed = (run.manifest, run.measurements("before"), run.measurements("after"), rows)
+    missing = [path for path in needed if not path.is_file()]
     manifest = None if missing else read_json(run.manifest, RunManifest)
     if manifest is None or "checkpoint after" not in manifest.settings:
         got = f"one without {missing[0].name}" if missing else "a run of one checkpoint"
         remedy = "Write one first: mixwright verdict BEFORE OTHER --corpus FILE --folder FOLDER."
         raise InputError("the folder of an earlier comparison (--beside)", got, remedy, file=folder)
-    _check_parent(manifest, before, folder)
-    completions = read_completion_rows(rows)
-    found = [_result(run, name, manifest.settings, completions) for name in ("before", "after")]
-    return Earlier(folder, manifest, *found)
+    first, completions = read_before(folder, before), read_completion_rows(rows)
+    return replace(first, other=_result(run, "after", manifest.settings, completions))
 
 
 def read_before(folder: Path, model: str) -> Earlier:
@@ -97,7 +94,9 @@ def read_before(folder: Path, model: str) -> Earlier:
         remedy = "Write one first: mixwright measure MODEL --corpus FILE --folder FOLDER."
         raise InputError("the folder of a measuring or of a comparison (--measured)", "none", remedy, file=folder)
     manifest = read_json(run.manifest, RunManifest)
-    _check_parent(manifest, model, folder)
+    if manifest.parent != model and Path(manifest.parent).resolve() != Path(model).resolve():
+        remedy = "Name the same model, or measure it again."
+        raise InputError(f"measurements of {model}", f"those of {manifest.parent}", remedy, file=folder)
     paths = (run.path / "completions.parquet", completions_path(run, base_name(manifest.parent)))
     rows = next((path for path in paths if path.is_file()), paths[-1])
     return Earlier(folder, manifest, _result(run, "before", manifest.settings, read_completion_rows(rows)))
@@ -111,12 +110,6 @@ def measured_before(folder: Path, model: str, asked: Measuring) -> Sequence[Meas
             remedy = "Name the same, or measure again."
             raise InputError(f"the {name} of the measuring: {old or 'none'}", value or "none", remedy, file=folder)
     return earlier.before.measurements
-
-
-def _check_parent(manifest: RunManifest, before: str, folder: Path) -> None:
-    if manifest.parent != before and Path(manifest.parent).resolve() != Path(before).resolve():
-        remedy = "Name the same model, or measure it again."
-        raise InputError(f"measurements of {before}", f"those of {manifest.parent}", remedy, file=folder)
 
 
 def _result(run: RunFolder, name: str, settings: Mapping[str, Any], completions: list[dict[str, Any]]) -> MeasureResult:

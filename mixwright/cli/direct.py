@@ -70,16 +70,8 @@ def rows_of(
     everywhere, single = graders_of(asked.grader)
     single = {**(graders or {}), **single} if everywhere is None else single
     assert asked.corpus is not None
-    config = CorpusConfig(
-        asked.corpus,
-        asked.held_out,
-        rehearse,
-        eval_share=0.0,
-        columns=columns_of(asked.column),
-        task=asked.task or "all",
-        grader=everywhere or "exact",
-        graders=single,
-    )
+    config = CorpusConfig(asked.corpus, asked.held_out, rehearse, eval_share=0.0, columns=columns_of(asked.column))
+    config = replace(config, task=asked.task or "all", grader=everywhere or "exact", graders=single)
     found = read_graded(config, named=everywhere is not None, ungraded=ungraded, needed=needed)
     for note in found.notes:
         say(note)

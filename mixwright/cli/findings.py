@@ -28,11 +28,17 @@ def describe_support(entry: Entry, lab: Path | None = None) -> list[str]:
         entry: the plug-in.
         lab: folder of the laboratory; None takes the installed one.
     """
-    lab = lab or _installed()
+    if lab is None:
+        spec = importlib.util.find_spec(LAB_PACKAGE)  # of a name without dots it imports nothing
+        places = spec.submodule_search_locations if spec else None
+        lab = Path(next(iter(places))) if places else None
     if lab is None:
         return []
     if entry.kind == "findings":
-        return [f"Result: {kept_word(entry.name, lab)}."] if (lab / "findings" / f"{entry.name}.py").is_file() else []
+        if not (lab / "findings" / f"{entry.name}.py").is_file():
+            return []
+        result = _kept(entry.name, lab)
+        return [f"Result: {result if isinstance(result, str) else one_line(str(result.get('word')))[:40]}."]
     found = []
     for name in listing("findings"):
         named = read_features(lab / "findings" / f"{name}.py").get(f"{entry.kind}/{entry.name}")
@@ -49,18 +55,13 @@ def _summarise_contrasts(name: str, contrasts: Sequence[str], lab: Path) -> str:
     if not contrasts:
         return f"Was run in the finding {name}, where no contrast judges it."
     known = {one.get("name"): one for one in result.get("contrasts", ()) if isinstance(one, dict)}
-    came = [
-        (each, *_read_contrast(known.get(each.removeprefix(TURNED_PREFIX)), turned=each.startswith(TURNED_PREFIX)))
-        for each in contrasts
-    ]
-    told = [f"{_plain(each)}: {said}" for each, _, said in came]
-    doubt = "" if any(came_to in SUPPORTING_WORDS for _, came_to, _ in came) else "; so the laboratory does not support it"
+    told, doubt = [], "; so the laboratory does not support it"
+    for each in contrasts:
+        contrast, turned = each.removeprefix(TURNED_PREFIX), each.startswith(TURNED_PREFIX)
+        came, said = _read_contrast(known.get(contrast), turned=turned)
+        told.append(f"{one_line(contrast)[:200]}{' (turned round)' if turned else ''}: {said}")
+        doubt = "" if came in SUPPORTING_WORDS else doubt
     return f"Rests on the finding {name}: {'; '.join(told)}{doubt}."
-
-
-def _plain(contrast: str) -> str:
-    turned = contrast.startswith(TURNED_PREFIX)
-    return one_line(contrast.removeprefix(TURNED_PREFIX))[:200] + (" (turned round)" if turned else "")
 
 
 def _read_contrast(contrast: Mapping[str, Any] | None, *, turned: bool) -> tuple[str, str]:
@@ -120,12 +121,6 @@ def read_features(source: Path) -> dict[str, tuple[str, ...]]:
     return {}
 
 
-def kept_word(name: str, lab: Path) -> str:
-    """Word of the kept result at scale laptop; "not run" where there is none."""
-    result = _kept(name, lab)
-    return result if isinstance(result, str) else one_line(str(result.get("word")))[:40]
-
-
 def _kept(name: str, lab: Path) -> dict[str, Any] | str:
     """The kept result at scale laptop, or what to say where there is none."""
     try:
@@ -137,9 +132,3 @@ def _kept(name: str, lab: Path) -> dict[str, Any] | str:
     if not isinstance(result, dict) or result.get("scale") != "laptop":
         return "not run"
     return result
-
-
-def _installed() -> Path | None:
-    spec = importlib.util.find_spec(LAB_PACKAGE)  # of a name without dots it imports nothing
-    places = spec.submodule_search_locations if spec else None
-    return Path(next(iter(places))) if places else None

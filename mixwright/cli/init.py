@@ -63,18 +63,16 @@ def write_settings(
             raise InputError("TRAIN beside --budget", "nothing", "Name the examples: their items and steps are timed.")
         found = fit_proposal(found, budget_seconds, say)
     config = found.config
-    places = {name: _relative_source(getattr(config.corpus, name), path.parent) for name in ("train", "eval", "rehearse")}
-    config = dataclasses.replace(config, corpus=dataclasses.replace(config.corpus, **places))
+    for name in ("train", "eval", "rehearse"):  # paths in the file are relative to it; names of other sources stay
+        source = getattr(config.corpus, name)
+        if source is not None and Path(source).exists():
+            place = {name: os.path.relpath(source, path.parent)}
+            config = dataclasses.replace(config, corpus=dataclasses.replace(config.corpus, **place))
     head = ["Settings of one run. Every line may be edited; what is left out keeps the default shown here.", *found.notes]
     lines = [f"# {line}" for note in head for line in textwrap.wrap(one_line(note), COMMENT_WIDTH)]
     lines += [f"# Then: mixwright run {path}", "", *_lines(config, 0, found.comments)]
     write_text(path, "\n".join(lines) + "\n")
     return found.notes
-
-
-def _relative_source(source: str | None, folder: Path) -> str | None:
-    """A path as it is from `folder`: those in the file are relative to the file. Names of other sources stay."""
-    return os.path.relpath(source, folder) if source is not None and Path(source).exists() else source
 
 
 def _lines(record: Any, depth: int, reasons: Mapping[str, str], place: str = "") -> Iterator[str]:
@@ -85,7 +83,9 @@ def _lines(record: Any, depth: int, reasons: Mapping[str, str], place: str = "")
         if field.name in left:
             continue
         value = getattr(record, field.name)
-        comment = comments.get(field.name) or (_summary(value) if dataclasses.is_dataclass(value) else "")
+        comment = comments.get(field.name, "")
+        if not comment and dataclasses.is_dataclass(value):
+            comment = (type(value).__doc__ or "").split("\n", 1)[0]
         comment = re.sub(r"\bNone\b", "null", " ".join(comment.split()))  # as YAML writes it
         reason = one_line(reasons.get(f"{place}{field.name}", ""))
         for line in (*textwrap.wrap(comment, width := COMMENT_WIDTH - len(indent)), *textwrap.wrap(reason, width)):
@@ -101,10 +101,6 @@ def _inline(value: Any) -> str:
     data = dict(value) if isinstance(value, Mapping) else list(value) if isinstance(value, tuple) else value
     text = yaml_text(data, default_flow_style=True, width=10**6)
     return text.strip().removesuffix("...").strip()
-
-
-def _summary(record: Any) -> str:
-    return (type(record).__doc__ or "").split("\n", 1)[0]
 
 
 def _comments() -> dict[str, dict[str, str]]:

@@ -14,7 +14,7 @@ from typing import Any
 
 from mixwright.config import CorpusConfig
 from mixwright.corpus.derived import dialogue_prompt_end, given_options, letter_of_index, level_number, with_options
-from mixwright.corpus.reading import Place
+from mixwright.corpus.reading import SPLIT_BY_NAME, Place
 from mixwright.errors import unknown_name
 from mixwright.records import Example, Text, plain
 
@@ -40,8 +40,6 @@ REMEDY_NAME_COLUMN = (
     f"Name it: --column prompt=COLUMN, or corpus.columns: {{prompt: COLUMN}} in run.yaml. Our names: {', '.join(NAMES)}."
 )
 """How a column gets one of our names."""
-EVAL_SPLIT_NAMES = ("eval", "test", "validation", "valid", "val", "dev")
-SPLIT_BY_NAME = {"train": "train", "training": "train"} | dict.fromkeys(EVAL_SPLIT_NAMES, "eval")
 
 
 def check_mapping(config: CorpusConfig) -> None:

@@ -31,7 +31,9 @@ PARQUET_BATCH_ROWS = 2048
 SUFFIXES = (".jsonl", ".ndjson", ".json", ".parquet", ".jsonl.gz", ".ndjson.gz", ".json.gz")
 DATASETS_FOLDER_FILES = ("dataset_dict.json", "state.json")
 """Files of a folder that datasets' save_to_disk wrote."""
-SPLIT_NAMES = ("train", "training", "test", "validation", "valid", "val", "dev", "eval")
+SPLIT_BY_NAME = {"train": "train", "training": "train"}
+SPLIT_BY_NAME |= dict.fromkeys(("eval", "test", "validation", "valid", "val", "dev"), "eval")
+"""What a split is called in files -> our name."""
 
 
 class Place(NamedTuple):
@@ -111,7 +113,7 @@ def files_of(source: str, base: Path = Path()) -> list[Path]:
         root = Path(path.anchor) if path.is_absolute() else base
         found = root.glob(str(path.relative_to(root))) if "*" in source and not path.exists() else []
     files = sorted(one for one in found if suffix_of(one) in SUFFIXES and one.is_file() and one.name[:1] != ".")
-    splits = [one.name for one in files if one.name.partition(".")[0].lower() in SPLIT_NAMES]
+    splits = [one.name for one in files if one.name.partition(".")[0].lower() in SPLIT_BY_NAME]
     if splits:
         raise InputError(
             "a folder with a file for each task", f"{splits[0]}, which is a split", "Name one file in it.", file=path

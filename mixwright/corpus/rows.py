@@ -27,6 +27,7 @@ rejected are JSON lists of messages; `texts` reads either form."""
 
 OPTIONAL_COLUMNS = ("target", "answer", "level", "chosen", "rejected")
 """Columns in which a value may be missing."""
+PLAIN_COLUMNS = ("id", "task", "answer", "level", "source", "split")
 TEXT_COLUMNS = ("prompt", "target", "chosen", "rejected")
 BATCH_ROWS = 8192
 BLOCK_ROWS = 20_000
@@ -71,12 +72,12 @@ def encode(examples: Sequence[Example]) -> pa.RecordBatch:
     columns: dict[str, list[Any]] = {name: [] for name in SCHEMA.names}
     for example in examples:
         chat = any(not isinstance(getattr(example, name), str | None) for name in TEXT_COLUMNS)
-        for name in ("id", "task", "answer", "level", "skills", "source", "split"):
+        for name in (*PLAIN_COLUMNS, "skills"):
             columns[name].append(getattr(example, name))
         for name in TEXT_COLUMNS:
             columns[name].append(_encode_text(getattr(example, name), chat, "user" if name == "prompt" else "assistant"))
-        columns["knobs"].append(_json(example.knobs, example))
-        columns["extra"].append(_json(example.extra, example))
+        for name in ("knobs", "extra"):
+            columns[name].append(_json(getattr(example, name), example))
         columns["chat"].append(chat)
     try:
         arrays = [pa.array(columns[field.name], field.type) for field in SCHEMA]
@@ -102,19 +103,10 @@ def check_saved(table: pa.Table) -> None:
 
 def decode(row: Mapping[str, Any]) -> Example:
     """The example that one row of `SCHEMA` (as a dict) holds. Raises InputError when its JSON is damaged."""
-    fields: dict[str, Any] = {name: _decode_text(row[name], row["chat"]) for name in TEXT_COLUMNS}
-    return Example(
-        id=row["id"],
-        task=row["task"],
-        answer=row["answer"],
-        level=row["level"],
-        knobs=_object(row["knobs"], "knobs"),
-        skills=tuple(row["skills"]),
-        source=row["source"],
-        split=row["split"],
-        extra=_object(row["extra"], "extra"),
-        **fields,
-    )
+    plain_fields = {name: row[name] for name in PLAIN_COLUMNS}
+    texts = {name: _decode_text(row[name], row["chat"]) for name in TEXT_COLUMNS}
+    objects: dict[str, Any] = {name: _object(row[name], name) for name in ("knobs", "extra")}
+    return Example(**plain_fields, **texts, **objects, skills=tuple(row["skills"]))
 
 
 def store_batches(batches: Iterable[pa.RecordBatch]) -> pa.Table:

@@ -175,7 +175,8 @@ def _chosen(rules: Rules, scored: Sequence[Example], other: Sequence[Example]) -
     if other:
         rule = rules.choose(other)
         return (rules.hits(rule, scored) if rule else np.zeros(len(scored))), rule
-    fold = np.array([_fold(row.id) for row in scored])
+    # a hash of its own: items may have been picked by a plain hash of their ids, and would share a fold then
+    fold = np.array([hashlib.sha256(b"fold:" + row.id.encode("utf-8", "replace")).digest()[0] % FOLDS for row in scored])
     used, hits = [""] * len(scored), np.zeros(len(scored))
     for number in np.unique(fold):
         own = np.flatnonzero(fold == number).tolist()
@@ -185,11 +186,6 @@ def _chosen(rules: Rules, scored: Sequence[Example], other: Sequence[Example]) -
             for place in own:
                 used[place] = rule
     return hits, Counter(used).most_common(1)[0][0] if used else ""
-
-
-def _fold(name: str) -> int:
-    """A hash of its own: items may have been picked by a plain hash of their ids, and would share a fold then."""
-    return hashlib.sha256(b"fold:" + name.encode("utf-8", "replace")).digest()[0] % FOLDS
 
 
 def thinned(rows: Sequence[Example]) -> Sequence[Example]:

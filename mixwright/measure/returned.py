@@ -109,14 +109,9 @@ def _right(passes: Passes, asked: Sequence[tuple[Example, str]]) -> int:
     """How many are right when their completions begin with these words."""
     if not asked:
         return 0
-    made = passes.learner.sample(
-        [item.prompt for item, _ in asked],
-        count=1,
-        temperature=0,
-        max_new_tokens=passes.config.longest_completion,
-        seed=passes.seed,
-        prefixes=[_tokens(passes, word) for _, word in asked],
-    )
+    prompts, words = [item.prompt for item, _ in asked], [_tokens(passes, word) for _, word in asked]
+    how = {"max_new_tokens": passes.config.longest_completion, "seed": passes.seed, "prefixes": words}
+    made = passes.learner.sample(prompts, count=1, temperature=0, **how)
     judged = [(item, best) for (item, _), (best,) in zip(asked, made, strict=True)]
     return sum(passes.grades.grade(item, best.text, cut=not best.finished) >= RIGHT_FROM_SCORE for item, best in judged)
 

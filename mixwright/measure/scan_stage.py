@@ -123,11 +123,12 @@ def scan_bases(
     jobs = [ScanJob(str(folder.path), path, *shared) for path in bases_of(config, folder)]
     keys = workers.run([Job(f"prepare {base_name(job.base)}", prepare_scan, job) for job in jobs], title="prepare scan")
     dealt: list[ScanJob] = []
+    columns_of = {name: group.NAMES for name, group in groups.items()}
     for job, key in zip(jobs, keys, strict=True):
         place = scan_folder(folder, base_name(job.base))
         for line in _remove_stale_shards(place, key):
             say(line)
-        missing = [number for number in range(key["shards"]) if missing_groups(shard_file(place, number), key, groups)]
+        missing = [number for number in range(key["shards"]) if missing_groups(shard_file(place, number), key, columns_of)]
         turns = min(config.trial.workers or count_cores(), len(missing))
         dealt += [replace(job, key=key, shards=tuple(missing[turn::turns])) for turn in range(turns)]
     names = ", ".join(name for group in groups.values() for name in group.NAMES)
@@ -197,21 +198,17 @@ def scan_shards(job: ScanJob) -> tuple[int, int, Counter[str]]:
     corpus, config, learner, groups = _load_job(job)
     places, folder = sampled_rows(corpus, job.sample), _directions_file(job).parent
     calibration = load_calibration(_directions_file(job), job.key)
-    tokens, kinds = 0, Counter[str]()
+    tokens, kinds, columns_of = 0, Counter[str](), {name: group.NAMES for name, group in groups.items()}
     for done, number in enumerate(job.shards):
-        wanted = {name: groups[name] for name in missing_groups(shard_file(folder, number), job.key, groups)}
+        wanted = {name: groups[name] for name in missing_groups(shard_file(folder, number), job.key, columns_of)}
         examples = [corpus[int(place)] for place in places[number * SHARD_ROWS : (number + 1) * SHARD_ROWS]]
         rows = list(scan_rows(learner, examples, **_tokenising_options(job.key)))
-        passes = ScanPasses(
-            learner,
-            rows,
-            frozenset(name for group in wanted.values() for name in group.PASSES),
-            corpus,
-            config.measure,
-            seed=config.seed + SCAN_SEED + number,
-            calibration=calibration,
-            done=lambda share, done=done: report((done + share) / len(job.shards)),
-        )
+        asked, seed = frozenset(name for group in wanted.values() for name in group.PASSES), config.seed + SCAN_SEED + number
+
+        def tell(share: float, done: int = done) -> None:
+            report((done + share) / len(job.shards))
+
+        passes = ScanPasses(learner, rows, asked, corpus, config.measure, seed, calibration, tell)
         found = {name: values for group in wanted.values() for name, values in group.read(rows, passes).items()}
         own = {name: [getattr(row.example, name) for row in rows] for name in OWN_COLUMNS}
         write_part(shard_file(folder, number), job.key, own, found)
