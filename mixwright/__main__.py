@@ -270,10 +270,9 @@ def verdict(
     from mixwright.cli.gating import Gating
     from mixwright.cli.judging import judge
 
-    gating = Gating(gate, tuple(protect or ()), each, margin, cannot_tell, until_decided, max_items)
-    taken = {"beside": beside, "before_in": measured}
-    code = judge(before, after, asked, folder, gating, decoding_of(asked.greedy, decoding), **taken, full=full)
-    if code:
+    asked_gate = (gate, tuple(protect or ()), each, margin, cannot_tell, until_decided, max_items)
+    gating = Gating(*asked_gate, decoding_of(asked.greedy, decoding), beside, measured)
+    if code := judge(before, after, asked, folder, gating, full=full):
         raise typer.Exit(code)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from mixwright.cli.beside import CUT_SETTING, Earlier, check_same, read_before, read_earlier, write_beside
 from mixwright.cli.direct import (
@@ -26,7 +25,7 @@ from mixwright.config import MeasureConfig
 from mixwright.corpus.graded import Graded
 from mixwright.errors import InputError, join_some, unknown_name
 from mixwright.estimates.looks import Look
-from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, Decoding, outcome_of
+from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, outcome_of
 from mixwright.manifest import write_manifest, write_settings
 from mixwright.measure.bases import write_completions
 from mixwright.measure.former import FormerAnswers, former_file
@@ -46,18 +45,7 @@ OF_COMPLETIONS = ("--samples", "--temperature", "--greedy/--sampled", "--max-new
 """Options that mean nothing where none are written."""
 
 
-def compare(
-    before: str,
-    after: str,
-    asked: Measuring,
-    folder: RunFolder,
-    *,
-    gating: Gating,
-    decoding: Decoding = "greedy",
-    beside: Path | None = None,
-    before_in: Path | None = None,
-    say: Say,
-) -> Look | None:
+def compare(before: str, after: str, asked: Measuring, folder: RunFolder, gating: Gating, say: Say) -> Look | None:
     """Measure both checkpoints on the held-out split (all rows when there is none) and write both tables.
 
     What they wrote stays beside these until the page is written, too: see `drop_kept`.
@@ -69,10 +57,7 @@ def compare(
         after: the same, trained further.
         asked: what they are measured on, and how; without `items` what the gate needs.
         folder: where the tables go.
-        gating: what the gate will be asked; without graded answers both checkpoints also answer the prompts.
-        decoding: how the model will be used.
-        beside: an earlier comparison of the same BEFORE, whose measurements are taken over and whose AFTER stands beside.
-        before_in: folder in which BEFORE was measured, which is taken over.
+        gating: what the gate will be asked, and what is taken over; without graded answers both also answer the prompts.
         say: called with what is being done.
 
     Returns:
@@ -82,9 +67,10 @@ def compare(
         InputError: a checkpoint, the corpus or a protected name cannot be used; nothing is written then.
     """
     _check_folder(folder)
-    asked = check_looks(asked, decoding, taken_over=bool(beside or before_in)) if gating.until_decided else asked
-    earlier = None if before_in is None else read_before(before_in, before)
-    earlier = earlier if beside is None else read_earlier(beside, before, folder)
+    decoding, taken_over = gating.decoding, bool(gating.beside or gating.measured)
+    asked = check_looks(asked, decoding, taken_over=taken_over) if gating.until_decided else asked
+    earlier = None if gating.measured is None else read_before(gating.measured, before)
+    earlier = earlier if gating.beside is None else read_earlier(gating.beside, before, folder)
     graders, room = ({}, None) if earlier is None else (earlier.graders, earlier.room)
     rows = _rows(asked, gating, graders, say)
     cells = rows.corpus.measured().cells()
@@ -98,7 +84,7 @@ def compare(
         plan = plan_looks(cells, gating.most_items or wanted * len(cells))
     measure = MeasureConfig(items=plan[-1][0] if plan else wanted, decoding=decoding)
     measure = replace(measure, probes=(*measure.probes, GOLD_PROBE) if rows.probe is None else (rows.probe,))
-    say(f"measure: up to {measure.items} items per cell, as far as there are; {_judged(measure, decoding, asked, gating)}")
+    say(f"measure: up to {measure.items} items per cell, as far as there are; {_judged(measure, asked, gating)}")
     ready = prepare((before, after), asked, rows, measure, say, graders=graders, room=room, folder=folder.path)
     left = [task for task in rows.whole.tasks if task not in rows.corpus.tasks] if rows.whole is not None else []
     ready = replace(ready, noted={**ready.noted, LEFT_OUT_SETTING: left}) if left else ready
@@ -127,11 +113,11 @@ def _rows(asked: Measuring, gating: Gating, graders: Mapping[str, str], say: Say
     return rows
 
 
-def _judged(measure: MeasureConfig, decoding: Decoding, asked: Measuring, gating: Gating) -> str:
+def _judged(measure: MeasureConfig, asked: Measuring, gating: Gating) -> str:
     """What is compared, for people, and which options mean nothing then."""
-    outcome = outcome_of(measure.probes, decoding) or decoding
+    outcome = outcome_of(measure.probes, gating.decoding) or gating.decoding
     if outcome in GRADED_OUTCOMES:
-        return f"{decoding} decoding is judged"
+        return f"{gating.decoding} decoding is judged"
     written = gating.wanted and outcome == "loss"
     unused = [name for name in asked.given() if name in OF_COMPLETIONS and not (written and name == OF_COMPLETIONS[-1])]
     unused += ["--margin, which is in points of success"] if gating.margin is not None else []

@@ -11,7 +11,6 @@ from mixwright.cli.options import Measuring
 from mixwright.cli.output import conclude
 from mixwright.errors import InputError, one_line
 from mixwright.estimates.looks import Look
-from mixwright.estimates.readings import Decoding
 from mixwright.measure.kept_folder import drop_kept
 from mixwright.runs import RunFolder
 from mixwright.verdict.basis import gate_answer
@@ -21,40 +20,15 @@ from mixwright.verdict.gate_words import gate_lines
 from mixwright.verdict.stage import render
 
 
-def judge(
-    before: str,
-    after: str | None,
-    asked: Measuring,
-    folder: Path,
-    gating: Gating,
-    decoding: Decoding,
-    *,
-    beside: Path | None = None,
-    before_in: Path | None = None,
-    full: bool = False,
-) -> int:
+def judge(before: str, after: str | None, asked: Measuring, folder: Path, gating: Gating, *, full: bool = False) -> int:
     """Measure where two checkpoints are named, write the page, print its first screen; returns the exit code.
 
     Raises:
         InputError: options that do not go together, a checkpoint, the corpus or the folder cannot be used.
     """
-    gating.check()
-    if not after:
-        both = "BEFORE AFTER --corpus FILE with "
-        remedy = "Name both checkpoints, or leave it out."
-        if asked.corpus is not None:
-            got = "--corpus without it"
-            raise InputError("AFTER, the checkpoint to compare with BEFORE", got, "Name both checkpoints.")
-        if beside is not None:
-            raise InputError(f"{both}--beside", "no AFTER", remedy)
-        if before_in is not None:
-            raise InputError(f"{both}--measured", "no AFTER", "Leave one of them out.")
-        if gating.until_decided:
-            raise InputError(f"{both}--until-decided", "no AFTER", remedy)
-        asked.check_alone()
-    elif before_in is not None and beside is not None:
-        got = "--beside, which takes BEFORE over, too"
-        raise InputError("BEFORE AFTER --corpus FILE with --measured", got, "Leave one of them out.")
+    if asked.corpus is not None and not after:
+        raise InputError("AFTER, the checkpoint to compare with BEFORE", "--corpus without it", "Name both checkpoints.")
+    gating.check(compares=bool(after))
     run, look = RunFolder(folder if after else before), None
     if after:
         from mixwright.cli.compare import compare
@@ -62,9 +36,9 @@ def judge(
         if asked.corpus is None:
             raise InputError("--corpus", "nothing", "Name the examples that both checkpoints are measured on.")
         asked.check_budget()
-        look = compare(
-            before, after, asked, run, gating=gating, decoding=decoding, beside=beside, before_in=before_in, say=output.say
-        )
+        look = compare(before, after, asked, run, gating, output.say)
+    else:
+        asked.check_alone()
     code = 0
     if gating.wanted:
         code = _gated(run, gating, look, full=full)
