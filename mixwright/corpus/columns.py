@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import functools
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from mixwright.config import CorpusConfig
-from mixwright.corpus.derived import dialogue_prompt_end, given_options, letter_of_index, level_number, with_options
 from mixwright.corpus.reading import SPLIT_BY_NAME, Place
 from mixwright.errors import unknown_name
+from mixwright.graders.choice import OPTION_COLUMNS, read_options
 from mixwright.records import Example, Text, plain
 
 NAMES: dict[str, tuple[str, ...]] = {
@@ -40,6 +41,11 @@ REMEDY_NAME_COLUMN = (
     f"Name it: --column prompt=COLUMN, or corpus.columns: {{prompt: COLUMN}} in run.yaml. Our names: {', '.join(NAMES)}."
 )
 """How a column gets one of our names."""
+_LEVEL = re.compile(r"(?:level\s*)?(\d{1,9}(?:\.\d{1,9})?|\?)", re.IGNORECASE)
+LAST_TURN_MARK = "\n\nAssistant:"
+"""How the last turn of a dialogue in one text begins, as in hh-rlhf."""
+MOST_TREATMENTS_SHOWN = 4
+"""Different treatments of columns in one note."""
 
 
 def check_mapping(config: CorpusConfig) -> None:
@@ -133,14 +139,14 @@ def _given_answer(
         value = extra.pop("label")
         done["answer from label"] += 1
     answer = None if value is None else _answer(value, place)
-    options = given_options(extra) if isinstance(texts["prompt"], str) and answer is not None else {}
+    options = _given_options(extra) if isinstance(texts["prompt"], str) and answer is not None else {}
     if answer is None or not options:
         return answer
-    listed = with_options(texts["prompt"], options)
+    listed = _with_options(texts["prompt"], options)
     if listed != texts["prompt"]:
         texts["prompt"] = listed
         done["options listed in the prompt"] += 1
-    letter = letter_of_index(answer, options)
+    letter = _letter_of_index(answer, options)
     if letter != answer:
         done["the answer's place among the options as its letter"] += 1
     return letter
@@ -258,7 +264,8 @@ def _shared_prompt(chosen: Text, rejected: Text, place: Place) -> dict[str, Any]
         raise place.error("chosen and rejected of one kind", "text and messages", "Write both the same way.")
     pairs = enumerate(zip(chosen, rejected, strict=False))
     at = next((index for index, (one, other) in pairs if one != other), min(len(chosen), len(rejected)))
-    if isinstance(chosen, str) and (end := dialogue_prompt_end(chosen[:at])):
+    if isinstance(chosen, str) and (turn := chosen.rfind(LAST_TURN_MARK, 0, at)) >= 0:
+        end = turn + len(LAST_TURN_MARK)
         return {"prompt": chosen[:end], "chosen": chosen[end:], "rejected": rejected[end:]}
     if at and isinstance(chosen, str) and chosen[at - 1] == " ":
         at -= 1
@@ -299,14 +306,10 @@ def _number(value: Any, name: str, place: Place) -> float:
 
 
 def _level(value: Any, place: Place, done: Counter[str]) -> float | None:
-    """A level: a number, or the number of a text such as `Level 3`."""
-    if isinstance(value, str):
-        try:
-            number = level_number(value)
-        except ValueError:
-            return _number(value, "level", place)
+    """A level: a number, or the number of a text such as `Level 3`; None for `Level ?`."""
+    if isinstance(value, str) and (found := _LEVEL.fullmatch(value.strip())):
         done["level as the number in its text"] += 1
-        return number
+        return None if found[1] == "?" else float(found[1])
     return _number(value, "level", place)
 
 
@@ -331,3 +334,44 @@ def _split(value: Any, place: Place) -> str:
     if not isinstance(value, str) or value.lower() not in SPLIT_BY_NAME:
         raise place.error(f"one of {', '.join(SPLIT_BY_NAME)} in split", repr(value)[:40], _ignoring("split"))
     return SPLIT_BY_NAME[value.lower()]
+
+
+def _given_options(extra: Mapping[str, Any]) -> dict[str, str]:
+    """Letter -> text of a row's column of options, as they are written; empty where it has none or fewer than two."""
+    found = read_options(next((extra[name] for name in OPTION_COLUMNS if name in extra), None))
+    return found if len(found) > 1 and all(text.strip() for text in found.values()) else {}
+
+
+def _with_options(prompt: str, options: Mapping[str, str]) -> str:
+    """The prompt followed by its options, a line each; as it is where it holds them all already."""
+    if all(text.strip() in prompt for text in options.values()):
+        return prompt
+    return "\n".join([prompt.rstrip(), *(f"({letter}) {text.strip()}" for letter, text in options.items())])
+
+
+def _letter_of_index(answer: str, options: Mapping[str, str]) -> str:
+    """The letter of an answer that is a whole number and no option: its place, counted from 0. Else the answer itself."""
+    known = {name.casefold() for name in (*options, *(text.strip() for text in options.values()))}
+    if answer.strip().casefold() in known or not answer.isascii() or not answer.isdecimal() or len(answer) > 3:
+        return answer
+    place = int(answer)
+    return list(options)[place] if place < len(options) else answer
+
+
+def format_derived(counts: Counter[str], source: str, rows: int) -> list[str]:
+    """One note about what was done with the columns of a source; none where nothing was.
+
+    Args:
+        counts: what was done -> rows that it was done with.
+        source: as the user wrote it.
+        rows: of the source.
+    """
+    if not counts:
+        return []
+    common = counts.most_common()
+    parts = [
+        what if count == rows else f"{what} ({count:,} of {rows:,} rows)"
+        for what, count in common[: 2 * MOST_TREATMENTS_SHOWN]
+    ]
+    more = len(common) - len(parts)
+    return [f"{source}: {', '.join(parts)}{f' and {more} more' if more > 0 else ''}"]

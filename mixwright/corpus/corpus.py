@@ -17,8 +17,7 @@ import pyarrow.parquet as pq
 
 from mixwright.config import CorpusConfig
 from mixwright.corpus.cells import find_cells, rows_by, with_rehearsal_counts
-from mixwright.corpus.columns import check_mapping, example_of
-from mixwright.corpus.derived import format_derived
+from mixwright.corpus.columns import check_mapping, example_of, format_derived
 from mixwright.corpus.identity import build_table
 from mixwright.corpus.levels import bin_levels
 from mixwright.corpus.reading import folder_of, read_rows

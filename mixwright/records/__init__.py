@@ -7,6 +7,8 @@ Small records are JSON, tables are Parquet, the plan is YAML; `to_data` and `fro
 from mixwright.records.corpus import Cell as Cell
 from mixwright.records.corpus import Example as Example
 from mixwright.records.corpus import Message as Message
+from mixwright.records.corpus import MinedRow as MinedRow
+from mixwright.records.corpus import MiningResult as MiningResult
 from mixwright.records.corpus import Observation as Observation
 from mixwright.records.corpus import Severity as Severity
 from mixwright.records.corpus import Task as Task
@@ -18,8 +20,6 @@ from mixwright.records.finding import Expectation as Expectation
 from mixwright.records.finding import Plot as Plot
 from mixwright.records.finding import Term as Term
 from mixwright.records.finding import difference as difference
-from mixwright.records.mined import MinedRow as MinedRow
-from mixwright.records.mined import MiningResult as MiningResult
 from mixwright.records.plan import TRAINING_ONLY_FIELDS as TRAINING_ONLY_FIELDS
 from mixwright.records.plan import CellPlan as CellPlan
 from mixwright.records.plan import CellState as CellState
