@@ -9,16 +9,22 @@ import os
 import re
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from mixwright import config as settings
-from mixwright.cli.init_budget import fit_proposal
-from mixwright.cli.proposals import UNKNOWN_COLUMN, Proposal, propose
+from mixwright.cli.dry_run import held_out_data, time_configs
+from mixwright.cli.proposals import LEARNING_RATES, LORA_SETTINGS, UNKNOWN_COLUMN, Proposal, propose
 from mixwright.config import CorpusConfig, ModelConfig, RunConfig, WarmupConfig
+from mixwright.corpus import read_corpus
 from mixwright.errors import InputError, one_line
 from mixwright.learner.bases import TINY_PREFIX
+from mixwright.opening import start_workers
 from mixwright.runs import write_text, yaml_text
+from mixwright.trial.dry_run import Timing
+from mixwright.trial.fitting import Fitted, fit_run, least_seconds
+from mixwright.workers.progress import format_duration
 
 PLACEHOLDER = "train.jsonl"
 COMMENT_WIDTH = 110
@@ -57,7 +63,7 @@ def write_settings(
     bare = RunConfig(CorpusConfig(PLACEHOLDER), ModelConfig(warmup=WARMUP))
     found = Proposal(bare, []) if train is None else propose(train, held_out, model, objective, say)
     if found.config.model.path == TINY_PREFIX and found.config.model.warmup is None:
-        found = dataclasses.replace(found, config=dataclasses.replace(found.config, model=ModelConfig(warmup=WARMUP)))
+        found = replace(found, config=replace(found.config, model=ModelConfig(warmup=WARMUP)))
     if budget_seconds is not None and UNKNOWN_COLUMN not in found.config.corpus.columns.values():
         if train is None:
             raise InputError("TRAIN beside --budget", "nothing", "Name the examples: their items and steps are timed.")
@@ -67,7 +73,7 @@ def write_settings(
         source = getattr(config.corpus, name)
         if source is not None and Path(source).exists():
             place = {name: os.path.relpath(source, path.parent)}
-            config = dataclasses.replace(config, corpus=dataclasses.replace(config.corpus, **place))
+            config = replace(config, corpus=replace(config.corpus, **place))
     head = ["Settings of one run. Every line may be edited; what is left out keeps the default shown here.", *found.notes]
     lines = [f"# {line}" for note in head for line in textwrap.wrap(one_line(note), COMMENT_WIDTH)]
     lines += [f"# Then: mixwright run {path}", "", *_lines(config, 0, found.comments)]
@@ -115,3 +121,70 @@ def _comments() -> dict[str, dict[str, str]]:
                 if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and is_text:
                     own[field.target.id] = str(text.value.value)  # pyright: ignore[reportAttributeAccessIssue]
     return found
+
+
+def fit_proposal(found: Proposal, seconds: float, say: Callable[[str], None]) -> Proposal:
+    """The proposal with sizes for a budget, and what they will see among its notes.
+
+    Args:
+        found: settings without a limit of time, their paths as they are from the working directory.
+        seconds: that the run may take.
+        say: told what is done.
+
+    Raises:
+        InputError: too short for any trial that says something, or what the dry run refuses.
+    """
+    corpus = read_corpus(found.config.corpus)
+    data = held_out_data(found.config, corpus)
+    if not data.cells:
+        raise InputError("held-out rows, for a budget", "none", "Give some: --eval FILE.")
+    configs = _variants(found.config)
+    say("budget: items and steps are timed first, in about two minutes")
+    with start_workers(found.config) as workers:
+        timed = time_configs(list(configs.values()), workers, Path())
+    timings = {name: (config, timing) for (name, config), timing in zip(configs.items(), timed, strict=True)}
+    fitted = fit_run(timings, data, seconds)
+    if fitted is None:
+        least = format_duration(least_seconds(timings, data))
+        remedy = "Allow more time, give fewer or shorter held-out rows, or only measure: mixwright measure --budget."
+        raise InputError(
+            f"a budget of {least} or more, for a trial that can say something", format_duration(seconds), remedy
+        )
+    twice = fit_run(timings, data, 2 * seconds)
+    config = replace(fitted.config, trial=replace(fitted.config.trial, budget_minutes=round(seconds / 60, 2)))
+    line = f"Budget: {_format(fitted)}. Twice the time: {_format(twice or fitted)}."
+    return Proposal(config, [*found.notes, line], {**found.comments, **_reasons(found.config, config, timings)})
+
+
+def _variants(config: RunConfig) -> dict[str | None, RunConfig]:
+    """The settings for all weights and for LoRA, where the model is a checkpoint; else as they are."""
+    if config.model.path == TINY_PREFIX or config.model.adapter is not None:
+        return {config.train.adapter: config}
+    rate = LEARNING_RATES[config.train.objective]
+    lora = {**LORA_SETTINGS, "learning_rate": 10 * rate}
+    every = replace(config.train, adapter=None, adapters={}, learning_rate=rate)
+    low = replace(every, adapter="lora", adapters={"lora": lora})
+    return {"lora": replace(config, train=low), None: replace(config, train=every)}
+
+
+def _format(found: Fitted) -> str:
+    """Room, weights, sizes and time, and what they will see."""
+    config = found.config
+    weights = "LoRA" if config.train.adapter == "lora" else "all weights"
+    weights = "a tiny model" if config.model.path == TINY_PREFIX else weights
+    told = f"{config.measure.max_new_tokens} tokens, {weights}, {config.train.steps} steps, {config.trial.seeds} seeds, "
+    told += f"{found.items} items: {format_duration(found.seconds)}"
+    return told if found.visible is None else f"{told}; would see {100 * found.visible:.0f} points between trained arms"
+
+
+def _reasons(before: RunConfig, config: RunConfig, timings: Mapping[str | None, tuple[RunConfig, Timing]]) -> dict[str, str]:
+    """Why the sizes are what they are."""
+    why = {}
+    for section, name in (("measure", "items"), ("measure", "samples"), ("train", "steps"), ("trial", "seeds")):
+        old, new = (getattr(getattr(one, section), name) for one in (before, config))
+        if old != new:
+            why[f"{section}.{name}"] = f"For the budget; without one {old}."
+    if len(timings) > 1:
+        steps = {name: f"{timing.step:.2g}" for name, (_, timing) in timings.items()}
+        why["train.adapter"] = f"A step takes {steps['lora']} s with LoRA, and {steps[None]} s with all weights."
+    return why
