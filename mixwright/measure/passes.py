@@ -248,7 +248,7 @@ class Passes:
             raise InputError(expected, f"{theirs.name} beside {ours.name}", remedy)
 
 
-def completion_lengths(config: MeasureConfig) -> dict[str, int]:
+def completion_lengths(config: MeasureConfig) -> dict[str, Any]:
     """Arguments of sampling that say how long completions may be, and to how many tokens those that reach it go on."""
     continued = {"continue_up_to": config.continued_tokens} if config.continued_tokens else {}
     return {"max_new_tokens": config.max_new_tokens, **continued}

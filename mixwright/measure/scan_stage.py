@@ -33,7 +33,7 @@ from mixwright.measure.scan import (
     write_part,
 )
 from mixwright.measure.scan_passes import ScanPasses
-from mixwright.measure.scan_rows import ScanRow, row_token_limit, scan_rows, target_of
+from mixwright.measure.scan_rows import Pass, ScanRow, row_token_limit, scan_rows, target_of
 from mixwright.measure.sketch_calibration import (
     CALIBRATION_ROWS,
     SketchSettings,
@@ -203,7 +203,8 @@ def scan_shards(job: ScanJob) -> tuple[int, int, Counter[str]]:
         wanted = {name: groups[name] for name in missing_groups(shard_file(folder, number), job.key, columns_of)}
         examples = [corpus[int(place)] for place in places[number * SHARD_ROWS : (number + 1) * SHARD_ROWS]]
         rows = list(scan_rows(learner, examples, **_tokenising_options(job.key)))
-        asked, seed = frozenset(name for group in wanted.values() for name in group.PASSES), config.seed + SCAN_SEED + number
+        asked: frozenset[Pass] = frozenset(name for group in wanted.values() for name in group.PASSES)
+        seed = config.seed + SCAN_SEED + number
 
         def tell(share: float, done: int = done) -> None:
             report((done + share) / len(job.shards))

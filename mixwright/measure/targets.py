@@ -58,7 +58,10 @@ def item_measurements(
     probe: str, name: str, unit: str, items: Sequence[Example], values: Mapping[str, float]
 ) -> list[Measurement]:
     """One row per item; it was read, not sampled, so its interval has no width."""
-    return [Measurement(probe, item.task, name, *(values[item.id],) * 3, 1, unit, item.level, item.id) for item in items]
+    return [
+        Measurement(probe, item.task, name, value := values[item.id], value, value, 1, unit, item.level, item.id)
+        for item in items
+    ]
 
 
 def count_too_long(probe: str, items: Sequence[Example], kept: Sequence[Example]) -> list[Measurement]:

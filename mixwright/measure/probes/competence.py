@@ -136,9 +136,9 @@ def _item(passes: Passes, item: Example, swapped: Mapping[str, float], chance_sc
             continue
         own = share_interval(float(part.sum()), n)
         parts = {name: (own.value, own.low, own.high), name + SWAPPED_SUFFIX: (swapped[name],) * 3}
-        for row, ends in parts.items():
+        for row, (value, least, most) in parts.items():
             of_item = (n, "share", item.level, item.id, chance_score, CHANCE_MEASUREMENT)
-            found.append(Measurement("competence", item.task, row, *ends, *of_item))
+            found.append(Measurement("competence", item.task, row, value, least, most, *of_item))
     known = share_interval(chance_score, 1)
     ends = (known.value, known.low, known.high)
     return [*found, Measurement("competence", item.task, CHANCE_MEASUREMENT, *ends, 1, "share", item.level, item.id)]
