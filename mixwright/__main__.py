@@ -105,7 +105,7 @@ def measure(source: Source, asked: Measuring, folder: Folder = None, full: Full 
     if asked.on_checkpoint(source):
         from mixwright.cli.direct import measure_checkpoint
 
-        found = measure_checkpoint(source, asked, folder, say=output.say)[1].measurements
+        found = measure_checkpoint(source, asked, folder)[1].measurements
     else:
         from mixwright.measure.bases import measure_bases
         from mixwright.opening import open_with_workers
@@ -297,9 +297,7 @@ def run(
 
         asked = {"held_out": held_out, "model": model, "objective": objective}
         seconds = None if budget is None else budget.seconds
-        for note in write_settings(
-            str(source) if source else None, output_file, **asked, budget_seconds=seconds, say=output.say
-        ):
+        for note in write_settings(str(source) if source else None, output_file, **asked, budget_seconds=seconds):
             output.say(one_line(note))
         output.say(f"Look at {output_file}, then: mixwright run {output_file} --dry-run")
         return

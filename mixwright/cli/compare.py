@@ -9,7 +9,6 @@ from dataclasses import replace
 from mixwright.cli.beside import CUT_SETTING, Earlier, check_same, read_before, read_earlier, write_beside
 from mixwright.cli.direct import (
     GOLD_PROBE,
-    Say,
     ask_lost_answers,
     note_measured,
     prepare,
@@ -19,6 +18,7 @@ from mixwright.cli.direct import (
 )
 from mixwright.cli.gating import Gating
 from mixwright.cli.options import Measuring
+from mixwright.cli.output import say
 from mixwright.cli.ready import Ready, fit_to_budget, measure_with_progress, with_price
 from mixwright.config import MeasureConfig
 from mixwright.corpus.graded import Graded
@@ -49,7 +49,7 @@ OF_COMPLETIONS = ("--samples", "--temperature", "--greedy/--sampled", "--max-new
 """Options that mean nothing where none are written."""
 
 
-def compare(before: str, after: str, asked: Measuring, folder: RunFolder, gating: Gating, say: Say) -> Look | None:
+def compare(before: str, after: str, asked: Measuring, folder: RunFolder, gating: Gating) -> Look | None:
     """Measure both checkpoints on the held-out split (all rows when there is none) and write both tables.
 
     What they wrote stays beside these until the page is written, too: see `drop_kept`.
@@ -62,7 +62,6 @@ def compare(before: str, after: str, asked: Measuring, folder: RunFolder, gating
         asked: what they are measured on, and how; without `items` what the gate needs.
         folder: where the tables go.
         gating: what the gate will be asked, and what is taken over; without graded answers both also answer the prompts.
-        say: called with what is being done.
 
     Returns:
         The look that decided, or the last one; None where all items were measured at once.
@@ -76,7 +75,7 @@ def compare(before: str, after: str, asked: Measuring, folder: RunFolder, gating
     earlier = None if gating.measured is None else read_before(gating.measured, before)
     earlier = earlier if gating.beside is None else read_earlier(gating.beside, before, folder)
     graders, room = ({}, None) if earlier is None else (earlier.graders, earlier.room)
-    rows = _rows(asked, gating, graders, say)
+    rows = _rows(asked, gating, graders)
     cells = rows.corpus.measured().cells()
     wanted = _items(cells, gating, asked.items)
     plan = []
@@ -89,28 +88,28 @@ def compare(before: str, after: str, asked: Measuring, folder: RunFolder, gating
     measure = MeasureConfig(items=plan[-1][0] if plan else wanted, decoding=decoding)
     measure = replace(measure, probes=(*measure.probes, GOLD_PROBE) if rows.probe is None else (rows.probe,))
     say(f"measure: up to {measure.items} items per cell, as far as there are; {_judged(measure, asked, gating)}")
-    ready = prepare((before, after), asked, rows, measure, say, graders=graders, room=room, folder=folder.path)
+    ready = prepare((before, after), asked, rows, measure, graders=graders, room=room, folder=folder.path)
     left = [task for task in rows.whole.tasks if task not in rows.corpus.tasks] if rows.whole is not None else []
     ready = replace(ready, noted={**ready.noted, LEFT_OUT_SETTING: left}) if left else ready
     if earlier is not None:
         check_same(earlier, ready)
     measured, known = [0, 1] if earlier is None else [1], asked.max_new_tokens is not None or earlier is not None
-    ready = with_price(ready, measured, say, known=known, limited=asked.budget is not None)
-    ready = ready if asked.budget is None else fit_to_budget(ready, asked.budget, measured, say)
-    in_looks = measured_in_looks(ready, folder, plan, gating.question, say) if plan else None
-    ready, found, look = in_looks or (ready, _both(ready, earlier, say), None)
-    notes = note_measured(ready, found, asked, say, ask_other_form=earlier is None)
-    found = with_greedy_answers(ready, found, asked, say) if gating.wanted and not ready.graded else found
-    again, former = ask_lost_answers(ready, found, say), read_former_likelihood(ready, found, say)
+    ready = with_price(ready, measured, known=known, limited=asked.budget is not None)
+    ready = ready if asked.budget is None else fit_to_budget(ready, asked.budget, measured)
+    in_looks = measured_in_looks(ready, folder, plan, gating.question) if plan else None
+    ready, found, look = in_looks or (ready, _both(ready, earlier), None)
+    notes = note_measured(ready, found, asked, ask_other_form=earlier is None)
+    found = with_greedy_answers(ready, found, asked) if gating.wanted and not ready.graded else found
+    again, former = ask_lost_answers(ready, found), read_former_likelihood(ready, found)
     question = None if look is None else replace(gating.question, look=look)
     write_comparison(folder, ready, after, found, notes, earlier, again, former, question)
     return look
 
 
-def _rows(asked: Measuring, gating: Gating, graders: Mapping[str, str], say: Say) -> Graded:
+def _rows(asked: Measuring, gating: Gating, graders: Mapping[str, str]) -> Graded:
     """The rows: ungraded where nothing, or not all that is protected, can be graded. Raises InputError for gated pairs."""
     needed = [name for cell in gating.protect for name in (cell, cell.rpartition("@")[0])]
-    rows = rows_of(asked, say, ungraded=True, graders=graders, needed=needed)
+    rows = rows_of(asked, ungraded=True, graders=graders, needed=needed)
     if gating.wanted and rows.probe not in (None, READINGS["loss"].probe):
         remedy = "Leave --gate out: pairs are compared without it."
         raise InputError("rows with answers or targets, by which the gate judges a loss", "preference pairs", remedy)
@@ -130,7 +129,7 @@ def _judged(measure: MeasureConfig, asked: Measuring, gating: Gating) -> str:
     return told + (f"; nothing is done with {', '.join(unused)}" if unused else "")
 
 
-def _both(ready: Ready, earlier: Earlier | None, say: Say) -> dict[str, MeasureResult]:
+def _both(ready: Ready, earlier: Earlier | None) -> dict[str, MeasureResult]:
     """Both checkpoints, measured; BEFORE taken over where there is an earlier comparison. Raises InputError as that does."""
     start, end = ready.learners
     if earlier is None:
@@ -275,7 +274,7 @@ def plan_looks(cells: Sequence[Cell], most: int) -> list[tuple[int, Look]]:
 
 
 def measured_in_looks(
-    ready: Ready, folder: RunFolder, plan: Sequence[tuple[int, Look]], question: GateAsked, say: Say
+    ready: Ready, folder: RunFolder, plan: Sequence[tuple[int, Look]], question: GateAsked
 ) -> tuple[Ready, dict[str, MeasureResult], Look]:
     """Both checkpoints on ever more items, until the gate passes or finds damage; answers are kept in the folder.
 
@@ -284,7 +283,6 @@ def measured_in_looks(
         folder: of the comparison.
         plan: what `plan_looks` says.
         question: what the gate is asked, without a look.
-        say: told what each look says.
 
     Returns:
         Settings and measurements of the look that decided, or of the last one; and which it was.

@@ -29,7 +29,7 @@ def show_sweep(
     """Print what `sweep_strengths` finds, as a table with what to do or as JSON. Raises InputError as that does."""
     if asked.budget is not None:
         raise InputError("--items", "--budget", "Leave it out: every strength is measured on the same items.")
-    found, counts = sweep_strengths(base, tuned, asked, keep, alphas or DEFAULT_ALPHAS, budget, say=output.say)
+    found, counts = sweep_strengths(base, tuned, asked, keep, alphas or DEFAULT_ALPHAS, budget)
     if as_json:
         output.out_json({"settings": found.settings, "chosen": found.chosen, "budget": found.budget, "items": counts})
         return
@@ -45,8 +45,6 @@ def sweep_strengths(
     keep: Sequence[str],
     alphas: Sequence[float],
     budget: float,
-    *,
-    say: Callable[[str], None],
 ) -> tuple[Sweep, dict[str, int]]:
     """Greedy success of all items at every strength, and how many items are tuned for and kept.
 
@@ -57,7 +55,6 @@ def sweep_strengths(
         keep: tasks whose success must not be lost.
         alphas: strengths, each above 0.
         budget: largest loss that is accepted, 0..1.
-        say: told what is done.
 
     Raises:
         InputError: a model, an option or the data cannot be used, or the models have other vocabularies.
@@ -71,10 +68,12 @@ def sweep_strengths(
     if unused:
         raise InputError("greedy decoding", unused[0], "Leave it out: the dial is read greedily.")
     measure = MeasureConfig(items=asked.items or DEFAULT_ITEMS_PER_CELL, decoding="greedy")
-    ready = prepare((base, tuned), asked, rows_of(asked, say), measure, say)
+    ready = prepare((base, tuned), asked, rows_of(asked), measure)
     passes = ready.passes()
     kept, skill = _split_items(passes.items, keep)
-    say(f"dial: {len(skill)} items of what was tuned for, {len(kept)} of what is kept, at {len({0.0, *alphas})} strengths")
+    output.say(
+        f"dial: {len(skill)} items of what was tuned for, {len(kept)} of what is kept, at {len({0.0, *alphas})} strengths"
+    )
     success = _success(ready, passes)
     found = sweep(alphas, lambda a: success(skill, a), lambda a: success(kept, a), budget=budget)
     return found, {"tuned for": len(skill), "kept": len(kept)}

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mixwright.cli.options import Measuring, columns_of, graders_of
+from mixwright.cli.output import say
 from mixwright.cli.ready import Ready, fit_to_budget, measure_with_progress, with_price
 from mixwright.config import CorpusConfig, MeasureConfig, ModelConfig, RunConfig
 from mixwright.corpus import Corpus
@@ -36,7 +37,6 @@ from mixwright.runs import RunFolder, write_measurements
 if TYPE_CHECKING:
     from mixwright.learner.learner import Learner
 
-Say = Callable[[str], None]
 ITEMS, CELL_ITEMS = 200, 32
 """Items that `measure` and `plan` take over all cells, and per cell at least."""
 MEASURED = ("decoding", "items", "samples", "temperature", "max_new_tokens", "continued_tokens")
@@ -46,22 +46,22 @@ GOLD_PROBE = READINGS["gold"].probe
 
 def rows_of(
     asked: Measuring,
-    say: Say,
     *,
     ungraded: bool = False,
     rehearse: str | None = None,
     graders: Mapping[str, str] | None = None,
     needed: Collection[str] = (),
+    tell: Callable[[str], None] = say,
 ) -> Graded:
     """The rows of --corpus and --eval with a grader for each task, and how they were read; says what was taken and why.
 
     Args:
         asked: the options.
-        say: told what was taken.
         ungraded: rows of which nothing can be graded are taken, too.
         rehearse: rows of what the model can do already.
         graders: of tasks that an earlier measuring judged, where nobody names others.
         needed: tasks that must not be left out, as `read_graded` takes them.
+        tell: told what was taken.
 
     Raises:
         InputError: they cannot be read, or nothing of them can be graded.
@@ -73,7 +73,7 @@ def rows_of(
     config = replace(config, task=asked.task or "all", grader=everywhere or "exact", graders=single)
     found = read_graded(config, named=everywhere is not None, ungraded=ungraded, needed=needed)
     for note in found.notes:
-        say(note)
+        tell(note)
     if found.probe is None:
         check_items(found.corpus)
     return found
@@ -84,7 +84,6 @@ def prepare(
     asked: Measuring,
     rows: Graded,
     measure: MeasureConfig,
-    say: Say,
     *,
     graders: Mapping[str, str] | None = None,
     room: tuple[int, int] | None = None,
@@ -97,7 +96,6 @@ def prepare(
         asked: the options.
         rows: what `rows_of` returned.
         measure: items and decoding; length, samples and temperature are settled here.
-        say: told what was taken.
         graders: of tasks that an earlier measuring judged: the model's first completions are not read again.
         room: tokens of completions in an earlier measuring, and to how many those that reached it were continued.
         folder: of the measuring: what the models write is kept there until it is finished.
@@ -128,13 +126,13 @@ def prepare(
     notes: Sequence[Observation] = ()
     free: tuple[FreeAnswers, ...] = ()
     if rows.probe is None:
-        rows, settled, free = _with_room(learners, rows, settled, asked, room, say)
+        rows, settled, free = _with_room(learners, rows, settled, asked, room)
         everywhere, single = graders_of(asked.grader)
         known = graders or {}
         if not set(rows.corpus.tasks) <= set(known):
             named = rows.corpus.tasks if everywhere is not None else {**known, **single}
             rows, notes = with_first_answers(rows, learners[0], settled, tasks_with_named_grader=named, say=say)
-        settled = _with_gold(settled, rows.corpus, say)
+        settled = _with_gold(settled, rows.corpus)
         config = replace(config, corpus=rows.config, measure=settled)
     form = learners[0].form.describe(example.prompt for example in rows.corpus)
     say(f"prompts: {form}")
@@ -148,7 +146,6 @@ def _with_room(
     settled: MeasureConfig,
     asked: Measuring,
     known: tuple[int, int] | None,
-    say: Say,
 ) -> tuple[Graded, MeasureConfig, tuple[FreeAnswers, ...]]:
     """The rows whose prompts leave room, how long completions may be (as asked, as known, or as the models need), and what
     the latter rests on.
@@ -170,7 +167,7 @@ def _with_room(
     return replace(rows, corpus=corpus), settled, tuple(found)
 
 
-def _with_gold(measure: MeasureConfig, corpus: Corpus, say: Say) -> MeasureConfig:
+def _with_gold(measure: MeasureConfig, corpus: Corpus) -> MeasureConfig:
     """The settings without the probe of gold answers where no task's grader accepts one string alone; says of which tasks
     they are read, and why not of the others.
     """
@@ -210,7 +207,7 @@ def _noted(config: RunConfig, rows: Graded, asked: Measuring, form: str) -> dict
     return {name: value for name, value in {**data, **measured, **how}.items() if value is not None}
 
 
-def ask_lost_answers(ready: Ready, found: Mapping[str, MeasureResult], say: Say) -> Returned | None:
+def ask_lost_answers(ready: Ready, found: Mapping[str, MeasureResult]) -> Returned | None:
     """Answers that AFTER lost, asked again with their first word given; None where it is not asked or too few were lost."""
     if not ready.graded or ready.config.measure.decoding != "greedy":
         return None
@@ -222,7 +219,7 @@ def ask_lost_answers(ready: Ready, found: Mapping[str, MeasureResult], say: Say)
     return returned(ready.passes(1), before, after)
 
 
-def read_former_likelihood(ready: Ready, found: Mapping[str, MeasureResult], say: Say) -> list[FormerAnswers]:
+def read_former_likelihood(ready: Ready, found: Mapping[str, MeasureResult]) -> list[FormerAnswers]:
     """How probable BEFORE's answers are to AFTER; empty where none are written, kept with their tokens, or read alike."""
     rows = rows_to_read(found["before"].completions)
     if not rows or not same_tokens(*ready.learners):
@@ -232,9 +229,7 @@ def read_former_likelihood(ready: Ready, found: Mapping[str, MeasureResult], say
     return read_former_answers(ready.passes(1, chosen), rows)
 
 
-def with_greedy_answers(
-    ready: Ready, found: Mapping[str, MeasureResult], asked: Measuring, say: Say
-) -> dict[str, MeasureResult]:
+def with_greedy_answers(ready: Ready, found: Mapping[str, MeasureResult], asked: Measuring) -> dict[str, MeasureResult]:
     """Both measurings with a greedy answer to every item, where none are graded and the gate looks at their form."""
     room = asked.max_new_tokens or ANSWER_TOKENS
     items = to_answer(ready.learners, ready.corpus, ready.config.measure, room)
@@ -252,7 +247,7 @@ def with_greedy_answers(
 
 
 def note_measured(
-    ready: Ready, found: Mapping[str, MeasureResult], asked: Measuring, say: Say, *, ask_other_form: bool = True
+    ready: Ready, found: Mapping[str, MeasureResult], asked: Measuring, *, ask_other_form: bool = True
 ) -> list[Observation]:
     """What is to be noted of a measuring, and said a line each; beside it what was noted before, of graders.
 
@@ -275,7 +270,6 @@ def measure_checkpoint(
     asked: Measuring,
     folder: Path | None,
     *,
-    say: Say,
     evidence: Sequence[str] = (GOLD_PROBE,),
     rows: Graded | None = None,
     samples: int | None = None,
@@ -286,7 +280,6 @@ def measure_checkpoint(
         model: the checkpoint.
         asked: the options.
         folder: where it is kept; None keeps nothing.
-        say: told what was taken.
         evidence: probes that are wanted beside the default ones.
         rows: those of --corpus, where they are read already.
         samples: of each item, where nobody asked for a number.
@@ -299,16 +292,16 @@ def measure_checkpoint(
         made = (settings_file(run).name, run.manifest.name, run.notes.parent.name)
         if not folder.is_dir() or (any(folder.iterdir()) and not was_stopped(folder, made)):
             raise InputError("a new or empty folder", "one that holds something", "Choose another --folder.", file=folder)
-    rows = rows_of(asked, say) if rows is None else rows
+    rows = rows_of(asked) if rows is None else rows
     plain = MeasureConfig(items=asked.items or max(CELL_ITEMS, math.ceil(ITEMS / len(rows.corpus.measured().cells()))))
     plain = plain if samples is None else replace(plain, samples=samples)
     probes = (*plain.probes, *(name for name in evidence if name not in plain.probes))
     decoding = "sampled" if asked.greedy is False else "greedy"
-    ready = prepare((model,), asked, rows, replace(plain, probes=probes, decoding=decoding), say, folder=folder)
-    ready = with_price(ready, [0], say, known=asked.max_new_tokens is not None, limited=asked.budget is not None)
-    ready = ready if asked.budget is None else fit_to_budget(ready, asked.budget, [0], say)
+    ready = prepare((model,), asked, rows, replace(plain, probes=probes, decoding=decoding), folder=folder)
+    ready = with_price(ready, [0], known=asked.max_new_tokens is not None, limited=asked.budget is not None)
+    ready = ready if asked.budget is None else fit_to_budget(ready, asked.budget, [0])
     found = measure_with_progress("measure", ready.learners[0], ready)
-    notes = note_measured(ready, {"before": found}, asked, say)
+    notes = note_measured(ready, {"before": found}, asked)
     if folder is not None:
         _keep(RunFolder(folder), ready, found, notes)
     return ready, found

@@ -8,13 +8,14 @@ import itertools
 import os
 import re
 import textwrap
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from mixwright import config as settings
 from mixwright.cli.dry_run import held_out_data, time_configs
+from mixwright.cli.output import say
 from mixwright.cli.proposals import LEARNING_RATES, LORA_SETTINGS, UNKNOWN_COLUMN, Proposal, propose
 from mixwright.config import CorpusConfig, ModelConfig, RunConfig, WarmupConfig
 from mixwright.corpus import read_corpus
@@ -42,7 +43,6 @@ def write_settings(
     model: str | None = None,
     objective: str | None = None,
     budget_seconds: float | None = None,
-    say: Callable[[str], None] = lambda _: None,
 ) -> list[str]:
     """Write `path` for the examples in `train`; returns what a person should know, one line each.
 
@@ -53,7 +53,6 @@ def write_settings(
         model: checkpoint; None takes a tiny model that is built on the spot.
         objective: grpo, sft or dpo; None takes it from the columns.
         budget_seconds: seconds that the run may take; sizes are chosen for it by a dry run.
-        say: told what is done.
 
     Raises:
         InputError: `path` is there already, or `train` cannot be used for another reason than the names of its columns.
@@ -61,13 +60,13 @@ def write_settings(
     if path.exists():
         raise InputError("a new file", "one that is there already", "Choose another with --output.", file=path)
     bare = RunConfig(CorpusConfig(PLACEHOLDER), ModelConfig(warmup=WARMUP))
-    found = Proposal(bare, []) if train is None else propose(train, held_out, model, objective, say)
+    found = Proposal(bare, []) if train is None else propose(train, held_out, model, objective)
     if found.config.model.path == TINY_PREFIX and found.config.model.warmup is None:
         found = replace(found, config=replace(found.config, model=ModelConfig(warmup=WARMUP)))
     if budget_seconds is not None and UNKNOWN_COLUMN not in found.config.corpus.columns.values():
         if train is None:
             raise InputError("TRAIN beside --budget", "nothing", "Name the examples: their items and steps are timed.")
-        found = fit_proposal(found, budget_seconds, say)
+        found = fit_proposal(found, budget_seconds)
     config = found.config
     for name in ("train", "eval", "rehearse"):  # paths in the file are relative to it; names of other sources stay
         source = getattr(config.corpus, name)
@@ -123,13 +122,12 @@ def _comments() -> dict[str, dict[str, str]]:
     return found
 
 
-def fit_proposal(found: Proposal, seconds: float, say: Callable[[str], None]) -> Proposal:
+def fit_proposal(found: Proposal, seconds: float) -> Proposal:
     """The proposal with sizes for a budget, and what they will see among its notes.
 
     Args:
         found: settings without a limit of time, their paths as they are from the working directory.
         seconds: that the run may take.
-        say: told what is done.
 
     Raises:
         InputError: too short for any trial that says something, or what the dry run refuses.

@@ -36,7 +36,7 @@ def judge(before: str, after: str | None, asked: Measuring, folder: Path, gating
         if asked.corpus is None:
             raise InputError("--corpus", "nothing", "Name the examples that both checkpoints are measured on.")
         asked.check_budget()
-        look = compare(before, after, asked, run, gating, output.say)
+        look = compare(before, after, asked, run, gating)
     else:
         asked.check_alone()
     code = 0

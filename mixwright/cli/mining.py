@@ -129,7 +129,7 @@ def mine_checkpoint(model: str, asked: Measuring, miner: str, requests: str | No
     folder = export_to or Path("rehearsal")
     if folder.exists() and not (folder / "manifest.json").is_file() and any(folder.iterdir()):
         raise InputError("a new folder for --export-to", "one that holds other things", "Name another.", file=folder)
-    rows = direct.rows_of(asked, lambda _: None, ungraded=True, rehearse=requests)
+    rows = direct.rows_of(asked, ungraded=True, rehearse=requests, tell=lambda _: None)
     found = rehearsal_rows(rows.whole or rows.corpus, lambda: direct.load(model, asked))
     if not found.rows:
         told = " ".join(found.notes)[:300].rstrip(".") or "there is no row to rehearse"

@@ -9,7 +9,7 @@ from pathlib import Path
 from mixwright import catalog
 from mixwright.cli import output
 from mixwright.cli.beside import measured_before
-from mixwright.cli.direct import Say, load, measure_checkpoint, rows_of
+from mixwright.cli.direct import load, measure_checkpoint, rows_of
 from mixwright.cli.export import mix_of, write_mix
 from mixwright.cli.options import Measuring
 from mixwright.config import CorpusConfig, ModelConfig, PlanConfig, RunConfig, TrainConfig
@@ -77,7 +77,7 @@ def plan_checkpoint(
         except InputError as error:
             got = f"{output_file}, which is neither"
             raise InputError("--output FILE that is new, or a plan", got, "Choose another.") from error
-    config, corpus, made, form = _plan(model, asked, wanted, output.say)
+    config, corpus, made, form = _plan(model, asked, wanted)
     _say_reasons(made)
     if output_file is None:
         output.out_yaml(made)
@@ -90,7 +90,7 @@ def plan_checkpoint(
         (output.say if output_file is None else output.out)(str(place))
 
 
-def _plan(model: str, asked: Measuring, wanted: Planning, say: Say) -> tuple[RunConfig, Corpus, Plan, PromptForm]:
+def _plan(model: str, asked: Measuring, wanted: Planning) -> tuple[RunConfig, Corpus, Plan, PromptForm]:
     """Measure one checkpoint and plan from it; writes nothing.
 
     Returns the settings, the rows that are planned for with those to rehearse, the plan, and the form of prompts.
@@ -115,11 +115,11 @@ def _plan(model: str, asked: Measuring, wanted: Planning, say: Say) -> tuple[Run
         got, remedy = "--samples 0", "Leave it out, or ask for at least one."
         raise InputError(f"samples, which the planner {config.planner} reads", got, remedy)
 
-    def say_of_rows(line: str) -> None:
+    def tell(line: str) -> None:
         if wanted.measured is None or line.startswith("corpus:"):  # else no grader is asked: nothing is said of them
-            say(line)
+            output.say(line)
 
-    rows = rows_of(asked, say_of_rows, ungraded=objective != "grpo", rehearse=wanted.rehearse)
+    rows = rows_of(asked, ungraded=objective != "grpo", rehearse=wanted.rehearse, tell=tell)
     whole = rows.whole or rows.corpus
     check_training(objective, whole, "--objective")
     check_rehearsal(objective, whole)
@@ -130,19 +130,19 @@ def _plan(model: str, asked: Measuring, wanted: Planning, say: Say) -> tuple[Run
     if wanted.measured is not None:
         found = measured_before(wanted.measured, model, asked)
         learner = load(model, asked)
-        say(f"measure: taken over from {wanted.measured}")
+        output.say(f"measure: taken over from {wanted.measured}")
     elif rows.probe is None:
         samples = None if "competence" in evidence else 0
-        ready, result = measure_checkpoint(model, asked, None, say=say, evidence=evidence, rows=rows, samples=samples)
+        ready, result = measure_checkpoint(model, asked, None, evidence=evidence, rows=rows, samples=samples)
         learner, found = ready.learners[0], result.measurements
         config = replace(ready.config, plan=config.plan, train=config.train)
     else:
-        say("measure: no answer can be graded, so no success is measured, and the plan is made from the rows alone")
+        output.say("measure: no answer can be graded, so no success is measured, and the plan is made from the rows alone")
         learner = load(model, asked)
     if len(whole.select(split=REHEARSE_SPLIT)):
         answered = rehearsal_rows(whole, lambda: learner)
         for note in answered.notes:
-            say(one_line(f"rehearse: {note}"))
+            output.say(one_line(f"rehearse: {note}"))
         whole = whole.with_rehearsal(answered.rows)
     return config, whole, make_plan(config, whole, found), learner.form
 

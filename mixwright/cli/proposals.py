@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from mixwright.cli.output import say
 from mixwright.config import CorpusConfig, MeasureConfig, ModelConfig, PlanConfig, RunConfig, TrainConfig, TrialConfig
 from mixwright.config import WarmupConfig as Warmup
 from mixwright.corpus import Corpus, read_corpus
@@ -63,7 +64,6 @@ def propose(
     held_out: str | None,
     model: str | None,
     objective: str | None,
-    say: Callable[[str], None] = lambda _: None,
 ) -> Proposal:
     """Settings for a file of examples.
 
@@ -72,7 +72,6 @@ def propose(
         held_out: source of the held-out ones; None holds a share of the prompts out.
         model: checkpoint; None takes a tiny model.
         objective: as asked; None takes it from the columns.
-        say: told what takes time, when it begins.
 
     Raises:
         InputError: rows that cannot be read or trained on, or an objective that they do not allow.
@@ -99,7 +98,7 @@ def propose(
     chosen, why = _objective(corpus, graders, objective, answered=_holds_answers_alone(found, corpus))
     said, read, room = list[str](), dict[str, str](), None
     if chosen != "dpo" and known and model:
-        corpus, said, read, room = _with_model(model, corpus, [task for task in graders if task not in known], say)
+        corpus, said, read, room = _with_model(model, corpus, [task for task in graders if task not in known])
         known = {task: corpus.tasks[task].grader for task in known}
     graded = known if chosen != "dpo" else {}
     config = RunConfig(replace(named, graders=graded), ModelConfig(model) if model else ModelConfig())
@@ -116,7 +115,7 @@ def propose(
 
 
 def _with_model(
-    model: str, corpus: Corpus, ungraded: Sequence[str], say: Callable[[str], None]
+    model: str, corpus: Corpus, ungraded: Sequence[str]
 ) -> tuple[Corpus, list[str], dict[str, str], tuple[Room, int] | None]:
     """What a model that is here shows: graders and room chosen by its first completions, lines to say, task -> reason."""
     if not (Path(model).is_dir() or is_gguf(model)):  # nothing is downloaded to write settings

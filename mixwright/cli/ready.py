@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from mixwright.cli.budget import Budget
+from mixwright.cli.output import say
 from mixwright.config import RunConfig
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
@@ -72,13 +73,12 @@ class Ready:
         return ItemCost(greedy, price(self.free_answers, 1, 1, *room) - greedy)
 
 
-def with_price(ready: Ready, measured: Sequence[int], say: Callable[[str], None], *, known: bool, limited: bool) -> Ready:
+def with_price(ready: Ready, measured: Sequence[int], *, known: bool, limited: bool) -> Ready:
     """The same, with what completing a few items showed of the models that are measured; says what measuring will take.
 
     Args:
         ready: models and rows.
         measured: numbers of the models that are measured.
-        say: told the price.
         known: the room was asked for or taken over, so that no other is offered.
         limited: the items are yet to be chosen by a budget, and the price follows from it.
 
@@ -127,7 +127,7 @@ def measure_with_progress(title: str, learner: Learner, ready: Ready, *, start: 
     return replace(found, pace=ready.pace or (monotonic() - began) / max(total, 1))
 
 
-def fit_to_budget(ready: Ready, budget: Budget, measured: Sequence[int], say: Callable[[str], None]) -> Ready:
+def fit_to_budget(ready: Ready, budget: Budget, measured: Sequence[int]) -> Ready:
     """Settings with as many items as the budget allows; a first part of them is measured, by whose time the rest is chosen.
 
     What the first part wrote is kept, so that nothing is written twice.
@@ -136,7 +136,6 @@ def fit_to_budget(ready: Ready, budget: Budget, measured: Sequence[int], say: Ca
         ready: models and rows; its items and samples are what would be measured without a budget.
         budget: of the whole command.
         measured: numbers of the models that are measured.
-        say: told what was chosen, and why.
 
     Raises:
         InputError: too short for any cell to be judged.
