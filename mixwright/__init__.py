@@ -56,37 +56,34 @@ PUBLIC = ("mixwright", *(f"mixwright.{folder}{name}" for folder, names in _MODUL
 """Modules whose plain names are public."""
 
 _PLACES = {
-    "Corpus": "mixwright.corpus",
-    "Engine": "mixwright.steer.engine",
-    "Plan": "mixwright.records",
-    "Pool": "mixwright.steer.pool",
-    "SteeredDPOTrainer": "mixwright.trainers.dpo",
-    "SteeredGRPOTrainer": "mixwright.trainers.grpo",
-    "SteeredSFTTrainer": "mixwright.trainers.sft",
-    "Steering": "mixwright.trainers.steering",
-    "SteeringArguments": "mixwright.trainers.arguments",
-    "SteeringCallback": "mixwright.trainers.callback",
-    "corpus_pool": "mixwright.steer.pool",
-    "default_plan": "mixwright.trainers.steering",
-    "make_pool": "mixwright.steer.pool",
-    "read_corpus": "mixwright.corpus",
-    "read_state": "mixwright.steer.run.state_file",
-    "write_state": "mixwright.steer.run.state_file",
+    "corpus": "Corpus read_corpus",
+    "records": "Plan",
+    "steer.engine": "Engine",
+    "steer.pool": "Pool corpus_pool make_pool",
+    "steer.run.state_file": "read_state write_state",
+    "trainers.arguments": "SteeringArguments",
+    "trainers.callback": "SteeringCallback",
+    "trainers.dpo": "SteeredDPOTrainer",
+    "trainers.grpo": "SteeredGRPOTrainer",
+    "trainers.sft": "SteeredSFTTrainer",
+    "trainers.steering": "Steering default_plan",
 }
+"""Module -> the names of `__all__` that it has."""
 _TRAINING = ("SteeredDPOTrainer", "SteeredGRPOTrainer", "SteeredSFTTrainer", "SteeringCallback")
 """What needs the packages of the extra `train`."""
 
 
 def __getattr__(name: str) -> Any:
     """A public name, imported now. Raises InputError when the packages it needs are not installed."""
-    if name not in _PLACES:
+    place = next((f"mixwright.{module}" for module, names in _PLACES.items() if name in names.split()), None)
+    if place is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if name in _TRAINING:
         missing = [need for need in ("torch", "transformers", "trl") if importlib.util.find_spec(need) is None]
         if missing:
             raise missing_extra(name, missing, "train")
     try:
-        return getattr(importlib.import_module(_PLACES[name]), name)
+        return getattr(importlib.import_module(place), name)
     except ImportError as error:
         if (error.name or "").split(".")[0] not in ("trl", "transformers"):
             raise

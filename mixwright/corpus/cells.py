@@ -29,7 +29,7 @@ def find_cells(corpus: GradedRows) -> tuple[Cell, ...]:
     Raises InputError as `check_keys` does.
     """
     train = np.flatnonzero(pc.equal(corpus.table["split"], "train").to_numpy())
-    places = members_of(corpus, train if len(train) else np.arange(len(corpus.table)))
+    places = rows_by(corpus, train if len(train) else np.arange(len(corpus.table)), "task", "level")
     check_keys(places)
     of_task: dict[str, list[np.ndarray]] = {}
     for (task, _), members in places.items():
@@ -63,11 +63,6 @@ def check_keys(cells: Iterable[tuple[str, float | None]]) -> None:
     if twice := [key for key, count in Counter(cell_key(*cell) for cell in cells).items() if count > 1]:
         got = f"{twice[0]!r} for more than one task and level"
         raise InputError("cells with names of their own (task@level, six digits)", got, "Rename tasks or round levels.")
-
-
-def members_of(corpus: GradedRows, rows: np.ndarray) -> dict[tuple[str, float | None], np.ndarray]:
-    """(task, level) -> which of these rows of the table belong to it, ascending."""
-    return rows_by(corpus, rows, "task", "level")
 
 
 def rows_by(corpus: GradedRows, rows: np.ndarray, column: str, other_column: str) -> dict[tuple[str, Any], np.ndarray]:

@@ -76,7 +76,7 @@ class Rules:
     def __init__(
         self,
         grade: Grade,
-        blind: Callable[[Sequence[Example]], float | None] | None = None,
+        blind: Callable[[Sequence[Example]], float | None] = lambda _: None,
         options: Callable[[Example], Sequence[str]] = lambda _: (),
         reading: Callable[[str], str] = str,
     ) -> None:
@@ -98,7 +98,7 @@ class Rules:
     ) -> dict[str, NDArray[np.float64]]:
         """What each rule that is not chosen on rows earns on each scored one; empty where answers are open."""
         found = {}
-        if self._blind is not None and self._blind(scored) is not None:
+        if self._blind(scored) is not None:
             found[BLIND_CHOICE_RULE] = self.hits(BLIND_CHOICE_RULE, scored)
         readings = {row.id: self._reading(row.answer) for row in (*other, *scored) if row.answer is not None}
         counts = Counter(readings.values())
@@ -120,14 +120,14 @@ class Rules:
             found += [*(f"position {place}" for place in places), "longest option", "shortest option"]
         elif not any(options):
             found += ["first number", "last number"]
-        if self._blind is not None and self._blind(rows) is not None:
+        if self._blind(rows) is not None:
             found.append(BLIND_CHOICE_RULE)
         return found
 
     def _hit(self, rule: str, row: Example) -> float:
         key = (rule, row.id)
         if key not in self._known:
-            if rule == BLIND_CHOICE_RULE and self._blind is not None:
+            if rule == BLIND_CHOICE_RULE:
                 self._known[key] = self._blind([row]) or 0.0
             else:
                 answer = self._answer(rule, row)

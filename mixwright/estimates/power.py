@@ -16,8 +16,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from mixwright.estimates.crossed import DETECTION_POWER, Estimate, pseudo_squares
-from mixwright.estimates.intervals import COVERAGE, t_quantile
+from mixwright.estimates.crossed import DETECTION_POWER, Estimate, estimate_of, pseudo_squares
+from mixwright.estimates.intervals import t_quantile
 from mixwright.estimates.judgement import MIN_SEEDS
 from mixwright.estimates.outcome import Decoding, Item, ItemScores
 from mixwright.records import Power
@@ -111,9 +111,7 @@ def expected_null_change(cells: Sequence[Cell], seeds: int, noise: Noise, times:
     of_freedom = of_items**2 / max((items**2 / freedom).sum(), 1e-300)
     parts = ((of_seeds, seeds - 1), (of_items, of_freedom), (of_rest, (seeds - 1) * of_freedom))
     worth = whole**2 / max(sum(part**2 / df for part, df in parts), 1e-300)
-    error, degrees = math.sqrt(float(whole)), max(round(float(worth), 3), 1.0)
-    half = t_quantile(degrees, COVERAGE) * error
-    return Estimate(0.0, -half, half, 1.0, error, degrees, seeds, round(counts.sum()))
+    return estimate_of(0.0, float(whole), float(worth), seeds, round(counts.sum()))
 
 
 def power(

@@ -28,14 +28,7 @@ def exact_answer_tasks(corpus: Corpus) -> set[str]:
 
 
 def cell_measurements(
-    probe: str,
-    name: str,
-    unit: str,
-    items: Sequence[Example],
-    values: Mapping[str, float],
-    *,
-    null: float | None = None,
-    null_of: str = "",
+    probe: str, name: str, unit: str, items: Sequence[Example], values: Mapping[str, float]
 ) -> list[Measurement]:
     """The mean over the items of each cell, and of each task of several levels; groups of one item are left out."""
     groups: dict[tuple[str, float | None], list[float]] = defaultdict(list)
@@ -49,8 +42,7 @@ def cell_measurements(
         mean = rate(np.array(own), np.ones(len(own)))
         if mean is not None:
             low, high = (max(0.0, mean.low), min(1.0, mean.high)) if unit == "share" else (mean.low, mean.high)
-            row = Measurement(probe, task, name, mean.value, low, high, mean.n, unit, level, None, null, null_of)
-            found.append(row)
+            found.append(Measurement(probe, task, name, mean.value, low, high, mean.n, unit, level))
     return found
 
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from mixwright.contracts import Probe
 from mixwright.corpus import Corpus
-from mixwright.corpus.cells import chance_rules_of, members_of, sample_answered_rows
+from mixwright.corpus.cells import chance_rules_of, rows_by, sample_answered_rows
 from mixwright.corpus.rows import pc
 from mixwright.estimates.cell_states import MIN_ITEMS
 from mixwright.estimates.chance import Chance, chance_level
@@ -74,7 +74,7 @@ def _chances(passes: Passes, corpus: Corpus) -> dict[Group, Chance]:
     """The chance level of each cell's items, small cells with their task's."""
     rows = np.flatnonzero(pc.equal(corpus.table["split"], "train").to_numpy())
     wanted = {task for task, _ in passes.cells}
-    members = {group: own for group, own in members_of(corpus, rows).items() if group[0] in wanted}
+    members = {group: own for group, own in rows_by(corpus, rows, "task", "level").items() if group[0] in wanted}
     train = dict(zip(members, sample_answered_rows(corpus, members.values()), strict=True))
     found = {}
     for (task, level), items in passes.cells.items():

@@ -10,6 +10,8 @@ Blind spot: longer completions are less likely, so a pair can be right by length
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from mixwright.contracts import Probe
@@ -51,7 +53,8 @@ class Preference(Probe):
         )
         margins = {item.id: one - other for item, one, other in zip(kept, chosen, rejected, strict=True)}
         wins = {name: (1 + float(np.sign(margin))) / 2 for name, margin in margins.items()}
-        found = cell_measurements("preference", "preference", "share", kept, wins, null=COIN_ACCURACY, null_of="a coin")
+        won = cell_measurements("preference", "preference", "share", kept, wins)
+        found = [replace(row, null=COIN_ACCURACY, null_of="a coin") for row in won]
         found += cell_measurements("preference", "margin", "nats", kept, margins)
         found += item_measurements("preference", "preference", "share", kept, wins)
         found += item_measurements("preference", "margin", "nats", kept, margins)
