@@ -39,12 +39,7 @@ def show_sweep(
 
 
 def sweep_strengths(
-    base: str,
-    tuned: str,
-    asked: Measuring,
-    keep: Sequence[str],
-    alphas: Sequence[float],
-    budget: float,
+    base: str, tuned: str, asked: Measuring, keep: Sequence[str], alphas: Sequence[float], budget: float
 ) -> tuple[Sweep, dict[str, int]]:
     """Greedy success of all items at every strength, and how many items are tuned for and kept.
 

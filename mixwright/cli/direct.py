@@ -141,11 +141,7 @@ def prepare(
 
 
 def _with_room(
-    learners: Sequence[Learner],
-    rows: Graded,
-    settled: MeasureConfig,
-    asked: Measuring,
-    known: tuple[int, int] | None,
+    learners: Sequence[Learner], rows: Graded, settled: MeasureConfig, asked: Measuring, known: tuple[int, int] | None
 ) -> tuple[Graded, MeasureConfig, tuple[FreeAnswers, ...]]:
     """The rows whose prompts leave room, how long completions may be (as asked, as known, or as the models need), and what
     the latter rests on.

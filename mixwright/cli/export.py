@@ -75,13 +75,7 @@ def write_mix(mix: Mix, name: str, folder: Path) -> list[str]:
 
 
 def mix_of(
-    plan: Plan,
-    corpus: Corpus,
-    *,
-    batch: int,
-    group: int | None = None,
-    seed: int = 0,
-    form: PromptForm | None = None,
+    plan: Plan, corpus: Corpus, *, batch: int, group: int | None = None, seed: int = 0, form: PromptForm | None = None
 ) -> Mix:
     """The plan's weights, as the engine has them before it has seen anything.
 

@@ -51,12 +51,7 @@ class Planning:
 
 
 def plan_checkpoint(
-    model: str,
-    asked: Measuring,
-    wanted: Planning,
-    output_file: Path | None,
-    export: str | None,
-    export_to: Path | None,
+    model: str, asked: Measuring, wanted: Planning, output_file: Path | None, export: str | None, export_to: Path | None
 ) -> None:
     """Measure a checkpoint and plan from it: on stdout, or in a file.
 

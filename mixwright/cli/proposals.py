@@ -59,12 +59,7 @@ class Proposal:
     """Path of a setting (`train.objective`) -> why it is what it is."""
 
 
-def propose(
-    train: str,
-    held_out: str | None,
-    model: str | None,
-    objective: str | None,
-) -> Proposal:
+def propose(train: str, held_out: str | None, model: str | None, objective: str | None) -> Proposal:
     """Settings for a file of examples.
 
     Args:

@@ -19,11 +19,7 @@ from mixwright.runs import RunFolder, read_json
 
 Scores = list[list[list[float]]]
 """Group, candidate, run."""
-READERS = {
-    ".parquet": pyarrow.parquet.read_table,
-    ".jsonl": pyarrow.json.read_json,
-    ".json": pyarrow.json.read_json,
-}
+READERS = {".parquet": pyarrow.parquet.read_table, ".jsonl": pyarrow.json.read_json, ".json": pyarrow.json.read_json}
 """End of a table's name -> its reader; any other is CSV."""
 COLUMNS = "columns candidate and score, and where there are some group and run (the seed)"
 

@@ -21,17 +21,7 @@ from mixwright.corpus.columns import check_mapping, example_of, format_derived
 from mixwright.corpus.identity import build_table
 from mixwright.corpus.levels import bin_levels
 from mixwright.corpus.reading import folder_of, read_rows
-from mixwright.corpus.rows import (
-    BATCH_ROWS,
-    SCHEMA,
-    check_saved,
-    decode,
-    pc,
-    read_groups,
-    store_batches,
-    texts,
-    with_column,
-)
+from mixwright.corpus.rows import BATCH_ROWS, SCHEMA, check_saved, decode, pc, read_groups, store_batches, texts, with_column
 from mixwright.corpus.timed_grades import SECONDS_PER_GRADE, TimedGrades
 from mixwright.errors import InputError, missing_extra, unknown_name
 from mixwright.graders import Grader, code_digest, load_grader

@@ -62,11 +62,7 @@ def evidence(change: Change, above: Estimate | None = None) -> dict[ChangeWord, 
 
 
 def change_words(
-    changes: Sequence[Change],
-    *,
-    margin: float = NO_CHANGE_MARGIN,
-    above: Sequence[Estimate | None] = (),
-    times: float = 1.0,
+    changes: Sequence[Change], *, margin: float = NO_CHANGE_MARGIN, above: Sequence[Estimate | None] = (), times: float = 1.0
 ) -> list[ChangeWord]:
     """The word for each of some changes that are judged together.
 

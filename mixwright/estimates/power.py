@@ -188,10 +188,7 @@ def _least(enough: Callable[[int], bool], low: int, high: int) -> int | None:
 
 
 def noise_of(
-    differences: Sequence[NDArray[np.float64]],
-    strata: NDArray[np.int64],
-    weights: NDArray[np.float64],
-    prior: Noise,
+    differences: Sequence[NDArray[np.float64]], strata: NDArray[np.int64], weights: NDArray[np.float64], prior: Noise
 ) -> Noise:
     """The noise of seeds as finished seeds show it, drawn towards the prior; what items do stays as it was assumed.
 

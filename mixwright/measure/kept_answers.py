@@ -83,10 +83,14 @@ class KeepingLearner(Learner):
             if on_finished:
                 on_finished({new[i]: row for i, row in made.items()})
 
-        asked_now: dict[str, Any] = {"count": rows, "temperature": temperature, "seed": seed, "progress": progress}
+        asked_now: dict[str, Any] = {
+            "count": rows,
+            "temperature": temperature,
+            "max_new_tokens": max_new_tokens,
+            "seed": seed,
+        }
         asked_now |= {"prompts": [prompts[place] for place in new], "draw_keys": [draw_keys[place] for place in new]}
-        asked_now |= {"prefixes": None if prefixes is None else [prefixes[place] for place in new]}
-        asked_now |= {"max_new_tokens": max_new_tokens}
+        asked_now |= {"prefixes": prefixes and [prefixes[place] for place in new], "progress": progress}
         if continue_up_to is None or continue_up_to <= max_new_tokens:
             made = super().sample(**asked_now, on_finished=keep)
         else:
