@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mixwright.cli.looks import plan_looks
+from mixwright.cli.compare import plan_looks
 from mixwright.estimates.looks import Look
 from mixwright.estimates.outcome import Item, ItemScores
 from mixwright.records import Cell

@@ -16,6 +16,8 @@ import importlib
 import importlib.util
 from typing import TYPE_CHECKING, Any
 
+from mixwright.errors import InputError, missing_extra
+
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus, read_corpus
     from mixwright.records import Plan
@@ -29,152 +31,67 @@ if TYPE_CHECKING:
     from mixwright.trainers.sft import SteeredSFTTrainer
     from mixwright.trainers.steering import Steering, default_plan
 
-__all__ = [
-    "PUBLIC",
-    "Corpus",
-    "Engine",
-    "Plan",
-    "Pool",
-    "SteeredDPOTrainer",
-    "SteeredGRPOTrainer",
-    "SteeredSFTTrainer",
-    "Steering",
-    "SteeringArguments",
-    "SteeringCallback",
-    "corpus_pool",
-    "default_plan",
-    "make_pool",
-    "read_corpus",
-    "read_state",
-    "write_state",
-]
+__all__ = ["PUBLIC", "Corpus", "Engine", "Plan", "Pool", "corpus_pool", "default_plan", "make_pool", "read_corpus"]
+__all__ += ["SteeredDPOTrainer", "SteeredGRPOTrainer", "SteeredSFTTrainer", "Steering", "SteeringArguments"]
+__all__ += ["SteeringCallback", "read_state", "write_state"]
 __version__ = "0.1.0"
 
-PUBLIC = (
-    "mixwright",
-    "mixwright.api",
-    # records, files and settings
-    "mixwright.config",
-    "mixwright.corpus",
-    "mixwright.errors",
-    "mixwright.records",
-    "mixwright.runs",
-    # plug-ins: what each kind promises, the tests of these promises, making one by name
-    "mixwright.catalog",
-    "mixwright.conformance",
-    "mixwright.contracts",
-    "mixwright.graders",
-    # what an outcome tells of a completion: its final answer, and its answer format
-    "mixwright.final_answer",
-    "mixwright.skeleton",
-    # models
-    "mixwright.learner.adapting",
-    "mixwright.learner.dial",
-    "mixwright.learner.learner",
-    "mixwright.learner.load",
-    "mixwright.learner.mixing",
-    "mixwright.learner.routing",
-    "mixwright.learner.settings",
-    "mixwright.learner.singular",
-    "mixwright.learner.tiny",
-    "mixwright.learner.warmup",
+_MODULES = {
+    # stages as functions; records, files and settings; plug-ins and their promises; what a completion says, and in what form
+    "": "api config corpus errors records runs catalog conformance contracts graders final_answer skeleton",
+    "learner.": "adapting dial learner load mixing routing settings singular tiny warmup",
     # statistics; each stands alone
-    "mixwright.estimates.adjusted",
-    "mixwright.estimates.cell_states",
-    "mixwright.estimates.chance",
-    "mixwright.estimates.crossed",
-    "mixwright.estimates.dependence",
-    "mixwright.estimates.intervals",
-    "mixwright.estimates.judgement",
-    "mixwright.estimates.looks",
-    "mixwright.estimates.orders",
-    "mixwright.estimates.outcome",
-    # which end of a score to keep, tried with any trainer
-    "mixwright.mine.crossover",
+    "estimates.": "adjusted cell_states chance crossed dependence intervals judgement looks orders outcome",
     # parts of stages that benchmarks measure on their own
-    "mixwright.measure.bursts",
-    "mixwright.measure.former",
-    "mixwright.measure.gradient_sketch",
-    "mixwright.measure.probes.formats",
-    "mixwright.measure.row_losses",
-    "mixwright.measure.scan",
-    "mixwright.measure.scan_passes",
-    "mixwright.measure.scan_rows",
-    "mixwright.measure.scan_stage",
-    "mixwright.measure.sketch_calibration",
-    "mixwright.measure.stage",
-    "mixwright.measure.transfers",
-    "mixwright.mine.crossover",
-    # which of several answers a student can learn from, tried with any trainer
-    "mixwright.mine.candidates",
-    "mixwright.mine.halving",
-    "mixwright.mine.pairing",
-    "mixwright.mine.relevance",
-    "mixwright.plan.format_forecast",
-    "mixwright.plan.planners.transfer_order",
-    "mixwright.steer.pool",
-    "mixwright.steer.ledger",
-    "mixwright.steer.prompt_features",
-    "mixwright.steer.task_order",
-    "mixwright.verdict.basis",
-    "mixwright.verdict.gate",
-    "mixwright.verdict.gate_asked",
-    # pages of blocks; the laboratory's is made of them too
-    "mixwright.verdict.blocks",
-    "mixwright.verdict.page",
-    "mixwright.verdict.text",
-    # many one-thread processes, and a line on how far they are
-    "mixwright.workers.local",
-    "mixwright.workers.progress",
-)
+    "measure.": "bursts former gradient_sketch probes.formats row_losses scan scan_passes scan_rows scan_stage "
+    "sketch_calibration stage transfers",
+    "mine.": "crossover candidates halving pairing relevance",  # tried with any trainer
+    "plan.": "format_forecast planners.transfer_order",
+    "steer.": "pool ledger prompt_features task_order",
+    # pages of blocks are the laboratory's, too
+    "verdict.": "basis gate gate_asked blocks page text",
+    "workers.": "local progress",
+}
+PUBLIC = ("mixwright", *(f"mixwright.{folder}{name}" for folder, names in _MODULES.items() for name in names.split()))
 """Modules whose plain names are public."""
 
 _PLACES = {
-    "Corpus": "mixwright.corpus",
-    "Engine": "mixwright.steer.engine",
-    "Plan": "mixwright.records",
-    "Pool": "mixwright.steer.pool",
-    "SteeredDPOTrainer": "mixwright.trainers.dpo",
-    "SteeredGRPOTrainer": "mixwright.trainers.grpo",
-    "SteeredSFTTrainer": "mixwright.trainers.sft",
-    "Steering": "mixwright.trainers.steering",
-    "SteeringArguments": "mixwright.trainers.arguments",
-    "SteeringCallback": "mixwright.trainers.callback",
-    "corpus_pool": "mixwright.steer.pool",
-    "default_plan": "mixwright.trainers.steering",
-    "make_pool": "mixwright.steer.pool",
-    "read_corpus": "mixwright.corpus",
-    "read_state": "mixwright.steer.run.state_file",
-    "write_state": "mixwright.steer.run.state_file",
+    "corpus": "Corpus read_corpus",
+    "records": "Plan",
+    "steer.engine": "Engine",
+    "steer.pool": "Pool corpus_pool make_pool",
+    "steer.run.state_file": "read_state write_state",
+    "trainers.arguments": "SteeringArguments",
+    "trainers.callback": "SteeringCallback",
+    "trainers.dpo": "SteeredDPOTrainer",
+    "trainers.grpo": "SteeredGRPOTrainer",
+    "trainers.sft": "SteeredSFTTrainer",
+    "trainers.steering": "Steering default_plan",
 }
+"""Module -> the names of `__all__` that it has."""
 _TRAINING = ("SteeredDPOTrainer", "SteeredGRPOTrainer", "SteeredSFTTrainer", "SteeringCallback")
 """What needs the packages of the extra `train`."""
 
 
 def __getattr__(name: str) -> Any:
     """A public name, imported now. Raises InputError when the packages it needs are not installed."""
-    if name not in _PLACES:
+    place = next((f"mixwright.{module}" for module, names in _PLACES.items() if name in names.split()), None)
+    if place is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if name in _TRAINING:
-        from mixwright.errors import missing_extra
-
         missing = [need for need in ("torch", "transformers", "trl") if importlib.util.find_spec(need) is None]
         if missing:
             raise missing_extra(name, missing, "train")
     try:
-        return getattr(importlib.import_module(_PLACES[name]), name)
+        return getattr(importlib.import_module(place), name)
     except ImportError as error:
         if (error.name or "").split(".")[0] not in ("trl", "transformers"):
             raise
         from importlib.metadata import version
 
-        from mixwright.errors import InputError
-
-        raise InputError(
-            "TRL and transformers of the ranges in Mixwright's pyproject.toml",
-            f"TRL {version('trl')} and transformers {version('transformers')}: {error}",
-            "Install versions of these ranges.",
-        ) from error
+        expected = "TRL and transformers of the ranges in Mixwright's pyproject.toml"
+        got = f"TRL {version('trl')} and transformers {version('transformers')}: {error}"
+        raise InputError(expected, got, "Install versions of these ranges.") from error
 
 
 def __dir__() -> list[str]:

@@ -18,33 +18,10 @@ from typing import Annotated, Literal, NoReturn
 import typer
 
 from mixwright import __version__
-from mixwright.cli import output
+from mixwright.cli import options, output
 from mixwright.cli.budget import Budget, start_budget
-from mixwright.cli.concluding import EXIT_FOUND, conclude
-from mixwright.cli.dialling import dial
-from mixwright.cli.options import (
-    BESIDE_HELP,
-    BUDGET_HELP,
-    COLUMNS_HELP,
-    DATA_HELP,
-    EXPORT_HELP,
-    EXPORT_TO_HELP,
-    FAIL_HELP,
-    GATE_HELP,
-    KEEP_HELP,
-    MARGIN_HELP,
-    MEASURED_HELP,
-    PROMPTS_HELP,
-    REHEARSE_HELP,
-    SCANNED_HELP,
-    SCORES_HELP,
-    Measuring,
-    columns_of,
-    decoding_of,
-    load_settings,
-    with_budget,
-    with_measuring,
-)
+from mixwright.cli.options import Measuring, columns_of, decoding_of, load_settings, with_budget, with_measuring
+from mixwright.cli.output import EXIT_FOUND, conclude
 from mixwright.errors import InputError, disk_full_error, one_line, system_error
 
 EXIT_BAD_INPUT, EXIT_BUG = 1, 2
@@ -65,7 +42,7 @@ Source = Annotated[str, typer.Argument(metavar="RUN.YAML|MODEL", help="Settings;
 Folder = Annotated[Path | None, typer.Option(help="Run folder; default: runs/<name of RUN.YAML>.")]
 Full = Annotated[bool, typer.Option("--full", help="Print every number, or every observation, in the table.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else on stdout.")]
-Limit = Annotated[Budget | None, typer.Option("--budget", parser=start_budget, metavar="TIME", help=BUDGET_HELP)]
+Limit = Annotated[Budget | None, typer.Option("--budget", parser=start_budget, metavar="TIME", help=options.BUDGET_HELP)]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done; write nothing.")]
 
 
@@ -76,7 +53,7 @@ def _version(wanted: bool) -> None:
 
 
 @app.callback()
-def options(
+def program(
     version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,
 ) -> None:
     """Options of the program itself; its help text is the one above."""
@@ -88,11 +65,11 @@ def audit(
         str, typer.Argument(help="Examples: JSONL, JSON, Parquet, datasets folder, hub name, reasoning-gym:...")
     ],
     held_out: Annotated[str | None, typer.Option("--eval", help="Held-out examples, same forms.")] = None,
-    column: Annotated[list[str] | None, typer.Option(metavar="OURS=THEIRS", help=COLUMNS_HELP)] = None,
+    column: Annotated[list[str] | None, typer.Option(metavar="OURS=THEIRS", help=options.COLUMNS_HELP)] = None,
     task: Annotated[str, typer.Option(help="Task name of rows without a task column.")] = "all",
     grader: Annotated[str, typer.Option(help="Grader of every task.")] = "exact",
     check: Annotated[list[str] | None, typer.Option(help="Only this check; repeatable.")] = None,
-    fail_on: Annotated[Literal["error", "warning", "never"], typer.Option(help=FAIL_HELP)] = "never",
+    fail_on: Annotated[Literal["error", "warning", "never"], typer.Option(help=options.FAIL_HELP)] = "never",
     full: Full = False,
     as_json: Json = False,
 ) -> None:
@@ -126,33 +103,45 @@ def audit(
 def measure(source: Source, asked: Measuring, folder: Folder = None, full: Full = False, as_json: Json = False) -> None:
     """Measure what the model can do now, per task and level, beside its chance level."""
     if asked.on_checkpoint(source):
-        from mixwright.cli import direct
+        from mixwright.cli.direct import measure_checkpoint
 
-        rows = direct.measurements(direct.measure(source, asked, folder, say=output.say)[1])
+        found = measure_checkpoint(source, asked, folder)[1].measurements
     else:
         from mixwright.measure.bases import measure_bases
-        from mixwright.opening import open_run_folder, start_workers
+        from mixwright.opening import open_with_workers
 
         config = Path(source)
         settings, run = load_settings(config, folder)
-        with start_workers(settings) as workers, open_run_folder(settings, run, base=config.parent, workers=workers):
+        with open_with_workers(settings, run, base=config.parent) as (workers, _):
             found = measure_bases(settings, run, workers, base=config.parent, say=output.say)
-            rows = [row for row in found if row.example is None]
+    rows = [row for row in found if row.example is None]
     output.out_measurements(rows, as_json=as_json, full=full)
 
 
 @app.command()
 def scan(
     config: Config,
-    columns: Annotated[str | None, typer.Option(metavar="A,B", help=SCANNED_HELP)] = None,
+    columns: Annotated[str | None, typer.Option(metavar="A,B", help=options.SCANNED_HELP)] = None,
     sample: Annotated[int | None, typer.Option(min=1, help="Only so many rows, by a hash of their ids.")] = None,
     moments: Annotated[Path | None, typer.Option(help="Second moments of a warm-up, for `sketch` (safetensors).")] = None,
     folder: Folder = None,
 ) -> None:
     """Read every row once with the starting model: a table of losses, IFD, entropy, gradients, pass rates, per example."""
-    from mixwright.cli.scanning import scan_folder
+    from mixwright.measure.scan import column_groups, scan_folder
+    from mixwright.measure.scan_stage import scan_bases
+    from mixwright.opening import open_with_workers
 
-    scan_folder(*load_settings(config, folder), config.parent, columns=columns, sample=sample, moments=moments)
+    settings, run = load_settings(config, folder)
+    asked = None if columns is None else [name.strip() for name in columns.split(",") if name.strip()]
+    column_groups(asked)  # first: an unknown one is refused before anything is opened
+    base, told = config.parent, output.say
+    with open_with_workers(settings, run, base=base) as (workers, _):
+        found = scan_bases(settings, run, workers, columns=asked, sample=sample, moments=moments, base=base, say=told)
+    for result in found:
+        for note in result.notes:
+            output.say(one_line(f"  {note}"))
+        now = f"{result.made} of {result.shards} shards now" if result.made else "nothing was left to do"
+        output.out(f"{scan_folder(run, result.base)}: {result.rows:,} rows, {now}")
 
 
 @app.command()
@@ -165,7 +154,7 @@ def mine(
     export_to: Annotated[Path | None, typer.Option(help="Folder for the rows: JSONL, datasets, or --export.")] = None,
     export: Annotated[str | None, typer.Option(metavar="FORMAT", help="trl, axolotl, llama-factory or verl.")] = None,
     tried: Annotated[bool, typer.Option("--try", help="Then try them: measure, plan, trial, verdict.")] = False,
-    rehearse: Annotated[str | None, typer.Option(metavar="FILE", help=PROMPTS_HELP)] = None,
+    rehearse: Annotated[str | None, typer.Option(metavar="FILE", help=options.PROMPTS_HELP)] = None,
     folder: Folder = None,
 ) -> None:
     """Choose training rows, or make new ones, each with a reason; --try says whether that was worth it."""
@@ -180,16 +169,8 @@ def mine(
     if rehearse is not None:
         raise InputError("--rehearse beside --corpus FILE", "no --corpus", "Add it, or set corpus.rehearse in RUN.YAML.")
     config = Path(source)
-    mine_folder(
-        *load_settings(config, folder),
-        config.parent,
-        miner=miner,
-        keep=keep,
-        export_to=export_to,
-        with_trial=tried,
-        export=export,
-        budget=budget,
-    )
+    how = {"miner": miner, "keep": keep, "export_to": export_to, "with_trial": tried, "export": export, "budget": budget}
+    mine_folder(*load_settings(config, folder), config.parent, **how)
 
 
 @app.command()
@@ -203,16 +184,16 @@ def plan(
     objective: Annotated[str | None, typer.Option(help="With --corpus: grpo, sft or dpo. Default: grpo.")] = None,
     steps: Annotated[int | None, typer.Option(min=1, help="With --corpus: steps to plan for. Default: 60.")] = None,
     batch: Annotated[int | None, typer.Option(min=1, help="With --corpus: rows per step. Default: 8.")] = None,
-    rehearse: Annotated[str | None, typer.Option(metavar="FILE", help=REHEARSE_HELP)] = None,
-    keep: Annotated[list[str] | None, typer.Option(metavar="TASK", help=KEEP_HELP)] = None,
-    measured: Annotated[Path | None, typer.Option(metavar="FOLDER", help=MEASURED_HELP)] = None,
+    rehearse: Annotated[str | None, typer.Option(metavar="FILE", help=options.REHEARSE_HELP)] = None,
+    keep: Annotated[list[str] | None, typer.Option(metavar="TASK", help=options.KEEP_HELP)] = None,
+    measured: Annotated[Path | None, typer.Option(metavar="FOLDER", help=options.MEASURED_HELP)] = None,
     output_file: Annotated[Path | None, typer.Option("--output", help="With --corpus: file to write, not stdout.")] = None,
-    export: Annotated[str | None, typer.Option(metavar="FORMAT", help=EXPORT_HELP)] = None,
-    export_to: Annotated[Path | None, typer.Option(help=EXPORT_TO_HELP)] = None,
+    export: Annotated[str | None, typer.Option(metavar="FORMAT", help=options.EXPORT_HELP)] = None,
+    export_to: Annotated[Path | None, typer.Option(help=options.EXPORT_TO_HELP)] = None,
 ) -> None:
     """Decide weights, order, band and levers, with a reason for each number."""
     from mixwright.cli.export import check_export
-    from mixwright.cli.planning import plan_checkpoint, plan_folder
+    from mixwright.cli.planning import Planning, plan_checkpoint, plan_folder
 
     check_export(export, export_to, dry_run=dry_run)
     direct = {"planner": planner, "objective": objective, "steps": steps, "batch": batch, "rehearse": rehearse}
@@ -220,7 +201,8 @@ def plan(
     if asked.on_checkpoint(source):
         if folder is not None or dry_run:
             raise InputError("--output FILE, or the plan on stdout", "--folder or --dry-run", "Leave them out.")
-        plan_checkpoint(source, asked, direct, output_file, export, export_to)
+        wanted = Planning(**{name: value for name, value in direct.items() if value is not None})
+        plan_checkpoint(source, asked, wanted, output_file, export, export_to)
         return
     if given := [f"--{name}" for name, value in {**direct, "output": output_file}.items() if value is not None]:
         raise InputError(f"{', '.join(given)} beside --corpus FILE", "no --corpus", "Add it, or set this in RUN.YAML.")
@@ -232,18 +214,14 @@ def plan(
 def steer(config: Config, folder: Folder = None, dry_run: DryRun = False) -> None:
     """Train once under the plan; --dry-run shows what would be drawn."""
     from mixwright.cli.dry_run import first_draws
-    from mixwright.opening import check_plan, open_run_folder, start_workers
+    from mixwright.opening import open_with_workers
     from mixwright.trial.stage import steer_once
 
     settings, run = load_settings(config, folder)
     if dry_run:
         output.out_rows(("task", "planned share", "drawn", "of draws"), first_draws(settings, run, base=config.parent))
         return
-    with (
-        start_workers(settings) as workers,
-        open_run_folder(settings, run, base=config.parent, workers=workers, whole=True, after=run.plan) as corpus,
-    ):
-        check_plan(settings, run, corpus)
+    with open_with_workers(settings, run, base=config.parent, whole=True, planned=True) as (workers, _):
         output.out(str(steer_once(settings, run, workers, base=config.parent, say=output.say)))
 
 
@@ -251,22 +229,18 @@ def steer(config: Config, folder: Folder = None, dry_run: DryRun = False) -> Non
 def trial(
     config: Config,
     folder: Folder = None,
-    data: Annotated[str | None, typer.Option(metavar="MINER|TABLE", help=DATA_HELP)] = None,
+    data: Annotated[str | None, typer.Option(metavar="MINER|TABLE", help=options.DATA_HELP)] = None,
     budget: Limit = None,
 ) -> None:
     """Try the plan against simpler choices, paired by seed; where it helps, against its nulls."""
-    from mixwright.opening import check_plan, open_run_folder, start_workers
+    from mixwright.opening import open_with_workers
     from mixwright.trial.selection import format_selection
     from mixwright.trial.stage import try_plan
 
     settings, run = load_settings(config, folder)
     settings = settings if data is None else replace(settings, trial=replace(settings.trial, data=data))
     settings, deadline = with_budget(settings, run, budget)
-    with (
-        start_workers(settings) as workers,
-        open_run_folder(settings, run, base=config.parent, workers=workers, whole=True, after=run.plan) as corpus,
-    ):
-        check_plan(settings, run, corpus)
+    with open_with_workers(settings, run, base=config.parent, whole=True, planned=True) as (workers, _):
         result = try_plan(settings, run, workers, base=config.parent, say=output.say, deadline=deadline)
     output.out_effects(result.effects)
     for line in format_selection(result):
@@ -281,12 +255,12 @@ def verdict(
     after: Annotated[str | None, typer.Argument(metavar="AFTER", help="Checkpoint to compare with BEFORE.")] = None,
     decoding: Annotated[Literal["greedy", "sampled"] | None, typer.Option(help="--greedy or --sampled.")] = None,
     folder: Annotated[Path, typer.Option(help="Where a comparison is written.")] = Path("runs/comparison"),
-    measured: Annotated[Path | None, typer.Option(metavar="FOLDER", help=MEASURED_HELP)] = None,
-    beside: Annotated[Path | None, typer.Option(metavar="FOLDER", help=BESIDE_HELP)] = None,
-    gate: Annotated[bool, typer.Option("--gate", help=GATE_HELP)] = False,
+    measured: Annotated[Path | None, typer.Option(metavar="FOLDER", help=options.MEASURED_HELP)] = None,
+    beside: Annotated[Path | None, typer.Option(metavar="FOLDER", help=options.BESIDE_HELP)] = None,
+    gate: Annotated[bool, typer.Option("--gate", help=options.GATE_HELP)] = False,
     protect: Annotated[list[str] | None, typer.Option(help="Task or cell; default: what was mastered. Repeatable.")] = None,
     each: Annotated[bool, typer.Option("--each", help="Every protected cell must exclude a loss of 5 points.")] = False,
-    margin: Annotated[float | None, typer.Option(metavar="POINTS", help=MARGIN_HELP)] = None,
+    margin: Annotated[float | None, typer.Option(metavar="POINTS", help=options.MARGIN_HELP)] = None,
     cannot_tell: Annotated[Literal["fail", "warn"], typer.Option(help="Too few items: exit 4, or 0 and a warning")] = "fail",
     until_decided: Annotated[bool, typer.Option("--until-decided", help="Four looks, until the gate decides.")] = False,
     max_items: Annotated[int | None, typer.Option(min=4, help="Items at the last look, over all tasks and levels.")] = None,
@@ -296,10 +270,9 @@ def verdict(
     from mixwright.cli.gating import Gating
     from mixwright.cli.judging import judge
 
-    gating = Gating(gate, tuple(protect or ()), each, margin, cannot_tell, until_decided, max_items)
-    taken = {"beside": beside, "before_in": measured}
-    code = judge(before, after, asked, folder, gating, decoding_of(asked.greedy, decoding), **taken, full=full)
-    if code:
+    asked_gate = (gate, tuple(protect or ()), each, margin, cannot_tell, until_decided, max_items)
+    gating = Gating(*asked_gate, decoding_of(asked.greedy, decoding), beside, measured)
+    if code := judge(before, after, asked, folder, gating, full=full):
         raise typer.Exit(code)
 
 
@@ -324,9 +297,7 @@ def run(
 
         asked = {"held_out": held_out, "model": model, "objective": objective}
         seconds = None if budget is None else budget.seconds
-        for note in write_settings(
-            str(source) if source else None, output_file, **asked, budget_seconds=seconds, say=output.say
-        ):
+        for note in write_settings(str(source) if source else None, output_file, **asked, budget_seconds=seconds):
             output.say(one_line(note))
         output.say(f"Look at {output_file}, then: mixwright run {output_file} --dry-run")
         return
@@ -343,12 +314,26 @@ def run(
     conclude(place, page)
 
 
-app.command()(dial)
+@app.command()
+@with_measuring
+def dial(
+    base: Annotated[str, typer.Argument(help="Checkpoint before it was tuned.")],
+    tuned: Annotated[str, typer.Argument(help="Checkpoint or adapter folder after it.")],
+    asked: Measuring,
+    keep: Annotated[list[str] | None, typer.Option(help=options.DIAL_KEEP_HELP)] = None,
+    alpha: Annotated[list[float] | None, typer.Option(help=options.ALPHA_HELP)] = None,
+    max_loss: Annotated[float, typer.Option(min=0.0, max=1.0, help=options.LOSS_HELP)] = 0.02,
+    as_json: Json = False,
+) -> None:
+    """Mix base and tuned model while they write: skill and loss by strength, and the largest strength within a budget."""
+    from mixwright.cli.dialling import show_sweep
+
+    show_sweep(base, tuned, asked, keep or (), alpha or (), max_loss, as_json=as_json)
 
 
 @app.command()
 def replicates(
-    scores: Annotated[str, typer.Argument(metavar="RUN|SCORES", help=SCORES_HELP)],
+    scores: Annotated[str, typer.Argument(metavar="RUN|SCORES", help=options.SCORES_HELP)],
     target: Annotated[float, typer.Option(min=0.01, max=0.99, help="Reliability that is wanted.")] = 0.8,
     as_json: Json = False,
 ) -> None:

@@ -15,15 +15,27 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mixwright import pipeline
+from mixwright.audit.stage import run_audit
 from mixwright.config import CorpusConfig, MeasureConfig, PlanConfig, RunConfig, TrainConfig
+from mixwright.corpus import Corpus, read_corpus
+from mixwright.corpus.graded import read_graded
+from mixwright.corpus.trainable import NEEDED_COLUMNS, check_training
 from mixwright.errors import InputError
+from mixwright.measure.free_answers import find_room
+from mixwright.measure.room import keep_fitting_corpus
+from mixwright.measure.stage import measure_learner
+from mixwright.opening import open_with_workers
+from mixwright.plan.stage import make_plan
+from mixwright.preflight import check_items, check_settings
 from mixwright.records import Measurement, Observation, Plan, TrialResult
 from mixwright.runs import RunFolder, read_yaml
+from mixwright.trial.stage import try_plan
+from mixwright.verdict.stage import render, summarise
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from mixwright.corpus import Corpus
     from mixwright.learner.learner import Learner
 
 __all__ = ["audit", "measure", "plan", "run", "trial", "verdict"]
@@ -54,9 +66,6 @@ def run(
     Raises:
         InputError: something in the settings or the data, before the folder is made where that can be known.
     """
-    from mixwright import pipeline
-    from mixwright.verdict.stage import summarise
-
     settings, place, base = _settings(config, folder)
     page = pipeline.run(settings, place, base=base, say=say)
     if console is not None:
@@ -78,8 +87,6 @@ def audit(corpus: Corpus | CorpusConfig | str | Path, *, checks: Sequence[str] |
     Raises:
         InputError: data that cannot be read, or an unknown check.
     """
-    from mixwright.audit.stage import run_audit
-
     return run_audit(_as_corpus(corpus), checks)
 
 
@@ -110,10 +117,6 @@ def measure(
     """
     from mixwright.learner.learner import Learner
     from mixwright.learner.load import load_learner
-    from mixwright.measure.free_answers import find_room
-    from mixwright.measure.room import keep_fitting_corpus
-    from mixwright.measure.stage import measure_learner
-    from mixwright.preflight import check_items, check_settings
 
     rows = _read_graded_corpus(corpus)
     check_items(rows)
@@ -156,13 +159,8 @@ def plan(
         InputError: an unknown planner or option, rows that the objective cannot be trained on, or a planner that lacks
             what it plans by.
     """
-    from mixwright.corpus.trainable import NEEDED_COLUMNS, check_training
-    from mixwright.plan.stage import make_plan
-
-    config, rows = (
-        RunConfig(IN_MEMORY, plan=settings or PlanConfig(), train=train or TrainConfig()),
-        _read_graded_corpus(corpus),
-    )
+    config = RunConfig(IN_MEMORY, plan=settings or PlanConfig(), train=train or TrainConfig())
+    rows = _read_graded_corpus(corpus)
     if config.train.objective in NEEDED_COLUMNS:  # others are refused with the plan
         check_training(config.train.objective, rows)
     return make_plan(config, rows, measured)
@@ -188,15 +186,8 @@ def trial(
     Raises:
         InputError: something in the settings, the data or the plan, or a folder without a plan.
     """
-    from mixwright.opening import check_plan, open_run_folder, start_workers
-    from mixwright.trial.stage import try_plan
-
     settings, place, base = _settings(config, folder)
-    with (
-        start_workers(settings) as workers,
-        open_run_folder(settings, place, base=base, workers=workers, whole=True, after=place.plan) as corpus,
-    ):
-        check_plan(settings, place, corpus)
+    with open_with_workers(settings, place, base=base, whole=True, planned=True) as (workers, _):
         return try_plan(settings, place, workers, base=base, say=say)
 
 
@@ -213,8 +204,6 @@ def verdict(folder: RunFolder | str | Path, console: Console | None = None) -> P
     Raises:
         InputError: no run, or a file in it is broken.
     """
-    from mixwright.verdict.stage import render, summarise
-
     run = _folder(folder)
     page = render(run)
     if console is not None:
@@ -238,15 +227,11 @@ def _folder(folder: RunFolder | str | Path) -> RunFolder:
 
 def _as_corpus(corpus: Corpus | CorpusConfig | str | Path) -> Corpus:
     """The corpus, read where it is not yet."""
-    from mixwright.corpus import Corpus, read_corpus
-
     return corpus if isinstance(corpus, Corpus) else read_corpus(corpus)
 
 
 def _read_graded_corpus(corpus: Corpus | CorpusConfig | str | Path) -> Corpus:
     """The same; of a path, which names no graders, with those that its answers look like."""
-    from mixwright.corpus.graded import read_graded
-
     if not isinstance(corpus, str | Path):
         return _as_corpus(corpus)
     return read_graded(CorpusConfig(str(corpus), eval_share=0.0), named=False).corpus

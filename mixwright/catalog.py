@@ -91,9 +91,8 @@ def _listing(kind: str, package: str) -> dict[str, Entry]:
     for point in entry_points(group=f"mixwright.{kind}"):
         origin = point.dist.name if point.dist else "?"
         if point.name in entries:
-            raise InputError(
-                f"one {kind} plug-in named {point.name!r}", f"a second from {origin}", f"Rename it or uninstall {origin}."
-            )
+            expected, remedy = f"one {kind} plug-in named {point.name!r}", f"Rename it or uninstall {origin}."
+            raise InputError(expected, f"a second from {origin}", remedy)
         docstring = _docstring(point.module)
         summary = f"{docstring.splitlines()[0]} (from {origin})" if docstring else f"from {origin}"
         entries[point.name] = Entry(kind, point.name, point.value, summary, docstring)
@@ -185,8 +184,7 @@ def entries_named(phenomenon: str) -> list[Entry]:
 
 def _files(package: str) -> list[Path]:
     """Source files of a package, found without importing it (importing a parent would run its code)."""
-    root = Path(__file__).parent.parent
-    folder = root.joinpath(*package.split("."))
+    folder = Path(__file__).parent.parent.joinpath(*package.split("."))
     return sorted(path for path in folder.glob("*.py") if not path.stem.startswith("_"))
 
 
@@ -212,14 +210,8 @@ def _read(kind: str, path: Path) -> Entry:
     docstring = ast.get_docstring(tree) or ""
     literals: dict[str, Any] = {}
     for node in tree.body:
-        if (
-            isinstance(node, ast.Assign)
-            and isinstance(node.targets[0], ast.Name)
-            and node.targets[0].id in ("NEEDS", "EXTRA")
-        ):
-            literals[node.targets[0].id] = ast.literal_eval(node.value)
-    module = f"{KIND_BY_NAME[kind].package}.{path.stem}"
-    summary = docstring.split("\n", 1)[0]
-    return Entry(
-        kind, path.stem, module, summary, docstring, tuple(literals.get("NEEDS", ())), literals.get("EXTRA", "train")
-    )
+        target = node.targets[0] if isinstance(node, ast.Assign) else None
+        if isinstance(node, ast.Assign) and isinstance(target, ast.Name) and target.id in ("NEEDS", "EXTRA"):
+            literals[target.id] = ast.literal_eval(node.value)
+    module, needs = f"{KIND_BY_NAME[kind].package}.{path.stem}", tuple(literals.get("NEEDS", ()))
+    return Entry(kind, path.stem, module, docstring.split("\n", 1)[0], docstring, needs, literals.get("EXTRA", "train"))

@@ -64,10 +64,11 @@ class InputError(Exception):
         self.file = str(file) if file is not None else None
         self.line = line
         super().__init__(str(self))
-        _show_briefly()
+        if sys.excepthook is sys.__excepthook__:  # Python's own, which is replaced now and not by an import
+            sys.excepthook = _show
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild_error, (self.expected, self.got, self.remedy, self.file, self.line)
+        return type(self), (self.expected, self.got, self.remedy), {"file": self.file, "line": self.line}
 
     def __str__(self) -> str:
         place = ""
@@ -80,11 +81,6 @@ class InputError(Exception):
         return InputError(self.expected, self.got, self.remedy, file=self.file or file, line=self.line or line)
 
 
-def _rebuild_error(expected: str, got: str, remedy: str, file: str | None, line: int | None) -> InputError:
-    """The error that a pickle holds: workers of any pool hand it on."""
-    return InputError(expected, got, remedy, file=file, line=line)
-
-
 def system_error(error: OSError, file: str | Path | None = None) -> InputError:
     """An `InputError` for what the system refused: which file, what the system said, what is intact, what to do.
 
@@ -92,9 +88,8 @@ def system_error(error: OSError, file: str | Path | None = None) -> InputError:
         error: as the system raised it.
         file: named in place of the one in the error.
     """
-    wanted, remedy = REFUSALS_BY_ERRNO.get(
-        error.errno or 0, ("a file that the system can read and write", "Choose another place.")
-    )
+    unknown = ("a file that the system can read and write", "Choose another place.")
+    wanted, remedy = REFUSALS_BY_ERRNO.get(error.errno or 0, unknown)
     said = error.strerror or os.strerror(error.errno or errno.EIO)
     return InputError(wanted, said, INTACT_SENTENCE + remedy, file=file or error.filename or "standard output")
 
@@ -107,10 +102,9 @@ def disk_full_error(error: BaseException, file: str | Path | None = None) -> Inp
         known.add(id(seen))
         if isinstance(seen, OSError) and seen.errno in DISK_FULL_MESSAGES:
             return system_error(seen, file)
-        if told := next(
-            (number for number in DISK_FULL_MESSAGES for words in DISK_FULL_MESSAGES[number] if words in str(seen)), None
-        ):
-            return system_error(OSError(told, str(seen).splitlines()[0][:200]), file or "a file")
+        for number, messages in DISK_FULL_MESSAGES.items():
+            if any(words in str(seen) for words in messages):
+                return system_error(OSError(number, str(seen).splitlines()[0][:200]), file or "a file")
         seen = seen.__cause__ or seen.__context__
     return None
 
@@ -138,35 +132,20 @@ def unknown_name(kind: str, name: str, known: Iterable[str]) -> InputError:
     """An `InputError` for a name nobody defines; it lists near names (or some) and how many there are."""
     names = sorted(known)
     near = difflib.get_close_matches(name, names, n=3)
-    if near:
-        remedy = f"Nearest: {', '.join(near)}."
-    else:
-        title = "Known" if len(names) <= MOST_NAMES_LISTED else "Some of them"
-        remedy = f"{title}: {', '.join(names[:MOST_NAMES_LISTED]) or 'none'}."
+    title = "Nearest" if near else "Known" if len(names) <= MOST_NAMES_LISTED else "Some of them"
+    remedy = f"{title}: {', '.join(near or names[:MOST_NAMES_LISTED]) or 'none'}."
     article = "an" if kind[:1] in "aeio" else "a"
     return InputError(f"the name of {article} {kind} ({len(names)} known)", repr(name), remedy)
 
 
 def missing_extra(name: str, missing: Iterable[str], extra: str) -> InputError:
     """An `InputError` for a plug-in whose packages are not installed, with the pip command that installs them."""
-    return InputError(
-        f"the packages that {name} needs",
-        f"no {', '.join(missing)}",
-        f"Run: pip install 'mixwright[{extra}]'",
-    )
-
-
-def _show_briefly() -> None:
-    """Have uncaught `InputError`s printed as one line, from now on; a hook that somebody else set stays as it is.
-
-    The exception keeps its traceback, and whoever catches it sees no difference. Python's own hook is replaced when
-    the first `InputError` is made, not by an import.
-    """
-    if sys.excepthook is sys.__excepthook__:
-        sys.excepthook = _show
+    remedy = f"Run: pip install 'mixwright[{extra}]'"
+    return InputError(f"the packages that {name} needs", f"no {', '.join(missing)}", remedy)
 
 
 def _show(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """Print an uncaught `InputError` as one line; it keeps its traceback, and whoever catches it sees no difference."""
     if isinstance(error, InputError) and sys.stderr is not None:
         sys.stderr.write(f"{_line(error, trace)}\n")
     else:
@@ -182,5 +161,4 @@ def _line(error: InputError, trace: TracebackType | None) -> str:
             break
         place = f"{frame.f_code.co_filename}, line {trace.tb_lineno}: "
         trace = trace.tb_next
-    text = f"{place}{type(error).__name__}: {' '.join(str(error).split())}"
-    return one_line(text)
+    return one_line(f"{place}{type(error).__name__}: {' '.join(str(error).split())}")

@@ -75,7 +75,7 @@ def find_stated_answers(text: str, prompt: str = "") -> list[Stated]:
     if hard := list(_HARD.finditer(text)):
         rest = text[hard[-1].end() :]
         if hard[-1].group().endswith("{"):
-            told = _braced(rest) if _closed(rest) else ""
+            told = _braced(rest) or ""
         else:
             told = re.split(r"</|<\|", _line(rest) or "", maxsplit=1)[0]
         return [Stated("marked", told, told)] if told.strip() else []
@@ -136,15 +136,6 @@ def _quoted(text: str, mark: re.Match[str], prompt: str) -> bool:
     return bool(statement) and len(after) > _QUOTE and statement in prompt
 
 
-def _closed(text: str) -> bool:
-    depth = 1
-    for character in text:
-        depth += (character == "{") - (character == "}")
-        if not depth:
-            return True
-    return False
-
-
 def final_answer(text: str) -> str:
     r"""What comes after the last mark (`####`, `#`, `\boxed{`, `<answer>`, `answer:`); without one the last number;
     without one the text itself where it is short, else its last word.
@@ -157,6 +148,7 @@ def final_answer(text: str) -> str:
     for mark in reversed(list(_MARK.finditer(text))):
         rest = text[mark.end() :].lstrip()
         told = _braced(rest) if mark.group().endswith("{") else _END.split(rest, maxsplit=1)[0]
+        told = rest if told is None else told
         if answer := _normal(told):
             return answer
     if numbers := _NUMBER.findall(text):
@@ -165,14 +157,14 @@ def final_answer(text: str) -> str:
     return whole if len(text) <= MOST_ANSWER_CHARACTERS else whole.rpartition(" ")[2]
 
 
-def _braced(text: str) -> str:
-    """Up to the brace that closes the one before `text`."""
+def _braced(text: str) -> str | None:
+    """Up to the brace that closes the one before `text`; None where none does."""
     depth = 1
     for place, character in enumerate(text):
         depth += (character == "{") - (character == "}")
         if not depth:
             return text[:place]
-    return text
+    return None
 
 
 def _normal(text: str) -> str:

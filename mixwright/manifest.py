@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import platform
 import shlex
@@ -10,29 +11,17 @@ from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mixwright.config import RunConfig
+from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.graders import code_digest
 from mixwright.records import RunManifest, to_data
 from mixwright.runs import RunFolder, read_json, read_yaml, write_json, write_text, yaml_text
 
-if TYPE_CHECKING:
-    from mixwright.corpus import Corpus
-
-NOTED_PACKAGES = (
-    "mixwright",
-    "numpy",
-    "pyarrow",
-    "torch",
-    "transformers",
-    "trl",
-    "datasets",
-    "peft",
-    "accelerate",
-    "reasoning-gym",
-)
+NOTED = ("mixwright", "numpy", "pyarrow", "torch", "transformers", "trl", "datasets", "peft", "accelerate", "reasoning-gym")
+"""Packages whose versions are noted."""
 
 
 def settings_file(folder: RunFolder) -> Path:
@@ -67,12 +56,9 @@ def check_changed_sections(config: RunConfig, folder: RunFolder, base: Path) -> 
             differing["corpus"] = f"in the file of {name}, which changed since"
     for name, where in differing.items():
         if finished := _find_output_resting_on(folder, name):
-            raise InputError(
-                "the settings and the data that this run was begun with",
-                f"another {name} ({where})",
-                f"{finished} rests on what it was: choose another --folder, or remove this one.",
-                file=folder.path,
-            )
+            expected, got = "the settings and the data that this run was begun with", f"another {name} ({where})"
+            remedy = f"{finished} rests on what it was: choose another --folder, or remove this one."
+            raise InputError(expected, got, remedy, file=folder.path)
     return frozenset(differing)
 
 
@@ -80,23 +66,20 @@ def _list_differing_fields(old: Any, new: Any, place: str = "") -> str:
     """Which fields of a section differ, a few of them by name."""
     if not (isinstance(old, dict) and isinstance(new, dict)):
         return place
-    names = [name for name in sorted({*old, *new}) if old.get(name) != new.get(name)]
-    shown = [
-        _list_differing_fields(old.get(name), new.get(name), f"{place}.{name}" if place else name) for name in names[:3]
-    ]
+    names, inside = [name for name in sorted({*old, *new}) if old.get(name) != new.get(name)], f"{place}." if place else ""
+    shown = [_list_differing_fields(old.get(name), new.get(name), inside + name) for name in names[:3]]
     return ", ".join(shown) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
 def _find_output_resting_on(folder: RunFolder, section: str) -> str:
     """What was finished that rests on a section of the settings; empty when nothing was."""
+    if section == "mine":  # a table is mined anew each time, and branches name the table that they trained on
+        return ""
     planned = [path for path in (folder.plan, *(place for _, _, place in folder.branches())) if path.exists()]
     measured = sorted((folder.path / "measure").glob("*.parquet"))
     bases = sorted((folder.path / "bases").glob("base-*"))
-    if section == "mine":  # a table is mined anew each time, and branches name the table that they trained on
-        return ""
     used = {"plan": [], "train": [], "measure": measured}.get(section, [*measured, *bases])
-    found = next((path for path in (*planned, *used)), None)
-    return str(found.relative_to(folder.path)) if found else ""
+    return next((str(path.relative_to(folder.path)) for path in (*planned, *used)), "")
 
 
 def file_digests(config: RunConfig, base: Path) -> dict[str, str]:
@@ -104,12 +87,8 @@ def file_digests(config: RunConfig, base: Path) -> dict[str, str]:
     from mixwright.corpus import GENERATED_PREFIX
     from mixwright.corpus.reading import files_of
 
-    found = {}
-    for name, source in (
-        ("train", config.corpus.train),
-        ("eval", config.corpus.eval),
-        ("rehearse", config.corpus.rehearse),
-    ):
+    found, data = {}, config.corpus
+    for name, source in (("train", data.train), ("eval", data.eval), ("rehearse", data.rehearse)):
         if source is None or source.startswith(GENERATED_PREFIX):
             continue
         if (base / source).is_file():
@@ -117,7 +96,7 @@ def file_digests(config: RunConfig, base: Path) -> dict[str, str]:
         elif files := files_of(source, base):
             named = "".join(f"{path.name} {_digest(path)}\n" for path in files)
             found[name] = hashlib.sha256(named.encode()).hexdigest()
-    for grader in {config.corpus.grader, *config.corpus.graders.values()}:
+    for grader in {data.grader, *data.graders.values()}:
         if code := code_digest(grader):
             found[f"grader {grader}"] = code
     return found
@@ -136,9 +115,8 @@ def write_settings(config: RunConfig, folder: RunFolder, sections: Collection[st
         folder: where to.
         sections: those that anything was done by; empty for all.
     """
-    path, data = settings_file(folder), to_data(config)
-    kept = {name: value for name, value in data.items() if not sections or name in sections}
-    text = yaml_text(kept)
+    path = settings_file(folder)
+    text = yaml_text({name: value for name, value in to_data(config).items() if not sections or name in sections})
     if not path.exists() or path.read_text(encoding="utf-8") != text:
         write_text(path, text)
 
@@ -180,25 +158,11 @@ def write_manifest(
         settings: those that something was done by, and no others.
         seeds: the same.
     """
-    write_json(
-        folder.manifest,
-        RunManifest(
-            seeds=seeds,
-            versions={"python": platform.python_version(), **_versions()},
-            inputs={"corpus": corpus.digest(), **file_digests(config, base)},
-            settings=settings,
-            parent=config.model.path,
-            command=shlex.join(["mixwright", *sys.argv[1:]]) if Path(sys.argv[0]).stem in ("mixwright", "__main__") else "",
-            created=datetime.now(UTC).isoformat(timespec="seconds"),
-        ),
-    )
-
-
-def _versions() -> dict[str, str]:
-    found = {}
-    for name in NOTED_PACKAGES:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return found
+    versions = {"python": platform.python_version()}
+    for name in NOTED:
+        with contextlib.suppress(PackageNotFoundError):
+            versions[name] = version(name)
+    inputs = {"corpus": corpus.digest(), **file_digests(config, base)}
+    command = shlex.join(["mixwright", *sys.argv[1:]]) if Path(sys.argv[0]).stem in ("mixwright", "__main__") else ""
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    write_json(folder.manifest, RunManifest(seeds, versions, inputs, settings, config.model.path, command, now))

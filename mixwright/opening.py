@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from mixwright.config import RunConfig
+from mixwright.corpus import Corpus, read_corpus
 from mixwright.corpus.trainable import check_training
 from mixwright.errors import InputError
 from mixwright.manifest import check_changed_sections, settings_for_reader, write_manifest, write_settings
@@ -14,11 +16,9 @@ from mixwright.mine.job import REHEARSAL_MINER, table_file, with_mined_rehearsal
 from mixwright.preflight import check_rows, check_settings, check_warmup
 from mixwright.records import Plan, to_data
 from mixwright.runs import RunFolder, read_plan
-
-if TYPE_CHECKING:
-    from mixwright.config import RunConfig
-    from mixwright.corpus import Corpus
-    from mixwright.workers.local import Workers
+from mixwright.trainers.configs import StartJob, resolved_settings
+from mixwright.trial.stage import check_trial, check_tried
+from mixwright.workers.local import Job, Workers
 
 
 @contextlib.contextmanager
@@ -77,9 +77,6 @@ def _known(
     config: RunConfig, folder: RunFolder, base: Path, *, whole: bool, trains: bool
 ) -> tuple[Corpus, bool, frozenset[str]]:
     """The checked corpus, whether it is the one that the folder holds, and the sections of the settings that changed."""
-    from mixwright.corpus import Corpus, read_corpus
-    from mixwright.trial.stage import check_trial
-
     changed = check_changed_sections(config, folder, base)
     held = folder.manifest.exists() and "corpus" not in changed
     corpus = Corpus.load(folder.corpus) if held else read_corpus(config.corpus, base=base)
@@ -96,14 +93,11 @@ def _known(
 
 def check_plan(config: RunConfig, folder: RunFolder, corpus: Corpus) -> Plan:
     """plan.yaml, perhaps edited by hand, which must fit the data and the settings. Raises InputError with its name."""
-    from mixwright.trial.stage import check_tried
-
     plan = read_plan(folder.plan)
-    if any(stage.rehearse for stage in plan.stages) and not table_file(folder, REHEARSAL_MINER).is_file():
+    rows = table_file(folder, REHEARSAL_MINER)
+    if any(stage.rehearse for stage in plan.stages) and not rows.is_file():
         remedy = "Go on with `mixwright run`, which writes them again."
-        raise InputError(
-            "the rows to rehearse that the plan draws", "none", remedy, file=table_file(folder, REHEARSAL_MINER)
-        )
+        raise InputError("the rows to rehearse that the plan draws", "none", remedy, file=rows)
     try:
         check_tried(config, plan, with_mined_rehearsal(folder, corpus))
     except InputError as error:
@@ -113,19 +107,29 @@ def check_plan(config: RunConfig, folder: RunFolder, corpus: Corpus) -> Plan:
 
 def resolve_training_settings(config: RunConfig, corpus: Corpus, workers: Workers) -> dict[str, Any]:
     """The settings of training as the trainer resolves them. Raises InputError for what trainer or tokenizer refuses."""
-    from mixwright.trainers.configs import StartJob, resolved_settings
-    from mixwright.workers.local import Job
-
     chats = any(corpus.table["chat"].to_pylist())
     job = Job("settings", resolved_settings, StartJob(to_data(config), chats))
     (found,) = workers.run([job], progress=lambda done, jobs, left: None)
     return found
 
 
-@contextlib.contextmanager
-def start_workers(config: RunConfig) -> Iterator[Workers]:
-    """The worker processes that every heavy stage shares."""
-    from mixwright.workers.local import Workers
+def start_workers(config: RunConfig) -> Workers:
+    """The worker processes that every heavy stage shares; a context that ends them."""
+    return Workers(config.trial.workers)
 
-    with Workers(config.trial.workers) as workers:
-        yield workers
+
+@contextlib.contextmanager
+def open_with_workers(
+    config: RunConfig, folder: RunFolder, *, base: Path = Path(), whole: bool = False, planned: bool = False
+) -> Iterator[tuple[Workers, Corpus]]:
+    """Running workers, and the corpus as `open_run_folder` yields it; with `planned` the plan has to be there and to fit.
+
+    Arguments and errors as of `open_run_folder`, and as of `check_plan`.
+    """
+    after = folder.plan if planned else None
+    with start_workers(config) as workers:
+        how = {"base": base, "workers": workers, "whole": whole, "after": after}
+        with open_run_folder(config, folder, **how) as corpus:
+            if planned:
+                check_plan(config, folder, corpus)
+            yield workers, corpus

@@ -8,24 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from mixwright.audit.stage import audit_run_folder, complaints
+from mixwright.config import RunConfig
 from mixwright.manifest import settings_file
 from mixwright.measure.bases import measure_bases
 from mixwright.mine.job import rehearse_run, with_mined_rehearsal
-from mixwright.opening import check_plan, open_run_folder, start_workers
+from mixwright.opening import check_plan, open_with_workers
 from mixwright.plan.format_forecast import warnings_of
 from mixwright.plan.stage import plan_run
-from mixwright.runs import RunFolder, read_measurements, read_plan
+from mixwright.runs import RunFolder, read_measurements
 from mixwright.trial.arm_roles import arms_in, with_order
 from mixwright.trial.data_rows import data_path
 from mixwright.trial.deadline import Deadline
 from mixwright.trial.stage import try_plan
 from mixwright.verdict.stage import render
-
-if TYPE_CHECKING:
-    from mixwright.config import RunConfig
 
 
 def run(
@@ -49,7 +46,7 @@ def run(
         InputError: something in the settings or the data; before the folder is made where that can be known.
     """
     deadline = Deadline(config.trial.budget_minutes, folder) if deadline is None else deadline
-    with start_workers(config) as workers, open_run_folder(config, folder, base=base, workers=workers, whole=True) as corpus:
+    with open_with_workers(config, folder, base=base, whole=True) as (workers, corpus):
         before, result = folder.measurements("before"), folder.result
         if stale(folder.audit, folder.corpus / "rows.parquet"):
             say("audit: looking at the data")
@@ -70,8 +67,7 @@ def run(
                 say(f"  plan: {made.why['stages']}")
         table = [] if config.trial.data is None else [data_path(config.trial.data, folder, base)]
         if stale(result, folder.plan, settings_file(folder), *table):
-            check_plan(config, folder, corpus)
-            plan = read_plan(folder.plan)
+            plan = check_plan(config, folder, corpus)
             arms = ", ".join(with_order(arms_in(config, corpus, folder, base), plan).first)
             say(f"trial: {arms} on {config.trial.seeds} seeds; nulls only if a lever helps")
             try_plan(config, folder, workers, base=base, say=say, deadline=deadline)

@@ -4,27 +4,24 @@ from __future__ import annotations
 
 import importlib.util
 import json
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 from mixwright import catalog
-from mixwright.config import ADAPTER_FILES
+from mixwright.config import ADAPTER_FILES, ModelConfig, RunConfig
+from mixwright.corpus import Corpus
+from mixwright.corpus.rows import pc
 from mixwright.corpus.trainable import NEEDED_COLUMNS, check_training, has_pairs
 from mixwright.errors import InputError, missing_extra, unknown_name
-from mixwright.estimates.readings import GRADED_OUTCOMES, Outcome, outcome_of
+from mixwright.estimates.readings import GRADED_OUTCOMES, outcome_of
+from mixwright.learner.bases import TINY_PREFIX
 from mixwright.learner.sources import SMOLLM2, is_gguf
 from mixwright.learner.warmup_rows import warmup_rows, warmup_shares
 from mixwright.mine.own_answers import check_rehearsal
 from mixwright.plan.overrides import check_asked
 from mixwright.records import to_data
 from mixwright.trial.seed_rows import COMPETENCE_PROBE
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
-
-    from mixwright.config import ModelConfig, RunConfig
-    from mixwright.corpus import Corpus
 
 TRAINING_PACKAGES = ("torch", "transformers", "trl", "datasets")
 
@@ -35,12 +32,8 @@ def check_settings(config: RunConfig, corpus: Corpus) -> None:
     Raises:
         InputError: an unknown plug-in or option, packages missing, a grader that cannot be loaded, no such model folder.
     """
-    names = {
-        "probes": config.measure.probes,
-        "planners": (config.planner,),
-        "arms": (*config.trial.arms, *config.trial.nulls),
-    }
-    for kind, wanted in names.items():
+    arms = (*config.trial.arms, *config.trial.nulls)
+    for kind, wanted in (("probes", config.measure.probes), ("planners", (config.planner,)), ("arms", arms)):
         for name in wanted:
             catalog.find_entry(kind, name)
     catalog.create("planners", config.planner, dict(config.plan.options))
@@ -61,17 +54,13 @@ def check_settings(config: RunConfig, corpus: Corpus) -> None:
     for name, task in corpus.tasks.items():
         if task.kind == "verifiable":
             corpus.grader(name)
-    _check_plain(config)
+    try:  # whether all options can be written down
+        free = [config.measure.options, config.plan.options, config.plan.stage, config.train.settings]
+        json.dumps(to_data(free), allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        remedy = "Correct measure.options, plan.options, plan.stage or train.settings."
+        raise InputError("options of finite numbers, texts, lists and mappings", str(error)[:120], remedy) from None
     check_model(config.model)
-
-
-def _check_samples(config: RunConfig) -> None:
-    """Whether something reads samples where none are drawn. Raises InputError."""
-    readers = ["measure.decoding: sampled"] if config.measure.decoding == "sampled" else []
-    if COMPETENCE_PROBE in catalog.load("planners", config.planner).EVIDENCE and COMPETENCE_PROBE in config.measure.probes:
-        readers.append(f"the planner {config.planner}")
-    if not config.measure.samples and readers:
-        raise InputError(f"samples, which {readers[0]} reads", "measure.samples: 0", "Ask for at least one.")
 
 
 def check_planner(name: str, objective: str) -> None:
@@ -93,8 +82,6 @@ def check_keep(options: Mapping[str, Any], corpus: Corpus) -> None:
 
 def check_rows(config: RunConfig, corpus: Corpus) -> None:
     """Whether the rows are such that they can be trained on, measured and planned for. Raises InputError."""
-    from mixwright.corpus.rows import pc
-
     table = corpus.table
     train = table.filter(pc.equal(table["split"], "train"))
     if config.trial.data is None or config.train.objective != "dpo" or has_pairs(corpus):  # else mined pairs are tried
@@ -102,10 +89,22 @@ def check_rows(config: RunConfig, corpus: Corpus) -> None:
     check_rehearsal(config.train.objective, corpus)
     if config.planner == "rehearsal":
         check_keep(config.plan.options, corpus)
-    _check_samples(config)
-    outcome = outcome_of(config.measure.probes, config.measure.decoding)
-    graded = check_items(corpus) if outcome in GRADED_OUTCOMES else _check_ungraded(outcome, corpus)
     evidence = catalog.load("planners", config.planner).EVIDENCE
+    readers = ["measure.decoding: sampled"] if config.measure.decoding == "sampled" else []
+    if COMPETENCE_PROBE in evidence and COMPETENCE_PROBE in config.measure.probes:
+        readers.append(f"the planner {config.planner}")
+    if not config.measure.samples and readers:
+        raise InputError(f"samples, which {readers[0]} reads", "measure.samples: 0", "Ask for at least one.")
+    outcome, graded = outcome_of(config.measure.probes, config.measure.decoding), set[str]()
+    if outcome in GRADED_OUTCOMES:
+        graded = check_items(corpus)
+    else:  # whether what is read instead is held out
+        column = "chosen" if outcome == "preference" else "target"
+        held_out = table.filter(pc.equal(table["split"], "eval"))
+        if held_out[column].null_count == len(held_out):
+            what = "held-out pairs of chosen and rejected" if column == "chosen" else "held-out rows with a target"
+            remedy = "Hold some out (corpus.eval, corpus.eval_share), or name another probe in measure.probes."
+            raise InputError(f"{what}, which the primary outcome is read from", "none", remedy)
     for probe in evidence:
         if probe not in config.measure.probes:
             remedy = f"Add {probe} to measure.probes, or plan with a baseline: plan.planner: proportional."
@@ -119,25 +118,9 @@ def check_rows(config: RunConfig, corpus: Corpus) -> None:
         raise InputError(expected, got, remedy)
 
 
-def _check_ungraded(outcome: Outcome | None, corpus: Corpus) -> set[str]:
-    """Nothing is graded: whether what is read instead is held out. Returns the tasks that are graded, none."""
-    from mixwright.corpus.rows import pc
-
-    column = "chosen" if outcome == "preference" else "target"
-    held_out = corpus.table.filter(pc.equal(corpus.table["split"], "eval"))
-    if held_out[column].null_count == len(held_out):
-        what = "held-out pairs of chosen and rejected" if column == "chosen" else "held-out rows with a target"
-        remedy = "Hold some out (corpus.eval, corpus.eval_share), or name another probe in measure.probes."
-        raise InputError(f"{what}, which the primary outcome is read from", "none", remedy)
-    return set()
-
-
 def check_items(corpus: Corpus) -> set[str]:
     """Tasks of which something is held out that can be graded. Raises InputError when there is none."""
-    from mixwright.corpus.rows import pc
-
-    held_out = corpus.table.filter(pc.equal(corpus.table["split"], "eval"))
-    held_out = held_out if len(held_out) else corpus.table
+    held_out = corpus.measured().table
     graded = set(pc.unique(held_out.filter(pc.is_valid(held_out["answer"]))["task"]).to_pylist())
     if not graded:
         remedy = "Name the answers' column (corpus.columns), or hold out rows with answers (corpus.eval). "
@@ -147,24 +130,14 @@ def check_items(corpus: Corpus) -> set[str]:
     return graded
 
 
-def _check_plain(config: RunConfig) -> None:
-    """Whether all options can be written down. Raises InputError."""
-    free = [config.measure.options, config.plan.options, config.plan.stage, config.train.settings]
-    try:
-        json.dumps(to_data(free), allow_nan=False)
-    except (TypeError, ValueError, RecursionError) as error:
-        remedy = "Correct measure.options, plan.options, plan.stage or train.settings."
-        raise InputError("options of finite numbers, texts, lists and mappings", str(error)[:120], remedy) from None
-
-
 def check_model(model: ModelConfig) -> None:
     """Whether the model can be there, as far as that is known without loading it. Raises InputError."""
     folder, gguf = Path(model.path), is_gguf(model.path)
-    if model.path.startswith("tiny:") and model.path != "tiny:":
+    if model.path.startswith(TINY_PREFIX) and model.path != TINY_PREFIX:
         raise InputError("a checkpoint folder, a hub name, or tiny:", repr(model.path), "Correct model.path.")
     if model.path.startswith((".", "/", "~")) and not folder.is_dir() and not gguf:
         raise InputError("the folder of a model", f"{model.path!r}, which does not exist", "Correct model.path.")
-    if model.path != "tiny:" and model.path.count("/") != 1 and not folder.is_dir() and not gguf:  # the hub is not asked
+    if model.path != TINY_PREFIX and model.path.count("/") != 1 and not folder.is_dir() and not gguf:  # the hub is not asked
         expected = f"the folder of a model, a GGUF file, {SMOLLM2}, or OWNER/NAME at the hub"
         raise InputError(expected, f"{model.path!r}, which is none of them", "Correct the name of the model.")
     if folder.is_dir() and not gguf and not any((folder / name).is_file() for name in ("config.json", *ADAPTER_FILES)):
@@ -175,7 +148,7 @@ def check_model(model: ModelConfig) -> None:
     if model.adapter is not None and not any((Path(model.adapter) / name).is_file() for name in ADAPTER_FILES):
         got = f"no {' and no '.join(ADAPTER_FILES)}"
         raise InputError("the folder of an adapter", got, "Correct the path.", file=model.adapter)
-    if model.path == "tiny:" and model.width % (2 * model.heads):
+    if model.path == TINY_PREFIX and model.width % (2 * model.heads):
         got = f"width {model.width}, heads {model.heads}"
         raise InputError("a width that is an even multiple of the heads", got, "Correct model.width or model.heads.")
     for place in (folder, *([Path(model.adapter)] if model.adapter else [])):
@@ -204,5 +177,5 @@ def check_weights(file: Path) -> None:
 def check_warmup(config: RunConfig, corpus: Corpus, base: Path) -> None:
     """Whether a tiny model can be warmed up as asked; reads `model.warmup.source`, from `base`. Raises InputError."""
     warmup = config.model.warmup
-    if warmup is not None and config.model.path == "tiny:" and (warmup.source is not None or warmup.cells):
+    if warmup is not None and config.model.path == TINY_PREFIX and (warmup.source is not None or warmup.cells):
         warmup_shares(list(warmup_rows(config, corpus, base)), warmup.cells)

@@ -19,12 +19,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+import yaml
+
 from mixwright.errors import InputError, system_error
 from mixwright.records import Measurement, Plan, from_data, to_data
 
 T = TypeVar("T")
 BAD_VALUES = (ValueError, KeyError, AttributeError, TypeError, RecursionError)
 """What PyYAML raises for a value of a tag or a form that it cannot be: 2020-99-99, `!!bool maybe`."""
+REMEDY_BROKEN = "Correct the file or re-run the stage that writes it."
 MOST_ALIASED_VALUES = 10_000
 """Values that aliases may add to a YAML file."""
 
@@ -36,9 +39,7 @@ def replacing(path: Path) -> Iterator[Path]:
     Raises:
         InputError: what the system refused (a full disk, a read-only file system); nothing half-written stays.
     """
-    temporary = path.with_name(
-        f".{path.name[:64]}.{os.getpid()}"
-    )  # a name as long as the system allows has no room for more
+    temporary = path.with_name(f".{path.name[:64]}.{os.getpid()}")  # the longest name that is allowed has no room for more
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         yield temporary
@@ -78,9 +79,7 @@ def read_list(path: Path, cls: type[T]) -> list[T]:
     """Read a list of records. Raises InputError as `read_json` does."""
     data = _parse(path)
     if not isinstance(data, list):
-        raise InputError(
-            "a JSON list", type(data).__name__, "Correct the file or re-run the stage that writes it.", file=path
-        )
+        raise InputError("a JSON list", type(data).__name__, REMEDY_BROKEN, file=path)
     return [from_data(cls, item, file=path) for item in data]
 
 
@@ -91,9 +90,7 @@ def _parse(path: Path) -> Any:
         raise InputError("a file", "nothing", "Run the stage that writes it first.", file=path) from None
     except (ValueError, RecursionError, IsADirectoryError) as error:  # a number of 5000 digits is a ValueError
         line = getattr(error, "lineno", None)
-        raise InputError(
-            "JSON", str(error), "Correct the file or re-run the stage that writes it.", file=path, line=line
-        ) from None
+        raise InputError("JSON", str(error), REMEDY_BROKEN, file=path, line=line) from None
 
 
 def write_measurements(path: Path, rows: Iterable[Measurement]) -> None:
@@ -121,9 +118,8 @@ def read_measurements(path: Path) -> list[Measurement]:
     except FileNotFoundError:
         raise InputError("a file of measurements", "nothing", "Run `mixwright measure` first.", file=path) from None
     except (OSError, pa.ArrowException, TypeError, ValueError) as error:
-        raise InputError(
-            "a Parquet file of measurements", str(error)[:120], "Run `mixwright measure` again.", file=path
-        ) from None
+        remedy = "Run `mixwright measure` again."
+        raise InputError("a Parquet file of measurements", str(error)[:120], remedy, file=path) from None
 
 
 def write_plan(path: Path, plan: Plan) -> None:
@@ -133,8 +129,6 @@ def write_plan(path: Path, plan: Plan) -> None:
 
 def yaml_text(data: Any, **layout: Any) -> str:
     """YAML of JSON-ready values; letters of any script stay readable, line breaks that YAML would read otherwise do not."""
-    import yaml
-
     text = yaml.safe_dump(data, sort_keys=False, allow_unicode=True, **layout)
     hidden = any(mark in text for mark in "\x85\u2028\u2029")
     return yaml.safe_dump(data, sort_keys=False, allow_unicode=False, **layout) if hidden else text
@@ -142,12 +136,9 @@ def yaml_text(data: Any, **layout: Any) -> str:
 
 def read_yaml(path: Path, cls: type[T]) -> T:
     """Read a hand-editable record. Raises InputError with file and line on broken YAML, unknown fields and wrong values."""
-    import yaml
-
     _regular(path)
     try:
-        text = path.read_text(encoding="utf-8")
-        root, data = _composed(text, path)
+        root, data = _composed(path.read_text(encoding="utf-8"), path)
     except FileNotFoundError:
         remedy = "Make it with `mixwright plan`." if cls is Plan else "Write it first: mixwright run --init."
         raise InputError("a file", "nothing", remedy, file=path) from None
@@ -166,8 +157,6 @@ def _regular(path: Path) -> None:
 
 def _composed(text: str, path: Path) -> tuple[Any, Any]:
     """The nodes of a YAML text, and its data. Raises InputError for what PyYAML would take in silence, or never finish."""
-    import yaml
-
     loader = yaml.SafeLoader(text)
     try:
         root = loader.get_single_node()
@@ -183,16 +172,18 @@ def _check_nodes(root: Any, path: Path) -> None:
     """Raises InputError for a key that stands twice in a mapping, and for aliases that stand for more than
     `MOST_ALIASED_VALUES`.
     """
-    import yaml
-
     sizes: dict[int, float] = {}
 
     def size(node: Any) -> float:
         if id(node) not in sizes:
             sizes[id(node)] = math.inf  # until it is known: what reaches itself has no end
-            parts = node.value if isinstance(node, yaml.CollectionNode) else ()
-            if isinstance(node, yaml.MappingNode):
-                _check_keys([key for key, _ in parts], path)
+            parts, seen = node.value if isinstance(node, yaml.CollectionNode) else (), set[Any]()
+            for key, _ in parts if isinstance(node, yaml.MappingNode) else ():
+                name = key.value if isinstance(key.value, str) and key.value != "<<" else id(key)
+                if name in seen:  # the first value would be lost
+                    line = key.start_mark.line + 1
+                    raise InputError("each key once", f"{name!r} twice", "Remove one of them.", file=path, line=line)
+                seen.add(name)
             inner = (part for item in parts for part in (item if isinstance(item, tuple) else (item,)))
             sizes[id(node)] = 1 + sum(map(size, inner))
         return sizes[id(node)]
@@ -204,21 +195,8 @@ def _check_nodes(root: Any, path: Path) -> None:
         raise InputError(f"YAML of at most {MOST_ALIASED_VALUES:,} values more than it writes down", got, remedy, file=path)
 
 
-def _check_keys(keys: Sequence[Any], path: Path) -> None:
-    """Raises InputError for a key of a mapping that stands there twice: the first value would be lost."""
-    seen: set[Any] = set()
-    for key in keys:
-        name = key.value if isinstance(key.value, str) and key.value != "<<" else id(key)
-        if name in seen:
-            line = key.start_mark.line + 1
-            raise InputError("each key once", f"{name!r} twice", "Remove one of them.", file=path, line=line)
-        seen.add(name)
-
-
 def _line_of(root: Any, keys: Sequence[str | int]) -> int | None:
     """Line (1-based) of the value that `keys` lead to among YAML nodes; the deepest that exists."""
-    import yaml
-
     node, line = root, None
     for key in keys:
         if isinstance(node, yaml.MappingNode):
@@ -238,9 +216,8 @@ def read_plan(path: Path) -> Plan:
     for stage in plan.stages:
         total = sum(stage.weights.values())
         if not stage.weights or any(not 0 <= weight <= 1 for weight in stage.weights.values()) or abs(total - 1) > 1e-3:
-            raise InputError(
-                f"weights of stage {stage.name!r} between 0 and 1, summing to 1", f"{total:g}", "Correct them.", file=path
-            )
+            expected = f"weights of stage {stage.name!r} between 0 and 1, summing to 1"
+            raise InputError(expected, f"{total:g}", "Correct them.", file=path)
     return plan
 
 
@@ -285,7 +262,6 @@ class RunFolder:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                raise InputError(
-                    "a run folder nobody else is using", str(self.path), "Wait for the other run or choose another folder."
-                ) from None
+                remedy = "Wait for the other run or choose another folder."
+                raise InputError("a run folder nobody else is using", str(self.path), remedy) from None
             yield

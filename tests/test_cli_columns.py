@@ -22,7 +22,7 @@ def test_audit_maps_columns_and_takes_one_check(call: Call) -> None:
 
 
 def test_the_help_of_column_lists_every_name_of_ours() -> None:
-    from mixwright.__main__ import COLUMNS_HELP
+    from mixwright.cli.options import COLUMNS_HELP
     from mixwright.corpus.columns import NAMES
 
     assert COLUMNS_HELP.endswith(f"Ours: {', '.join(NAMES)}.")

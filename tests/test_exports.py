@@ -15,7 +15,7 @@ import yaml
 from cli_call import Call, sums, write
 
 from mixwright.cli import export as exporting
-from mixwright.cli.export import EXPORT_MARKER_FILE, export_plan, mix_of
+from mixwright.cli.export import EXPORT_MARKER_FILE, mix_of, write_mix
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.records import Example, Measurement, Objective, Plan, Stage
@@ -45,6 +45,10 @@ def corpus() -> Corpus:
 def planned(selector: str = "equal_levels", objective: Objective = "grpo", gcd: float = 0.75, **more: Any) -> Plan:
     weights = {"gcd": gcd, "spell it/1": 1 - gcd}
     return Plan("by hand", (Stage("training", objective, 10, weights, selector=selector, **more),))
+
+
+def export_plan(plan: Plan, rows: Corpus, name: str, place: Path, **how: Any) -> list[str]:
+    return write_mix(mix_of(plan, rows, **how), name, place)
 
 
 def export(name: str, place: Path, plan: Plan | None = None, batch: int = 8) -> str:

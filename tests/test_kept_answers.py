@@ -273,7 +273,7 @@ def stop_in(patch: pytest.MonkeyPatch, place: str) -> None:
     patch.setattr(place, stop)
 
 
-@pytest.mark.parametrize("place", ["mixwright.verdict.stage.render", "mixwright.cli.judging.conclude"])
+@pytest.mark.parametrize("place", ["mixwright.cli.judging.render", "mixwright.cli.judging.conclude"])
 def test_a_comparison_that_was_stopped_at_its_page_measures_nothing_again(
     call: Call, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
@@ -288,7 +288,7 @@ def test_a_comparison_that_was_stopped_at_its_page_measures_nothing_again(
     assert not Path("cut/answers").exists()
 
 
-@pytest.mark.parametrize("place", ["mixwright.manifest.write_manifest", "mixwright.measure.notes.write_notes"])
+@pytest.mark.parametrize("place", ["mixwright.cli.direct.write_manifest", "mixwright.cli.direct.write_notes"])
 def test_a_measuring_that_was_stopped_while_it_was_written_goes_on(
     call: Call, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:

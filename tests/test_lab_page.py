@@ -25,7 +25,7 @@ from scipy import stats
 from test_page_browser import CHROMIUM, WIDTHS, look
 
 from mixwright import catalog
-from mixwright.cli.findings import describe_support, read_features, turned_word
+from mixwright.cli.plugins import describe_support, read_features, turned_word
 from mixwright.contracts import Finding
 from mixwright.errors import InputError
 from mixwright.records import Curve, Expectation, Plot, difference

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from test_beside import checkpoint
 from test_verdict_gate import Cells, churned, fallen
 
-from mixwright.cli.looks import plan_looks
+from mixwright.cli.compare import plan_looks
 from mixwright.errors import InputError
 from mixwright.estimates.crossed import estimate_of
 from mixwright.estimates.intervals import t_quantile

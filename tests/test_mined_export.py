@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from mixwright.cli.mined_export import export_mined, mined_mix
+from mixwright.cli.export import mined_mix, write_mix
 from mixwright.conformance import samples
 from mixwright.errors import InputError
 from mixwright.mine.stage import Mining, write_mined
@@ -31,7 +31,7 @@ def table(place: Path, *, made: bool = False, weights: tuple[float, ...] = (1.0,
 
 def write(place: Path, name: str, **how: Any) -> Path:
     objective = how.pop("objective", "sft")
-    export_mined(table(place, **how), CORPUS, name, place / name, objective=objective, batch=8)
+    write_mix(mined_mix(table(place, **how), CORPUS, objective=objective, batch=8), name, place / name)
     return place / name
 
 

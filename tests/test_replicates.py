@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from cli_call import Call
 
-from mixwright.estimates.replicates import f_quantile, f_tail, format_ranking, ranking, ranking_of_summaries
+from mixwright.estimates.replicates import f_quantile, f_tail, format_ranking, ranking
 
 PUBLISHED: dict[str, Any] = json.loads((Path(__file__).parent / "seal_rankings.json").read_text(encoding="utf-8"))
 
@@ -17,6 +17,12 @@ PUBLISHED: dict[str, Any] = json.loads((Path(__file__).parent / "seal_rankings.j
 def seal_runs() -> list[list[list[float]]]:
     articles = PUBLISHED["iter0"]["runs"]
     return [[[right / article["asked"] for right in runs] for runs in article["right"]] for article in articles]
+
+
+def published_runs(name: str) -> list[list[list[float]]]:
+    """Three runs with the mean and the standard deviation that were published, for each edit of each article."""
+    pairs = [zip(*group, strict=True) for group in zip(PUBLISHED[name]["means"], PUBLISHED[name]["spreads"], strict=True)]
+    return [[[mean - spread, mean, mean + spread] for mean, spread in group] for group in pairs]
 
 
 def test_components_by_hand() -> None:
@@ -49,7 +55,7 @@ def test_quantiles_of_f_as_printed_in_tables(tail: float, above: int, below: int
 @pytest.mark.parametrize(("name", "reliability", "needed"), [("iter0", 0.318, 26), ("iter1", 0.170, 59)])
 def test_seal_ranked_edits_by_noise(name: str, reliability: float, needed: int) -> None:
     """Mean of 3 runs of 5 edits of 50 articles, as published: 'best of 5' is mostly luck."""
-    found = ranking_of_summaries(PUBLISHED[name]["means"], PUBLISHED[name]["spreads"], 3)
+    found = ranking(published_runs(name))
     assert (found.groups, found.candidates, found.runs) == (50, 250, 3)
     assert found.reliability.value == pytest.approx(reliability, abs=0.001)
     assert found.needed == needed
@@ -58,7 +64,7 @@ def test_seal_ranked_edits_by_noise(name: str, reliability: float, needed: int) 
 
 
 def test_runs_say_the_same_as_their_published_summaries() -> None:
-    runs, summary = ranking(seal_runs()), ranking_of_summaries(PUBLISHED["iter0"]["means"], PUBLISHED["iter0"]["spreads"], 3)
+    runs, summary = ranking(seal_runs()), ranking(published_runs("iter0"))
     assert runs.reliability.value == pytest.approx(summary.reliability.value, abs=1e-4)
     assert runs.noise == pytest.approx(0.0367, abs=1e-4)
     assert runs.worth == pytest.approx(0.0057, abs=1e-4)

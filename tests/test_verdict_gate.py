@@ -11,6 +11,7 @@ from _example_run import build, build_pair
 from _scores import scores
 
 from mixwright.cli import compare
+from mixwright.cli.gating import Gating
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.estimates.exclusion import churn_for_error, items_to_exclude
@@ -248,13 +249,13 @@ def test_items_of_a_comparison_follow_what_may_be_protected() -> None:
     rows = [
         Example(f"{level}-{place}", "sum", "1+1=", answer="2", level=level) for level in (1.0, 2.0) for place in range(3)
     ]
-    corpus = Corpus.from_examples(rows)
-    assert compare._items(corpus, [], None) == 494
-    assert compare._items(corpus, ["sum"], None) == 395
-    assert compare._items(corpus, ["sum@1"], None) == 788
-    assert compare._items(corpus, ["sum@1"], 40) == 40
+    cells = Corpus.from_examples(rows).cells()
+    assert compare._items(cells, Gating(), None) == 494
+    assert compare._items(cells, Gating(protect=["sum"]), None) == 395
+    assert compare._items(cells, Gating(protect=["sum@1"]), None) == 788
+    assert compare._items(cells, Gating(protect=["sum@1"]), 40) == 40
     with pytest.raises(InputError, match="sum@3"):
-        compare._items(corpus, ["sum@3"], None)
+        compare._items(cells, Gating(protect=["sum@3"]), None)
 
 
 def test_the_gate_of_a_run_folder(tmp_path: Path) -> None:

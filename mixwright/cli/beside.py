@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mixwright.cli.direct import MEASURED
+from mixwright.cli.options import Measuring
+from mixwright.cli.ready import Ready
 from mixwright.config import RunConfig
 from mixwright.errors import InputError
-from mixwright.manifest import settings_file
+from mixwright.manifest import file_digests, settings_file
+from mixwright.measure.bases import base_name, completions_path, read_completion_rows
+from mixwright.measure.stage import MeasureResult
 from mixwright.records import Measurement, RunManifest
 from mixwright.runs import RunFolder, read_json, read_measurements, read_yaml, write_json, write_measurements
 from mixwright.verdict.beside import BESIDE_NAME, Beside, beside_file
-
-if TYPE_CHECKING:
-    from mixwright.cli.options import Measuring
-    from mixwright.cli.ready import Ready
-    from mixwright.measure.stage import MeasureResult
 
 READING_SETTINGS = ("grader", "probe", "prompts", "system message", "adapter")
 """Settings of how prompts and answers are read; where the rows lie may differ, and their digest may not."""
@@ -68,25 +67,20 @@ def read_earlier(folder: Path, before: str, target: RunFolder) -> Earlier:
     Raises:
         InputError: it is none, it is of another BEFORE, or it would be overwritten.
     """
-    from mixwright.measure.bases import read_completion_rows
-
     run = RunFolder(folder)
     if folder.resolve() == target.path.resolve():
         got = "the folder that the new one is written to"
         raise InputError("the folder of an earlier comparison (--beside)", got, "Choose another --folder.", file=folder)
     rows = run.path / "completions.parquet"
-    missing = [
-        path for path in (run.manifest, run.measurements("before"), run.measurements("after"), rows) if not path.is_file()
-    ]
+    needed = (run.manifest, run.measurements("before"), run.measurements("after"), rows)
+    missing = [path for path in needed if not path.is_file()]
     manifest = None if missing else read_json(run.manifest, RunManifest)
     if manifest is None or "checkpoint after" not in manifest.settings:
         got = f"one without {missing[0].name}" if missing else "a run of one checkpoint"
         remedy = "Write one first: mixwright verdict BEFORE OTHER --corpus FILE --folder FOLDER."
         raise InputError("the folder of an earlier comparison (--beside)", got, remedy, file=folder)
-    _check_parent(manifest, before, folder)
-    completions = read_completion_rows(rows)
-    found = [_result(run, name, manifest.settings, completions) for name in ("before", "after")]
-    return Earlier(folder, manifest, *found)
+    first, completions = read_before(folder, before), read_completion_rows(rows)
+    return replace(first, other=_result(run, "after", manifest.settings, completions))
 
 
 def read_before(folder: Path, model: str) -> Earlier:
@@ -95,14 +89,14 @@ def read_before(folder: Path, model: str) -> Earlier:
     Raises:
         InputError: nothing was measured there, or another model.
     """
-    from mixwright.measure.bases import base_name, completions_path, read_completion_rows
-
     run = RunFolder(folder)
     if not (run.manifest.is_file() and run.measurements("before").is_file()):
         remedy = "Write one first: mixwright measure MODEL --corpus FILE --folder FOLDER."
         raise InputError("the folder of a measuring or of a comparison (--measured)", "none", remedy, file=folder)
     manifest = read_json(run.manifest, RunManifest)
-    _check_parent(manifest, model, folder)
+    if manifest.parent != model and Path(manifest.parent).resolve() != Path(model).resolve():
+        remedy = "Name the same model, or measure it again."
+        raise InputError(f"measurements of {model}", f"those of {manifest.parent}", remedy, file=folder)
     paths = (run.path / "completions.parquet", completions_path(run, base_name(manifest.parent)))
     rows = next((path for path in paths if path.is_file()), paths[-1])
     return Earlier(folder, manifest, _result(run, "before", manifest.settings, read_completion_rows(rows)))
@@ -118,15 +112,7 @@ def measured_before(folder: Path, model: str, asked: Measuring) -> Sequence[Meas
     return earlier.before.measurements
 
 
-def _check_parent(manifest: RunManifest, before: str, folder: Path) -> None:
-    if manifest.parent != before and Path(manifest.parent).resolve() != Path(before).resolve():
-        remedy = "Name the same model, or measure it again."
-        raise InputError(f"measurements of {before}", f"those of {manifest.parent}", remedy, file=folder)
-
-
 def _result(run: RunFolder, name: str, settings: Mapping[str, Any], completions: list[dict[str, Any]]) -> MeasureResult:
-    from mixwright.measure.stage import MeasureResult
-
     own = tuple({key: value for key, value in row.items() if key != "when"} for row in completions if row["when"] == name)
     cut = str(settings.get(CUT_SETTING.format(name), "0%")).rstrip("%")
     written = len(own) * (1 + int(settings.get("samples", 0)))
@@ -135,8 +121,6 @@ def _result(run: RunFolder, name: str, settings: Mapping[str, Any], completions:
 
 def check_same(earlier: Earlier, ready: Ready) -> None:
     """Whether BEFORE would be measured on the same rows in the same way. Raises InputError, naming what differs."""
-    from mixwright.manifest import file_digests
-
     if not ready.graded and earlier.other is not None:
         raise InputError("answers that can be graded, beside --beside", "none", "Leave --beside out.")
     noted, inputs = earlier.manifest.settings, earlier.manifest.inputs
@@ -149,14 +133,10 @@ def check_same(earlier: Earlier, ready: Ready) -> None:
     new = {name: ready.noted.get(name) for name in (*MEASURED, *READING_SETTINGS)} | graders
     for name, value in new.items():
         if old[name] != value:
-            remedy = f"Measure with the same options, or {out}"
-            raise InputError(
-                f"{name}: {old[name]}, as the earlier comparison was measured", f"{value}", remedy, file=earlier.folder
-            )
+            expected = f"{name}: {old[name]}, as the earlier comparison was measured"
+            raise InputError(expected, f"{value}", f"Measure with the same options, or {out}", file=earlier.folder)
     if earlier.manifest.seeds.get("measuring") != ready.config.seed:
-        raise InputError(
-            "the seed of the earlier comparison", "another", out.replace("leave", "Leave", 1), file=earlier.folder
-        )
+        raise InputError("the seed of the earlier comparison", "another", f"L{out[1:]}", file=earlier.folder)
 
 
 def write_beside(folder: RunFolder, earlier: Earlier) -> None:

@@ -3,44 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+import numpy as np
 
 from mixwright.cli import output
-from mixwright.cli.options import CORPUS_OPTION, Measuring, with_measuring
+from mixwright.cli.direct import prepare, rows_of
+from mixwright.cli.options import CORPUS_OPTION, Measuring
+from mixwright.cli.ready import Ready
+from mixwright.config import MeasureConfig
 from mixwright.errors import InputError, unknown_name
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from mixwright.cli.ready import Ready
-    from mixwright.learner.dial import Sweep
-    from mixwright.records import Example
+from mixwright.estimates.chance import RIGHT_FROM_SCORE
+from mixwright.learner.dial import Dial, Reader, Sweep, sweep, write_completions
+from mixwright.measure.passes import Passes
+from mixwright.records import Example, Interval
 
 DEFAULT_ALPHAS = (0.25, 0.5, 0.75, 1.0)
 MOST_ALPHA = 4.0
 DEFAULT_ITEMS_PER_CELL = 100
 """Items per task and level that are written at each strength, where nothing else is asked for."""
-KEEP_HELP = "Task whose success must not be lost; repeatable. All other tasks are the skill that was tuned for."
-ALPHA_HELP = "Strength to try: 0 is the base, 1 the tuned model; repeatable. Default: .25, .5, .75, 1."
-LOSS_HELP = "Largest loss of success on the kept tasks that is accepted, 0..1."
 
 
-@with_measuring
-def dial(
-    base: Annotated[str, typer.Argument(help="Checkpoint before it was tuned.")],
-    tuned: Annotated[str, typer.Argument(help="Checkpoint or adapter folder after it.")],
-    asked: Measuring,
-    keep: Annotated[list[str] | None, typer.Option(help=KEEP_HELP)] = None,
-    alpha: Annotated[list[float] | None, typer.Option(help=ALPHA_HELP)] = None,
-    max_loss: Annotated[float, typer.Option(min=0.0, max=1.0, help=LOSS_HELP)] = 0.02,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else on stdout.")] = False,
+def show_sweep(
+    base: str, tuned: str, asked: Measuring, keep: Sequence[str], alphas: Sequence[float], budget: float, *, as_json: bool
 ) -> None:
-    """Mix base and tuned model while they write: skill and loss by strength, and the largest strength within a budget."""
+    """Print what `sweep_strengths` finds, as a table with what to do or as JSON. Raises InputError as that does."""
     if asked.budget is not None:
         raise InputError("--items", "--budget", "Leave it out: every strength is measured on the same items.")
-    found, counts = sweep_strengths(base, tuned, asked, keep or (), alpha or DEFAULT_ALPHAS, max_loss, say=output.say)
+    found, counts = sweep_strengths(base, tuned, asked, keep, alphas or DEFAULT_ALPHAS, budget)
     if as_json:
         output.out_json({"settings": found.settings, "chosen": found.chosen, "budget": found.budget, "items": counts})
         return
@@ -50,14 +39,7 @@ def dial(
 
 
 def sweep_strengths(
-    base: str,
-    tuned: str,
-    asked: Measuring,
-    keep: Sequence[str],
-    alphas: Sequence[float],
-    budget: float,
-    *,
-    say: Callable[[str], None],
+    base: str, tuned: str, asked: Measuring, keep: Sequence[str], alphas: Sequence[float], budget: float
 ) -> tuple[Sweep, dict[str, int]]:
     """Greedy success of all items at every strength, and how many items are tuned for and kept.
 
@@ -68,22 +50,25 @@ def sweep_strengths(
         keep: tasks whose success must not be lost.
         alphas: strengths, each above 0.
         budget: largest loss that is accepted, 0..1.
-        say: told what is done.
 
     Raises:
         InputError: a model, an option or the data cannot be used, or the models have other vocabularies.
     """
-    from mixwright.cli.direct import prepare, rows_of
-    from mixwright.config import MeasureConfig
-    from mixwright.learner.dial import sweep
-    from mixwright.measure.passes import Passes
-
-    _check(asked, alphas)
+    if asked.corpus is None:
+        raise InputError(CORPUS_OPTION, "nothing", "Name the examples that the strengths are compared on.")
+    if wrong := [each for each in alphas if not 0 < each <= MOST_ALPHA]:
+        raise InputError(f"--alpha above 0, {MOST_ALPHA:g} at most", f"{wrong[0]:g}", "Correct it; 0 is always among them.")
+    unused = [name for name in asked.given() if name in ("--samples", "--temperature")]
+    unused += ["--sampled"] if asked.greedy is False else []
+    if unused:
+        raise InputError("greedy decoding", unused[0], "Leave it out: the dial is read greedily.")
     measure = MeasureConfig(items=asked.items or DEFAULT_ITEMS_PER_CELL, decoding="greedy")
-    ready = prepare((base, tuned), asked, rows_of(asked, say), measure, say)
-    passes = Passes(ready.learners[0], None, ready.config.measure, ready.corpus)
+    ready = prepare((base, tuned), asked, rows_of(asked), measure)
+    passes = ready.passes()
     kept, skill = _split_items(passes.items, keep)
-    say(f"dial: {len(skill)} items of what was tuned for, {len(kept)} of what is kept, at {len({0.0, *alphas})} strengths")
+    output.say(
+        f"dial: {len(skill)} items of what was tuned for, {len(kept)} of what is kept, at {len({0.0, *alphas})} strengths"
+    )
     success = _success(ready, passes)
     found = sweep(alphas, lambda a: success(skill, a), lambda a: success(kept, a), budget=budget)
     return found, {"tuned for": len(skill), "kept": len(kept)}
@@ -104,21 +89,8 @@ def format_sweep(found: Sweep, counts: dict[str, int]) -> str:
     )
 
 
-def _share(interval: Any) -> str:
+def _share(interval: Interval) -> str:
     return f"{100 * interval.value:.1f} % [{100 * interval.low:.1f}, {100 * interval.high:.1f}]"
-
-
-def _check(asked: Measuring, alphas: Sequence[float]) -> None:
-    if asked.corpus is None:
-        raise InputError(CORPUS_OPTION, "nothing", "Name the examples that the strengths are compared on.")
-    wrong = [each for each in alphas if not 0 < each <= MOST_ALPHA]
-    if wrong:
-        raise InputError(f"--alpha above 0, {MOST_ALPHA:g} at most", f"{wrong[0]:g}", "Correct it; 0 is always among them.")
-    unused = [name for name in asked.given() if name in ("--samples", "--temperature")]
-    if unused or asked.greedy is False:
-        raise InputError(
-            "greedy decoding", ", ".join([*unused, "--sampled"][:1]), "Leave it out: the dial is read greedily."
-        )
 
 
 def _split_items(items: Sequence[Example], keep: Sequence[str]) -> tuple[list[Example], list[Example]]:
@@ -134,13 +106,8 @@ def _split_items(items: Sequence[Example], keep: Sequence[str]) -> tuple[list[Ex
     return kept, skill
 
 
-def _success(ready: Ready, passes: Any) -> Callable[[Sequence[Example], float], np.ndarray]:
+def _success(ready: Ready, passes: Passes) -> Callable[[Sequence[Example], float], np.ndarray]:
     """(items, alpha) -> 1 for every item that is answered, else 0. Raises InputError for models of other vocabularies."""
-    import numpy as np
-
-    from mixwright.estimates.chance import RIGHT_FROM_SCORE
-    from mixwright.learner.dial import Dial, Reader, write_completions
-
     start, end = ready.learners
     if start.tokenizer.get_vocab() != end.tokenizer.get_vocab():
         raise InputError("two checkpoints of one vocabulary", "others", "Mix models that share a tokenizer.")

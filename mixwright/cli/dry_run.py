@@ -5,24 +5,27 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mixwright.catalog import listing
+from mixwright.config import RunConfig
+from mixwright.corpus import Corpus
 from mixwright.corpus.corpus import REHEARSE_SPLIT
 from mixwright.errors import join_some
 from mixwright.estimates.readings import GRADED_OUTCOMES, outcome_of
+from mixwright.learner.bases import TINY_PREFIX, bases_of
 from mixwright.mine.job import with_mined_rehearsal
 from mixwright.opening import check_plan, known_corpus, resolve_training_settings, start_workers
 from mixwright.records import Task, to_data
-
-if TYPE_CHECKING:
-    from mixwright.config import RunConfig
-    from mixwright.corpus import Corpus
-    from mixwright.runs import RunFolder
-    from mixwright.trial.arm_roles import Arms
-    from mixwright.trial.dry_run import Timing
-    from mixwright.trial.fitting import Data
-    from mixwright.workers.local import Workers
+from mixwright.runs import RunFolder
+from mixwright.steer.engine import Engine
+from mixwright.steer.pool import corpus_pool
+from mixwright.trial import power
+from mixwright.trial.arm_roles import arms_in
+from mixwright.trial.costs import format_costs, held_out_cells, stage_seconds
+from mixwright.trial.dry_run import DryRunJob, Timing, mean_timing, time_dry_run
+from mixwright.trial.fitting import Data
+from mixwright.workers.local import Job, Workers, count_cores
 
 MOST_DRAWS = 100_000
 """Draws that a dry run makes at most."""
@@ -33,9 +36,6 @@ def first_draws(config: RunConfig, folder: RunFolder, *, base: Path = Path()) ->
 
     Of a long run the first `SIMULATED_DRAWS` draws. Raises InputError as `steer` would.
     """
-    from mixwright.steer.engine import Engine
-    from mixwright.steer.pool import corpus_pool
-
     corpus = known_corpus(config, folder, base=base, whole=True)
     chosen = check_plan(config, folder, corpus)
     wanted = {task for stage in chosen.stages for task in stage.rehearse}
@@ -52,11 +52,6 @@ def first_draws(config: RunConfig, folder: RunFolder, *, base: Path = Path()) ->
 
 def outline(config: RunConfig, folder: RunFolder, *, base: Path = Path()) -> list[tuple[str, str]]:
     """(stage, what `run` would do), from the data itself; writes nothing. Raises InputError as `run` would."""
-    from mixwright.learner.bases import bases_of
-    from mixwright.trial import power
-    from mixwright.trial.arm_roles import arms_in
-    from mixwright.trial.costs import format_costs, held_out_cells, stage_seconds
-
     corpus = known_corpus(config, folder, base=base, whole=True)
     with start_workers(config) as workers:
         resolve_training_settings(config, corpus, workers)
@@ -76,19 +71,16 @@ def outline(config: RunConfig, folder: RunFolder, *, base: Path = Path()) -> lis
     drawn = f"{steps.steps * steps.prompts * each} {'rollouts' if generates else 'rows'}"
     tasks = join_some([f"{name} ({_judged(task)})" for name, task in corpus.tasks.items()])
     asked = "".join(f"; {name}: {to_data(value)}" for name, value in config.plan.stage.items())
+    roles = {"references": arms.references, "levers": arms.levers, "ablations": arms.ablations}
+    roles |= {"nulls, only if a lever beats every reference": arms.nulls} if arms.levers else {}
+    compared = "; ".join(f"{role}: {', '.join(names) or 'none'}" for role, names in roles.items())
     seen = power.foresee_power(config, folder, corpus, bases_of(config, folder))
     return [
         ("corpus", f"{len(train)} training and {len(held_out)} held-out examples; tasks and graders: {tasks}"),
         ("audit", f"checks: {', '.join(listing('checks'))}"),
         ("measure", measured),
-        (
-            "plan",
-            f"planner {config.planner}, {steps.steps} steps of {size}{asked}",
-        ),
-        (
-            "trial",
-            f"{_compared(arms)}; each on {config.trial.seeds} seeds, {drawn} a branch (frozen: none), then measured again",
-        ),
+        ("plan", f"planner {config.planner}, {steps.steps} steps of {size}{asked}"),
+        ("trial", f"{compared}; each on {config.trial.seeds} seeds, {drawn} a branch (frozen: none), then measured again"),
         ("verdict", str(folder.page)),
         *(("can see", line.removeprefix("can see").lstrip(": ")) for line in power.format_power(seen)),
         ("time", time),
@@ -97,11 +89,6 @@ def outline(config: RunConfig, folder: RunFolder, *, base: Path = Path()) -> lis
 
 def held_out_data(config: RunConfig, corpus: Corpus) -> Data:
     """What has to be known of the rows to choose sizes for a time."""
-    from mixwright.learner.bases import TINY_PREFIX
-    from mixwright.trial.arm_roles import arms_in
-    from mixwright.trial.costs import held_out_cells
-    from mixwright.trial.fitting import Data
-
     arms = arms_in(config, corpus)
     bases = config.model.bases if config.model.path == TINY_PREFIX else 1
     cells, rehearsed = held_out_cells(corpus), prompts_to_answer(corpus)
@@ -110,9 +97,6 @@ def held_out_data(config: RunConfig, corpus: Corpus) -> Data:
 
 def time_configs(configs: Sequence[RunConfig], workers: Workers, base: Path) -> list[Timing]:
     """What dry runs of these settings timed; one runs in two workers at once where there are two, as a trial will."""
-    from mixwright.trial.dry_run import DryRunJob, mean_timing, time_dry_run
-    from mixwright.workers.local import Job, count_cores
-
     copies = 2 if len(configs) == 1 and (configs[0].trial.workers or count_cores()) > 1 else 1
     jobs = [Job("dry run", time_dry_run, DryRunJob(to_data(one), str(base))) for one in configs for _ in range(copies)]
     found = workers.run(jobs, title="dry run: the model is loaded, a few items are measured, a few steps trained")
@@ -123,15 +107,6 @@ def prompts_to_answer(corpus: Corpus) -> int:
     """Prompts that the model answers itself before it is trained: rows to rehearse without a completion."""
     rows = corpus.select(split=REHEARSE_SPLIT).table
     return rows["target"].null_count if len(rows) else 0
-
-
-def _compared(arms: Arms) -> str:
-    """The arms by role; nulls only where there are levers, which they run for."""
-    roles = {"references": arms.references, "levers": arms.levers, "ablations": arms.ablations}
-    told = [f"{role}: {', '.join(names) or 'none'}" for role, names in roles.items()]
-    if arms.levers:
-        told.append(f"nulls, only if a lever beats every reference: {', '.join(arms.nulls) or 'none'}")
-    return "; ".join(told)
 
 
 def _judged(task: Task) -> str:

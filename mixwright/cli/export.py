@@ -1,29 +1,30 @@
-"""Export of a plan for another trainer: `mixwright plan ... --export FORMAT`. Nothing is trained."""
+"""Export for another trainer, by one set of plug-ins: of a plan (`plan --export`), and of mined rows (`mine --export`)."""
 
 from __future__ import annotations
 
 import shutil
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from mixwright.catalog import create, listing
+from mixwright.corpus import Corpus
 from mixwright.errors import InputError, unknown_name
 from mixwright.learner.prompt_form import PromptForm
+from mixwright.mine.choosing import resample_by_weight
 from mixwright.plan.mix import Mix, Part, part_name
+from mixwright.records import Example, Objective, Plan, Stage
 from mixwright.runs import write_json
 from mixwright.steer.engine import Engine
 from mixwright.steer.pool import Pool, corpus_pool
 
-if TYPE_CHECKING:
-    from mixwright.corpus import Corpus
-    from mixwright.records import Example, Plan, Stage
-
 SIMULATED_DRAWS = 100_000
 """Draws that tell the shares of levels, and rows that an export orders at most."""
+GUARDS = ("gates", "controllers", "monitors")
+"""What of a stage acts on what a run shows."""
 EXPORT_MARKER_FILE = "mix.json"
 """File by which a folder is known to hold an export, which a newer one may replace."""
 
@@ -47,74 +48,55 @@ def resolve_format(name: str) -> str:
     return formats[typed]
 
 
-def export_plan(
-    plan: Plan,
-    corpus: Corpus,
-    name: str,
-    folder: Path,
-    *,
-    batch: int,
-    group: int | None = None,
-    seed: int = 0,
-    form: PromptForm | None = None,
-) -> list[str]:
-    """Write the plan for a trainer and say what was written; the folder appears whole or not at all.
+def write_mix(mix: Mix, name: str, folder: Path) -> list[str]:
+    """Write a mix for a trainer and say what was written; the folder appears whole or not at all.
 
     Args:
-        plan: of one stage.
-        corpus: with its training rows, and the rows to rehearse that the plan draws; held-out rows are never exported.
+        mix: of a plan (`mix_of`) or of mined rows (`mined_mix`).
         name: of an export (`mixwright list exports`), `-` or `_` inside.
         folder: made anew; an earlier export there is replaced, anything else refused.
-        batch: prompts, rows or pairs per optimiser step.
-        group: completions per prompt in GRPO, where it is known.
-        seed: of the draws and of the order of rows in a file.
-        form: how prompts reach the model: through its chat template they are written as messages; None leaves them.
 
     Raises:
-        InputError: an unknown format, a plan that does not fit the rows, or a folder with something else in it.
+        InputError: an unknown format, rows that it does not take, or a folder with something else in it.
     """
-    name = resolve_format(name)
-    mix = mix_of(plan, corpus, batch=batch, group=group, seed=seed, form=form)
-    if folder.exists() and not (folder / EXPORT_MARKER_FILE).exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise InputError(
-            "a new folder, or one with an earlier export", "other files", "Name another one: --export-to.", file=folder
-        )
+    name, marker = resolve_format(name), folder / EXPORT_MARKER_FILE
+    if folder.exists() and not marker.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        remedy = "Name another one: --export-to."
+        raise InputError("a new folder, or one with an earlier export", "other files", remedy, file=folder)
     shutil.rmtree(folder, ignore_errors=True)
     try:
         said = create("exports", name).write(mix, folder)
-        shares = [
-            {"task": part.task, "level": part.level, "share": part.share, "rows": len(part.rows)} for part in mix.parts
-        ]
-        write_json(folder / EXPORT_MARKER_FILE, {"format": name, "shares": shares, "notes": list(mix.notes)})
+        shares = [{"task": one.task, "level": one.level, "share": one.share, "rows": len(one.rows)} for one in mix.parts]
+        write_json(marker, {"format": name, "shares": shares, "notes": list(mix.notes)})
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
     return [*mix.notes, *said]
 
 
-def _without_guards(stage: Stage) -> Stage:
-    """The stage without gates, controllers and monitors, which hold rows back to watch them, and without their options."""
-    left = ("gates.", "controllers.", "monitors.")
-    options = {name: value for name, value in stage.options.items() if not name.startswith(left)}
-    return replace(stage, gates=(), controllers=(), monitors=(), options=options)
-
-
 def mix_of(
-    plan: Plan,
-    corpus: Corpus,
-    *,
-    batch: int,
-    group: int | None = None,
-    seed: int = 0,
-    form: PromptForm | None = None,
+    plan: Plan, corpus: Corpus, *, batch: int, group: int | None = None, seed: int = 0, form: PromptForm | None = None
 ) -> Mix:
-    """The plan's weights, as the engine has them before it has seen anything. Raises InputError as `export_plan` does."""
+    """The plan's weights, as the engine has them before it has seen anything.
+
+    Args:
+        plan: of one stage.
+        corpus: with its training rows, and the rows to rehearse that the plan draws; held-out rows are never exported.
+        batch: prompts, rows or pairs per optimiser step.
+        group: completions per prompt in GRPO, where it is known.
+        seed: of the draws and of the order of rows in a file.
+        form: how prompts reach the model: through its chat template they are written as messages; None leaves them.
+
+    Raises:
+        InputError: a plan of several stages, or one that does not fit the rows.
+    """
     if len(plan.stages) != 1:
         raise InputError("a plan of one stage, for now", f"{len(plan.stages)}", "Leave the stage that is to be exported.")
     stage = plan.stages[0]
     train = apply_prompt_form(corpus.training(stage.rehearse), form or PromptForm())
     pool = corpus_pool(train)
-    watching = _without_guards(stage)
+    options = {name: one for name, one in stage.options.items() if name.split(".")[0] not in GUARDS}
+    watching = replace(stage, gates=(), controllers=(), monitors=(), options=options)  # these hold rows back to watch them
     engine = Engine(replace(plan, stages=(watching,)), pool, seed=seed)
     drawn = np.asarray(engine.draw(max(SIMULATED_DRAWS, 1)), dtype=np.int64)
     shares = _shares(watching, pool, engine.wanted_shares(), drawn)
@@ -135,15 +117,13 @@ def apply_prompt_form(corpus: Corpus, form: PromptForm) -> Corpus:
     """The rows as messages where the model is measured through its chat template, or as plain text where it is not."""
     if form.template is None and form.system is None:
         return corpus
-    from mixwright.corpus import Corpus
 
     def changed(row: Example) -> Example:
         texts = {name: getattr(row, name) for name in ("target", "chosen", "rejected")}
         made = {name: form.format_answer(row.prompt, text) for name, text in texts.items() if text is not None}
         return replace(row, prompt=form.format_prompt(row.prompt), **made) if row.prompt else row
 
-    graders = {task.name: task.grader for task in corpus.tasks.values()}
-    return Corpus.from_examples(map(changed, corpus), graders)
+    return Corpus.from_examples(map(changed, corpus), corpus.graders)
 
 
 def _shares(stage: Stage, pool: Pool, wanted: dict[str, float], drawn: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -166,13 +146,10 @@ def _notes(plan: Plan, pool: Pool, shares: NDArray[np.float64], order: NDArray[n
     if np.abs(shares - counts / counts.sum()).max() < 1e-4:
         few = f"; its {rows:,} draws take {taken:,} of {len(pool.ids):,} rows" if taken < len(pool.ids) else ""
         notes.append(f"The plan keeps uniform sampling: every training row is as likely to be drawn as any other{few}.")
-    lost = []
     if stage.selector not in ("uniform", "equal_levels"):
-        lost.append(f"the selector {stage.selector} moves the draws inside a task with the band")
-    if lost:
-        said = " and ".join(lost)
+        said = f"the selector {stage.selector} moves the draws inside a task with the band"
         notes.append(f"In a steered run {said} while the model learns. This export is the state at the start, and stays.")
-    silent = [f"{kind} {', '.join(names)}" for kind, names in _levers(stage).items() if names]
+    silent = [f"{kind} {', '.join(names)}" for kind in GUARDS if (names := getattr(stage, kind))]
     if silent:
         notes.append(f"Not exported, because they act on what a run shows: {'; '.join(silent)}.")
     if rows < stage.steps * batch:
@@ -180,5 +157,46 @@ def _notes(plan: Plan, pool: Pool, shares: NDArray[np.float64], order: NDArray[n
     return tuple(notes)
 
 
-def _levers(stage: Stage) -> dict[str, tuple[str, ...]]:
-    return {"gates": stage.gates, "controllers": stage.controllers, "monitors": stage.monitors}
+def mined_mix(
+    table: Path, corpus: Corpus, *, objective: Objective, batch: int, group: int | None = None, seed: int = 0
+) -> Mix:
+    """The mined rows as exports take them: shares of tasks as they are among the rows.
+
+    Pairs are for DPO, whatever the objective. Each row stands there once, or as often as its weight says.
+
+    Args:
+        table: mine/<miner>.parquet.
+        corpus: of the run.
+        objective: of the run.
+        batch: rows, pairs or prompts per optimiser step.
+        group: completions per prompt in GRPO.
+        seed: of the order of rows.
+
+    Raises:
+        InputError: no rows.
+    """
+    found = pq.read_table(table)
+    made = "prompt" in found.column_names
+    rows = Corpus(found) if made else corpus.select(ids=found["id"].to_pylist())
+    if not len(rows):
+        raise InputError("mined rows", "none", "Mine again.", file=table)
+    weight_of = {} if made else dict(zip(found["id"].to_pylist(), found["weight"].to_pylist(), strict=True))
+    weights = np.array([weight_of.get(name, 1.0) for name in rows.table["id"].to_pylist()])
+    tasks = np.array(rows.table["task"].to_pylist(), dtype=object)
+    rng, parts, order = np.random.default_rng(seed), [], []
+    names, counts = np.unique(tasks.astype(str), return_counts=True)
+    shares = np.round(counts / counts.sum(), 6)
+    shares[int(shares.argmax())] += 1 - shares.sum()  # some trainers refuse shares that do not sum to 1
+    for number, (task, share) in enumerate(zip(names.tolist(), shares.tolist(), strict=True), 1):
+        own = rng.permutation(np.flatnonzero(tasks == task))
+        parts.append(Part(part_name(number, task, None), task, None, round(share, 6), own))
+        order.append(own[resample_by_weight(weights[own], rng)] if np.ptp(weights) > 0 else own)
+    pairs = rows.table["chosen"].null_count + rows.table["rejected"].null_count == 0
+    placed = rng.permutation(np.concatenate(order))
+    notes = [f"Rows of {table.name}: {len(rows):,} of them, shares of tasks as the miner left them."]
+    if np.ptp(weights) > 0:
+        notes.append("Rows have unequal weights: ordered files repeat them by weight, files of one part per task do not.")
+    kind: Objective = "dpo" if pairs and made else objective
+    return Mix(
+        kind, rows, tuple(parts), placed, batch, -(-len(placed) // batch), tuple(notes), group if kind == "grpo" else None
+    )

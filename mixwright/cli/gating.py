@@ -1,18 +1,20 @@
-"""Options of the gate of `mixwright verdict`, and which of them go together."""
+"""Options of `mixwright verdict` beside those of measuring, of its gate above all, and which of them go together."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from mixwright.errors import InputError
+from mixwright.estimates.readings import Decoding
 from mixwright.verdict.gate_asked import GateAsked
 
 
 @dataclass(frozen=True, slots=True)
 class Gating:
-    """How the gate is asked; one option of the command line per field."""
+    """How the gate is asked, and what is taken over for it; one option of the command line per field."""
 
     wanted: bool = False
     """Whether it is."""
@@ -28,6 +30,12 @@ class Gating:
     """Whether items are measured in planned looks, until the gate is decided."""
     most_items: int | None = None
     """Items over all cells at the last look; None takes what the gate needs."""
+    decoding: Decoding = "greedy"
+    """How the model will be used."""
+    beside: Path | None = None
+    """An earlier comparison of the same BEFORE, whose measurements are taken over and whose AFTER stands beside."""
+    measured: Path | None = None
+    """Folder in which BEFORE was measured, which is taken over."""
 
     @property
     def margin_share(self) -> float | None:
@@ -39,8 +47,11 @@ class Gating:
         """What the gate is asked."""
         return GateAsked(tuple(self.protect), self.each, self.margin_share)
 
-    def check(self) -> None:
-        """Raises InputError for options that say nothing without others, or contradict each other."""
+    def check(self, *, compares: bool) -> None:
+        """Raises InputError for options that say nothing without others, or contradict each other.
+
+        With `compares` two checkpoints are compared; else a run folder is judged.
+        """
         if self.until_decided and not self.wanted:
             raise InputError("--gate beside --until-decided", "no --gate", "Add it: looks end when the gate is decided.")
         if self.most_items is not None and not self.until_decided:
@@ -57,3 +68,11 @@ class Gating:
                 raise InputError("--margin or --each", "both", remedy)
         if not self.wanted and (self.protect or self.each or self.cannot_tell != "fail"):
             raise InputError("--gate beside --protect, --each or --cannot-tell", "none", "Add it, or leave those out.")
+        remedy = "Name both checkpoints, or leave it out."
+        if self.beside is not None and not compares:
+            raise InputError("BEFORE AFTER --corpus FILE with --beside", "no AFTER", remedy)
+        if self.measured is not None and (not compares or self.beside is not None):
+            got = "--beside, which takes BEFORE over, too" if compares else "no AFTER"
+            raise InputError("BEFORE AFTER --corpus FILE with --measured", got, "Leave one of them out.")
+        if self.until_decided and not compares:
+            raise InputError("BEFORE AFTER --corpus FILE with --until-decided", "no AFTER", remedy)

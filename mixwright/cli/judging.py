@@ -6,46 +6,29 @@ from dataclasses import replace
 from pathlib import Path
 
 from mixwright.cli import output
-from mixwright.cli.concluding import conclude
 from mixwright.cli.gating import Gating
 from mixwright.cli.options import Measuring
+from mixwright.cli.output import conclude
 from mixwright.errors import InputError, one_line
 from mixwright.estimates.looks import Look
-from mixwright.estimates.readings import Decoding
+from mixwright.measure.kept_folder import drop_kept
 from mixwright.runs import RunFolder
+from mixwright.verdict.basis import gate_answer
+from mixwright.verdict.gate_asked import asked_of, write_asked
+from mixwright.verdict.gate_ungraded import gate_of
+from mixwright.verdict.gate_words import gate_lines
+from mixwright.verdict.stage import render
 
 
-def judge(
-    before: str,
-    after: str | None,
-    asked: Measuring,
-    folder: Path,
-    gating: Gating,
-    decoding: Decoding,
-    *,
-    beside: Path | None = None,
-    before_in: Path | None = None,
-    full: bool = False,
-) -> int:
+def judge(before: str, after: str | None, asked: Measuring, folder: Path, gating: Gating, *, full: bool = False) -> int:
     """Measure where two checkpoints are named, write the page, print its first screen; returns the exit code.
 
     Raises:
         InputError: options that do not go together, a checkpoint, the corpus or the folder cannot be used.
     """
-    from mixwright.measure.kept_folder import drop_kept
-    from mixwright.verdict.stage import render
-
-    gating.check()
-    if asked.corpus is not None and after is None:
+    if asked.corpus is not None and not after:
         raise InputError("AFTER, the checkpoint to compare with BEFORE", "--corpus without it", "Name both checkpoints.")
-    if beside is not None and after is None:
-        raise InputError("BEFORE AFTER --corpus FILE with --beside", "no AFTER", "Name both checkpoints, or leave it out.")
-    if before_in is not None and (after is None or beside is not None):
-        got = "no AFTER" if after is None else "--beside, which takes BEFORE over, too"
-        raise InputError("BEFORE AFTER --corpus FILE with --measured", got, "Leave one of them out.")
-    if gating.until_decided and after is None:
-        got = "no AFTER"
-        raise InputError("BEFORE AFTER --corpus FILE with --until-decided", got, "Name both checkpoints, or leave it out.")
+    gating.check(compares=bool(after))
     run, look = RunFolder(folder if after else before), None
     if after:
         from mixwright.cli.compare import compare
@@ -53,9 +36,7 @@ def judge(
         if asked.corpus is None:
             raise InputError("--corpus", "nothing", "Name the examples that both checkpoints are measured on.")
         asked.check_budget()
-        look = compare(
-            before, after, asked, run, gating=gating, decoding=decoding, beside=beside, before_in=before_in, say=output.say
-        )
+        look = compare(before, after, asked, run, gating)
     else:
         asked.check_alone()
     code = 0
@@ -73,12 +54,6 @@ def _gated(run: RunFolder, gating: Gating, look: Look | None, *, full: bool) -> 
 
     A folder that was measured in looks is asked as its last look was, whenever it is asked again.
     """
-    from mixwright.verdict.basis import gate_answer
-    from mixwright.verdict.gate_asked import asked_of, write_asked
-    from mixwright.verdict.gate_ungraded import gate_of
-    from mixwright.verdict.gate_words import gate_lines
-    from mixwright.verdict.stage import render
-
     known = asked_of(run) if look is None else None
     question = replace(gating.question, look=known.look if known is not None else look)
     result = gate_of(run, question)  # first: a name that is not there is refused before the page

@@ -4,30 +4,30 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import cast
 
-from mixwright.cli import output
-from mixwright.cli.concluding import conclude
-from mixwright.cli.export import resolve_format
-from mixwright.cli.mined_export import export_mined
-from mixwright.cli.options import with_budget
+from mixwright import pipeline
+from mixwright.cli import direct, output
+from mixwright.cli.budget import Budget
+from mixwright.cli.export import mined_mix, resolve_format, write_mix
+from mixwright.cli.options import Measuring, with_budget
+from mixwright.cli.output import conclude
+from mixwright.config import ModelConfig, RunConfig
+from mixwright.corpus import Corpus
 from mixwright.errors import InputError, one_line
+from mixwright.manifest import write_manifest
+from mixwright.mine.exports import export_rows
+from mixwright.mine.job import REHEARSAL_MINER, mine_in_run, options_of
+from mixwright.mine.own_answers import rehearsal_rows
+from mixwright.mine.stage import make_miner
+from mixwright.opening import open_with_workers
 from mixwright.plan.mix import messages
-from mixwright.runs import write_text
+from mixwright.records import Objective, TrialResult, plain
+from mixwright.runs import RunFolder, read_json, write_text
+from mixwright.trial.selection import format_selection
 
-if TYPE_CHECKING:
-    from mixwright.cli.budget import Budget
-    from mixwright.cli.options import Measuring
-    from mixwright.config import RunConfig
-    from mixwright.records import Objective
-    from mixwright.runs import RunFolder
-    from mixwright.trial.deadline import Deadline
-
-KEEP_ALL_KIND_AND_SENTENCE = ("chosen rows", "Keep all rows: there is no choice to try.")
-"""Kind of a table that may hold all training rows, and what is said then."""
 EXPORT_MARKER_FILE = "mined.json"
 """File by which a folder is known to hold an export, which a newer one may replace."""
 
@@ -60,17 +60,18 @@ def mine_folder(
     Raises:
         InputError: an unknown miner, option or format, or what it refuses.
     """
-    from mixwright.mine.job import mine_in_run, options_of
-    from mixwright.mine.stage import make_miner
-    from mixwright.opening import open_run_folder, start_workers
-
     if budget is not None and not with_trial:
         raise InputError("--try beside --budget", "no --try", "Add it, or leave --budget out.")
     settings, deadline = with_budget(settings, run, budget)
     make_miner(miner, options_of(settings, miner, keep))
-    _check_export(export, export_to)
-    _check_tried(miner, with_trial=with_trial)
-    with start_workers(settings) as workers, open_run_folder(settings, run, base=base, workers=workers):
+    if export is not None:
+        resolve_format(export)
+    elif export_to is not None and export_to.exists() and not (export_to / EXPORT_MARKER_FILE).is_file():
+        raise InputError("a new folder for --export-to", "one that holds other things", "Name another.", file=export_to)
+    if with_trial and miner == REHEARSAL_MINER:
+        remedy = "Run `mixwright run`: its arms draw them as the plan has it, or not at all."
+        raise InputError("--try with a miner whose rows stand for the training rows", miner, remedy)
+    with open_with_workers(settings, run, base=base) as (workers, _):
         path = mine_in_run(settings, run, workers, miner, keep=keep, base=base, say=output.say, take_over=with_trial)
     told = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
     rows = [(task, one["training rows"], one["mined rows"]) for task, one in told["tasks"].items()]
@@ -78,13 +79,29 @@ def mine_folder(
     for note in told["notes"]:
         output.say(one_line(f"  {note}"))
     output.out(f"{path}: {told['rows']:,} {told['kind']}, {told['price']}")
-    if export is not None or export_to is not None:
-        _write(settings, run, path, told, export, export_to)
-    if told["kind"] == KEEP_ALL_KIND_AND_SENTENCE[0] and told["rows"] == told["training rows"]:
-        output.out(KEEP_ALL_KIND_AND_SENTENCE[1])
-    elif with_trial:
+    train = settings.train
+    if export is not None:
+        place = export_to or run.path / "export" / f"{path.stem}-{resolve_format(export)}"
+        objective, sizes = cast("Objective", train.objective), {"batch": train.prompts, "group": train.generations}
+        mix = mined_mix(path, Corpus.load(run.corpus), objective=objective, **sizes, seed=settings.seed)
+        for line in write_mix(mix, export, place):
+            output.say(one_line(f"  {line}"))
+        output.out(f"{place}: the rows as {export} reads them")
+    elif export_to is not None:
+        if export_to.exists():
+            shutil.rmtree(export_to)
+        for line in export_rows(path, Corpus.load(run.corpus), export_to):
+            output.out(line)
+        write_text(export_to / EXPORT_MARKER_FILE, json.dumps(told, indent=1))
+    if told["kind"] == "chosen rows" and told["rows"] == told["training rows"]:
+        output.out("Keep all rows: there is no choice to try.")
+    elif with_trial:  # the rest of the line, with a trial of the mined rows against all and as many random ones
         deadline.save()
-        _try(settings, run, base, miner, deadline)
+        settings = replace(settings, trial=replace(settings.trial, data=miner))
+        page = pipeline.run(settings, run, base=base, say=lambda line: output.say(one_line(line)), deadline=deadline)
+        for line in format_selection(read_json(run.result, TrialResult)):
+            output.out(one_line(line))
+        conclude(run, page)
     else:
         output.say("  Worth more than as many random rows? Not known yet: give the command again with --try.")
 
@@ -102,14 +119,7 @@ def mine_checkpoint(model: str, asked: Measuring, miner: str, requests: str | No
     Raises:
         InputError: another miner, no requests, or a model, data or folder that cannot be used.
     """
-    from mixwright.cli import direct
-    from mixwright.config import ModelConfig, RunConfig
-    from mixwright.manifest import write_manifest
-    from mixwright.mine.own_answers import rehearsal_rows
-    from mixwright.records import plain
-    from mixwright.runs import RunFolder
-
-    if miner != "rehearsal":
+    if miner != REHEARSAL_MINER:
         remedy = "Write settings first: mixwright run --init FILE --model MODEL; then: mixwright mine run.yaml."
         raise InputError("RUN.YAML for this miner; beside --corpus only `rehearsal` runs", miner, remedy)
     if asked.budget is not None:
@@ -119,7 +129,7 @@ def mine_checkpoint(model: str, asked: Measuring, miner: str, requests: str | No
     folder = export_to or Path("rehearsal")
     if folder.exists() and not (folder / "manifest.json").is_file() and any(folder.iterdir()):
         raise InputError("a new folder for --export-to", "one that holds other things", "Name another.", file=folder)
-    rows = direct.rows_of(asked, lambda _: None, ungraded=True, rehearse=requests)
+    rows = direct.rows_of(asked, ungraded=True, rehearse=requests, tell=lambda _: None)
     found = rehearsal_rows(rows.whole or rows.corpus, lambda: direct.load(model, asked))
     if not found.rows:
         told = " ".join(found.notes)[:300].rstrip(".") or "there is no row to rehearse"
@@ -140,56 +150,3 @@ def mine_checkpoint(model: str, asked: Measuring, miner: str, requests: str | No
     first = found.rows[0]
     output.say(one_line(f"for example: {plain(first.prompt)[:80]} -> {plain(first.target)[:120]}"))
     output.out(f"{path}: {len(found.rows):,} rows to rehearse, {found.rollouts:,} completions written")
-
-
-def _check_export(export: str | None, folder: Path | None) -> None:
-    """Refuse before anything is mined. Raises InputError for an unknown format, or a folder that holds other things."""
-    if export is not None:
-        resolve_format(export)
-    elif folder is not None and folder.exists() and not (folder / EXPORT_MARKER_FILE).is_file():
-        raise InputError("a new folder for --export-to", "one that holds other things", "Name another.", file=folder)
-
-
-def _check_tried(miner: str, *, with_trial: bool) -> None:
-    """Refuse a trial of rows that are drawn beside the training rows. Raises InputError."""
-    from mixwright.mine.job import REHEARSAL_MINER
-
-    if with_trial and miner == REHEARSAL_MINER:
-        remedy = "Run `mixwright run`: its arms draw them as the plan has it, or not at all."
-        raise InputError("--try with a miner whose rows stand for the training rows", miner, remedy)
-
-
-def _write(
-    settings: RunConfig, run: RunFolder, path: Path, summary: Mapping[str, Any], export: str | None, folder: Path | None
-) -> None:
-    """The rows as one trainer reads them, or as JSONL and as a datasets folder."""
-    from mixwright.corpus import Corpus
-    from mixwright.mine.exports import export_rows
-
-    corpus, train = Corpus.load(run.corpus), settings.train
-    if export is not None:
-        place = folder or run.path / "export" / f"{path.stem}-{resolve_format(export)}"
-        sizes = {"batch": train.prompts, "group": train.generations, "seed": settings.seed}
-        for line in export_mined(path, corpus, export, place, objective=cast("Objective", train.objective), **sizes):
-            output.say(one_line(f"  {line}"))
-        output.out(f"{place}: the rows as {export} reads them")
-    elif folder is not None:
-        if folder.exists():
-            shutil.rmtree(folder)
-        for line in export_rows(path, corpus, folder):
-            output.out(line)
-        write_text(folder / EXPORT_MARKER_FILE, json.dumps(summary, indent=1))
-
-
-def _try(settings: RunConfig, run: RunFolder, base: Path, miner: str, deadline: Deadline) -> None:
-    """The rest of the line, with a trial of the mined rows against all and as many random ones."""
-    from mixwright import pipeline
-    from mixwright.records import TrialResult
-    from mixwright.runs import read_json
-    from mixwright.trial.selection import format_selection
-
-    settings = replace(settings, trial=replace(settings.trial, data=miner))
-    page = pipeline.run(settings, run, base=base, say=lambda line: output.say(one_line(line)), deadline=deadline)
-    for line in format_selection(read_json(run.result, TrialResult)):
-        output.out(one_line(line))
-    conclude(run, page)

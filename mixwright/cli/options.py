@@ -67,6 +67,9 @@ BUDGET_HELP = (
     "Time that the whole command may take, such as 90s, 20m or 1h30m: items, samples and seeds are chosen for it. Default: "
     "no limit."
 )
+DIAL_KEEP_HELP = "Task whose success must not be lost; repeatable. All other tasks are the skill that was tuned for."
+ALPHA_HELP = "Strength to try: 0 is the base, 1 the tuned model; repeatable. Default: .25, .5, .75, 1."
+LOSS_HELP = "Largest loss of success on the kept tasks that is accepted, 0..1."
 CORPUS_OPTION = "--corpus FILE"
 
 
@@ -168,9 +171,8 @@ def graders_of(grader: Sequence[str] | None) -> tuple[str | None, dict[str, str]
         task, equals, name = given.partition("=")
         if equals and "?" not in task:  # numeric?tolerance=0.1 is a name with an option
             if not task or not name or task in single:
-                raise InputError(
-                    "--grader TASK=NAME, once for a task", repr(given), "Write for example --grader gcd=numeric."
-                )
+                remedy = "Write for example --grader gcd=numeric."
+                raise InputError("--grader TASK=NAME, once for a task", repr(given), remedy)
             single[task] = name
         elif everywhere is not None:
             raise InputError("one --grader for all tasks", f"{everywhere} and {given}", "Say of which: --grader TASK=NAME.")

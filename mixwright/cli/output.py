@@ -6,17 +6,19 @@ import json
 import math
 import sys
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mixwright.errors import one_line
-from mixwright.records import to_data
+from mixwright.records import Effect, Measurement, Observation, to_data
+from mixwright.runs import RunFolder, yaml_text
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from mixwright.records import Effect, Measurement, Observation
-
+EXIT_FOUND = 3
+"""Exit code where damage, or what was asked for, was found."""
 MOST_TASKS = 200
 """Tasks that a table of observations shows."""
 MOST_ROWS = 30
@@ -71,7 +73,17 @@ def out_measurements(rows: Sequence[Measurement], *, as_json: bool, full: bool =
         return
     gold = any(row.name == MEASUREMENT_BY_HEAD["gold answer"] for row in rows)
     heads = {head: name for head, name in MEASUREMENT_BY_HEAD.items() if gold or head != "gold answer"}
-    lines, shown = _lines(rows, heads)
+    places: dict[tuple[str, float | None], dict[str, Measurement]] = {}
+    for row in rows:
+        if row.probe == "competence" or row.name == MEASUREMENT_BY_HEAD["gold answer"]:
+            places.setdefault((row.task, row.level), {})[row.name] = row
+    shown, lines = 0, []
+    for (task, level), known in sorted(places.items(), key=lambda each: (each[0][0], each[0][1] or -math.inf)):
+        if "greedy" in known:
+            of_task = level is None and sum(place[0] == task for place in places) > 1
+            cells = [_share(known.get(name)) for name in heads.values()]
+            shown += sum(map(bool, cells))
+            lines.append((task, "all" if of_task else _number(level), *cells, known["greedy"].n))
     if lines and not full:
         out_rows(("task", "level", *heads, "items"), lines)
         if shown < len(rows):
@@ -79,29 +91,11 @@ def out_measurements(rows: Sequence[Measurement], *, as_json: bool, full: bool =
             out(f"{len(rows) - shown:,} more numbers of the probes {more}: --full")
         return
     header = ("task", "level", "probe", "number", "value", "95 % interval", "null", "n", "unit")
-    ends = [f"{row.low:.3g} .. {row.high:.3g}" for row in rows]
-    parts = zip(rows, ends, strict=True)
+    parts = ((row, f"{row.low:.3g} .. {row.high:.3g}") for row in rows)
     out_rows(
         header,
         [(r.task, _number(r.level), r.probe, r.name, _number(r.value), e, _number(r.null), r.n, r.unit) for r, e in parts],
     )
-
-
-def _lines(rows: Sequence[Measurement], heads: Mapping[str, str]) -> tuple[list[tuple[object, ...]], int]:
-    """A line per task and level with success in it, and how many of the numbers stand there."""
-    places: dict[tuple[str, float | None], dict[str, Measurement]] = {}
-    for row in rows:
-        if row.probe == "competence" or row.name == MEASUREMENT_BY_HEAD["gold answer"]:
-            places.setdefault((row.task, row.level), {})[row.name] = row
-    found, lines = 0, []
-    for (task, level), known in sorted(places.items(), key=lambda each: (each[0][0], each[0][1] or -math.inf)):
-        if "greedy" not in known:
-            continue
-        of_task = level is None and sum(place[0] == task for place in places) > 1
-        cells = [_share(known.get(name)) for name in heads.values()]
-        found += sum(map(bool, cells))
-        lines.append((task, "all" if of_task else _number(level), *cells, known["greedy"].n))
-    return lines, found
 
 
 def _share(row: Measurement | None) -> str:
@@ -133,9 +127,9 @@ def format_pairs(seen: Observation) -> str:
     return f" {', '.join(shown)}{'; more: --json' if seen.count > len(shown) else ''}." if shown else ""
 
 
-def first_tasks(observations: Sequence[Observation], most: int = MOST_TASKS) -> tuple[list[Observation], str]:
-    """The observations about the first `most` tasks and about no single task; and a line that counts the others, if any."""
-    shown = set(list(dict.fromkeys(seen.task for seen in observations if seen.task is not None))[:most])
+def first_tasks(observations: Sequence[Observation]) -> tuple[list[Observation], str]:
+    """Observations about the first `MOST_TASKS` tasks and about no single one; and a line that counts the others, if any."""
+    shown = set(list(dict.fromkeys(seen.task for seen in observations if seen.task is not None))[:MOST_TASKS])
     kept = [seen for seen in observations if seen.task is None or seen.task in shown]
     others = [seen for seen in observations if seen.task is not None and seen.task not in shown]
     if not others:
@@ -156,25 +150,22 @@ def fold_infos(observations: Sequence[Observation]) -> tuple[list[Observation], 
 
 def out_yaml(record: Any) -> None:
     """A record as YAML, to stdout."""
-    import yaml
-
-    out(yaml.safe_dump(to_data(record), sort_keys=False, allow_unicode=True, width=120).rstrip())
+    out(yaml_text(to_data(record), width=120).rstrip())
 
 
 def out_effects(effects: Iterable[Effect]) -> None:
     """Effects of a trial as a table."""
-    out_rows(
-        ("arm", "against", "number", "difference", "95 % interval", "p", "word"),
-        [
-            (
-                e.arm,
-                e.against,
-                e.name,
-                f"{e.difference.value:+.3g}",
-                f"{e.difference.low:+.3g} .. {e.difference.high:+.3g}",
-                f"{e.p:.2g}",
-                e.word or "",
-            )
-            for e in effects
-        ],
-    )
+    rows = []
+    for effect in effects:
+        found = effect.difference
+        size, ends = f"{found.value:+.3g}", f"{found.low:+.3g} .. {found.high:+.3g}"
+        rows.append((effect.arm, effect.against, effect.name, size, ends, f"{effect.p:.2g}", effect.word or ""))
+    out_rows(("arm", "against", "number", "difference", "95 % interval", "p", "word"), rows)
+
+
+def conclude(run: RunFolder, page: Path, *, full: bool = False, without: Collection[str] = ()) -> None:
+    """Print the page's first screen (or all of it) except for some sections, and say where the page is."""
+    from mixwright.verdict.stage import summarise
+
+    summarise(run, console(), full=full, without=without)
+    out(f"verdict: {page}")

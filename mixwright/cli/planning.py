@@ -2,57 +2,78 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
+from mixwright import catalog
 from mixwright.cli import output
-from mixwright.cli.export import export_plan
+from mixwright.cli.beside import measured_before
+from mixwright.cli.direct import load, measure_checkpoint, rows_of
+from mixwright.cli.export import mix_of, write_mix
 from mixwright.cli.options import Measuring
+from mixwright.config import CorpusConfig, ModelConfig, PlanConfig, RunConfig, TrainConfig
+from mixwright.corpus import Corpus
+from mixwright.corpus.corpus import REHEARSE_SPLIT
+from mixwright.corpus.trainable import NEEDED_COLUMNS, check_training
 from mixwright.errors import InputError, one_line
-
-if TYPE_CHECKING:
-    from mixwright.config import RunConfig
-    from mixwright.corpus import Corpus
-    from mixwright.learner.prompt_form import PromptForm
-    from mixwright.records import Plan
-    from mixwright.runs import RunFolder
-
+from mixwright.learner.prompt_form import PromptForm
+from mixwright.mine.job import REHEARSAL_MINER, rehearse_run, table_file, with_mined_rehearsal
+from mixwright.mine.own_answers import check_rehearsal, rehearsal_rows
+from mixwright.opening import check_plan, known_corpus, open_run_folder, start_workers
+from mixwright.plan.stage import make_plan, plan_run
+from mixwright.preflight import check_keep, check_planner
+from mixwright.records import Measurement, Plan
+from mixwright.runs import RunFolder, read_measurements, read_yaml, write_plan
 
 MOST_TASKS_TOLD = 12
 """Tasks whose share is told in the terminal."""
 
 
+@dataclass(frozen=True, slots=True)
+class Planning:
+    """How a checkpoint's plan is made, as the command line says; None takes the default of run.yaml."""
+
+    planner: str | None = None
+    """Name of the planner."""
+    objective: str | None = None
+    """grpo, sft or dpo."""
+    steps: int | None = None
+    """Optimiser steps."""
+    batch: int | None = None
+    """Rows, pairs or prompts per step."""
+    keep: tuple[str, ...] = ()
+    """Tasks that count as known."""
+    rehearse: str | None = None
+    """Rows of what the model can do already."""
+    measured: Path | None = None
+    """Folder in which the model was measured before."""
+
+
 def plan_checkpoint(
-    model: str,
-    asked: Measuring,
-    wanted: Mapping[str, Any],
-    output_file: Path | None,
-    export: str | None,
-    export_to: Path | None,
+    model: str, asked: Measuring, wanted: Planning, output_file: Path | None, export: str | None, export_to: Path | None
 ) -> None:
     """Measure a checkpoint and plan from it: on stdout, or in a file.
 
     Args:
         model: folder or hub name.
         asked: what it is measured on, and how.
-        wanted: fields of `Planning`; None for a default.
+        wanted: how it is planned.
         output_file: where the plan is written.
         export: format of another trainer, too.
         export_to: folder of that.
 
     Raises:
-        InputError: as `direct_plan.plan` does.
+        InputError: as `_plan` does, or for an output file that is there and no plan.
     """
-    from mixwright.cli.direct_plan import Planning, plan
-    from mixwright.runs import write_plan
-
-    if output_file is not None:
-        _check_output(output_file)
-    planning = Planning(**{name: value for name, value in wanted.items() if value is not None})
-    config, corpus, made, form = plan(model, asked, planning, say=output.say)
-    for line in reasons_of(made):
-        output.say(one_line(f"plan: {line}"))
+    if output_file is not None and output_file.exists():
+        try:
+            read_yaml(output_file, Plan)
+        except InputError as error:
+            got = f"{output_file}, which is neither"
+            raise InputError("--output FILE that is new, or a plan", got, "Choose another.") from error
+    config, corpus, made, form = _plan(model, asked, wanted)
+    _say_reasons(made)
     if output_file is None:
         output.out_yaml(made)
     else:
@@ -64,17 +85,61 @@ def plan_checkpoint(
         (output.say if output_file is None else output.out)(str(place))
 
 
-def _check_output(path: Path) -> None:
-    """Refuse, before anything is measured, to replace a file that is no plan. Raises InputError."""
-    from mixwright.records import Plan
-    from mixwright.runs import read_yaml
+def _plan(model: str, asked: Measuring, wanted: Planning) -> tuple[RunConfig, Corpus, Plan, PromptForm]:
+    """Measure one checkpoint and plan from it; writes nothing.
 
-    if not path.exists():
-        return
-    try:
-        read_yaml(path, Plan)
-    except InputError as error:
-        raise InputError("--output FILE that is new, or a plan", f"{path}, which is neither", "Choose another.") from error
+    Returns the settings, the rows that are planned for with those to rehearse, the plan, and the form of prompts.
+
+    Raises:
+        InputError: as `prepare` does, or for the planner, the objective or what the planner lacks.
+    """
+    chosen = {"objective": wanted.objective, "steps": wanted.steps, "prompts": wanted.batch}
+    train = replace(TrainConfig(), **{name: value for name, value in chosen.items() if value is not None})
+    config = RunConfig(CorpusConfig("none"), plan=PlanConfig(wanted.planner), train=train)
+    if wanted.keep:
+        if config.planner != "rehearsal":
+            raise InputError("--keep for SFT or DPO", f"--keep with the planner {config.planner}", "Leave it out.")
+        config = replace(config, plan=replace(config.plan, options={"keep": list(wanted.keep)}))
+    objective = config.train.objective
+    if objective not in NEEDED_COLUMNS:
+        raise InputError("--objective grpo, sft or dpo", repr(objective), "Correct it.")
+    check_planner(config.planner, objective)
+    catalog.create("planners", config.planner, dict(config.plan.options))
+    evidence = catalog.load("planners", config.planner).EVIDENCE
+    if asked.samples == 0 and "competence" in evidence:
+        got, remedy = "--samples 0", "Leave it out, or ask for at least one."
+        raise InputError(f"samples, which the planner {config.planner} reads", got, remedy)
+
+    def tell(line: str) -> None:
+        if wanted.measured is None or line.startswith("corpus:"):  # else no grader is asked: nothing is said of them
+            output.say(line)
+
+    rows = rows_of(asked, ungraded=objective != "grpo", rehearse=wanted.rehearse, tell=tell)
+    whole = rows.whole or rows.corpus
+    check_training(objective, whole, "--objective")
+    check_rehearsal(objective, whole)
+    if wanted.measured is None:  # else tasks were measured that these rows may lack
+        check_keep(config.plan.options, whole)
+    config = replace(config, corpus=rows.config, model=ModelConfig(model, asked.adapter))
+    found: Sequence[Measurement] = ()
+    if wanted.measured is not None:
+        found = measured_before(wanted.measured, model, asked)
+        learner = load(model, asked)
+        output.say(f"measure: taken over from {wanted.measured}")
+    elif rows.probe is None:
+        samples = None if "competence" in evidence else 0
+        ready, result = measure_checkpoint(model, asked, None, evidence=evidence, rows=rows, samples=samples)
+        learner, found = ready.learners[0], result.measurements
+        config = replace(ready.config, plan=config.plan, train=config.train)
+    else:
+        output.say("measure: no answer can be graded, so no success is measured, and the plan is made from the rows alone")
+        learner = load(model, asked)
+    if len(whole.select(split=REHEARSE_SPLIT)):
+        answered = rehearsal_rows(whole, lambda: learner)
+        for note in answered.notes:
+            output.say(one_line(f"rehearse: {note}"))
+        whole = whole.with_rehearsal(answered.rows)
+    return config, whole, make_plan(config, whole, found), learner.form
 
 
 def plan_folder(
@@ -83,11 +148,6 @@ def plan_folder(
     """Plan from what a run folder holds; a dry run prints it and writes nothing. Raises InputError as `open_run_folder`
     does.
     """
-    from mixwright.mine.job import REHEARSAL_MINER, rehearse_run, table_file, with_mined_rehearsal
-    from mixwright.opening import check_plan, known_corpus, open_run_folder, start_workers
-    from mixwright.plan.stage import make_plan, plan_run
-    from mixwright.runs import read_measurements
-
     if dry_run:
         corpus = known_corpus(config, run, base=base, trains=True)
         if table_file(run, REHEARSAL_MINER).is_file():  # else rows to rehearse count as if the model answered all of them
@@ -99,8 +159,7 @@ def plan_folder(
             with start_workers(config) as workers:
                 rehearse_run(config, run, workers, corpus, say=output.say)
             made = plan_run(config, run, with_mined_rehearsal(run, corpus))
-            for line in reasons_of(made):
-                output.say(one_line(f"plan: {line}"))
+            _say_reasons(made)
         output.out(str(run.plan))
         if export is not None:
             place = export_to or run.path / "export" / export
@@ -108,21 +167,20 @@ def plan_folder(
             output.out(str(place))
 
 
-def reasons_of(plan: Plan) -> list[str]:
+def _say_reasons(plan: Plan) -> None:
     """What a plan for SFT or DPO does and why, a line for the whole and one for each task; nothing of other plans."""
-    stage = plan.stages[0]
     if plan.planner != "rehearsal":
-        return []
-    tasks = [(task, weight, plan.why.get(f"stages.0.weights.{task}", "")) for task, weight in stage.weights.items()]
+        return
+    weights = plan.stages[0].weights
+    tasks = [(task, weight, plan.why.get(f"stages.0.weights.{task}", "")) for task, weight in weights.items()]
     lines = [f"{task}: {weight:.1%} of the draws; {reason}" for task, weight, reason in tasks[:MOST_TASKS_TOLD]]
     more = [f"and {len(tasks) - MOST_TASKS_TOLD} more tasks: see why in the plan"] if len(tasks) > MOST_TASKS_TOLD else []
-    return [plan.why["stages.0.weights"], *lines, *more]
+    for line in (plan.why["stages.0.weights"], *lines, *more):
+        output.say(one_line(f"plan: {line}"))
 
 
 def form_of(config: RunConfig) -> PromptForm:
     """The form in which prompts of a run reach its model, as far as its tokenizer can be read here."""
-    from mixwright.learner.prompt_form import PromptForm
-
     form = PromptForm(config.model.chat_template, config.model.system)
     if form.template is not None or config.model.path == "tiny:":
         return form
@@ -137,5 +195,5 @@ def form_of(config: RunConfig) -> PromptForm:
 def _export(config: RunConfig, corpus: Corpus, plan: Plan, export: str, place: Path, form: PromptForm | None = None) -> None:
     batch, group = config.train.prompts, config.train.generations
     form = form or form_of(config)
-    for line in export_plan(plan, corpus, export, place, batch=batch, group=group, seed=config.seed, form=form):
+    for line in write_mix(mix_of(plan, corpus, batch=batch, group=group, seed=config.seed, form=form), export, place):
         output.say(one_line(line))

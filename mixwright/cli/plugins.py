@@ -1,11 +1,27 @@
-"""Output of `mixwright list` and `mixwright explain`: plug-ins as their files describe them; none is imported."""
+"""Output of `mixwright list` and `mixwright explain`: plug-ins as their files describe them, none of them imported, and the
+findings of the laboratory that they rest on, with the words of their kept results.
+"""
 
 from __future__ import annotations
 
-from mixwright.catalog import KIND_BY_NAME, entries_named, listing
+import ast
+import importlib.util
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from mixwright.catalog import KIND_BY_NAME, Entry, entries_named, listing
 from mixwright.cli import output
-from mixwright.cli.findings import describe_support
 from mixwright.errors import one_line, unknown_name
+from mixwright.records import Interval
+from mixwright.verdict.text import change, format_interval
+
+LAB_PACKAGE = "mixwright_lab"
+SUPPORTING_WORDS = ("reproduced", "in part")
+"""Words of a contrast that a plug-in may rest on."""
+TURNED_PREFIX = "-"
+"""Before the name of a contrast: read the other way round, for a plug-in that stands on its right."""
 
 
 def show_list(kind: str | None, *, as_json: bool) -> None:
@@ -40,3 +56,116 @@ def show_entries(name: str) -> None:
         for line in describe_support(entry):
             output.out(f"  {line}")
         output.out("")
+
+
+def describe_support(entry: Entry, lab: Path | None = None) -> list[str]:
+    """A sentence per finding that names the plug-in in its `FEATURES`, with its contrasts; of a finding, what came out.
+
+    Args:
+        entry: the plug-in.
+        lab: folder of the laboratory; None takes the installed one.
+    """
+    if lab is None:
+        spec = importlib.util.find_spec(LAB_PACKAGE)  # of a name without dots it imports nothing
+        places = spec.submodule_search_locations if spec else None
+        lab = Path(next(iter(places))) if places else None
+    if lab is None:
+        return []
+    if entry.kind == "findings":
+        if not (lab / "findings" / f"{entry.name}.py").is_file():
+            return []
+        result = _kept(entry.name, lab)
+        return [f"Result: {result if isinstance(result, str) else one_line(str(result.get('word')))[:40]}."]
+    found = []
+    for name in listing("findings"):
+        named = read_features(lab / "findings" / f"{name}.py").get(f"{entry.kind}/{entry.name}")
+        if named is not None:
+            found.append(_summarise_contrasts(name, named, lab))
+    return found
+
+
+def _summarise_contrasts(name: str, contrasts: Sequence[str], lab: Path) -> str:
+    """What the contrasts of a plug-in came to; a whole finding has the word of its worst contrast, whoever lost it."""
+    result = _kept(name, lab)
+    if isinstance(result, str):
+        return f"Rests on the finding {name}: {result}; so the laboratory does not support it."
+    if not contrasts:
+        return f"Was run in the finding {name}, where no contrast judges it."
+    known = {one.get("name"): one for one in result.get("contrasts", ()) if isinstance(one, dict)}
+    told, doubt = [], "; so the laboratory does not support it"
+    for each in contrasts:
+        contrast, turned = each.removeprefix(TURNED_PREFIX), each.startswith(TURNED_PREFIX)
+        came, said = _read_contrast(known.get(contrast), turned=turned)
+        told.append(f"{one_line(contrast)[:200]}{' (turned round)' if turned else ''}: {said}")
+        doubt = "" if came in SUPPORTING_WORDS else doubt
+    return f"Rests on the finding {name}: {'; '.join(told)}{doubt}."
+
+
+def _read_contrast(contrast: Mapping[str, Any] | None, *, turned: bool) -> tuple[str, str]:
+    """The word of a contrast, and the same with its mean and interval; turned round, what was subtracted is ahead."""
+    if contrast is None:
+        return "not run", "not run"
+    try:
+        value, low, high, least = (float(contrast[field]) for field in ("value", "low", "high", "least"))
+        came, unit, floor = str(contrast["word"]), one_line(str(contrast["unit"]))[:40], float(contrast.get("noise") or 0.0)
+    except (KeyError, TypeError, ValueError):
+        return "not run", "not run"
+    if turned:
+        value, low, high = -value, -high, -low
+        came = turned_word(came, value, low, high, max(least, floor))
+    share = unit == "points"
+    told, kind = Interval(value, low, high, 2), "share" if share else unit
+    size = f"{change(value, kind)} {format_interval(told, kind)}"
+    return came, f"{one_line(came)[:40]}, {size.replace(' [', f' {unit} [', 1)}"
+
+
+def turned_word(came: str, value: float, low: float, high: float, least: float) -> str:
+    """The word of the same contrast the other way round, by the laboratory's rule.
+
+    Args:
+        came: the kept word; one that is inconclusive stays so, since too few seeds decide nothing in either direction.
+        value: the mean turned round.
+        low: lower end of its interval.
+        high: upper end of it.
+        least: size that was asked for, and that of the noise.
+    """
+    if came == "inconclusive":
+        return came
+    if low > 0 and value >= least:
+        return "reproduced"
+    if high < 0:
+        return "refuted"
+    if high < least:
+        return "not reproduced"
+    return "in part" if low > 0 else "inconclusive"
+
+
+def read_features(source: Path) -> dict[str, tuple[str, ...]]:
+    """The literal `FEATURES` of the finding in that file: plug-in -> contrasts; empty where there is none."""
+    try:
+        tree = ast.parse(source.read_bytes())
+    except (OSError, SyntaxError, ValueError):
+        return {}
+    for node in (line for each in tree.body if isinstance(each, ast.ClassDef) for line in each.body):
+        if not isinstance(node, ast.Assign | ast.AnnAssign) or node.value is None:
+            continue
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        if any(isinstance(target, ast.Name) and target.id == "FEATURES" for target in targets):
+            try:
+                return {str(name): tuple(map(str, each)) for name, each in ast.literal_eval(node.value).items()}
+            except (ValueError, TypeError, AttributeError):
+                return {}
+    return {}
+
+
+def _kept(name: str, lab: Path) -> dict[str, Any] | str:
+    """The kept result at scale laptop, or what to say where there is none."""
+    try:
+        result: Any = json.loads((lab / "results" / f"{name}.json").read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return "not run"
+    except (OSError, ValueError, RecursionError):
+        return "its result cannot be read"
+    if not isinstance(result, dict) or result.get("scale") != "laptop":
+        return "not run"
+    return result

@@ -1,22 +1,40 @@
-"""Models and rows that are ready to be measured without a YAML, what that will cost, and the measuring of one of them."""
+"""Models and rows that are ready to be measured without a YAML: what that costs, the measuring, and what fits a budget."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from mixwright.cli.budget import Budget
+from mixwright.cli.output import say
+from mixwright.config import RunConfig
+from mixwright.corpus import Corpus
+from mixwright.errors import InputError
+from mixwright.measure.fitting import ItemCost, Sizes, count_items, fit_sizes, least_items, most_items_within
+from mixwright.measure.free_answers import TIMED_SAMPLES, FreeAnswers, price, spread_items, time_answers, time_samples
+from mixwright.measure.passes import Passes
+from mixwright.measure.stage import MeasureResult, measure_learner
+from mixwright.records import Example, Observation
+from mixwright.workers.progress import format_duration, progress_line
 
-    from mixwright.config import RunConfig
-    from mixwright.corpus import Corpus
+if TYPE_CHECKING:
     from mixwright.learner.learner import Learner
-    from mixwright.measure.fitting import ItemCost
-    from mixwright.measure.free_answers import FreeAnswers
-    from mixwright.measure.stage import MeasureResult
-    from mixwright.records import Observation
+
+FIRST_SHARE = 0.3
+"""Share of the items after which the time is taken: what is left is chosen by it."""
+RESERVE = 0.08
+"""Share of the budget that is kept for what follows measuring: answers that were lost, the page."""
+FEW_COMPLETIONS = 8
+"""Completions under which the time of the first part says nothing."""
+MOST_TIMES_OFF = 5.0
+"""Times that the first part is taken to have been quicker or slower than expected, at most."""
+READ_ITEMS = 64
+"""Items that are read to see how long that takes, where none are written."""
+Z_95 = 1.96
+"""Half-width of a 95 % interval, standard errors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,49 +60,44 @@ class Ready:
     pace: float = 0.0
     """Seconds per item of one model, where a part was measured before; 0 where nobody took the time."""
 
+    def passes(self, number: int = 0, chosen: tuple[Example, ...] | None = None) -> Passes:
+        """Passes of one of the models over the items that are measured, or over these."""
+        return Passes(self.learners[number], None, self.config.measure, self.corpus, chosen=chosen)
+
     @property
     def cost(self) -> ItemCost:
         """What measuring one item takes, all models that are measured together; zeros where it is not known."""
-        from mixwright.measure.fitting import ItemCost
-        from mixwright.measure.free_answers import price
-
         measure = self.config.measure
         room = (measure.max_new_tokens, measure.continued_tokens)
         greedy = price(self.free_answers, 1, 0, *room)
         return ItemCost(greedy, price(self.free_answers, 1, 1, *room) - greedy)
 
 
-def with_price(ready: Ready, measured: Sequence[int], say: Callable[[str], None], *, known: bool, limited: bool) -> Ready:
+def with_price(ready: Ready, measured: Sequence[int], *, known: bool, limited: bool) -> Ready:
     """The same, with what completing a few items showed of the models that are measured; says what measuring will take.
 
     Args:
         ready: models and rows.
         measured: numbers of the models that are measured.
-        say: told the price.
         known: the room was asked for or taken over, so that no other is offered.
         limited: the items are yet to be chosen by a budget, and the price follows from it.
 
     Raises:
         InputError: chat prompts without a chat template.
     """
-    from mixwright.measure.free_answers import TIMED_SAMPLES, price, spread_items, time_answers, time_samples
-    from mixwright.measure.passes import Passes
-    from mixwright.workers.progress import format_duration
-
     if not ready.graded:
         return ready
     settled, found = ready.config.measure, ready.free_answers
     learners = [ready.learners[number] for number in measured]
     found = found or time_answers(learners, ready.corpus, settled, settled.longest_completion, say)
     if settled.samples:
-        items = spread_items(Passes(learners[0], None, settled, ready.corpus).items, TIMED_SAMPLES)
+        items = spread_items(ready.passes(measured[0]).items, TIMED_SAMPLES)
         timed = [time_samples(learner, items, settled) for learner in learners]
         found = [replace(one, sample_seconds=seconds) for one, seconds in zip(found, timed, strict=True)]
-    found = tuple(found)
-    ready = replace(ready, free_answers=found)
+    ready = replace(ready, free_answers=tuple(found))
     if limited:
         return ready
-    items, tokens = len(Passes(ready.learners[0], None, settled, ready.corpus).items), settled.max_new_tokens
+    items, tokens = len(ready.passes().items), settled.max_new_tokens
     each = f" x {1 + settled.samples} completions" if settled.samples else ""
     models = f" x {len(found)} models" if len(found) > 1 else ""
     seconds = price(found, items, settled.samples, tokens, settled.continued_tokens)
@@ -97,10 +110,6 @@ def with_price(ready: Ready, measured: Sequence[int], say: Callable[[str], None]
 
 def measure_with_progress(title: str, learner: Learner, ready: Ready, *, start: Learner | None = None) -> MeasureResult:
     """Measure one model, with a progress line on stderr that says how much time is left."""
-    from mixwright.measure.passes import Passes
-    from mixwright.measure.stage import measure_learner
-    from mixwright.workers.progress import progress_line
-
     config, began = ready.config.measure, monotonic()
     passes = Passes(learner, start, config, ready.corpus)
     total = len(passes.items if ready.graded else passes.picked(lambda _: True))
@@ -116,3 +125,115 @@ def measure_with_progress(title: str, learner: Learner, ready: Ready, *, start: 
         found = measure_learner(learner, ready.corpus, config, **how, done=done)
         show(total, total, 0.0)
     return replace(found, pace=ready.pace or (monotonic() - began) / max(total, 1))
+
+
+def fit_to_budget(ready: Ready, budget: Budget, measured: Sequence[int]) -> Ready:
+    """Settings with as many items as the budget allows; a first part of them is measured, by whose time the rest is chosen.
+
+    What the first part wrote is kept, so that nothing is written twice.
+
+    Args:
+        ready: models and rows; its items and samples are what would be measured without a budget.
+        budget: of the whole command.
+        measured: numbers of the models that are measured.
+
+    Raises:
+        InputError: too short for any cell to be judged.
+    """
+    config, counts = ready.config.measure, cell_counts(ready)
+    wanted, fewest = Sizes(config.items, config.samples), int(config.decoding == "sampled")
+    cost = ready.cost if ready.free_answers else ItemCost(_time_reading(ready, counts, budget, measured), 0.0)
+    left = budget.left - RESERVE * budget.seconds
+    sizes = fit_sizes(counts, left, cost, wanted=wanted, fewest_samples=fewest)
+    if sizes is None:
+        least = count_items(counts, least_items(counts)) * cost.item(fewest)
+        needed = (budget.spent + least) / (1 - RESERVE)
+        expected = f"a budget of {format_duration(needed)} or more, for {least_items(counts)} items of each cell"
+        remedy = "Fewer are never judged. Allow more time, leave tasks out, or give --max-new-tokens a smaller number."
+        raise InputError(expected, format_duration(budget.seconds), remedy)
+    first = max(1, most_items_within(counts, FIRST_SHARE * count_items(counts, sizes.items)))
+    began, known = budget.spent, _written(ready, measured)
+    _measure(_sized(ready, Sizes(first, sizes.samples)), measured, "first part")
+    taken, new = budget.spent - began, _written(ready, measured) - known
+    cost = cost.scaled(_slower(cost, taken, new, count_items(counts, first), sizes.samples, len(measured)))
+    done = count_items(counts, first) * cost.item(sizes.samples)
+    chosen = _refit(counts, done + budget.left - RESERVE * budget.seconds, cost, sizes, wanted, first)
+    ends = budget.spent + count_items(counts, chosen.items) * cost.item(chosen.samples) - done
+    say(_format_sizes(counts, chosen, cost, ends, budget))
+    return replace(_sized(ready, chosen), pace=cost.item(chosen.samples) / len(measured))
+
+
+def _slower(cost: ItemCost, taken: float, new: int, items: int, samples: int, models: int) -> float:
+    """Times as long as expected that the first part took; what was known before it, to find the room, took no time.
+
+    Args:
+        cost: as expected.
+        taken: seconds.
+        new: completions that were written; 0 where rows are only read.
+        items: of the part.
+        samples: of each.
+        models: that were measured.
+    """
+    greedy = max(new / models - samples * items, 0.0) if new else float(items)
+    expected = greedy * cost.greedy + samples * items * cost.sample
+    few = greedy + samples * items < FEW_COMPLETIONS
+    return 1.0 if few or expected <= 0 else min(max(taken / expected, 1 / MOST_TIMES_OFF), MOST_TIMES_OFF)
+
+
+def _refit(counts: Sequence[int], seconds: float, cost: ItemCost, sizes: Sizes, wanted: Sizes, first: int) -> Sizes:
+    """The sizes that a time allows now that it is known how long an item takes; samples only where none were drawn yet."""
+    if not sizes.samples:
+        again = fit_sizes(counts, seconds, cost, wanted=wanted)
+        if again is not None and again.items >= first:
+            return again
+    return Sizes(max(first, most_items_within(counts, seconds / max(cost.item(sizes.samples), 1e-12))), sizes.samples)
+
+
+def _time_reading(ready: Ready, counts: Sequence[int], budget: Budget, measured: Sequence[int]) -> float:
+    """Seconds per item of reading a few of them, all models together, where nothing is written."""
+    few, began = max(1, READ_ITEMS // max(len(counts), 1)), budget.spent
+    _measure(_sized(ready, Sizes(few, ready.config.measure.samples)), measured, "a few items")
+    return (budget.spent - began) / count_items(counts, few)
+
+
+def cell_counts(ready: Ready) -> list[int]:
+    """Items that can be graded, or read, of each cell."""
+    rows = ready.corpus
+    everything = Passes(ready.learners[0], None, replace(ready.config.measure, items=len(rows)), rows)
+    if not ready.graded:
+        everything.chosen = everything.picked(lambda _: True)
+    return [len(items) for items in everything.cells.values()]
+
+
+def _sized(ready: Ready, sizes: Sizes) -> Ready:
+    measure = replace(ready.config.measure, items=sizes.items, samples=sizes.samples)
+    noted = {**ready.noted, "items": sizes.items, **({"samples": sizes.samples} if "samples" in ready.noted else {})}
+    return replace(ready, config=replace(ready.config, measure=measure), noted=noted)
+
+
+def _measure(ready: Ready, measured: Sequence[int], title: str) -> None:
+    for number in measured:
+        start = ready.learners[0] if number else None
+        measure_with_progress(f"{title}, model {number + 1}", ready.learners[number], ready, start=start)
+
+
+def _written(ready: Ready, measured: Sequence[int]) -> int:
+    """Completions that the models wrote so far."""
+    return sum(getattr(ready.learners[number], "written", 0) for number in measured)
+
+
+def _format_sizes(counts: Sequence[int], sizes: Sizes, cost: ItemCost, ends: float, budget: Budget) -> str:
+    """What is measured, what it will see, and what twice the time would buy."""
+    items, whole = count_items(counts, sizes.items), count_items(counts, max(counts))
+    told = f"budget: {items:,} items, greedy{f' and {sizes.samples} sampled' if sizes.samples else ' alone'}"
+    told += f", in all {format_duration(ends)}; success over all to within {100 * half_width(items):.0f} points"
+    if items == whole:
+        return f"{told}; these are all items that there are"
+    further = budget.seconds / max(cost.item(sizes.samples), 1e-12)
+    doubled = count_items(counts, most_items_within(counts, items + further))
+    return f"{told}; twice the time would measure {doubled:,}, to within {100 * half_width(doubled):.0f}"
+
+
+def half_width(items: int) -> float:
+    """Half a 95 % interval of a success of one half over so many items; a share."""
+    return Z_95 * math.sqrt(0.25 / max(items, 1))

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.json
+import pyarrow.parquet
 
 from mixwright.errors import InputError
 from mixwright.estimates.readings import READINGS
@@ -12,11 +17,10 @@ from mixwright.estimates.replicates import Ranking, ranking
 from mixwright.records import TrialResult
 from mixwright.runs import RunFolder, read_json
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 Scores = list[list[list[float]]]
 """Group, candidate, run."""
+READERS = {".parquet": pyarrow.parquet.read_table, ".jsonl": pyarrow.json.read_json, ".json": pyarrow.json.read_json}
+"""End of a table's name -> its reader; any other is CSV."""
 COLUMNS = "columns candidate and score, and where there are some group and run (the seed)"
 
 
@@ -53,7 +57,11 @@ def _of_trial(run: RunFolder) -> tuple[Scores, bool]:
 
 def _of_table(path: Path) -> tuple[Scores, bool]:
     """Scores of a table; paired where it has runs, and every candidate of a group has the same ones."""
-    table = _read(path)
+    try:
+        table: pa.Table = READERS.get(path.suffix, pyarrow.csv.read_csv)(path)
+    except (OSError, pa.ArrowException) as error:
+        expected = f"a run folder, or a CSV, JSONL or Parquet table with {COLUMNS}"
+        raise InputError(expected, str(error)[:120], "Name one.", file=path) from None
     lacking = [name for name in ("candidate", "score") if name not in table.column_names]
     if lacking:
         got = ", ".join(table.column_names[:8])
@@ -72,23 +80,3 @@ def _of_table(path: Path) -> tuple[Scores, bool]:
     same = all(len({tuple(name for name, _ in runs) for runs in group.values()}) == 1 for group in groups.values())
     scores = [[[score for _, score in runs] for runs in group.values()] for group in groups.values()]
     return scores, same and "run" in table.column_names
-
-
-def _read(path: Path) -> pa.Table:
-    import pyarrow as pa
-
-    try:
-        if path.suffix == ".parquet":
-            import pyarrow.parquet as pq
-
-            return pq.read_table(path)
-        if path.suffix in (".jsonl", ".json"):
-            import pyarrow.json as pj
-
-            return pj.read_json(path)
-        import pyarrow.csv as pc
-
-        return pc.read_csv(path)
-    except (OSError, pa.ArrowException) as error:
-        expected = f"a run folder, or a CSV, JSONL or Parquet table with {COLUMNS}"
-        raise InputError(expected, str(error)[:120], "Name one.", file=path) from None

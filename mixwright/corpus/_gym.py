@@ -54,11 +54,11 @@ def parse_source(source: str) -> list[Part]:
     for text in source.removeprefix("reasoning-gym:").split(","):
         match = PART_PATTERN.fullmatch(text.strip())
         if match is None or not int(match["count"]):
-            raise InputError(
-                "reasoning-gym:task@level x count, separated by commas",
-                repr(text.strip()[:60]),
+            expected, remedy = (
+                "task@level x count, separated by commas",
                 "For example reasoning-gym:chain_sum@1x200,gcd@1x300.",
             )
+            raise InputError(f"reasoning-gym:{expected}", repr(text.strip()[:60]), remedy)
         level = None if match["level"] is None else int(match["level"])
         parts.append(Part(match["task"], level, int(match["count"])))
     return parts
@@ -111,9 +111,8 @@ def _items(part: Part, make: Callable[[int], dict[str, Any]], split: str, count:
         except Exception as error:  # the generators raise whatever they like
             stale, failed = stale + 1, failed + 1
             if failed == MOST_DRAWS_THAT_RAISE and not found:
-                raise InputError(
-                    f"items of {part.key}", f"{type(error).__name__}: {error}"[:160], "Choose another level or task."
-                ) from error
+                got = f"{type(error).__name__}: {error}"[:160]
+                raise InputError(f"items of {part.key}", got, "Choose another level or task.") from error
             continue
         key = prompt_key(item["question"])
         if key in seen or key in others:
@@ -131,11 +130,9 @@ def _items(part: Part, make: Callable[[int], dict[str, Any]], split: str, count:
 def _example(part: Part, item: dict[str, Any], split: str, index: int, seed: int) -> Example:
     answer, metadata = item["answer"], item.get("metadata") or {}
     if not isinstance(answer, str):
-        raise InputError(
-            "a task with one right answer",
-            f"{part.task}, whose items have none (many answers are right)",
-            "Leave it out: it can be neither a target nor graded by its answer.",
-        )
+        got = f"{part.task}, whose items have none (many answers are right)"
+        remedy = "Leave it out: it can be neither a target nor graded by its answer."
+        raise InputError("a task with one right answer", got, remedy)
     return Example(
         id=f"{part.key}-{split}-{index}",
         task=part.task,

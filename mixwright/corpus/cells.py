@@ -29,17 +29,15 @@ def find_cells(corpus: GradedRows) -> tuple[Cell, ...]:
     Raises InputError as `check_keys` does.
     """
     train = np.flatnonzero(pc.equal(corpus.table["split"], "train").to_numpy())
-    places = members_of(corpus, train if len(train) else np.arange(len(corpus.table)))
+    places = rows_by(corpus, train if len(train) else np.arange(len(corpus.table)), "task", "level")
     check_keys(places)
     of_task: dict[str, list[np.ndarray]] = {}
     for (task, _), members in places.items():
         of_task.setdefault(task, []).append(members)
-    wanted = {  # the rows that each chance level is found on, once
-        (task, level if len(members) >= MIN_ITEMS else POOLED_LEVEL): (
-            members if len(members) >= MIN_ITEMS else np.concatenate(of_task[task])
-        )
-        for (task, level), members in places.items()
-    }
+    wanted = {}  # the rows that each chance level is found on, once: those of a small cell with its task's
+    for (task, level), members in places.items():
+        small = len(members) < MIN_ITEMS
+        wanted[task, POOLED_LEVEL if small else level] = np.concatenate(of_task[task]) if small else members
     chances = dict(zip(wanted, _chances(corpus, [task for task, _ in wanted], wanted.values()), strict=True))
     cells = []
     for (task, level), members in places.items():
@@ -65,11 +63,6 @@ def check_keys(cells: Iterable[tuple[str, float | None]]) -> None:
     if twice := [key for key, count in Counter(cell_key(*cell) for cell in cells).items() if count > 1]:
         got = f"{twice[0]!r} for more than one task and level"
         raise InputError("cells with names of their own (task@level, six digits)", got, "Rename tasks or round levels.")
-
-
-def members_of(corpus: GradedRows, rows: np.ndarray) -> dict[tuple[str, float | None], np.ndarray]:
-    """(task, level) -> which of these rows of the table belong to it, ascending."""
-    return rows_by(corpus, rows, "task", "level")
 
 
 def rows_by(corpus: GradedRows, rows: np.ndarray, column: str, other_column: str) -> dict[tuple[str, Any], np.ndarray]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from mixwright.errors import one_line
 from mixwright.estimates.chance import RIGHT_FROM_SCORE
-from mixwright.graders import load_grader
+from mixwright.graders import Grader, load_grader
 from mixwright.graders.includes import is_data
 from mixwright.records import Example, plain
 
@@ -81,41 +81,24 @@ def choose_grader(task: str, given: str, answers: Sequence[FirstAnswer], *, name
         named: whether the user named it.
     """
     judges = {name: load_grader(name) for name in CANDIDATE_GRADERS}
-    full = {
-        name: [
-            one
-            for one in answers
-            if (judge.grade_cut if one.cut else judge.grade)(one.example, one.completion) >= RIGHT_FROM_SCORE
-        ]
-        for name, judge in judges.items()
-    }
+
+    def right(judge: Grader, one: FirstAnswer) -> bool:
+        return (judge.grade_cut if one.cut else judge.grade)(one.example, one.completion) >= RIGHT_FROM_SCORE
+
+    full = {name: [one for one in answers if right(judge, one)] for name, judge in judges.items()}
     accepted = {name: len(found) for name, found in full.items()}
     total, more = len(answers), accepted[SENTENCE_GRADER] - accepted.get(given, 0)
     comparable = given.partition("?")[0] != SENTENCE_GRADER and (named or given in CANDIDATE_GRADERS)
     own_form = any(is_data(plain(one.example.target)) or is_data(one.example.answer or "") for one in answers)
-    clearly = (
-        more >= max(FEWEST_MORE_ACCEPTED, SHARE_MORE_ACCEPTED * total)
-        and accepted.get(given, 0) <= ALMOST_NOTHING_SHARE * total
-    )
-    unread = comparable and not own_form and clearly
+    nothing = accepted.get(given, 0) <= ALMOST_NOTHING_SHARE * total
+    clearly = more >= max(FEWEST_MORE_ACCEPTED, SHARE_MORE_ACCEPTED * total)
+    unread = comparable and not own_form and nothing and clearly
     chosen = SENTENCE_GRADER if unread and not named else given
     told = [one for one in full[SENTENCE_GRADER] if one not in full.get(given, [])] if unread else list(answers)
-    return ChosenGrader(
-        task,
-        chosen,
-        given,
-        accepted,
-        total,
-        tuple(told[:MOST_COMPLETIONS_SHOWN]),
-        _why(given, accepted, total, told, unread=unread),
-        remedy_of(task, SENTENCE_GRADER if named else "NAME"),
-        unread,
-    )
-
-
-def remedy_of(task: str, grader: str) -> str:
-    """How a task's grader is named, on the command line and in run.yaml."""
-    return f"--grader {task}={grader}, or in run.yaml corpus.graders: {{{task}: {grader}}}"
+    why = _why(given, accepted, total, told, unread=unread)
+    name = SENTENCE_GRADER if named else "NAME"
+    remedy = f"--grader {task}={name}, or in run.yaml corpus.graders: {{{task}: {name}}}"
+    return ChosenGrader(task, chosen, given, accepted, total, tuple(told[:MOST_COMPLETIONS_SHOWN]), why, remedy, unread)
 
 
 def quoted_start(text: str) -> str:
@@ -129,14 +112,11 @@ def _why(given: str, accepted: Mapping[str, int], total: int, told: Sequence[Fir
         return f"{given} stays: there was no completion to read"
     if unread:
         example = f"{quoted_start(told[0].completion)} for {quoted_start(told[0].example.answer or '')}"
-        counts = (
-            f"{SENTENCE_GRADER} accepts {accepted[SENTENCE_GRADER]} of {total} completions and {given} {accepted[given]}"
-        )
-        return f"{counts}, such as {example}"
-    most = max(accepted.values())
+        counts = f"{accepted[SENTENCE_GRADER]} of {total} completions and {given} {accepted[given]}"
+        return f"{SENTENCE_GRADER} accepts {counts}, such as {example}"
     if given not in accepted:
         return f"{given} stays: it was not tried on the completions"
-    if not most:
+    if not max(accepted.values()):
         return f"{given} stays: neither it nor another grader accepts any of {total} completions"
     others = f" and {SENTENCE_GRADER} {accepted[SENTENCE_GRADER]}" if given != SENTENCE_GRADER else ""
     return f"{given} stays: it accepts {accepted[given]} of {total} completions{others}"

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import functools
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from mixwright.config import CorpusConfig
-from mixwright.corpus.derived import dialogue_prompt_end, given_options, letter_of_index, level_number, with_options
-from mixwright.corpus.reading import Place
+from mixwright.corpus.reading import SPLIT_BY_NAME, Place
 from mixwright.errors import unknown_name
+from mixwright.graders.choice import OPTION_COLUMNS, read_options
 from mixwright.records import Example, Text, plain
 
 NAMES: dict[str, tuple[str, ...]] = {
@@ -40,8 +41,11 @@ REMEDY_NAME_COLUMN = (
     f"Name it: --column prompt=COLUMN, or corpus.columns: {{prompt: COLUMN}} in run.yaml. Our names: {', '.join(NAMES)}."
 )
 """How a column gets one of our names."""
-EVAL_SPLIT_NAMES = ("eval", "test", "validation", "valid", "val", "dev")
-SPLIT_BY_NAME = {"train": "train", "training": "train"} | dict.fromkeys(EVAL_SPLIT_NAMES, "eval")
+_LEVEL = re.compile(r"(?:level\s*)?(\d{1,9}(?:\.\d{1,9})?|\?)", re.IGNORECASE)
+LAST_TURN_MARK = "\n\nAssistant:"
+"""How the last turn of a dialogue in one text begins, as in hh-rlhf."""
+MOST_TREATMENTS_SHOWN = 4
+"""Different treatments of columns in one note."""
 
 
 def check_mapping(config: CorpusConfig) -> None:
@@ -51,7 +55,7 @@ def check_mapping(config: CorpusConfig) -> None:
             raise unknown_name("corpus column (corpus.columns: {our name: file's column})", ours, NAMES)
 
 
-def example_of(row: Any, place: Place, config: CorpusConfig, split: str, done: Counter[str] | None = None) -> Example:
+def example_of(row: Any, place: Place, config: CorpusConfig, split: str, done: Counter[str]) -> Example:
     """The example that a raw row holds; its id is empty when the row has none.
 
     Args:
@@ -66,30 +70,33 @@ def example_of(row: Any, place: Place, config: CorpusConfig, split: str, done: C
     """
     if not isinstance(row, dict):
         raise place.error("a row that is an object with columns", f"{type(row).__name__} {str(row)[:40]!r}", "Correct it.")
-    found = _resolve(tuple(row), tuple(config.columns.items()), place)
+    found, missing = _columns(tuple(row), tuple(config.columns.items()))
+    if missing:
+        raise place.error(f"the column {missing!r} that corpus.columns names", _listed(row), REMEDY_NAME_COLUMN)
     if split:
         found = {ours: theirs for ours, theirs in found.items() if ours != "split"}
     values = {ours: row[theirs] for ours, theirs in found.items() if row[theirs] is not None}
-    used = {theirs for ours, theirs in found.items()}
-    extra = {name: value for name, value in row.items() if name not in used and value is not None}
+    extra = {name: value for name, value in row.items() if name not in found.values() and value is not None}
     task = _word(values.get("task", config.task), "task", place)
     if task == "*":
         raise place.error("a task of another name", "'*', which stands for all tasks in tables", "Rename it.")
     empty = [theirs for ours, theirs in found.items() if ours in ("prompt", "messages", "text") and row[theirs] is None]
-    done = Counter() if done is None else done
     texts = _texts(values, extra, row, empty, place, done)
     answer = _given_answer(values, extra, texts, place, done)
     if answer is None and task in config.graders and texts["target"] is not None:
         answer = plain(texts["target"])
     if answer is not None and texts["target"] is None:
         texts["target"] = answer
-    done.update(_renamed(found, values))
-    level = _level(values["level"], place, done) if "level" in values else None
+    done.update(
+        f"{NAMES_IN_NOTES.get(ours, ours)} from {theirs}"
+        for ours, theirs in found.items()
+        if ours in values and theirs not in (ours, NAMES_IN_NOTES.get(ours)) and (ours, theirs) != ("prompt", "instruction")
+    )
     return Example(
         id=_word(values["id"], "id", place) if "id" in values else "",
         task=task,
         answer=answer,
-        level=level,
+        level=_level(values["level"], place, done) if "level" in values else None,
         knobs=_knobs(values.get("knobs", {}), place),
         skills=_skills(values.get("skills", []), place),
         source=str(place),
@@ -113,27 +120,13 @@ def _columns(present: tuple[str, ...], mapping: tuple[tuple[str, str], ...]) -> 
         theirs = wanted.get(ours)
         if theirs and theirs not in present:
             return {}, theirs
-        candidates = names if theirs is None else (theirs,)
-        for name in candidates:
-            if name in present and (theirs is not None or name not in wanted.values()):
-                found[ours] = name
-                break
-    if (
-        "answer" not in found
-        and "answer" not in wanted
-        and (found.get("prompt"), found.get("target")) == ("input", "target")
-    ):
+        free = (name for name in names if name in present and name not in wanted.values())
+        name = next(free, None) if theirs is None else theirs
+        if name in present:
+            found[ours] = name
+    if (found.get("prompt"), found.get("target")) == ("input", "target") and "answer" not in {*found, *wanted}:
         found["answer"] = "target"
     return found, ""
-
-
-def _renamed(found: Mapping[str, str], values: Mapping[str, Any]) -> list[str]:
-    """What a note says of the columns that were taken for one of our names and are called otherwise."""
-    return [
-        f"{NAMES_IN_NOTES.get(ours, ours)} from {theirs}"
-        for ours, theirs in found.items()
-        if ours in values and theirs not in (ours, NAMES_IN_NOTES.get(ours)) and (ours, theirs) != ("prompt", "instruction")
-    ]
 
 
 def _given_answer(
@@ -146,24 +139,17 @@ def _given_answer(
         value = extra.pop("label")
         done["answer from label"] += 1
     answer = None if value is None else _answer(value, place)
-    options = given_options(extra) if isinstance(texts["prompt"], str) and answer is not None else {}
+    options = _given_options(extra) if isinstance(texts["prompt"], str) and answer is not None else {}
     if answer is None or not options:
         return answer
-    listed = with_options(texts["prompt"], options)
+    listed = _with_options(texts["prompt"], options)
     if listed != texts["prompt"]:
         texts["prompt"] = listed
         done["options listed in the prompt"] += 1
-    letter = letter_of_index(answer, options)
+    letter = _letter_of_index(answer, options)
     if letter != answer:
         done["the answer's place among the options as its letter"] += 1
     return letter
-
-
-def _resolve(present: tuple[str, ...], mapping: tuple[tuple[str, str], ...], place: Place) -> dict[str, str]:
-    found, missing = _columns(present, mapping)
-    if missing:
-        raise place.error(f"the column {missing!r} that corpus.columns names", _listed(present), REMEDY_NAME_COLUMN)
-    return found
 
 
 def _listed(columns: Any) -> str:
@@ -185,9 +171,8 @@ def _texts(
         if name in values:
             texts[name] = _text(values[name], name, place)
     if "label" in extra and isinstance(extra["label"], bool) and texts["target"] is not None:
-        raise place.error(
-            "pairs of chosen and rejected", "unpaired preferences (a completion with a true/false label)", "Pair them."
-        )
+        got = "unpaired preferences (a completion with a true/false label)"
+        raise place.error("pairs of chosen and rejected", got, "Pair them.")
     if (texts["chosen"] is None) != (texts["rejected"] is None):
         raise place.error("both chosen and rejected", "only one of them", "Add the other or drop the row.")
     if texts["chosen"] is not None:
@@ -208,11 +193,8 @@ def _texts(
     if texts["prompt"] is None and empty:
         raise place.error(f"a value in column {empty[0]!r}", "null", REMEDY_EMPTY_VALUE)
     if texts["prompt"] is None:
-        raise place.error(
-            f"a column with the prompt ({', '.join(NAMES['prompt'])}, messages, text)",
-            _listed(row),
-            REMEDY_NAME_COLUMN,
-        )
+        expected = f"a column with the prompt ({', '.join(NAMES['prompt'])}, messages, text)"
+        raise place.error(expected, _listed(row), REMEDY_NAME_COLUMN)
     if not plain(texts["prompt"]).strip():
         raise place.error("a prompt", "an empty one", REMEDY_EMPTY_VALUE)
     return texts
@@ -246,11 +228,8 @@ def _message(message: Any, name: str, place: Place) -> Mapping[str, str]:
     role, content = message.get("role", message.get("from")), message.get("content", message.get("value"))
     calls = message.get("tool_calls") or message.get("function_call")  # beside a text they would be lost
     if not isinstance(role, str) or not isinstance(content, str) or calls:
-        raise place.error(
-            f"messages with a role and a text as content in {name}",
-            f"{str(message)[:60]}",
-            "Tool calls, images and structured content are not supported; drop or rewrite them.",
-        )
+        remedy = "Tool calls, images and structured content are not supported; drop or rewrite them."
+        raise place.error(f"messages with a role and a text as content in {name}", f"{str(message)[:60]}", remedy)
     if role not in ROLES:
         raise place.error(f"one of the roles {', '.join(ROLES)} in {name}", repr(role)[:40], "Rename it or drop the row.")
     return {"role": role, "content": _unicode(content, name, place)}
@@ -267,11 +246,8 @@ def _unicode(value: str, name: str, place: Place) -> str:
 def _turns(messages: Text, place: Place) -> tuple[Text, Text | None]:
     """Prompt and target of a conversation: the last assistant turn is the target."""
     if isinstance(messages, str):
-        raise place.error(
-            "a list of chat messages",
-            "text",
-            "Name it: --column text=COLUMN, or corpus.columns: {text: COLUMN} in run.yaml.",
-        )
+        remedy = "Name it: --column text=COLUMN, or corpus.columns: {text: COLUMN} in run.yaml."
+        raise place.error("a list of chat messages", "text", remedy)
     if messages[-1]["role"] not in ("assistant", "gpt"):
         return messages, None
     if len(messages) == 1:
@@ -288,7 +264,8 @@ def _shared_prompt(chosen: Text, rejected: Text, place: Place) -> dict[str, Any]
         raise place.error("chosen and rejected of one kind", "text and messages", "Write both the same way.")
     pairs = enumerate(zip(chosen, rejected, strict=False))
     at = next((index for index, (one, other) in pairs if one != other), min(len(chosen), len(rejected)))
-    if isinstance(chosen, str) and (end := dialogue_prompt_end(chosen[:at])):
+    if isinstance(chosen, str) and (turn := chosen.rfind(LAST_TURN_MARK, 0, at)) >= 0:
+        end = turn + len(LAST_TURN_MARK)
         return {"prompt": chosen[:end], "chosen": chosen[end:], "rejected": rejected[end:]}
     if at and isinstance(chosen, str) and chosen[at - 1] == " ":
         at -= 1
@@ -317,11 +294,8 @@ def _answer(value: Any, place: Place) -> str:
 
 def _number(value: Any, name: str, place: Place) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise place.error(
-            f"a number in {name}",
-            f"{type(value).__name__} {str(value)[:40]!r}",
-            _ignoring(name.partition(".")[0]),
-        )
+        got = f"{type(value).__name__} {str(value)[:40]!r}"
+        raise place.error(f"a number in {name}", got, _ignoring(name.partition(".")[0]))
     try:
         number = float(value)
     except OverflowError:
@@ -332,14 +306,10 @@ def _number(value: Any, name: str, place: Place) -> float:
 
 
 def _level(value: Any, place: Place, done: Counter[str]) -> float | None:
-    """A level: a number, or the number of a text such as `Level 3`."""
-    if isinstance(value, str):
-        try:
-            number = level_number(value)
-        except ValueError:
-            return _number(value, "level", place)
+    """A level: a number, or the number of a text such as `Level 3`; None for `Level ?`."""
+    if isinstance(value, str) and (found := _LEVEL.fullmatch(value.strip())):
         done["level as the number in its text"] += 1
-        return number
+        return None if found[1] == "?" else float(found[1])
     return _number(value, "level", place)
 
 
@@ -364,3 +334,44 @@ def _split(value: Any, place: Place) -> str:
     if not isinstance(value, str) or value.lower() not in SPLIT_BY_NAME:
         raise place.error(f"one of {', '.join(SPLIT_BY_NAME)} in split", repr(value)[:40], _ignoring("split"))
     return SPLIT_BY_NAME[value.lower()]
+
+
+def _given_options(extra: Mapping[str, Any]) -> dict[str, str]:
+    """Letter -> text of a row's column of options, as they are written; empty where it has none or fewer than two."""
+    found = read_options(next((extra[name] for name in OPTION_COLUMNS if name in extra), None))
+    return found if len(found) > 1 and all(text.strip() for text in found.values()) else {}
+
+
+def _with_options(prompt: str, options: Mapping[str, str]) -> str:
+    """The prompt followed by its options, a line each; as it is where it holds them all already."""
+    if all(text.strip() in prompt for text in options.values()):
+        return prompt
+    return "\n".join([prompt.rstrip(), *(f"({letter}) {text.strip()}" for letter, text in options.items())])
+
+
+def _letter_of_index(answer: str, options: Mapping[str, str]) -> str:
+    """The letter of an answer that is a whole number and no option: its place, counted from 0. Else the answer itself."""
+    known = {name.casefold() for name in (*options, *(text.strip() for text in options.values()))}
+    if answer.strip().casefold() in known or not answer.isascii() or not answer.isdecimal() or len(answer) > 3:
+        return answer
+    place = int(answer)
+    return list(options)[place] if place < len(options) else answer
+
+
+def format_derived(counts: Counter[str], source: str, rows: int) -> list[str]:
+    """One note about what was done with the columns of a source; none where nothing was.
+
+    Args:
+        counts: what was done -> rows that it was done with.
+        source: as the user wrote it.
+        rows: of the source.
+    """
+    if not counts:
+        return []
+    common = counts.most_common()
+    parts = [
+        what if count == rows else f"{what} ({count:,} of {rows:,} rows)"
+        for what, count in common[: 2 * MOST_TREATMENTS_SHOWN]
+    ]
+    more = len(common) - len(parts)
+    return [f"{source}: {', '.join(parts)}{f' and {more} more' if more > 0 else ''}"]

@@ -17,14 +17,13 @@ import pyarrow.parquet as pq
 
 from mixwright.config import CorpusConfig
 from mixwright.corpus.cells import find_cells, rows_by, with_rehearsal_counts
-from mixwright.corpus.columns import check_mapping, example_of
-from mixwright.corpus.derived import format_derived
+from mixwright.corpus.columns import check_mapping, example_of, format_derived
 from mixwright.corpus.identity import build_table
 from mixwright.corpus.levels import bin_levels
 from mixwright.corpus.reading import folder_of, read_rows
-from mixwright.corpus.rows import BATCH_ROWS, SCHEMA, check_saved, decode, pc, read_groups, store_batches, texts
+from mixwright.corpus.rows import BATCH_ROWS, SCHEMA, check_saved, decode, pc, read_groups, store_batches, texts, with_column
 from mixwright.corpus.timed_grades import SECONDS_PER_GRADE, TimedGrades
-from mixwright.errors import InputError, unknown_name
+from mixwright.errors import InputError, missing_extra, unknown_name
 from mixwright.graders import Grader, code_digest, load_grader
 from mixwright.graders.choice import option_texts
 from mixwright.records import Cell, Example, Task, plain
@@ -104,19 +103,27 @@ class Corpus:
 
         def chosen() -> Iterator[pa.RecordBatch]:
             for batch in self.batches():
-                masks = [
-                    pc.is_in(batch.column(name), value_set=pa.array(values, pa.string())) for name, values in conditions
-                ]
+                masks = [pc.is_in(batch.column(name), value_set=values) for name, values in conditions]
                 yield batch.filter(functools.reduce(pc.and_, masks))
 
-        table = store_batches(chosen()) if conditions else self.table
-        graders = {task.name: task.grader for task in self.tasks.values()}
-        return Corpus(table, graders, notes=self.notes, folder=self._folder)
+        return self._with_table(store_batches(chosen()) if conditions else self.table)
+
+    def measured(self) -> Corpus:
+        """The rows that are measured: those held out, or all of them when there are none."""
+        held_out = self.select(split="eval")
+        return held_out if len(held_out) else self
+
+    @property
+    def graders(self) -> dict[str, str]:
+        """Task -> name of its grader."""
+        return {name: task.grader for name, task in self.tasks.items()}
 
     def with_graders(self, graders: Mapping[str, str]) -> Corpus:
         """The same rows, these tasks judged by other graders."""
-        named = {task.name: task.grader for task in self.tasks.values()} | dict(graders)
-        return Corpus(self.table, named, notes=self.notes, folder=self._folder)
+        return Corpus(self.table, self.graders | dict(graders), notes=self.notes, folder=self._folder)
+
+    def _with_table(self, table: pa.Table) -> Corpus:
+        return Corpus(table, self.graders, notes=self.notes, folder=self._folder)
 
     def grader(self, task: str) -> Grader:
         """The grader of a task. Raises InputError when it cannot be loaded or the corpus has no such task."""
@@ -134,9 +141,8 @@ class Corpus:
         Raises InputError when there is no answer.
         """
         if example.answer is None:
-            raise InputError(
-                "an example with an answer", f"{example.id!r} without one", "Name the answer's column: corpus.columns."
-            )
+            got = f"{example.id!r} without one"
+            raise InputError("an example with an answer", got, "Name the answer's column: corpus.columns.")
         grader = self.grader(example.task)
         return grader.grade_cut(example, completion) if cut else grader.grade(example, completion)
 
@@ -156,32 +162,23 @@ class Corpus:
         if not rehearse:
             return train
         kept = self.select(split=REHEARSE_SPLIT, tasks=rehearse)
-        graders = {task.name: task.grader for task in self.tasks.values()}
         table = store_batches([*train.table.to_batches(), *kept.table.to_batches()])
-        place = SCHEMA.get_field_index("split")
-        table = table.set_column(place, SCHEMA.field("split"), pa.array(["train"] * len(table), pa.string()))
-        return Corpus(table, graders, notes=self.notes, folder=self._folder)
+        return self._with_table(with_column(table, "split", pa.array(["train"] * len(table), pa.string())))
 
     def without_rehearsal(self) -> Corpus:
         """The corpus without its rows to rehearse; itself where it has none."""
         kept = pc.not_equal(self.table["split"], REHEARSE_SPLIT)
-        if not len(self) or pc.all(kept).as_py():
-            return self
-        graders = {task.name: task.grader for task in self.tasks.values()}
-        return Corpus(self.table.filter(kept), graders, notes=self.notes, folder=self._folder)
+        return self if not len(self) or pc.all(kept).as_py() else self._with_table(self.table.filter(kept))
 
     def with_rehearsal(self, rows: Iterable[Example]) -> Corpus:
         """The corpus with these rows as its rows to rehearse, in place of those that it was read with."""
-        kept = self.without_rehearsal().table
         added = build_table(replace(row, split=REHEARSE_SPLIT) for row in rows)
-        graders = {task.name: task.grader for task in self.tasks.values()}
-        table = store_batches([*kept.to_batches(), *added.to_batches()])
-        return Corpus(table, graders, notes=self.notes, folder=self._folder)
+        return self._with_table(store_batches([*self.without_rehearsal().table.to_batches(), *added.to_batches()]))
 
     def digest(self) -> str:
         """SHA-256 of rows, graders and their code, in hex; the same wherever rows were read from and however chunked."""
-        codes = {task.grader: code_digest(task.grader) for task in self.tasks.values()}
-        named = [[task.name, task.grader, *filter(None, [codes[task.grader]])] for task in self.tasks.values()]
+        codes = {grader: code_digest(grader) for grader in self.graders.values()}
+        named = [[task, grader, *filter(None, [codes[grader]])] for task, grader in self.graders.items()]
         digest = hashlib.sha256(json.dumps(named).encode())
         for batch in self.batches():
             for row in batch.drop_columns(["source"]).to_pylist():
@@ -193,8 +190,7 @@ class Corpus:
         with replacing(folder / "rows.parquet") as temporary, pq.ParquetWriter(temporary, SCHEMA) as writer:
             for batch in self.batches():
                 writer.write_batch(batch)
-        graders = {task.name: task.grader for task in self.tasks.values()}
-        write_json(folder / "tasks.json", _SavedTasks(graders, self.notes))
+        write_json(folder / "tasks.json", _SavedTasks(self.graders, self.notes))
 
     @classmethod
     def load(cls, folder: Path) -> Corpus:
@@ -219,20 +215,17 @@ class Corpus:
         try:
             from datasets import Dataset
         except ImportError:
-            from mixwright.errors import missing_extra
-
             raise missing_extra("Corpus.to_datasets", ["datasets"], "train") from None
         names = {"target": "completion", "answer": "answer", "chosen": "chosen", "rejected": "rejected"}
         if len(self) and not any(any(texts(batch, "prompt")) for batch in self.batches()):
             columns = {"target": "text"}
         else:
             columns = {"prompt": "prompt"} | {n: new for n, new in names.items() if self.table[n].null_count < len(self)}
-        rows = (
+        found: list[dict[str, Any]] = [
             {"id": example.id, "task": example.task, "level": example.level}
             | {new: _for_trl(getattr(example, name)) for name, new in columns.items()}
             for example in self
-        )
-        found = list(rows)
+        ]
         options = [option_texts(example) for example in self] if "answer" in columns else []
         if options and all(options):
             found = [{**row, "options": texts} for row, texts in zip(found, options, strict=True)]
@@ -263,17 +256,12 @@ def read_corpus(config: CorpusConfig | str | Path, *, base: Path = Path()) -> Co
     if not isinstance(config, CorpusConfig):
         config = CorpusConfig(str(config), eval_share=0.0)
     notes: list[str] = []
-    parts = [(config.train, "train" if config.eval is not None else "")]
+    parts = [(config.train, "train" if config.eval is not None else "", config)]
     if config.eval is not None:
-        parts.append((config.eval, "eval"))
-    if config.rehearse is not None:
-        parts.append((config.rehearse, REHEARSE_SPLIT))
-    known = replace(config, task=REHEARSE_SPLIT)  # rows to rehearse that name no task are one of their own
-    examples = (
-        row
-        for source, split in parts
-        for row in _examples(source, split, known if split == REHEARSE_SPLIT else config, base, notes)
-    )
+        parts.append((config.eval, "eval", config))
+    if config.rehearse is not None:  # rows that name no task are one of their own
+        parts.append((config.rehearse, REHEARSE_SPLIT, replace(config, task=REHEARSE_SPLIT)))
+    examples = (row for source, split, how in parts for row in _examples(source, split, how, base, notes))
     table = build_table(examples, config.eval_share)
     folder = None if config.train.startswith(GENERATED_PREFIX) else folder_of(config.train, base)
     table = _with_bins(table, notes)
@@ -336,10 +324,7 @@ def _with_bins(table: pa.Table, notes: list[str]) -> pa.Table:
     tasks = np.array(codes.dictionary.to_pylist(), dtype=object)[codes.indices.to_numpy()]
     binned, found = bin_levels(tasks, levels, train)
     notes += found
-    if not found:
-        return table
-    place = SCHEMA.get_field_index("level")
-    return table.set_column(place, SCHEMA.field("level"), pa.chunked_array([pa.array(binned, from_pandas=True)]))
+    return with_column(table, "level", pa.chunked_array([pa.array(binned, from_pandas=True)])) if found else table
 
 
 def _tasks(table: pa.Table, graders: Mapping[str, str]) -> dict[str, Task]:
@@ -367,26 +352,18 @@ def _check_answers(corpus: Corpus, *, split_from_own_file: bool) -> None:
     for (name, _), members in groups.items():
         lacking = members[~answered[members]]
         if len(lacking) and (len(lacking) < len(members) or not split_from_own_file):
-            raise InputError(
-                f"an answer in every row of task {name!r} or in none",
-                f"{len(lacking)} rows without, the first at {corpus.table['source'][int(lacking[0])].as_py()}",
-                "Add the answers or give those rows another task.",
-            )
+            got = f"{len(lacking)} rows without, the first at {corpus.table['source'][int(lacking[0])].as_py()}"
+            expected = f"an answer in every row of task {name!r} or in none"
+            raise InputError(expected, got, "Add the answers or give those rows another task.")
     first = read_groups(corpus.table, (members[answered[members]][:MOST_ANSWERS_CHECKED] for members in groups.values()))
     for (name, _), examples in zip(groups, first, strict=True):
-        _try_grader(corpus, corpus.tasks[name], examples)
-
-
-def _try_grader(corpus: Corpus, task: Task, examples: Sequence[Example]) -> None:
-    grades = TimedGrades(corpus, SECONDS_PER_GRADE, "stop")
-    for example in examples:
-        score = grades.grade(example, example.answer or "")
-        if score != 1.0 and ":" not in task.grader:
-            raise InputError(
-                f"answers that grader {task.grader} can give 1.0",
-                f"{example.answer!r:.60} at {example.source}, which gets {score:g}",
-                "Correct the answer or name another grader: corpus.graders.",
-            )
+        grader, grades = corpus.tasks[name].grader, TimedGrades(corpus, SECONDS_PER_GRADE, "stop")
+        for example in examples:
+            score = grades.grade(example, example.answer or "")
+            if score != 1.0 and ":" not in grader:
+                got = f"{example.answer!r:.60} at {example.source}, which gets {score:g}"
+                remedy = "Correct the answer or name another grader: corpus.graders."
+                raise InputError(f"answers that grader {grader} can give 1.0", got, remedy)
 
 
 def _for_trl(text: Any) -> Any:

@@ -8,16 +8,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 from mixwright.config import CorpusConfig
 from mixwright.corpus.corpus import Corpus, read_corpus
+from mixwright.corpus.proposed_graders import ProposedGrader, proposed_graders
 from mixwright.errors import InputError, join_some
 from mixwright.estimates.readings import READINGS
-
-if TYPE_CHECKING:
-    from mixwright.corpus.proposed_graders import ProposedGrader
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,28 +34,25 @@ class Graded:
     """Tasks that must not be left out and cannot be graded, because of which no task is."""
 
 
-def read_graded(
-    config: CorpusConfig, *, named: bool, base: Path = Path(), ungraded: bool = False, needed: Collection[str] = ()
-) -> Graded:
+def read_graded(config: CorpusConfig, *, named: bool, ungraded: bool = False, needed: Collection[str] = ()) -> Graded:
     """The corpus with a grader for each task; a task that none is proposed for is left out, and said.
 
     Args:
         config: as `read_corpus` takes it.
         named: whether the user named `config.grader`; without that, tasks that `config.graders` lacks get what their answers
             look like.
-        base: folder that relative paths start from.
         ungraded: rows of which nothing can be graded are taken, too, if all of them are pairs or have targets.
         needed: tasks that must not be left out: where one of them cannot be graded, no task is, if `ungraded`.
 
     Raises:
         InputError: as `read_corpus` does, or when nothing of it can be graded.
     """
-    corpus = plain = read_corpus(config, base=base)
+    corpus = plain = read_corpus(config)
     found, notes = ({}, []) if named else _proposed(corpus, config)
     graders = dict(config.graders) | {task: grader for task, grader in found.items() if grader is not None}
     chosen = replace(config, graders=graders)
     if graders != dict(config.graders):
-        corpus = read_corpus(chosen, base=base)  # again: where a task has a grader, its targets are answers
+        corpus = read_corpus(chosen)  # again: where a task has a grader, its targets are answers
     notes = [*(f"corpus: {note}" for note in corpus.notes), *notes]
     left = [task for task in corpus.tasks if found.get(task, "") is not None]
     lacking = [task for task in needed if task in plain.tasks and task not in left]
@@ -77,8 +70,7 @@ def read_graded(
 
 def _probe(corpus: Corpus) -> str | None:
     """What can be measured without graded answers, on the held-out rows where there are any; None where nothing can."""
-    held_out = corpus.select(split="eval")
-    rows = (held_out if len(held_out) else corpus.without_rehearsal()).table
+    rows = corpus.without_rehearsal().measured().table
     if not rows["chosen"].null_count and not rows["rejected"].null_count:
         return READINGS["preference"].probe
     return None if rows["target"].null_count else READINGS["loss"].probe
@@ -86,8 +78,6 @@ def _probe(corpus: Corpus) -> str | None:
 
 def _proposed(corpus: Corpus, config: CorpusConfig) -> tuple[dict[str, str | None], list[str]]:
     """Grader of each task that none was named for, None where nothing can be graded; and one line per kind of reason."""
-    from mixwright.corpus.proposed_graders import proposed_graders
-
     found = {task: made for task, made in proposed_graders(corpus).items() if task not in config.graders}
     together: dict[tuple[str | None, str], list[str]] = defaultdict(list)
     for task, made in found.items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 from array import array
 from collections.abc import Iterable, Iterator
@@ -10,7 +11,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 import pyarrow as pa
 
-from mixwright.corpus.rows import BATCH_ROWS, SCHEMA, chunks, encode, pc, store_batches
+from mixwright.corpus.rows import BATCH_ROWS, encode, pc, store_batches, with_column
 from mixwright.errors import InputError
 from mixwright.records import Example, Text, plain
 
@@ -33,16 +34,19 @@ def build_table(examples: Iterable[Example], eval_share: float = 0.0) -> pa.Tabl
     contents, prompts = array("Q"), array("Q")
 
     def batches() -> Iterator[pa.RecordBatch]:
-        for chunk in chunks(examples):
+        stream = iter(examples)
+        while chunk := list(itertools.islice(stream, BATCH_ROWS)):
             contents.extend(0 if example.id else _content_hash(example) for example in chunk)
             prompts.extend(0 if example.split else prompt_key(example.prompt or example.target or "") for example in chunk)
             yield encode(chunk)
 
     table = store_batches(batches())
     if any(contents):
-        table = _set(table, "id", _ids(table["id"], np.frombuffer(contents, np.uint64)))
+        table = with_column(table, "id", _ids(table["id"], np.frombuffer(contents, np.uint64)))
     if any(prompts):
-        table = _set(table, "split", _splits(table["split"], table["task"], np.frombuffer(prompts, np.uint64), eval_share))
+        table = with_column(
+            table, "split", _splits(table["split"], table["task"], np.frombuffer(prompts, np.uint64), eval_share)
+        )
     _refuse_duplicates(table)
     return table
 
@@ -57,10 +61,6 @@ def _content_hash(example: Example) -> int:
     return _hash(json.dumps([example.task, example.level, example.answer, *parts]))
 
 
-def _set(table: pa.Table, name: str, column: pa.ChunkedArray) -> pa.Table:
-    return table.set_column(SCHEMA.get_field_index(name), SCHEMA.field(name), column)
-
-
 def _ids(given: pa.ChunkedArray, keys: np.ndarray) -> pa.ChunkedArray:
     """The ids, those that are empty made of the content's hash and, from the second on, the occurrence."""
     order = np.argsort(keys, kind="stable")
@@ -68,14 +68,13 @@ def _ids(given: pa.ChunkedArray, keys: np.ndarray) -> pa.ChunkedArray:
     first = np.searchsorted(ordered, ordered)
     occurrence = np.empty(len(keys), np.int64)
     occurrence[order] = np.arange(len(keys)) - first + 1
-    chunks, at = [], 0
-    while at < len(keys):
+    made = []
+    for at in range(0, len(keys), BATCH_ROWS):
         names = given.slice(at, BATCH_ROWS).to_pylist()
         rows = zip(names, keys[at : at + BATCH_ROWS].tolist(), occurrence[at : at + BATCH_ROWS].tolist(), strict=True)
-        made = [name or f"{key:016x}" + (f"-{count}" if count > 1 else "") for name, key, count in rows]
-        chunks.append(pa.array(made, pa.string()))
-        at += BATCH_ROWS
-    return pa.chunked_array(chunks, pa.string())
+        own = [name or f"{key:016x}" + (f"-{count}" if count > 1 else "") for name, key, count in rows]
+        made.append(pa.array(own, pa.string()))
+    return pa.chunked_array(made, pa.string())
 
 
 def _splits(given: pa.ChunkedArray, tasks: pa.ChunkedArray, keys: np.ndarray, eval_share: float) -> pa.ChunkedArray:
@@ -102,10 +101,7 @@ def _refuse_duplicates(table: pa.Table) -> None:
     twice = next(count["values"] for count in counts if count["counts"] > 1)
     sources = table.filter(pc.equal(table["id"], twice))["source"].to_pylist()
     file, _, line = sources[1].rpartition(":")
-    raise InputError(
-        "ids that are unique in the whole corpus",
-        f"{twice!r} twice: {sources[0] or 'an example'} and {sources[1] or 'another'}",
-        'Make them unique, or rename that column and they are made; run.yaml can ignore it: corpus.columns: {id: ""}.',
-        file=file or None,
-        line=int(line) if line.isdigit() else None,
-    )
+    got = f"{twice!r} twice: {sources[0] or 'an example'} and {sources[1] or 'another'}"
+    remedy = 'Make them unique, or rename that column and they are made; run.yaml can ignore it: corpus.columns: {id: ""}.'
+    at = int(line) if line.isdigit() else None
+    raise InputError("ids that are unique in the whole corpus", got, remedy, file=file or None, line=at)

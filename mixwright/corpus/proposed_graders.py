@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mixwright.corpus.cells import rows_by
+from mixwright.corpus.corpus import Corpus
 from mixwright.corpus.rows import read_groups
 from mixwright.final_answer import find_stated_answers
 from mixwright.graders.final_answer import answer_kind, final_of
 from mixwright.records import Example, plain
-
-if TYPE_CHECKING:
-    from mixwright.corpus.corpus import Corpus
 
 MOST_ROWS_READ = 2000
 """Rows of a task that are looked at, evenly spread."""
@@ -76,11 +73,8 @@ def _proposed(rows: Sequence[Example]) -> ProposedGrader:
         return ProposedGrader(None, f"nothing to grade: no form of answer is common to the {len(told):,} completions")
     prose = sum(len(text) > SHORT_ANSWER_CHARACTERS or "\n" in text or _is_sentence(text) for text in answers)
     if prose > (1 - MIN_FORM_SHARE) * len(told):
-        return ProposedGrader(
-            None,
-            f"nothing to grade: {_of(prose, told)} answers are sentences, "
-            f"or longer than {SHORT_ANSWER_CHARACTERS} characters",
-        )
+        why = f"{_of(prose, told)} answers are sentences, or longer than {SHORT_ANSWER_CHARACTERS} characters"
+        return ProposedGrader(None, f"nothing to grade: {why}")
     return _of_words(answers)
 
 
@@ -91,50 +85,28 @@ def _of_words(answers: Sequence[str]) -> ProposedGrader:
     read = Counter(final_of(text).casefold().strip(" .,;:!?\"'`*_") for text in different)
     clash = sum(count for text, count in read.items() if count > 1 or not text)
     if odd > (1 - MIN_FORM_SHARE) * len(answers) or clash:
-        which = (
-            f"{odd:,} of {len(answers):,} mix upper and lower case" if odd else f"{clash:,} differ by case or marks alone"
-        )
+        mixed = f"{odd:,} of {len(answers):,} mix upper and lower case"
+        which = mixed if odd else f"{clash:,} differ by case or marks alone"
         return ProposedGrader("exact", f"exact: all answers are short, and {which}")
     few = "one text" if len(different) == 1 else f"one of {len(different)} texts"
     return _by_form(f"are {few if len(different) <= MOST_LABELS else 'short texts'}", len(answers), answers)
 
 
 def _by_form(form: str, count: int, answers: Sequence[object]) -> ProposedGrader:
-    return ProposedGrader(
-        FINAL_ANSWER_GRADER, f"{FINAL_ANSWER_GRADER}: {_of(count, answers)} answers {form}", form, count, len(answers)
-    )
+    why = f"{FINAL_ANSWER_GRADER}: {_of(count, answers)} answers {form}"
+    return ProposedGrader(FINAL_ANSWER_GRADER, why, form, count, len(answers))
 
 
 def _is_sentence(text: str) -> bool:
     return text.endswith((".", "!", "?")) and len(text.split()) >= MIN_SENTENCE_WORDS
 
 
-def _has_hash_mark(row: Example, text: str) -> bool:
-    return "####" in text and final_of(text) != text
-
-
-def _boxed(row: Example, text: str) -> bool:
-    return "\\boxed" in text and final_of(text) != text
-
-
-def _phrase(row: Example, text: str) -> bool:
-    return any(found.kind == "marked" for found in find_stated_answers(text))
-
-
-def _number(row: Example, text: str) -> bool:
-    return answer_kind(row, text) == "number"
-
-
-def _letter(row: Example, text: str) -> bool:
-    return answer_kind(row, text) == "letter"
-
-
-ANSWER_FORMS = (
-    (_has_hash_mark, "end in `#### answer`"),
-    (_boxed, r"hold `\boxed{answer}`"),
-    (_phrase, 'say "the answer is ..."'),
-    (_number, "are one number"),
-    (_letter, "are the letter of an option that the prompt lists"),
+ANSWER_FORMS: tuple[tuple[Callable[[Example, str], bool], str], ...] = (
+    (lambda _, text: "####" in text and final_of(text) != text, "end in `#### answer`"),
+    (lambda _, text: "\\boxed" in text and final_of(text) != text, r"hold `\boxed{answer}`"),
+    (lambda _, text: any(found.kind == "marked" for found in find_stated_answers(text)), 'say "the answer is ..."'),
+    (lambda row, text: answer_kind(row, text) == "number", "are one number"),
+    (lambda row, text: answer_kind(row, text) == "letter", "are the letter of an option that the prompt lists"),
 )
 """Form of an answer, and the words for it, the most telling first."""
 

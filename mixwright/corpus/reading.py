@@ -14,8 +14,6 @@ from typing import IO, Any, NamedTuple
 
 from mixwright.errors import InputError, missing_extra
 
-REMEDY_BAD_LINE = "Correct that line or remove it."
-
 
 def _without_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """The object. Raises ValueError for a key that stands there twice: the first value would be lost."""
@@ -33,7 +31,9 @@ PARQUET_BATCH_ROWS = 2048
 SUFFIXES = (".jsonl", ".ndjson", ".json", ".parquet", ".jsonl.gz", ".ndjson.gz", ".json.gz")
 DATASETS_FOLDER_FILES = ("dataset_dict.json", "state.json")
 """Files of a folder that datasets' save_to_disk wrote."""
-SPLIT_NAMES = ("train", "training", "test", "validation", "valid", "val", "dev", "eval")
+SPLIT_BY_NAME = {"train": "train", "training": "train"}
+SPLIT_BY_NAME |= dict.fromkeys(("eval", "test", "validation", "valid", "val", "dev"), "eval")
+"""What a split is called in files -> our name."""
 
 
 class Place(NamedTuple):
@@ -113,7 +113,7 @@ def files_of(source: str, base: Path = Path()) -> list[Path]:
         root = Path(path.anchor) if path.is_absolute() else base
         found = root.glob(str(path.relative_to(root))) if "*" in source and not path.exists() else []
     files = sorted(one for one in found if suffix_of(one) in SUFFIXES and one.is_file() and one.name[:1] != ".")
-    splits = [one.name for one in files if one.name.partition(".")[0].lower() in SPLIT_NAMES]
+    splits = [one.name for one in files if one.name.partition(".")[0].lower() in SPLIT_BY_NAME]
     if splits:
         raise InputError(
             "a folder with a file for each task", f"{splits[0]}, which is a split", "Name one file in it.", file=path
@@ -165,28 +165,29 @@ def _jsonl(path: Path) -> Rows:
             place = Place(str(path), line)
             try:
                 text = raw.decode("utf-8-sig" if line == 1 else "utf-8")
-                if not text.strip():
-                    continue
-                yield DECODER.decode(text), place
-            except json.JSONDecodeError as error:
-                raise place.error("a JSON object", f"{error.msg} at column {error.colno}", REMEDY_BAD_LINE) from None
+                if text.strip():
+                    yield DECODER.decode(text), place
             except UnicodeDecodeError as error:
                 raise place.error("UTF-8 text", f"byte 0x{raw[error.start]:02x}", "Save the file as UTF-8.") from None
             except (ValueError, RecursionError) as error:
-                raise place.error("a JSON object", str(error)[:120], REMEDY_BAD_LINE) from None
+                raise place.error("a JSON object", _told(error), "Correct that line or remove it.") from None
+
+
+def _told(error: Exception) -> str:
+    """What is wrong with JSON."""
+    return f"{error.msg} at column {error.colno}" if isinstance(error, json.JSONDecodeError) else str(error)[:120]
 
 
 def _rows_under_key(text: str, path: Path, notes: list[str]) -> Rows:
     """The rows of a JSON object that has them under one of its keys, beside a canary or a description."""
     try:
         found = DECODER.decode(text)
-    except json.JSONDecodeError as error:
-        place = Place(str(path), error.lineno)
-        raise place.error("JSON", f"{error.msg} at column {error.colno}", "For a row per line: .jsonl.") from None
     except (ValueError, RecursionError) as error:
-        raise Place(str(path)).error("JSON", str(error)[:120], "Correct the file.") from None
+        line = getattr(error, "lineno", None)
+        remedy = "Correct the file." if line is None else "For a row per line: .jsonl."
+        raise Place(str(path), line).error("JSON", _told(error), remedy) from None
     lists = [
-        key for key, rows in found.items() if isinstance(rows, list) and rows and all(isinstance(r, dict) for r in rows)
+        name for name, rows in found.items() if isinstance(rows, list) and rows and all(isinstance(r, dict) for r in rows)
     ]
     if len(lists) != 1:
         got = f"an object with keys {', '.join(map(repr, list(found)[:8]))}"[:160]
@@ -201,18 +202,16 @@ def _rows_under_key(text: str, path: Path, notes: list[str]) -> Rows:
 
 def _json(path: Path, notes: list[str]) -> Rows:
     """The objects of a JSON list, one at a time, so that each is known by its line."""
+    with _opened(path) as file:
+        raw = b"".join(_unpacked(path, file))
     try:
-        with _opened(path) as file:
-            text = file.read().decode("utf-8-sig")
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise InputError("a whole gzip file", str(error)[:120], "Fetch or pack it again.", file=path) from None
+        text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise Place(str(path)).error("UTF-8 text", error.reason, "Save the file as UTF-8.") from None
-    if text[(start := _after_space(text, 0)) : start + 1] == "{":
+    at, line, counted, last = _after_space(text, 0), 1, 0, False
+    if text[at : at + 1] == "{":
         yield from _rows_under_key(text, path, notes)
         return
-    decoder, line, counted = DECODER, 1, 0
-    at, last = _after_space(text, 0), False
     if text[at : at + 1] != "[":
         raise Place(str(path), 1).error("a JSON list of objects", repr(text[at : at + 20]), "For a row per line: .jsonl.")
     at = _after_space(text, at + 1)
@@ -220,12 +219,10 @@ def _json(path: Path, notes: list[str]) -> Rows:
         line, counted = line + text.count("\n", counted, at), at
         place = Place(str(path), line)
         try:
-            row, at = decoder.raw_decode(text, at)
-        except json.JSONDecodeError as error:
-            place = Place(str(path), error.lineno)
-            raise place.error("JSON", f"{error.msg} at column {error.colno}", "Correct the file.") from None
+            row, at = DECODER.raw_decode(text, at)
         except (ValueError, RecursionError) as error:
-            raise place.error("JSON", str(error)[:120], "Correct the file.") from None
+            place = place._replace(line=getattr(error, "lineno", line))
+            raise place.error("JSON", _told(error), "Correct the file.") from None
         yield row, place
         at = _after_space(text, at)
         last = text[at : at + 1] != ","
@@ -266,17 +263,21 @@ def _folder(path: Path, split: str) -> Rows:
     if not any((path / mark).is_file() for mark in DATASETS_FOLDER_FILES):
         expected = "a folder written by datasets' save_to_disk, or one of data files, each a task"
         raise InputError(expected, "another folder", "Name a file in it instead.", file=path)
-    datasets = _import_datasets(str(path))
     try:
-        loaded = datasets.load_from_disk(str(path))
+        loaded = _import_datasets(str(path)).load_from_disk(str(path))
+    except InputError:
+        raise
     except Exception as error:  # the library raises many kinds, all of them about what stands in the folder
         raise _damaged(path, error) from None
     return _dataset(loaded, str(path), split)
 
 
 def _damaged(path: str | Path, error: Exception) -> InputError:
-    reason = (str(error).splitlines() or [type(error).__name__])[0][:160]
-    return InputError("a whole folder written by datasets' save_to_disk", reason, "Save it again.", file=path)
+    return InputError("a whole folder written by datasets' save_to_disk", _reason(error), "Save it again.", file=path)
+
+
+def _reason(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0][:160]
 
 
 def _hub(source: str, split: str) -> Rows:
@@ -287,8 +288,8 @@ def _hub(source: str, split: str) -> Rows:
     except InputError:
         raise
     except Exception as error:  # the library raises many kinds, all of them about the name or the network
-        reason = (str(error).splitlines() or [type(error).__name__])[0][:160]
-        raise InputError("a file, or a data set's name on the hub", f"{source!r}: {reason}", "Correct the name.") from None
+        got = f"{source!r}: {_reason(error)}"
+        raise InputError("a file, or a data set's name on the hub", got, "Correct the name.") from None
     return _dataset(loaded, source, split)
 
 
@@ -305,12 +306,8 @@ def _dataset(loaded: Any, name: str, split: str) -> Rows:
         wanted = ("test", "validation", "eval", "dev") if split == "eval" else ("train",)
         found = [key for key in wanted if key in loaded]
         if not found:
-            raise InputError(
-                f"a split called {' or '.join(wanted)}",
-                f"splits {', '.join(loaded)}",
-                "Name it: owner/name:config:split, or save that split alone.",
-                file=name,
-            )
+            remedy = "Name it: owner/name:config:split, or save that split alone."
+            raise InputError(f"a split called {' or '.join(wanted)}", f"splits {', '.join(loaded)}", remedy, file=name)
         loaded = loaded[found[0]]
     row = 0
     try:

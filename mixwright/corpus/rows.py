@@ -19,31 +19,18 @@ from mixwright.records import Example, Task, Text, plain
 pc: Any = pyarrow.compute
 """Its functions are made when it is imported; type checkers do not know them."""
 
-SCHEMA = pa.schema(
-    [
-        ("id", pa.string()),
-        ("task", pa.string()),
-        ("prompt", pa.string()),
-        ("target", pa.string()),
-        ("answer", pa.string()),
-        ("level", pa.float64()),
-        ("knobs", pa.string()),
-        ("skills", pa.list_(pa.string())),
-        ("chosen", pa.string()),
-        ("rejected", pa.string()),
-        ("source", pa.string()),
-        ("split", pa.string()),
-        ("extra", pa.string()),
-        ("chat", pa.bool_()),
-    ]
-)
+COLUMNS = ("id", "task", "prompt", "target", "answer", "level", "knobs", "skills", "chosen", "rejected", "source", "split")
+KINDS = {"level": pa.float64(), "skills": pa.list_(pa.string()), "chat": pa.bool_()}
+SCHEMA = pa.schema([(name, KINDS.get(name, pa.string())) for name in (*COLUMNS, "extra", "chat")])
 """One column per field of `Example`. `knobs` and `extra` are JSON objects. Where `chat` is true, prompt, target, chosen and
 rejected are JSON lists of messages; `texts` reads either form."""
 
 OPTIONAL_COLUMNS = ("target", "answer", "level", "chosen", "rejected")
 """Columns in which a value may be missing."""
+PLAIN_COLUMNS = ("id", "task", "answer", "level", "source", "split")
 TEXT_COLUMNS = ("prompt", "target", "chosen", "rejected")
 BATCH_ROWS = 8192
+BLOCK_ROWS = 20_000
 MOST_BYTES_IN_MEMORY = 32 * 2**20
 
 
@@ -85,12 +72,12 @@ def encode(examples: Sequence[Example]) -> pa.RecordBatch:
     columns: dict[str, list[Any]] = {name: [] for name in SCHEMA.names}
     for example in examples:
         chat = any(not isinstance(getattr(example, name), str | None) for name in TEXT_COLUMNS)
-        for name in ("id", "task", "answer", "level", "skills", "source", "split"):
+        for name in (*PLAIN_COLUMNS, "skills"):
             columns[name].append(getattr(example, name))
         for name in TEXT_COLUMNS:
             columns[name].append(_encode_text(getattr(example, name), chat, "user" if name == "prompt" else "assistant"))
-        columns["knobs"].append(_json(example.knobs, example))
-        columns["extra"].append(_json(example.extra, example))
+        for name in ("knobs", "extra"):
+            columns[name].append(_json(getattr(example, name), example))
         columns["chat"].append(chat)
     try:
         arrays = [pa.array(columns[field.name], field.type) for field in SCHEMA]
@@ -116,19 +103,10 @@ def check_saved(table: pa.Table) -> None:
 
 def decode(row: Mapping[str, Any]) -> Example:
     """The example that one row of `SCHEMA` (as a dict) holds. Raises InputError when its JSON is damaged."""
-    fields: dict[str, Any] = {name: _decode_text(row[name], row["chat"]) for name in TEXT_COLUMNS}
-    return Example(
-        id=row["id"],
-        task=row["task"],
-        answer=row["answer"],
-        level=row["level"],
-        knobs=_object(row["knobs"], "knobs"),
-        skills=tuple(row["skills"]),
-        source=row["source"],
-        split=row["split"],
-        extra=_object(row["extra"], "extra"),
-        **fields,
-    )
+    plain_fields = {name: row[name] for name in PLAIN_COLUMNS}
+    texts = {name: _decode_text(row[name], row["chat"]) for name in TEXT_COLUMNS}
+    objects: dict[str, Any] = {name: _object(row[name], name) for name in ("knobs", "extra")}
+    return Example(**plain_fields, **texts, **objects, skills=tuple(row["skills"]))
 
 
 def store_batches(batches: Iterable[pa.RecordBatch]) -> pa.Table:
@@ -142,6 +120,11 @@ def store_batches(batches: Iterable[pa.RecordBatch]) -> pa.Table:
         if size > MOST_BYTES_IN_MEMORY:
             return _spill(kept, stream)
     return pa.Table.from_batches(kept, SCHEMA)
+
+
+def with_column(table: pa.Table, name: str, values: pa.Array | pa.ChunkedArray) -> pa.Table:
+    """The table with other values in one of the columns of `SCHEMA`."""
+    return table.set_column(SCHEMA.get_field_index(name), SCHEMA.field(name), values)
 
 
 def _spill(kept: list[pa.RecordBatch], rest: Iterator[pa.RecordBatch]) -> pa.Table:
@@ -169,12 +152,12 @@ def pick_rows(table: pa.Table, rows: np.ndarray) -> pa.Table:
     return pa.Table.from_batches(parts, table.schema)
 
 
-def read_groups(table: pa.Table, groups: Iterable[np.ndarray], *, block: int = 20_000) -> Iterator[list[Example]]:
-    """The examples of each group of row indices, in the table's order; small groups together, `block` rows or so."""
+def read_groups(table: pa.Table, groups: Iterable[np.ndarray]) -> Iterator[list[Example]]:
+    """The examples of each group of row indices, in the table's order; small groups together, `BLOCK_ROWS` or so."""
     waiting: list[np.ndarray] = []
     for group in groups:
         waiting.append(np.sort(group))
-        if sum(map(len, waiting)) >= block:
+        if sum(map(len, waiting)) >= BLOCK_ROWS:
             yield from _read_together(table, waiting)
             waiting = []
     if waiting:
@@ -186,18 +169,6 @@ def _read_together(table: pa.Table, groups: list[np.ndarray]) -> Iterator[list[E
     found = [decode(row) for row in pick_rows(table, rows).to_pylist()]
     for group in groups:
         yield [found[place] for place in np.searchsorted(rows, group).tolist()]
-
-
-def chunks(examples: Iterable[Example], size: int = BATCH_ROWS) -> Iterator[list[Example]]:
-    """Lists of at most `size` examples."""
-    chunk: list[Example] = []
-    for example in examples:
-        chunk.append(example)
-        if len(chunk) == size:
-            yield chunk
-            chunk = []
-    if chunk:
-        yield chunk
 
 
 def _encode_text(text: Text | None, chat: bool, role: str) -> str | None:

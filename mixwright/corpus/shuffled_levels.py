@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-from mixwright.corpus.rows import SCHEMA
-
-if TYPE_CHECKING:
-    from mixwright.corpus import Corpus
+from mixwright.corpus import Corpus
+from mixwright.corpus.rows import with_column
 
 SHUFFLE_SEED = 3_000_017
 """Added to the run's seed: the permutation is the same in every seed of the trial."""
@@ -23,16 +19,12 @@ def shuffle_levels(corpus: Corpus, seed: int) -> Corpus:
         seed: of the run.
     """
     rng = np.random.default_rng(seed + SHUFFLE_SEED)
-    keys = np.array([f"{split}\n{task}" for task, split in _columns(corpus)], dtype=object)
+    names = zip(*(corpus.table[name].to_pylist() for name in ("split", "task")), strict=True)
+    keys = np.array([f"{split}\n{task}" for split, task in names], dtype=object)
     source = np.arange(len(corpus))
     for key in sorted(set(keys)):
         rows = np.flatnonzero(keys == key)
         source[rows] = rng.permutation(rows)
     shuffled = corpus.select()
-    place = SCHEMA.get_field_index("level")
-    shuffled.table = corpus.table.set_column(place, SCHEMA.field(place), corpus.table["level"].take(source))
+    shuffled.table = with_column(corpus.table, "level", corpus.table["level"].take(source))
     return shuffled
-
-
-def _columns(corpus: Corpus) -> zip[tuple[str, str]]:
-    return zip(corpus.table["task"].to_pylist(), corpus.table["split"].to_pylist(), strict=True)

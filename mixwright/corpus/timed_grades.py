@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 from collections import Counter
 from collections.abc import Callable
@@ -47,18 +48,13 @@ class TimedGrades:
         task = example.task
         who = f"grader {self.corpus.tasks[task].grader}, example {example.id!r}, task {task}"
         try:
-            return call_with_timeout(
-                self.seconds,
-                lambda: self.corpus.grade(example, completion, cut=cut),
-                lambda: self._warn_once(
-                    example.id, f"Still grading: {who}, for over {min(self.seconds, NAMED_AFTER_SECONDS):g} s."
-                ),
-            )
+            still = f"Still grading: {who}, for over {min(self.seconds, NAMED_AFTER_SECONDS):g} s."
+            grade = functools.partial(self.corpus.grade, example, completion, cut=cut)
+            return call_with_timeout(self.seconds, grade, lambda: self._warn_once(example.id, still))
         except TooSlow:
-            pass
-        if self.slow == "stop":
-            remedy = "Correct the grader, or raise measure.grader_seconds (0 sets no limit)."
-            raise InputError(f"a score within {self.seconds:g} s", f"none ({who})", remedy)
+            if self.slow == "stop":
+                remedy = "Correct the grader, or raise measure.grader_seconds (0 sets no limit)."
+                raise InputError(f"a score within {self.seconds:g} s", f"none ({who})", remedy) from None
         self.late[task] += 1
         self._warn_once(example.id, f"No score within {self.seconds:g} s: {who}. Such answers count as wrong.")
         return 0.0

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from mixwright.corpus import Corpus
 from mixwright.corpus.rows import pc
 from mixwright.errors import InputError
-
-if TYPE_CHECKING:
-    from mixwright.corpus import Corpus
 
 NEEDED_COLUMNS = {"grpo": ("prompt", "answer"), "sft": ("target",), "dpo": ("chosen", "rejected")}
 """Objective -> what each training row must have; of plain text the text itself is the target."""

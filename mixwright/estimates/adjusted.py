@@ -47,8 +47,11 @@ def estimate_adjusted(
     other_place = np.searchsorted(groups, other_cells[known])
     read = counts + np.bincount(other_place, minlength=len(groups))
     whole = (np.bincount(place, covariate) + np.bincount(other_place, others[known], len(groups))) / read
-    x, d = covariate - _means(covariate, place), difference - _means(difference, place)
-    slopes = _slopes(x, d)
+    x, d = (values - (np.bincount(place, values) / counts)[place] for values in (covariate, difference))
+    fold = np.arange(items) % FOLDS
+    products, squares = np.bincount(fold, x * d, FOLDS), np.bincount(fold, x * x, FOLDS)
+    rest = squares.sum() - squares  # of the other folds; the coefficient is 0 where the covariate does not differ in them
+    slopes = np.where(rest > 1e-12, (products.sum() - products) / np.maximum(rest, 1e-12), 0.0)[fold]
     share = np.full(items, 1 / items)
     value = float(share @ (difference - slopes * (covariate - whole[place])))
     answered = (counts / read)[place]
@@ -83,15 +86,3 @@ def adjusted_change(before: ItemScores, after: ItemScores, items: Sequence[Item]
     return estimate_adjusted(
         moved("greedy", items), moved(GOLD_MEASUREMENT, items), places[0], moved(GOLD_MEASUREMENT, rest), places[1]
     )
-
-
-def _means(values: Array, place: NDArray[np.int64]) -> Array:
-    return (np.bincount(place, values) / np.bincount(place))[place]
-
-
-def _slopes(x: Array, d: Array) -> Array:
-    """Of each item the coefficient of the other folds; 0 where the covariate does not differ."""
-    fold = np.arange(len(x)) % FOLDS
-    products, squares = np.bincount(fold, x * d, FOLDS), np.bincount(fold, x * x, FOLDS)
-    rest = squares.sum() - squares
-    return np.where(rest > 1e-12, (products.sum() - products) / np.maximum(rest, 1e-12), 0.0)[fold]

@@ -76,7 +76,7 @@ class Rules:
     def __init__(
         self,
         grade: Grade,
-        blind: Callable[[Sequence[Example]], float | None] | None = None,
+        blind: Callable[[Sequence[Example]], float | None] = lambda _: None,
         options: Callable[[Example], Sequence[str]] = lambda _: (),
         reading: Callable[[str], str] = str,
     ) -> None:
@@ -98,17 +98,14 @@ class Rules:
     ) -> dict[str, NDArray[np.float64]]:
         """What each rule that is not chosen on rows earns on each scored one; empty where answers are open."""
         found = {}
-        if self._blind is not None and self._blind(scored) is not None:
+        if self._blind(scored) is not None:
             found[BLIND_CHOICE_RULE] = self.hits(BLIND_CHOICE_RULE, scored)
         readings = {row.id: self._reading(row.answer) for row in (*other, *scored) if row.answer is not None}
         counts = Counter(readings.values())
         if counts.total() >= CLOSED_SET_MEAN_REPEATS * max(1, len(counts)):
-            own = [readings.get(row.id) for row in scored]
-            earned = [
-                self._hit(f"constant {said}", row) if said is not None else 0.0
-                for said, row in zip(own, scored, strict=True)
-            ]
-            right, alike = np.array(earned), np.array([counts[said] - 1 if said is not None else 0 for said in own])
+            own = [(readings.get(row.id), row) for row in scored]
+            right = np.array([0.0 if said is None else self._hit(f"constant {said}", row) for said, row in own])
+            alike = np.array([0 if said is None else counts[said] - 1 for said, _ in own])
             found[f"{BLIND_CHOICE_RULE} among {len(counts)} answers"] = right / len(counts)
             found["answers drawn as often as they stand"] = right * alike / (counts.total() - 1)
         return found
@@ -123,14 +120,14 @@ class Rules:
             found += [*(f"position {place}" for place in places), "longest option", "shortest option"]
         elif not any(options):
             found += ["first number", "last number"]
-        if self._blind is not None and self._blind(rows) is not None:
+        if self._blind(rows) is not None:
             found.append(BLIND_CHOICE_RULE)
         return found
 
     def _hit(self, rule: str, row: Example) -> float:
         key = (rule, row.id)
         if key not in self._known:
-            if rule == BLIND_CHOICE_RULE and self._blind is not None:
+            if rule == BLIND_CHOICE_RULE:
                 self._known[key] = self._blind([row]) or 0.0
             else:
                 answer = self._answer(rule, row)
@@ -178,7 +175,8 @@ def _chosen(rules: Rules, scored: Sequence[Example], other: Sequence[Example]) -
     if other:
         rule = rules.choose(other)
         return (rules.hits(rule, scored) if rule else np.zeros(len(scored))), rule
-    fold = np.array([_fold(row.id) for row in scored])
+    # a hash of its own: items may have been picked by a plain hash of their ids, and would share a fold then
+    fold = np.array([hashlib.sha256(b"fold:" + row.id.encode("utf-8", "replace")).digest()[0] % FOLDS for row in scored])
     used, hits = [""] * len(scored), np.zeros(len(scored))
     for number in np.unique(fold):
         own = np.flatnonzero(fold == number).tolist()
@@ -188,11 +186,6 @@ def _chosen(rules: Rules, scored: Sequence[Example], other: Sequence[Example]) -
             for place in own:
                 used[place] = rule
     return hits, Counter(used).most_common(1)[0][0] if used else ""
-
-
-def _fold(name: str) -> int:
-    """A hash of its own: items may have been picked by a plain hash of their ids, and would share a fold then."""
-    return hashlib.sha256(b"fold:" + name.encode("utf-8", "replace")).digest()[0] % FOLDS
 
 
 def thinned(rows: Sequence[Example]) -> Sequence[Example]:

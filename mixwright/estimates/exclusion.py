@@ -64,9 +64,8 @@ def smallest_excluded(items_per_cell: Sequence[int]) -> float | None:
     """The smallest of the round margins that these items exclude in `MIN_UNHARMED_PASS_SHARE` of unharmed cases; None where
     none is.
     """
-    return next(
-        (margin for margin in ROUND_MARGINS if unharmed_pass_share(items_per_cell, margin) >= MIN_UNHARMED_PASS_SHARE), None
-    )
+    passing = (one for one in ROUND_MARGINS if unharmed_pass_share(items_per_cell, one) >= MIN_UNHARMED_PASS_SHARE)
+    return next(passing, None)
 
 
 def items_to_exclude(margin: float, cells: int, churn: float = CHURN_SHARE) -> int:
@@ -76,9 +75,6 @@ def items_to_exclude(margin: float, cells: int, churn: float = CHURN_SHARE) -> i
         low, high = high, 2 * high
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (
-            (low, middle)
-            if unharmed_pass_share([middle] * cells, margin, churn) >= MIN_UNHARMED_PASS_SHARE
-            else (middle, high)
-        )
+        enough = unharmed_pass_share([middle] * cells, margin, churn) >= MIN_UNHARMED_PASS_SHARE
+        low, high = (low, middle) if enough else (middle, high)
     return high

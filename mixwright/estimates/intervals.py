@@ -156,8 +156,9 @@ def jackknife(parts: NDArray[np.float64], statistic: Callable[[NDArray[np.float6
 
 
 @functools.cache
-def _nodes() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    return np.polynomial.legendre.leggauss(96)
+def gauss_legendre(nodes: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Places and weights of the rule on -1..1."""
+    return np.polynomial.legendre.leggauss(nodes)
 
 
 def t_tail(t: float, freedom: float) -> float:
@@ -168,7 +169,7 @@ def t_tail(t: float, freedom: float) -> float:
     if freedom >= NORMAL_FROM_FREEDOM:
         return math.erfc(abs(t) / math.sqrt(2))
     angle = math.atan(abs(t) / math.sqrt(freedom))
-    places, weights = _nodes()
+    places, weights = gauss_legendre(96)
     inside = angle / 2 * float(weights @ np.cos(angle / 2 * (places + 1)) ** (freedom - 1))
     scale = math.lgamma((freedom + 1) / 2) - math.lgamma(freedom / 2) - 0.5 * math.log(math.pi)
     return min(max(1 - 2 * math.exp(scale) * inside, 0.0), 1.0)

@@ -62,11 +62,7 @@ def evidence(change: Change, above: Estimate | None = None) -> dict[ChangeWord, 
 
 
 def change_words(
-    changes: Sequence[Change],
-    *,
-    margin: float = NO_CHANGE_MARGIN,
-    above: Sequence[Estimate | None] = (),
-    times: float = 1.0,
+    changes: Sequence[Change], *, margin: float = NO_CHANGE_MARGIN, above: Sequence[Estimate | None] = (), times: float = 1.0
 ) -> list[ChangeWord]:
     """The word for each of some changes that are judged together.
 
@@ -78,10 +74,10 @@ def change_words(
     """
     found = [evidence(change, *above[at : at + 1]) for at, change in enumerate(changes)]
     adjusted = {word: holm([table[word] for table in found]) for word in SIGNED_WORDS}
-    tables: list[dict[ChangeWord, float]] = [
-        {word: times * adjusted[word][at] for word in SIGNED_WORDS} for at in range(len(changes))
+    return [
+        _word(change, {word: times * adjusted[word][at] for word in SIGNED_WORDS}, margin)
+        for at, change in enumerate(changes)
     ]
-    return [_word(change, table, margin) for change, table in zip(changes, tables, strict=True)]
 
 
 def change_word(change: Change, *, margin: float = NO_CHANGE_MARGIN, times: float = 1.0) -> ChangeWord:

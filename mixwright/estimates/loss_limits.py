@@ -97,12 +97,10 @@ def cell_rule_from_items(sizes: tuple[int, ...], margin: float) -> int | None:
     Returns:
         One of the sizes; None where an unharmed checkpoint passes with none in `MIN_PASSING_SHARE` of cases.
     """
-    found = (
-        size
-        for size in sorted(set(sizes))
-        if share_passing(sizes, margin, SimulatedCheckpoint(), cell_rule_from=size) >= MIN_PASSING_SHARE
-    )
-    return next(found, None)
+    for size in sorted(set(sizes)):
+        if share_passing(sizes, margin, SimulatedCheckpoint(), cell_rule_from=size) >= MIN_PASSING_SHARE:
+            return size
+    return None
 
 
 @functools.cache
@@ -112,13 +110,11 @@ def largest_undetected_loss(sizes: tuple[int, ...], margin: float, cell_rule_fro
 
     Nothing else of the checkpoint changed but `REDRAWN_SHARE` answers; in steps of 5 points from 10 to `START_SUCCESS`.
     """
-    passed = [
-        one
-        for one in CANDIDATE_LOSSES
-        if share_passing(sizes, margin, SimulatedCheckpoint(smallest_cell_loss=one), cell_rule_from=cell_rule_from)
-        > 1 - MIN_DETECTED_SHARE
-    ]
-    return max(passed, default=None)
+    for loss in reversed(CANDIDATE_LOSSES):
+        checkpoint = SimulatedCheckpoint(smallest_cell_loss=loss)
+        if share_passing(sizes, margin, checkpoint, cell_rule_from=cell_rule_from) > 1 - MIN_DETECTED_SHARE:
+            return loss
+    return None
 
 
 def share_passing(

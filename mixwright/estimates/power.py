@@ -16,8 +16,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from mixwright.estimates.crossed import DETECTION_POWER, Estimate, pseudo_squares
-from mixwright.estimates.intervals import COVERAGE, t_quantile
+from mixwright.estimates.crossed import DETECTION_POWER, Estimate, estimate_of, pseudo_squares
+from mixwright.estimates.intervals import t_quantile
 from mixwright.estimates.judgement import MIN_SEEDS
 from mixwright.estimates.outcome import Decoding, Item, ItemScores
 from mixwright.records import Power
@@ -81,9 +81,9 @@ def cells_of(before: Sequence[ItemScores], samples: int) -> list[Cell]:
     cells = []
     for (task, _), items in found.items():
         success = np.array([scores.column("pass@1", items) for scores in before])
-        spread = (
-            TYPICAL_ITEM_SPREAD if samples < 2 else 2 * float(np.nanmean(success * (1 - success))) * samples / (samples - 1)
-        )
+        spread = math.nan
+        if samples > 1:
+            spread = 2 * float(np.nanmean(success * (1 - success))) * samples / (samples - 1)
         cells.append(Cell(task, len(items), min(spread if math.isfinite(spread) else TYPICAL_ITEM_SPREAD, 0.5)))
     return cells
 
@@ -111,9 +111,7 @@ def expected_null_change(cells: Sequence[Cell], seeds: int, noise: Noise, times:
     of_freedom = of_items**2 / max((items**2 / freedom).sum(), 1e-300)
     parts = ((of_seeds, seeds - 1), (of_items, of_freedom), (of_rest, (seeds - 1) * of_freedom))
     worth = whole**2 / max(sum(part**2 / df for part, df in parts), 1e-300)
-    error, degrees = math.sqrt(float(whole)), max(round(float(worth), 3), 1.0)
-    half = t_quantile(degrees, COVERAGE) * error
-    return Estimate(0.0, -half, half, 1.0, error, degrees, seeds, round(counts.sum()))
+    return estimate_of(0.0, float(whole), float(worth), seeds, round(counts.sum()))
 
 
 def power(
@@ -150,18 +148,9 @@ def power(
     found = expected_null_change(cells, asked, noise)
     items = sum(cell.items for cell in cells)
     times = _least(lambda number: sees(asked, number / items), items, round(items * MOST_TIMES_ITEMS))
-    return Power(
-        against,
-        seeds,
-        items,
-        found.high,
-        found.detectable(family),
-        effect,
-        _least(sees, MIN_SEEDS, MOST_SEEDS),
-        times,
-        noise.seeds,
-        basis,
-    )
+    needed = _least(sees, MIN_SEEDS, MOST_SEEDS)
+    sizes = (seeds, items, found.high, found.detectable(family), effect, needed, times)
+    return Power(against, *sizes, noise.seeds, basis)
 
 
 def seeds_for(found: Estimate, per_seed: Sequence[float], aim: float) -> int | None:
@@ -199,10 +188,7 @@ def _least(enough: Callable[[int], bool], low: int, high: int) -> int | None:
 
 
 def noise_of(
-    differences: Sequence[NDArray[np.float64]],
-    strata: NDArray[np.int64],
-    weights: NDArray[np.float64],
-    prior: Noise,
+    differences: Sequence[NDArray[np.float64]], strata: NDArray[np.int64], weights: NDArray[np.float64], prior: Noise
 ) -> Noise:
     """The noise of seeds as finished seeds show it, drawn towards the prior; what items do stays as it was assumed.
 

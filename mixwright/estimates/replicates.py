@@ -18,9 +18,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mixwright.estimates.intervals import COVERAGE
+from mixwright.estimates.intervals import COVERAGE, gauss_legendre
 from mixwright.records import Interval
 
 TARGET_RELIABILITY = 0.8
@@ -83,6 +82,8 @@ def ranking(
     Raises:
         ValueError: fewer runs or candidates, or paired runs of unequal number.
     """
+    if not 0 < target < 1:
+        raise ValueError("a target between 0 and 1")
     tables = [[np.asarray(runs, dtype=float) for runs in group] for group in scores]
     if not tables or any(len(group) < 2 for group in tables) or any(len(runs) < 2 for group in tables for runs in group):
         raise ValueError("at least one group of two candidates with two runs each")
@@ -97,36 +98,7 @@ def ranking(
         freedom += (len(group) - 1) * (len(group[0]) - 1) if paired else sum(len(runs) - 1 for runs in group)
     means = [np.array([runs.mean() for runs in group]) for group in tables]
     counts = [len(runs) for group in tables for runs in group]
-    return _ranking(means, counts, squares / freedom, freedom, target)
-
-
-def ranking_of_summaries(
-    means: Sequence[Sequence[float]], spreads: Sequence[Sequence[float]], runs: int, *, target: float = TARGET_RELIABILITY
-) -> Ranking:
-    """The same from what is often published: mean and standard deviation (over n - 1) of each candidate's runs.
-
-    Args:
-        means: per group, per candidate.
-        spreads: of the runs, in the same order.
-        runs: of every candidate, 2 or more.
-        target: reliability that is wanted.
-
-    Raises:
-        ValueError: fewer runs, or a group of fewer than two candidates.
-    """
-    tables, flat = [np.asarray(group, dtype=float) for group in means], [value for group in spreads for value in group]
-    if runs < 2 or not tables or any(len(group) < 2 for group in tables):
-        raise ValueError("at least one group of two candidates with two runs each")
-    noise = float(np.mean(np.square(flat)))
-    return _ranking(tables, [runs] * len(flat), noise, len(flat) * (runs - 1), target)
-
-
-def _ranking(
-    means: Sequence[NDArray[np.float64]], counts: Sequence[int], noise: float, freedom: int, target: float
-) -> Ranking:
-    """From the means of each group's candidates, runs of each, and the variance of one run with its degrees of freedom."""
-    if not 0 < target < 1:
-        raise ValueError("a target between 0 and 1")
+    noise = squares / freedom
     loose = sum(len(group) - 1 for group in means)
     spread = float(sum(((group - group.mean()) ** 2).sum() for group in means)) / loose
     runs = len(counts) / math.fsum(1 / count for count in counts)
@@ -139,19 +111,8 @@ def _ranking(
         ratio, tail = spread / of_mean, (1 - COVERAGE) / 2
         low, high = 1 - f_quantile(tail, loose, freedom) / ratio, 1 - 1 / (ratio * f_quantile(tail, freedom, loose))
         found = Interval(1 - 1 / ratio, low, high, len(counts))
-    needed = [_needed(value, runs, target) for value in (found.value, found.high, found.low)]
-    return Ranking(
-        groups=len(means),
-        candidates=len(counts),
-        runs=runs,
-        worth=spread - of_mean,
-        noise=noise,
-        reliability=found,
-        target=target,
-        needed=needed[0],
-        needed_low=needed[1] or 1,
-        needed_high=needed[2],
-    )
+    needed, low, high = (_needed(value, runs, target) for value in (found.value, found.high, found.low))
+    return Ranking(len(means), len(counts), runs, spread - of_mean, noise, found, target, needed, low or 1, high)
 
 
 def _needed(reliability: float, runs: float, target: float) -> int | None:
@@ -165,11 +126,7 @@ def _needed(reliability: float, runs: float, target: float) -> int | None:
 def format_ranking(found: Ranking) -> list[str]:
     """What a ranking is worth, in sentences."""
     value = found.reliability
-    lead = {
-        "ranking noise": "You are ranking noise",
-        "uncertain": "The ranking is uncertain",
-        "reliable": "The ranking is reliable",
-    }[found.word]
+    lead = "You are ranking noise" if found.word == "ranking noise" else f"The ranking is {found.word}"
     shape = f"{found.candidates:,} candidates" + (f" in {found.groups:,} groups" if found.groups > 1 else "")
     ends = [f"{max(number, 0.0):.2f}" for number in (value.value, value.low, value.high)]  # a share
     lines = [
@@ -178,10 +135,8 @@ def format_ranking(found: Ranking) -> list[str]:
     ]
     low, high = f"{found.needed_low:,}", "no number of runs" if found.needed_high is None else f"{found.needed_high:,}"
     if found.needed is None:
-        lines.append("The candidates differ no more than runs of one candidate do: no number of runs can be named.")
-    else:
-        lines.append(f"Runs of each for a reliability of {found.target:g}: about {found.needed:,} ({low} to {high}).")
-    return lines
+        return [*lines, "The candidates differ no more than runs of one candidate do: no number of runs can be named."]
+    return [*lines, f"Runs of each for a reliability of {found.target:g}: about {found.needed:,} ({low} to {high})."]
 
 
 def f_tail(ratio: float, above: float, below: float) -> float:
@@ -194,15 +149,10 @@ def f_tail(ratio: float, above: float, below: float) -> float:
         return 1.0
     angle = math.atan(math.sqrt(above * ratio / below))
     scale = math.lgamma((above + below) / 2) - math.lgamma(above / 2) - math.lgamma(below / 2) + math.log(2)
-    places, weights = _nodes()
+    places, weights = gauss_legendre(QUADRATURE_NODES)
     angles = angle / 2 * (places + 1)
     logs = scale + (above - 1) * np.log(np.sin(angles)) + (below - 1) * np.log(np.cos(angles))
     return min(max(1 - float(angle / 2 * (weights @ np.exp(logs))), 0.0), 1.0)
-
-
-@functools.cache
-def _nodes() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    return np.polynomial.legendre.leggauss(QUADRATURE_NODES)
 
 
 @functools.cache

@@ -73,14 +73,8 @@ def log_likelihood(wins: np.ndarray, tries: np.ndarray, mean: np.ndarray, concen
     """Log probability of `wins` of `tries` in one order under a beta-binomial; wins may be partial."""
     mean = np.clip(mean, 1e-9, 1 - 1e-9)
     right, wrong = mean * concentration, (1 - mean) * concentration
-    return (
-        log_gamma(right + wins)
-        - log_gamma(right)
-        + log_gamma(wrong + tries - wins)
-        - log_gamma(wrong)
-        + log_gamma(np.asarray(concentration, dtype=float))
-        - log_gamma(concentration + tries)
-    )
+    found = log_gamma(right + wins) - log_gamma(right) + log_gamma(wrong + tries - wins) - log_gamma(wrong)
+    return found + log_gamma(np.asarray(concentration, dtype=float)) - log_gamma(concentration + tries)
 
 
 class SuccessRegression:

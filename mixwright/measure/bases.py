@@ -7,21 +7,24 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from mixwright.config import RunConfig
+from mixwright.corpus import Corpus
+from mixwright.corpus.shuffled_levels import shuffle_levels
 from mixwright.errors import InputError, one_line
 from mixwright.learner.bases import bases_of, build_bases
 from mixwright.measure.kept_folder import FOLDER, drop_kept
 from mixwright.measure.notes import UNREAD_NOTE, WARNING_CUT_SHARE, nothing_right, write_notes
 from mixwright.measure.other_form import other_form_notes
+from mixwright.measure.stage import MeasureResult, measure_learner
 from mixwright.records import Measurement, Observation, RunManifest, from_data, to_data
 from mixwright.runs import RunFolder, read_json, read_measurements, write_measurements, write_table
 from mixwright.workers.local import Job, Workers
 from mixwright.workers.progress import report
-
-if TYPE_CHECKING:
-    from mixwright.measure.stage import MeasureResult
 
 P_VALUE_UNIT = "p value"
 """Unit of a measurement that is the p value of a test."""
@@ -74,22 +77,17 @@ def measure_base(job: MeasureJob) -> tuple[float, list[Observation]]:
     What it wrote stays until all bases are measured, see `drop_kept`: a stopped run measures them again from there.
     Returns the share of completions that were cut, and notes on answers that were not read.
     """
-    from mixwright.corpus import Corpus
-    from mixwright.corpus.shuffled_levels import shuffle_levels
     from mixwright.learner.load import load_base
     from mixwright.measure.kept_answers import KeepingLearner
-    from mixwright.measure.stage import measure_learner
 
     run, config = RunFolder(job.run), from_data(RunConfig, dict(job.config))
-    kept = run.path / FOLDER / f"{shuffled_name(job.name) if job.shuffled else job.name}.jsonl"
-    learner = KeepingLearner(load_base(config.model, job.base), kept)
-    corpus = Corpus.load(run.corpus)
-    if job.shuffled:
-        corpus = shuffle_levels(corpus, config.seed)
+    name, corpus = shuffled_name(job.name) if job.shuffled else job.name, Corpus.load(run.corpus)
+    learner = KeepingLearner(load_base(config.model, job.base), run.path / FOLDER / f"{name}.jsonl")
+    corpus = shuffle_levels(corpus, config.seed) if job.shuffled else corpus
     found = measure_learner(learner, corpus, config.measure, seed=config.seed + MEASURE_SEED, done=report)
     if not job.shuffled:
-        write_completions(completions_path(run, job.name), {"before": found})
-    write_measurements(run.measurements(shuffled_name(job.name) if job.shuffled else job.name), found.measurements)
+        write_completions(completions_path(run, name), {"before": found})
+    write_measurements(run.measurements(name), found.measurements)
     if job.shuffled:
         return found.cut, []
     length, chosen = config.measure.longest_completion, config.model.chat_template is not None
@@ -107,8 +105,6 @@ def write_completion_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None
 
     Whether it was cut, its tokens and their log-probability are kept where they are known, which earlier versions left out.
     """
-    import pyarrow as pa
-
     text, number = pa.string(), pa.float64()
     names = ("when", "example", "task", "level", "prompt", "answer", "completion", "score")
     later = {"cut": pa.bool_(), "tokens": pa.list_(pa.int32()), "logprob": number}
@@ -119,9 +115,6 @@ def write_completion_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None
 
 def read_completion_rows(path: Path) -> list[dict[str, Any]]:
     """What `write_completion_rows` wrote; an empty list when there is no such file. Raises InputError for a broken one."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     try:
         return pq.read_table(path).to_pylist() if path.is_file() else []
     except (OSError, pa.ArrowException) as error:
@@ -150,8 +143,9 @@ def _mean(rows: Sequence[Measurement]) -> Measurement:
     if rows[0].unit == P_VALUE_UNIT:
         value = min(1.0, 2 * value)
         return replace(rows[0], value=value, low=value, high=value, n=n)
-    below = math.sqrt(sum((share * (row.value - row.low)) ** 2 for share, row in zip(shares, rows, strict=True)))
-    above = math.sqrt(sum((share * (row.high - row.value)) ** 2 for share, row in zip(shares, rows, strict=True)))
+    parts = list(zip(shares, rows, strict=True))
+    below = math.sqrt(sum((share * (row.value - row.low)) ** 2 for share, row in parts))
+    above = math.sqrt(sum((share * (row.high - row.value)) ** 2 for share, row in parts))
     return replace(rows[0], value=value, low=value - below, high=value + above, n=n)
 
 

@@ -76,7 +76,10 @@ def watch_bursts(
     watched = np.concatenate([rows for task, rows in held_out.items() if task not in rare])
     watched = rng.choice(watched, min(len(watched), 4 * sizes.batch), replace=False)
     after = [rng.choice(common, sizes.batch) for _ in range(sizes.after)]
-    bursts = {task: [_draw(train[task], sizes.batch, rng) for _ in range(sizes.steps)] for task in rare}
+    bursts = {}
+    for task in rare:  # no row twice in a step, where there are as many
+        few = len(train[task]) < sizes.batch
+        bursts[task] = [rng.choice(train[task], sizes.batch, replace=few) for _ in range(sizes.steps)]
     start = {task: read_losses(model, losses, rows, sizes.batch) for task, rows in held_out.items()}
     found = [_as_measurement(task, "loss", rate(values, np.ones(len(values)))) for task, values in start.items()]
 
@@ -91,7 +94,12 @@ def watch_bursts(
         kept = _follow(branch, losses, after, {task: held_out[task]}, sizes)
         found += _estimates(task, control[task] - kept[task], start[task], sizes)
         del branch
-    return [row for row in found if row is not None] + _cost(sizes, len(rare), held_out, rare, len(watched))
+    trained = sizes.batch * (len(rare) * (sizes.steps + sizes.after) + sizes.after)
+    own = sum(len(held_out[task]) for task in rare)
+    only_read = sum(map(len, held_out.values())) + 2 * len(sizes.times) * own + (len(rare) + 1) * len(watched)
+    for name, count in (("rows_trained", trained), ("rows_read", only_read)):
+        found.append(Measurement("retention", "*", name, count, count, count, 1, "rows"))
+    return [row for row in found if row is not None]
 
 
 def half_life(curve: np.ndarray, times: Sequence[int]) -> float:
@@ -106,10 +114,9 @@ def half_life(curve: np.ndarray, times: Sequence[int]) -> float:
 
 def _estimates(task: str, gains: np.ndarray, start: np.ndarray, sizes: Burst) -> list[Measurement | None]:
     """What the burst gained, and, where it gained anything, what was kept. `gains`: nats, shape (held-out rows, times)."""
-    times, found = sizes.times, []
-    gain = rate(gains[:, 0], np.ones(len(gains)))
-    found.append(_as_measurement(task, "burst_gain", gain, null=0.0))
+    times, gain = sizes.times, rate(gains[:, 0], np.ones(len(gains)))
     rows = float(sizes.steps * sizes.batch)
+    found = [_as_measurement(task, "burst_gain", gain, null=0.0)]
     found.append(Measurement("retention", task, "burst_rows", rows, rows, rows, 1, "rows"))
     if gain is None or gain.low <= 0:
         return found
@@ -120,12 +127,8 @@ def _estimates(task: str, gains: np.ndarray, start: np.ndarray, sizes: Burst) ->
     life = jackknife(gains, lambda total: half_life(total, times))
     if life is not None:
         life = Interval(life.value, min(max(life.low, 0.5), life.value), max(min(life.high, most), life.value), life.n)
-    found.append(
-        _as_measurement(
-            task, "half_life", life, "steps", most, "the longest that this probe can show: nothing was forgotten"
-        )
-    )
-    return found
+    null_of = "the longest that this probe can show: nothing was forgotten"
+    return [*found, _as_measurement(task, "half_life", life, "steps", most, null_of)]
 
 
 def _as_measurement(
@@ -140,22 +143,6 @@ def _as_measurement(
         return None
     numbers = (estimate.value, estimate.low, estimate.high, estimate.n)
     return Measurement("retention", task, name, *numbers, unit, null=null, null_of=null_of if null is not None else "")
-
-
-def _cost(
-    sizes: Burst, bursts: int, held_out: Mapping[str, np.ndarray], rare: Sequence[str], watched: int
-) -> list[Measurement]:
-    """Rows that were trained on and rows that were only read."""
-    trained = sizes.batch * (bursts * (sizes.steps + sizes.after) + sizes.after)
-    own = sum(len(held_out[task]) for task in rare)
-    read = sum(map(len, held_out.values())) + 2 * len(sizes.times) * own + (bursts + 1) * watched
-    parts = {"rows_trained": trained, "rows_read": read}
-    return [Measurement("retention", "*", name, count, count, count, 1, "rows") for name, count in parts.items()]
-
-
-def _draw(rows: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
-    """`count` rows, none twice where there are as many."""
-    return rng.choice(rows, count, replace=len(rows) < count)
 
 
 def _follow(

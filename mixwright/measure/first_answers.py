@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from mixwright.config import MeasureConfig
+from mixwright.corpus import Corpus
 from mixwright.corpus.chosen_graders import ChosenGrader, FirstAnswer, choose_grader, quoted_start
+from mixwright.corpus.graded import Graded
 from mixwright.errors import one_line
-from mixwright.measure.passes import Passes
+from mixwright.measure.passes import Passes, completion_lengths, evenly_spread
 from mixwright.records import Example, Observation
 
 if TYPE_CHECKING:
-    from mixwright.config import MeasureConfig
-    from mixwright.corpus import Corpus
-    from mixwright.corpus.graded import Graded
     from mixwright.learner.learner import Learner
 
 ITEMS_PER_TASK = 12
@@ -44,55 +44,43 @@ def read_first_answers(
     Raises:
         InputError: prompts leave no room, or nothing can be graded.
     """
-    left = [
-        task for task, found in corpus.tasks.items() if found.kind == "verifiable" and task not in tasks_with_named_grader
-    ]
+    graded = [task for task, found in corpus.tasks.items() if found.kind == "verifiable"]
+    left = [task for task in graded if task not in tasks_with_named_grader]
     if not left:
         return []
-    wanted = corpus.select(tasks=left)
-    items = _picked(
-        learner, wanted, replace(config, items=ITEMS_PER_TASK), max(config.max_new_tokens, config.continued_tokens)
-    )
-    length: dict[str, Any] = {"max_new_tokens": config.max_new_tokens}
-    length |= {"continue_up_to": config.continued_tokens} if config.continued_tokens else {}
+    items = _picked(learner, corpus.select(tasks=left), replace(config, items=ITEMS_PER_TASK))
     began = monotonic()
-    written = learner.sample([i.prompt for i in items], count=1, temperature=0, seed=0, **length)
+    written = learner.sample([i.prompt for i in items], count=1, temperature=0, seed=0, **completion_lengths(config))
     made = [FirstAnswer(item, best.text, not best.finished) for item, (best,) in zip(items, written, strict=True)]
-    tokens = sum(len(best.token_ids) for (best,) in written)
+    tokens, spent = sum(len(best.token_ids) for (best,) in written), monotonic() - began
     say(
         f"graders: chosen by {len(items):,} first completions of {learner.name}, up to {ITEMS_PER_TASK} of a task "
-        f"({tokens:,} tokens, {monotonic() - began:.0f} s)"
+        f"({tokens:,} tokens, {spent:.0f} s)"
     )
     chosen = []
     for task in left:
         found = choose_grader(task, corpus.tasks[task].grader, [one for one in made if one.example.task == task])
-        say(format_choice(found))
+        say(one_line(f"grader of {task}: {found.reason}; another: {found.remedy}"))
         chosen.append(found)
     return chosen
 
 
-def _picked(learner: Learner, corpus: Corpus, config: MeasureConfig, completion_tokens: int) -> list[Example]:
+def _picked(learner: Learner, corpus: Corpus, config: MeasureConfig) -> list[Example]:
     """At most `ITEMS_PER_TASK` items of each task, of all its levels; training rows where fewer are held out."""
-    held_out, train = corpus.select(split="eval"), corpus.select(split="train")
-    parts = [Passes(learner, None, config, part).items for part in (held_out, train) if len(part)]
-    found = []
+
+    def fits(item: Example) -> bool:
+        return not learner.context or len(learner.encode(item.prompt)) + config.longest_completion <= learner.context
+
+    splits = [corpus.select(split=name) for name in ("eval", "train")]
+    parts = [Passes(learner, None, config, part).items for part in splits if len(part)]
+    found: list[Example] = []
     for task in corpus.tasks:
-        own = [[item for item in part if item.task == task] for part in parts]
-        few = _spread(own[0], ITEMS_PER_TASK)
-        for more in own[1:]:
-            fit = [
-                item
-                for item in more
-                if not learner.context or len(learner.encode(item.prompt)) + completion_tokens <= learner.context
-            ]
-            few = [*few, *_spread(fit, ITEMS_PER_TASK - len(few))]
+        first, *others = ([item for item in part if item.task == task] for part in parts)
+        few = evenly_spread(first, ITEMS_PER_TASK)
+        for more in others:
+            few = [*few, *evenly_spread(list(filter(fits, more)), ITEMS_PER_TASK - len(few))]
         found += few
     return found
-
-
-def _spread(items: Sequence[Example], count: int) -> Sequence[Example]:
-    """At most `count` of the items, evenly over the levels that they are sorted by."""
-    return [items[len(items) * place // count] for place in range(count)] if len(items) > count else items
 
 
 def with_first_answers(
@@ -111,11 +99,6 @@ def with_first_answers(
     config_of = replace(rows.config, graders=dict(rows.config.graders) | graders)
     made = replace(rows, corpus=rows.corpus.with_graders(graders), config=config_of)
     return made, [note_of_choice(one) for one in found if one.changed]
-
-
-def format_choice(found: ChosenGrader) -> str:
-    """One line: what was chosen for a task, and why."""
-    return one_line(f"grader of {found.task}: {found.reason}; another: {found.remedy}")
 
 
 def note_of_choice(found: ChosenGrader) -> Observation:

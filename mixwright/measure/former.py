@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mixwright.estimates.intervals import rate
+from mixwright.measure.passes import Passes
 from mixwright.runs import RunFolder
 
 if TYPE_CHECKING:
     from mixwright.learner.learner import Learner
-    from mixwright.measure.passes import Passes
 
 MOST_ANSWERS_PER_TASK = 100
 """Answers of a task that are read at most."""
@@ -59,9 +59,8 @@ def rows_to_read(before: Rows) -> list[Mapping[str, Any]]:
     for row in before:
         if row.get("tokens") and row.get("logprob") is not None:
             tasks[row["task"]].append((hashlib.sha256(f"former {row['example']}".encode()).digest(), row))
-    return [
-        row for task in sorted(tasks) for _, row in sorted(tasks[task], key=lambda pair: pair[0])[:MOST_ANSWERS_PER_TASK]
-    ]
+    ranked = (sorted(tasks[task], key=lambda pair: pair[0])[:MOST_ANSWERS_PER_TASK] for task in sorted(tasks))
+    return [row for own in ranked for _, row in own]
 
 
 def same_tokens(one: Learner, other: Learner) -> bool:

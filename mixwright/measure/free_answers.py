@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+from mixwright.config import MeasureConfig
+from mixwright.corpus import Corpus
+from mixwright.measure.passes import Passes, completion_lengths, evenly_spread, in_turn
 from mixwright.measure.room import HEADROOM, LEAST_TOKENS, MOST_TOKENS, PROMPTS_COUNTED, Room, longest_answer, room_for
-from mixwright.records import plain
+from mixwright.records import Example, plain
 
 if TYPE_CHECKING:
-    from mixwright.config import MeasureConfig
-    from mixwright.corpus import Corpus
     from mixwright.learner.learner import Learner
-    from mixwright.records import Example
 
 TIMED_ITEMS = 16
 """Items that are completed, spread over the tasks."""
@@ -64,10 +64,8 @@ class FreeAnswers:
             times: times the room to which they are continued; 1 continues none.
         """
         most, written = tokens * times, sum(self.lengths)
-        kept = sum(
-            min(length, most) if ended or length < tokens else most
-            for length, ended in zip(self.lengths, self.ended, strict=True)
-        )
+        ends = zip(self.lengths, self.ended, strict=True)
+        kept = sum(min(length, most) if ended or length < tokens else most for length, ended in ends)
         return self.seconds / max(len(self.lengths), 1) * kept / max(written, 1)
 
 
@@ -77,10 +75,7 @@ def spread_items(items: Sequence[Example], count: int = TIMED_ITEMS) -> list[Exa
     for item in items:
         tasks.setdefault(item.task, []).append(item)
     each = math.ceil(count / max(len(tasks), 1))
-    chosen = [
-        [own[len(own) * place // min(each, len(own))] for place in range(min(each, len(own)))] for own in tasks.values()
-    ]
-    return [own[place] for place in range(each) for own in chosen if place < len(own)][:count]
+    return in_turn([evenly_spread(own, each) for own in tasks.values()])[:count]
 
 
 def complete_freely(
@@ -132,14 +127,10 @@ def find_room(
     Raises:
         InputError: nothing to grade, or chat prompts without a chat template.
     """
-    from mixwright.measure.passes import Passes
-
     otherwise = room_for(learners, corpus, config, for_training=trained)
     picked = Passes(learners[0], None, config, corpus).items
-    items, rows = (
-        spread_items(picked),
-        heapq.nlargest(PROMPTS_COUNTED, corpus if trained else picked, key=lambda row: len(plain(row.prompt))),
-    )
+    items = spread_items(picked)
+    rows = heapq.nlargest(PROMPTS_COUNTED, corpus if trained else picked, key=lambda row: len(plain(row.prompt)))
     left = [one.context - max(len(one.encode(row.prompt)) for row in rows) for one in learners if one.context]
     limit = max(1, min(left)) if left else None
     say(f"room for answers: {len(items):,} items are completed freely by each model")
@@ -156,21 +147,22 @@ def time_answers(
     Raises:
         InputError: nothing to grade, or chat prompts without a chat template.
     """
-    from mixwright.measure.passes import Passes
-
     items = spread_items(Passes(learners[0], None, config, corpus).items)
     say(f"price: {len(items):,} items are completed by each model to time it")
     return [_kept_or_completed(one, items, most) for one in learners]
 
 
-def _kept_or_completed(learner: Learner, items: Sequence[Example], most: int) -> FreeAnswers:
-    """What completing the items showed, now or when a measuring began that goes on: a clock decides where it stops."""
+def _remembered(learner: Learner, asked: Sequence[Any], make: Callable[[], Mapping[str, Any]]) -> Mapping[str, Any]:
+    """What `make` returns, now or when a measuring began that goes on: clocks decide what comes of it."""
     from mixwright.measure.kept_answers import KeepingLearner
 
-    if not isinstance(learner, KeepingLearner):
-        return complete_freely(learner, items, most)
+    return learner.remember(asked, make) if isinstance(learner, KeepingLearner) else make()
+
+
+def _kept_or_completed(learner: Learner, items: Sequence[Example], most: int) -> FreeAnswers:
+    """What completing the items showed."""
     asked = ["free answers", [learner.encode(item.prompt) for item in items], most]
-    found = learner.remember(asked, lambda: asdict(complete_freely(learner, items, most)))
+    found = _remembered(learner, asked, lambda: asdict(complete_freely(learner, items, most)))
     return FreeAnswers(tuple(found["lengths"]), tuple(found["ended"]), float(found["seconds"]))
 
 
@@ -206,21 +198,16 @@ def time_samples(learner: Learner, items: Sequence[Example], config: MeasureConf
     Raises:
         InputError: as `Learner.sample`.
     """
-    from mixwright.measure.kept_answers import KeepingLearner
-
     prompts = [item.prompt for item in items]
-    how: dict[str, Any] = {"count": 1, "temperature": config.temperature, "max_new_tokens": config.max_new_tokens, "seed": 0}
-    how |= {"continue_up_to": config.continued_tokens} if config.continued_tokens else {}
+    how = {"count": 1, "temperature": config.temperature, "seed": 0, **completion_lengths(config)}
 
     def timed() -> dict[str, float]:
         began = monotonic()
         learner.sample(prompts, **how)
         return {"seconds": (monotonic() - began) / max(len(prompts), 1)}
 
-    if not isinstance(learner, KeepingLearner):
-        return timed()["seconds"]
     asked = ["sampled completions", [learner.encode(prompt) for prompt in prompts], sorted(how.items())]
-    return float(learner.remember(asked, timed)["seconds"])
+    return float(_remembered(learner, asked, timed)["seconds"])
 
 
 def price(found: Sequence[FreeAnswers], items: int, samples: int, room: int, continued: int) -> float:

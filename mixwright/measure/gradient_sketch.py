@@ -13,7 +13,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -23,10 +23,8 @@ from transformers.pytorch_utils import Conv1D
 
 from mixwright.errors import InputError
 from mixwright.learner.batches import reading_mode, restrict_output, right_padded
-
-if TYPE_CHECKING:
-    from mixwright.learner.learner import Learner
-    from mixwright.measure.scan_rows import ScanRow
+from mixwright.learner.learner import Learner
+from mixwright.measure.scan_rows import ScanRow
 
 MIN_SECOND_MOMENT = 1e-30
 """Second moments below it count as this much."""
@@ -123,10 +121,10 @@ class GradientSketch:
     ) -> None:
         self.model, self.matrices, self.kept = model, matrices(model), kept
         device = next(model.parameters()).device
-        self._factors = [
-            _scaled(matrix, (factors or {}).get(matrix.name), (moments or {}).get(matrix.name)) for matrix in self.matrices
-        ]
-        self._factors = [tuple(None if part is None else part.to(device) for part in pair) for pair in self._factors]
+        self._factors = []
+        for matrix in self.matrices:
+            pair = _scaled(matrix, (factors or {}).get(matrix.name), (moments or {}).get(matrix.name))
+            self._factors.append(tuple(None if part is None else part.to(device) for part in pair))
 
     def of(self, learner: Learner, rows: Sequence[ScanRow]) -> Float[Tensor, "rows dims"]:
         """Sketches of the rows' gradients of the mean loss over their targets; every row needs a target.
@@ -195,12 +193,10 @@ class GradientSketch:
             def backward(gradient: Tensor) -> None:
                 with torch.no_grad():
                     right = gradient.detach().float()
-                    right = (
-                        _projected(_with_constant(right, matrix.inputs, 0.0), inputs)
-                        if embeds
-                        else _projected(right, outputs)
-                    )
-                    pair = (left, right) if embeds else (right, left)
+                    if embeds:
+                        pair = (left, _projected(_with_constant(right, matrix.inputs, 0.0), inputs))
+                    else:
+                        pair = (_projected(right, outputs), left)
                     if chosen:
                         pair = tuple(_apart(call, part) for part in pair)
                     product = torch.bmm(pair[0].transpose(1, 2), pair[1])
@@ -255,10 +251,8 @@ def _scaled(matrix: Matrix, factors: Factors | None, moments: Moments | None) ->
         raise InputError(expected, got, "Give those of a warm-up of this model.")
     mean = moments.outputs.float().mean().clamp_min(MIN_SECOND_MOMENT)
     second = torch.cat([moments.inputs.float(), mean[None]])[: matrix.inputs]  # a bias counts as an average input
-    scales = (
-        (moments.outputs.float().clamp_min(MIN_SECOND_MOMENT) / mean).rsqrt(),
-        second.clamp_min(MIN_SECOND_MOMENT).rsqrt(),
-    )
+    outputs = (moments.outputs.float().clamp_min(MIN_SECOND_MOMENT) / mean).rsqrt()
+    scales = (outputs, second.clamp_min(MIN_SECOND_MOMENT).rsqrt())
     made = [scale if part is None else part * scale[:, None] for scale, part in zip(scales, pair, strict=True)]
     return made[0], made[1]
 

@@ -9,17 +9,15 @@ import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from mixwright.errors import system_error
 from mixwright.learner.learner import Completion, Learner
+from mixwright.learner.prompt_form import PromptForm
 from mixwright.measure.kept_folder import FOLDER, NAMES
-
-if TYPE_CHECKING:
-    from mixwright.learner.prompt_form import PromptForm
-    from mixwright.records import Text
+from mixwright.records import Text
 
 READ_TOGETHER = 128
 """Completions whose log-probabilities are kept together."""
@@ -86,29 +84,20 @@ class KeepingLearner(Learner):
                 on_finished({new[i]: row for i, row in made.items()})
 
         asked_now: dict[str, Any] = {
-            "prompts": [prompts[place] for place in new],
             "count": rows,
             "temperature": temperature,
             "max_new_tokens": max_new_tokens,
             "seed": seed,
-            "prefixes": None if prefixes is None else [prefixes[place] for place in new],
-            "draw_keys": [draw_keys[place] for place in new],
-            "progress": progress,
         }
+        asked_now |= {"prompts": [prompts[place] for place in new], "draw_keys": [draw_keys[place] for place in new]}
+        asked_now |= {"prefixes": prefixes and [prefixes[place] for place in new], "progress": progress}
         if continue_up_to is None or continue_up_to <= max_new_tokens:
             super().sample(**asked_now, on_finished=keep)
         else:
             made = self.sample(**asked_now)  # kept by another name, so that a stop while these are continued loses none
             written = self.written
-            self.lengthen(
-                asked_now["prompts"],
-                made,
-                temperature=temperature,
-                continue_up_to=continue_up_to,
-                seed=seed,
-                draw_keys=asked_now["draw_keys"],
-                on_finished=keep,
-            )
+            how = {name: asked_now[name] for name in ("temperature", "seed", "draw_keys")}
+            self.lengthen(asked_now["prompts"], made, continue_up_to=continue_up_to, on_finished=keep, **how)
             keep({i: row for i, row in enumerate(made) if keys[new[i]] not in self._known})
             self.written = written  # those that were continued count once
         found = [[_completion(one) for one in self._known[key]["made"]] for key in keys]
@@ -164,18 +153,16 @@ class KeepingLearner(Learner):
         self._known |= {row["key"]: row for row in made}
         if self._path is None:
             return
-        text = "".join(json.dumps(row) + "\n" for row in made)
+        text, stood = "".join(json.dumps(row) + "\n" for row in made), None
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             stood = self._path.stat().st_size if self._path.is_file() else 0
-            try:
-                with self._path.open("a", encoding="utf-8") as file:
-                    file.write(text)
-            except OSError:  # the part that was written is taken back: what stood there stays, to the byte
+            with self._path.open("a", encoding="utf-8") as file:
+                file.write(text)
+        except OSError as error:
+            if stood is not None:  # the part that was written is taken back: what stood there stays, to the byte
                 with contextlib.suppress(OSError):
                     os.truncate(self._path, stood)
-                raise
-        except OSError as error:
             raise system_error(error, self._path) from error
 
 
@@ -191,28 +178,23 @@ def _rows(path: Path) -> list[dict[str, Any]]:
             row = json.loads(line)
         except (ValueError, RecursionError):
             continue
-        if (
-            isinstance(row, dict)
-            and isinstance(row.get("key"), str)
-            and (_is_reading(row) or _is_answer(row) or isinstance(row.get("told"), dict))
-            and ("greedy" not in row or (_is_answer(row) and isinstance(row["greedy"], str)))
-            and ("whole" not in row or (isinstance(row["whole"], dict) and _is_completion(row["whole"])))
-        ):
+        if not isinstance(row, dict) or not isinstance(row.get("key"), str):
+            continue
+        read = isinstance(row.get("read"), list) and all(isinstance(value, float) for value in row["read"])
+        whole = "greedy" not in row or (_is_answer(row) and isinstance(row["greedy"], str))
+        known = read or _is_answer(row) or isinstance(row.get("told"), dict)
+        if known and whole and ("whole" not in row or _is_completion(row["whole"])):
             found.append(row)
     return found
 
 
-def _is_reading(row: Mapping[str, Any]) -> bool:
-    return isinstance(row.get("read"), list) and all(isinstance(value, float) for value in row["read"])
-
-
 def _is_answer(row: Mapping[str, Any]) -> bool:
     made = row.get("made")
-    return isinstance(made, list) and bool(made) and all(isinstance(one, dict) and _is_completion(one) for one in made)
+    return isinstance(made, list) and bool(made) and all(map(_is_completion, made))
 
 
-def _is_completion(row: Mapping[str, Any]) -> bool:
-    lists = all(isinstance(row.get(name), list) for name in ("token_ids", "logprobs"))
+def _is_completion(row: Any) -> bool:
+    lists = isinstance(row, dict) and all(isinstance(row.get(name), list) for name in ("token_ids", "logprobs"))
     return lists and isinstance(row.get("text"), str) and "finished" in row
 
 

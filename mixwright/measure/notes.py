@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
+from mixwright.corpus import Corpus
 from mixwright.corpus.chosen_graders import FirstAnswer, choose_grader
+from mixwright.measure.stage import MeasureResult
 from mixwright.records import Example, Observation
 from mixwright.runs import RunFolder, write_json
-
-if TYPE_CHECKING:
-    from mixwright.corpus import Corpus
-    from mixwright.measure.stage import MeasureResult
 
 NOTHING_RIGHT_NOTE, UNREAD_NOTE, CUT_NOTE = "nothing right", "answers not read", "cut"
 """What `Observation.check` of a note says."""
@@ -35,11 +32,9 @@ def notes_on(found: Mapping[str, MeasureResult], corpus: Corpus, max_new_tokens:
     notes = nothing_right(list(found.values()), corpus)
     for when, result in found.items():
         if result.cut > 0:
+            share, much = f"{result.cut:.1%} of completions", result.cut > WARNING_CUT_SHARE
             side = f" {when}" if len(found) > 1 else ""
-            message = (
-                f"{result.cut:.1%} of completions{side} were cut at {max_new_tokens:,} tokens, graded by what was finished"
-            )
-            much = result.cut > WARNING_CUT_SHARE
+            message = f"{share}{side} were cut at {max_new_tokens:,} tokens, graded by what was finished"
             remedy = "Raise --max-new-tokens, or look why the model does not stop." if much else ""
             count = round(result.cut * result.rollouts)
             notes.append(Observation(CUT_NOTE, None, "warning" if much else "info", count, result.rollouts, message, remedy))
@@ -63,40 +58,32 @@ def nothing_right(results: Sequence[MeasureResult], corpus: Corpus) -> list[Obse
     when = "" if len(results) == 1 else " before or after"
     notes = []
     for task in sorted(set(items) - right):
-        shown = [row for row in results[-1].completions if row["task"] == task]
-        example = next((row for row in shown if row["completion"].strip()), shown[0])
+        answers = [
+            FirstAnswer(
+                Example(row["example"], task, row["prompt"], answer=row["answer"]),
+                row["completion"],
+                row["example"] in result.cut_examples,
+            )
+            for result in results
+            for row in result.completions
+            if row["task"] == task
+        ]
         given = corpus.tasks[task].grader
-        read = choose_grader(
-            task, given, [one for result in results for one in _answers(result, task)][:COMPLETIONS_READ], named=True
-        )
+        read = choose_grader(task, given, answers[:COMPLETIONS_READ], named=True)
         if read.answers_in_sentences:
-            best = read.examples[0]
-            example = {"example": best.example.id, "answer": best.example.answer, "completion": best.completion}
-        message = (
-            f"no answer of task {task!r} was right{when}, so nothing can be told of it; "
-            f"the answers look like {_short(example['answer'])}, the completions look like {_short(example['completion'])}"
-        )
-        remedy = f"Check the grader ({given}), the prompts and the room for completions."
-        if read.answers_in_sentences:
-            message = f"no answer of task {task!r} was right{when}, but {read.why}"
-            remedy = f"Take {read.remedy}."
-        evidence = ({name: example[name] for name in ("example", "answer", "completion")},)
-        check = UNREAD_NOTE if read.answers_in_sentences else NOTHING_RIGHT_NOTE
+            check, (shown, *_) = UNREAD_NOTE, read.examples
+            message, remedy = f"no answer of task {task!r} was right{when}, but {read.why}", f"Take {read.remedy}."
+        else:
+            own = answers[-items[task] :]  # of the last result
+            check, shown = NOTHING_RIGHT_NOTE, next((one for one in own if one.completion.strip()), own[0])
+            message = (
+                f"no answer of task {task!r} was right{when}, so nothing can be told of it; the answers look like "
+                f"{_short(shown.example.answer or '')}, the completions look like {_short(shown.completion)}"
+            )
+            remedy = f"Check the grader ({given}), the prompts and the room for completions."
+        evidence = ({"example": shown.example.id, "answer": shown.example.answer, "completion": shown.completion},)
         notes.append(Observation(check, task, "warning", items[task], items[task], message, remedy, "", evidence))
     return notes
-
-
-def _answers(result: MeasureResult, task: str) -> list[FirstAnswer]:
-    """The greedy completions of a task, as they are read for another grader."""
-    rows = [row for row in result.completions if row["task"] == task]
-    return [
-        FirstAnswer(
-            Example(row["example"], task, row["prompt"], answer=row["answer"]),
-            row["completion"],
-            row["example"] in result.cut_examples,
-        )
-        for row in rows
-    ]
 
 
 def _short(text: str) -> str:

@@ -7,23 +7,23 @@ user says which form it is.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from mixwright.corpus import Corpus
 from mixwright.estimates.chance import RIGHT_FROM_SCORE
+from mixwright.measure.passes import in_turn
+from mixwright.measure.stage import MeasureResult
 from mixwright.records import Observation
 
 if TYPE_CHECKING:
-    from mixwright.corpus import Corpus
     from mixwright.learner.learner import Learner
-    from mixwright.measure.stage import MeasureResult
 
 OTHER_FORM_NOTE = "other form of prompts"
 """What `Observation.check` of the note says."""
 ITEMS_ASKED, MIN_MORE_ITEMS_RIGHT = 8, 4
 """Items that are asked in the other form; how many more it must get right before it is worth a word."""
-Row = Mapping[str, Any]
 
 
 def other_form_notes(
@@ -41,17 +41,18 @@ def other_form_notes(
     if chosen or learner.form.template is not True or learner.form.system is not None or not found.completions:
         return []
     rows = sorted(found.completions, key=lambda row: hashlib.sha256(f"form {row['example']}".encode()).digest())
-    few = _one_task_after_another(rows)[:ITEMS_ASKED]
+    tasks: dict[str, list[Mapping[str, Any]]] = {}
+    for row in rows:
+        tasks.setdefault(row["task"], []).append(row)
+    few = in_turn(tasks.values())[:ITEMS_ASKED]
     examples = {row.id: row for row in corpus.select(ids=[row["example"] for row in few])}
     few = [row for row in few if row["example"] in examples]
     plain = learner.with_form(replace(learner.form, template=False))
     prompts = [examples[row["example"]].prompt for row in few]
     made = plain.sample(prompts, count=1, temperature=0, max_new_tokens=max_new_tokens, seed=0)
     own = sum(row["score"] >= RIGHT_FROM_SCORE for row in few)
-    other = sum(
-        corpus.grade(examples[row["example"]], best.text, cut=not best.finished) >= RIGHT_FROM_SCORE
-        for row, (best,) in zip(few, made, strict=True)
-    )
+    asked = [(examples[row["example"]], best) for row, (best,) in zip(few, made, strict=True)]
+    other = sum(corpus.grade(item, best.text, cut=not best.finished) >= RIGHT_FROM_SCORE for item, best in asked)
     if other - own < MIN_MORE_ITEMS_RIGHT:
         return []
     message = (
@@ -59,12 +60,3 @@ def other_form_notes(
     )
     remedy = "Choose the form: --no-chat-template, or model.chat_template: false in run.yaml."
     return [Observation(OTHER_FORM_NOTE, None, "warning", other - own, len(few), message, remedy)]
-
-
-def _one_task_after_another(rows: Sequence[Row]) -> list[Row]:
-    """The rows in an order in which tasks take turns."""
-    by_task: dict[str, list[Row]] = {}
-    for row in rows:
-        by_task.setdefault(row["task"], []).append(row)
-    longest = max(map(len, by_task.values()))
-    return [own[place] for place in range(longest) for own in by_task.values() if place < len(own)]

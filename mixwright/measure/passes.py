@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mixwright.config import MeasureConfig
+from mixwright.corpus import Corpus
 from mixwright.corpus.timed_grades import TimedGrades
 from mixwright.errors import InputError
 from mixwright.estimates.chance import RIGHT_FROM_SCORE
 from mixwright.estimates.intervals import rate
 from mixwright.estimates.outcome import MEASUREMENT_BY_DECODING
-from mixwright.records import Example, Measurement
+from mixwright.records import Example, Measurement, plain
 
 if TYPE_CHECKING:
-    from mixwright.config import MeasureConfig
-    from mixwright.corpus import Corpus
     from mixwright.learner.learner import Completion, Learner
 
+T = TypeVar("T")
 Group = tuple[str, float | None]
 """A task and one of its levels; level None stands for the whole task."""
 WRITING_TIME_SHARE = 0.9
@@ -117,9 +119,8 @@ class Passes:
     def picked(self, wanted: Callable[[Example], bool], times: int = 1) -> tuple[Example, ...]:
         """At most `times` times `config.items` examples per cell for which `wanted` is true, sorted by cell and hash."""
         most = times * self.config.items
-        held_out = self.corpus.select(split="eval")
         cells: dict[Group, list[tuple[bytes, int]]] = defaultdict(list)
-        rows = held_out if len(held_out) else self.corpus
+        rows = self.corpus.measured()
         for index, example in enumerate(rows):
             if wanted(example):
                 place = cells[example.task, example.level]
@@ -159,22 +160,15 @@ class Passes:
     def rollouts(self) -> dict[str, ExampleRollouts]:
         """Greedy and sampled completions of every item, graded, by example id."""
         config, prompts = self.config, [item.prompt for item in self.items]
-        length: dict[str, Any] = {"max_new_tokens": config.max_new_tokens}
-        length |= {"continue_up_to": config.continued_tokens} if config.continued_tokens else {}
-        first = WRITING_TIME_SHARE / (1 + config.samples)
+        length, first = completion_lengths(config), WRITING_TIME_SHARE / (1 + config.samples)
         greedy = self.learner.sample(prompts, count=1, temperature=0, seed=self.seed, **length, **self._heard(0, first))
         found, sampled = {}, [[] for _ in prompts]
         if config.samples:
-            places = {"draw_keys": [_number(item) for item in self.items]} if self.nested else {}
-            sampled = self.learner.sample(
-                prompts,
-                count=config.samples,
-                temperature=config.temperature,
-                seed=self.seed,
-                **places,
-                **length,
-                **self._heard(first, WRITING_TIME_SHARE),
-            )
+            how = {"count": config.samples, "temperature": config.temperature, "seed": self.seed, **length}
+            if self.nested:  # draws depend on the item, whatever stands beside it
+                digests = [hashlib.sha256(item.id.encode()).digest() for item in self.items]
+                how["draw_keys"] = [int.from_bytes(digest[:4], "big") for digest in digests]
+            sampled = self.learner.sample(prompts, **how, **self._heard(first, WRITING_TIME_SHARE))
         for item, (best,), samples in zip(self.items, greedy, sampled, strict=True):
             score, *scores = (self.grades.grade(item, made.text, cut=not made.finished) for made in (best, *samples))
             found[item.id] = ExampleRollouts(best, score, tuple(samples), tuple(scores))
@@ -205,7 +199,13 @@ class Passes:
                 divergence = terms.nan_to_num(posinf=1e30).sum(-1).clamp_min(0).cpu().double().numpy()
             item, ids = rows[index]
             read[item.id, ids] = (entropy.cpu().double().numpy(), divergence)
-        return {item.id: self._joined(item, read) for item in self.items}
+        found = {}
+        for item in self.items:  # repeated samples count as often as they were drawn
+            parts = [read[item.id, sample.token_ids] for sample in self.rollouts[item.id].samples]
+            known = [part for _, part in parts if part is not None]
+            entropies = np.concatenate([part for part, _ in parts])
+            found[item.id] = TokenReadings(entropies, np.concatenate(known) if known else None)
+        return found
 
     @property
     def cut(self) -> float:
@@ -237,31 +237,45 @@ class Passes:
                 found.append(Measurement(probe, task, name, estimate.value, low, high, estimate.n, "nats per token", level))
         return found
 
-    def _joined(
-        self,
-        item: Example,
-        read: dict[tuple[str, tuple[int, ...]], tuple[NDArray[np.float64], NDArray[np.float64] | None]],
-    ) -> TokenReadings:
-        """Readings of all samples of an item, repeated samples as often as they were drawn."""
-        parts = [read[item.id, sample.token_ids] for sample in self.rollouts[item.id].samples]
-        divergences = [part for _, part in parts if part is not None]
-        return TokenReadings(
-            np.concatenate([part for part, _ in parts]), np.concatenate(divergences) if divergences else None
-        )
-
     def _check_start(self) -> None:
         if self.start is None or self.start is self.learner:
             return
         ours, theirs = self.learner, self.start
         sizes = [side.model.config.get_text_config().vocab_size for side in (ours, theirs)]
         if sizes[0] != sizes[1] or ours.tokenizer.get_vocab() != theirs.tokenizer.get_vocab():
-            raise InputError(
-                "a starting model with the same tokenizer, because drift compares token probabilities",
-                f"{theirs.name} beside {ours.name}",
-                "Give the checkpoint that training started from.",
-            )
+            expected = "a starting model with the same tokenizer, because drift compares token probabilities"
+            remedy = "Give the checkpoint that training started from."
+            raise InputError(expected, f"{theirs.name} beside {ours.name}", remedy)
 
 
-def _number(item: Example) -> int:
-    """A number of 32 bits that the item's draws depend on, whatever stands beside it."""
-    return int.from_bytes(hashlib.sha256(item.id.encode()).digest()[:4], "big")
+def completion_lengths(config: MeasureConfig) -> dict[str, Any]:
+    """Arguments of sampling that say how long completions may be, and to how many tokens those that reach it go on."""
+    continued = {"continue_up_to": config.continued_tokens} if config.continued_tokens else {}
+    return {"max_new_tokens": config.max_new_tokens, **continued}
+
+
+def completion_row(item: Example, made: Completion, answer: str | None, score: float | None) -> dict[str, Any]:
+    """The greedy completion of an item, as it is kept; `logprob` is that of all its tokens, nats."""
+    return {
+        "example": item.id,
+        "task": item.task,
+        "level": item.level,
+        "prompt": plain(item.prompt),
+        "answer": answer,
+        "completion": made.text,
+        "score": score,
+        "cut": not made.finished,
+        "tokens": list(made.token_ids),
+        "logprob": math.fsum(made.logprobs),
+    }
+
+
+def evenly_spread(items: Sequence[Example], count: int) -> Sequence[Example]:
+    """At most `count` of the items, evenly over the levels that they are sorted by."""
+    return [items[len(items) * place // count] for place in range(count)] if len(items) > count else items
+
+
+def in_turn(groups: Collection[Sequence[T]]) -> list[T]:
+    """The first of each group, then the second of each, and so on."""
+    longest = max(map(len, groups), default=0)
+    return [own[place] for place in range(longest) for own in groups if place < len(own)]

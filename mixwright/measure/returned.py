@@ -14,14 +14,12 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mixwright.estimates.chance import RIGHT_FROM_SCORE
+from mixwright.measure.passes import Passes
 from mixwright.records import Example
 from mixwright.runs import RunFolder
-
-if TYPE_CHECKING:
-    from mixwright.measure.passes import Passes
 
 MIN_LOST_ANSWERS, MOST_ASKED = 5, 200
 """Lost answers below which nothing is asked, and how many are asked at most."""
@@ -111,18 +109,11 @@ def _right(passes: Passes, asked: Sequence[tuple[Example, str]]) -> int:
     """How many are right when their completions begin with these words."""
     if not asked:
         return 0
-    made = passes.learner.sample(
-        [item.prompt for item, _ in asked],
-        count=1,
-        temperature=0,
-        max_new_tokens=passes.config.longest_completion,
-        seed=passes.seed,
-        prefixes=[_tokens(passes, word) for _, word in asked],
-    )
-    judged = zip(asked, made, strict=True)
-    return sum(
-        passes.grades.grade(item, best.text, cut=not best.finished) >= RIGHT_FROM_SCORE for (item, _), (best,) in judged
-    )
+    prompts, words = [item.prompt for item, _ in asked], [_tokens(passes, word) for _, word in asked]
+    how = {"max_new_tokens": passes.config.longest_completion, "seed": passes.seed, "prefixes": words}
+    made = passes.learner.sample(prompts, count=1, temperature=0, **how)
+    judged = [(item, best) for (item, _), (best,) in zip(asked, made, strict=True)]
+    return sum(passes.grades.grade(item, best.text, cut=not best.finished) >= RIGHT_FROM_SCORE for item, best in judged)
 
 
 def _tokens(passes: Passes, word: str) -> list[int]:

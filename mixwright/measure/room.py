@@ -9,12 +9,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from mixwright.config import MeasureConfig
+from mixwright.corpus import Corpus
 from mixwright.errors import InputError, join_some
+from mixwright.measure.passes import Passes
 from mixwright.records import Example, plain
 
 if TYPE_CHECKING:
-    from mixwright.config import MeasureConfig
-    from mixwright.corpus import Corpus
     from mixwright.learner.learner import Learner
 
 LEAST_TOKENS, MOST_TOKENS = 16, 2048
@@ -58,8 +59,7 @@ def keep_fitting_corpus(
         return corpus, []
     limit = min(contexts)
     needed = asked_tokens or min(max(LEAST_TOKENS, longest_answer(learners, corpus, config)[0] + 1), max(1, limit // 4))
-    held_out = corpus.select(split="eval")
-    rows = held_out if len(held_out) else corpus
+    rows = corpus.measured()
     long = [
         (row, tokens)
         for row in rows
@@ -77,7 +77,7 @@ def keep_fitting_corpus(
     left = corpus.select(ids=[row.id for row in corpus if row.id not in {row.id for row, _ in long}])
     counts = join_some([f"{task} ({count:,})" for task, count in sorted(gone.items())])
     note = f"{len(long):,} of {len(rows):,} rows are left out, whose prompts leave no room for {lack}: {counts}; {where}"
-    whole = sorted(set(gone) - {row.task for row in left.select(split="eval" if len(held_out) else None)})
+    whole = sorted(set(gone) - {row.task for row in left.select(split=None if rows is corpus else "eval")})
     return left, [note + (f"; nothing is left of {', '.join(whole)}" if whole else "")]
 
 
@@ -99,9 +99,7 @@ def room_for(learners: Sequence[Learner], corpus: Corpus, config: MeasureConfig,
     longest, items = longest_answer(learners, corpus, config)
     wanted = max(LEAST_TOKENS, 8 * math.ceil((HEADROOM * longest + 1) / 8))
     why = f"the longest answer of {len(items):,} items has {longest:,} tokens"
-    reading = sorted(
-        {corpus.tasks[item.task].grader for item in items if _finds_answer_in_text(corpus.tasks[item.task].grader)}
-    )
+    reading = sorted(filter(_finds_answer_in_text, {corpus.tasks[item.task].grader for item in items}))
     if reading and wanted < SOLUTION_TOKENS:
         wanted, why = SOLUTION_TOKENS, f"{', '.join(reading)} may read a final answer out of a worked solution; {why}"
     if wanted > MOST_TOKENS:
@@ -112,16 +110,13 @@ def room_for(learners: Sequence[Learner], corpus: Corpus, config: MeasureConfig,
     if context and context - taken < wanted:
         wanted = max(1, context - taken)
         short = ", less than the longest answer and its end" if wanted < longest + 1 else ""
-        why = (
-            f"{tightest.name} has a context of {context:,} tokens, of which the longest prompt takes {taken:,}{short}; {why}"
-        )
+        room = f"a context of {context:,} tokens, of which the longest prompt takes {taken:,}{short}"
+        why = f"{tightest.name} has {room}; {why}"
     return Room(wanted, why)
 
 
 def longest_answer(learners: Sequence[Learner], corpus: Corpus, config: MeasureConfig) -> tuple[int, Sequence[Example]]:
     """Tokens of the longest answer or target of the items that are measured, and those items."""
-    from mixwright.measure.passes import Passes
-
     items = Passes(learners[0], None, config, corpus).items
     texts = list({text for item in items for text in (item.answer or "", plain(item.target)) if text})
     return max(len(ids) for one in learners for ids in one.tokenizer(texts, add_special_tokens=False)["input_ids"]), items

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
+from mixwright.corpus import Corpus
 from mixwright.corpus.rows import pc
+from mixwright.learner.learner import Learner
 from mixwright.learner.warmup import warmup_tokens
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from mixwright.corpus import Corpus
-    from mixwright.learner.learner import Learner
 
 
 def rows_by_task(corpus: Corpus, split: str | None) -> dict[str, np.ndarray]:

@@ -9,21 +9,19 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mixwright import catalog
+from mixwright.corpus import Corpus
 from mixwright.errors import InputError, unknown_name
 from mixwright.runs import RunFolder, write_table
-
-if TYPE_CHECKING:
-    from mixwright.corpus import Corpus
 
 OWN_COLUMNS = ("id", "task", "split")
 """Columns of every shard, which come first."""
@@ -33,15 +31,6 @@ COSTLY_PASSES = ("hidden", "gradients", "rollouts")
 """Passes of groups that are scanned only when they are named: they take much room or time."""
 SHARD_ROWS = 1024
 """Rows of a shard."""
-
-
-class ColumnGroup(Protocol):
-    """What is read here of a group of columns (`mixwright.contracts.Columns`, which knows this module)."""
-
-    NAMES: ClassVar[Mapping[str, str]]
-    """Column -> what it is."""
-    PASSES: ClassVar[tuple[Any, ...]]
-    """Passes that it reads."""
 
 
 def scan_folder(run: RunFolder, base: str) -> Path:
@@ -105,12 +94,12 @@ def made_from(path: Path) -> dict[str, Any]:
         return {}
 
 
-def missing_groups(path: Path, key: Mapping[str, Any], groups: Mapping[str, ColumnGroup]) -> list[str]:
-    """Groups of which a shard does not have every column; read from its last bytes."""
+def missing_groups(path: Path, key: Mapping[str, Any], names: Mapping[str, Collection[str]]) -> list[str]:
+    """Groups, by the names of their columns, of which a shard does not have every column; read from its last bytes."""
     if made_from(path) != key:
-        return list(groups)
-    schema = pq.read_schema(path)
-    return [name for name, group in groups.items() if not set(group.NAMES) <= set(schema.names)]
+        return list(names)
+    known = set(pq.read_schema(path).names)
+    return [group for group, columns in names.items() if not set(columns) <= known]
 
 
 def write_part(

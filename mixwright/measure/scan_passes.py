@@ -13,30 +13,29 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from mixwright.config import MeasureConfig
+from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.learner.batches import logits_limit, reading_mode, restrict_output, right_padded, token_batches
+from mixwright.learner.learner import Learner
 from mixwright.measure.gradient_sketch import as_numpy
 from mixwright.measure.passes import ExampleRollouts, Passes
-
-if TYPE_CHECKING:
-    from mixwright.config import MeasureConfig
-    from mixwright.corpus import Corpus
-    from mixwright.learner.learner import Learner
-    from mixwright.measure.scan_rows import Pass, ScanRow
-    from mixwright.measure.sketch_calibration import Calibration
+from mixwright.measure.scan_rows import Pass, ScanRow
+from mixwright.measure.sketch_calibration import Calibration
+from mixwright.records import Example
 
 BATCH_TOKENS = 2048
 """Padded tokens of a forward pass on the CPU, where larger batches fall out of the cache; elsewhere more is better."""
-FORWARD_PASSES = ("target", "prompt", "hidden")
+FORWARD_PASSES = {"target", "prompt", "hidden"}
 """Passes that are read of prompt and target in this order."""
-REVERSED_PASSES = ("response_only", "prompt_given_target")
+REVERSED_PASSES = {"response_only", "prompt_given_target"}
 """Passes that are read of target and prompt in this order."""
 
 
@@ -128,14 +127,13 @@ class ScanPasses:
         self._check("rollouts")
         if self.corpus is None or self.config is None:
             raise ValueError("rollouts need the corpus and the settings of measuring")
-        room, corpus = self.learner.context, self.corpus
+        room, corpus, length = self.learner.context, self.corpus, self.config.max_new_tokens
 
-        def fits(row: ScanRow) -> bool:
-            graded = row.example.answer is not None and corpus.tasks[row.example.task].kind == "verifiable"
-            length = len(self.learner.encode(row.example.prompt)) + self.config.max_new_tokens if self.config else 0
-            return graded and (room is None or length <= room)
+        def fits(example: Example) -> bool:
+            graded = example.answer is not None and corpus.tasks[example.task].kind == "verifiable"
+            return graded and (room is None or len(self.learner.encode(example.prompt)) + length <= room)
 
-        chosen = tuple(row.example for row in self.rows if fits(row))
+        chosen = tuple(row.example for row in self.rows if fits(row.example))
         made: Mapping[str, ExampleRollouts] = {}
         if chosen:
             made = Passes(self.learner, None, self.config, corpus, self.seed, chosen=chosen).rollouts
@@ -207,11 +205,7 @@ class ScanPasses:
         if self.done is None:
             return
         length = sum(len(row.prompt) + len(row.target) for row in self.rows)
-        weights = {
-            "target": any(n in self.asked for n in FORWARD_PASSES),
-            "response_only": any(n in self.asked for n in REVERSED_PASSES),
-        }
-        total = sum(weights.values()) + 3 * ("gradients" in self.asked)
+        total = bool(self.asked & FORWARD_PASSES) + bool(self.asked & REVERSED_PASSES) + 3 * ("gradients" in self.asked)
         self._spent += tokens * (3 if name == "gradients" else 1)
         self.done(min(1.0, self._spent / max(1, length * total)))
 
@@ -223,10 +217,8 @@ def _batch(
     ids = right_padded(rows, learner.tokenizer.pad_token_id or 0).to(learner.device)
     counts = [max(0, len(row) - start) for row, start in zip(rows, first, strict=True)]
     width = ids.shape[1]
-    places = torch.cat(
-        [torch.arange(n) + i * width + start - 1 for i, (n, start) in enumerate(zip(counts, first, strict=True))]
-    )
-    places = places.to(learner.device)
+    spans = [torch.arange(n) + i * width + start - 1 for i, (n, start) in enumerate(zip(counts, first, strict=True))]
+    places = torch.cat(spans).to(learner.device)
     with restrict_output(learner.model, places) as states:
         options: dict[str, Any] = {"use_cache": False} if "past_key_values" in learner.forward_arguments else {}
         logits = learner.model(input_ids=ids, **options).logits

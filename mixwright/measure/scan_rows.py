@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
+from mixwright.config import RunConfig
 from mixwright.records import Example, Text, plain
 
 if TYPE_CHECKING:
-    from mixwright.config import RunConfig
     from mixwright.learner.learner import Learner
 
 TRL_MAX_LENGTH_TOKENS = 1024
@@ -82,7 +82,9 @@ def _tokens(learner: Learner, example: Example, *, tokenise_together: bool) -> t
     form, target = learner.form.format_prompt(example.prompt), learner.form.format_answer(example.prompt, target)
     end = learner.tokenizer.eos_token_id
     if not isinstance(form, str) and not isinstance(target, str):
-        return _parted(prompt, _conversation(learner, (*form, *target)))
+        chat = [dict(message) for message in (*form, *target)]  # one conversation, through the chat template
+        made = learner.tokenizer.apply_chat_template(chat, tokenize=True, return_dict=True, **learner.template)
+        return _parted(prompt, list(made["input_ids"]))
     alone = [*learner.tokenizer(plain(target), add_special_tokens=False)["input_ids"], end]
     if not isinstance(form, str) or not tokenise_together:
         return prompt, alone
@@ -90,22 +92,10 @@ def _tokens(learner: Learner, example: Example, *, tokenise_together: bool) -> t
     return _parted(prompt if form else [], [*together, end])
 
 
-def _conversation(learner: Learner, messages: Sequence[Any]) -> list[int]:
-    """Token ids of a whole conversation through the chat template."""
-    rendered = learner.tokenizer.apply_chat_template(
-        [dict(message) for message in messages], tokenize=True, return_dict=True, **learner.template
-    )
-    return list(rendered["input_ids"])
-
-
 def _parted(prompt: Sequence[int], together: Sequence[int]) -> tuple[list[int], list[int]]:
     """The whole row, parted where the prompt's own tokens end or differ; the first token has nothing before it to be
     predicted from, so it is never part of the target.
     """
-    same = 0
-    for one, other in zip(prompt, together, strict=False):
-        if one != other:
-            break
-        same += 1
-    same = max(1, same)
+    pairs = enumerate(zip(prompt, together, strict=False))
+    same = max(1, next((place for place, (one, other) in pairs if one != other), min(len(prompt), len(together))))
     return list(together[:same]), list(together[same:])

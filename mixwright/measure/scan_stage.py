@@ -8,15 +8,17 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 
 from mixwright.config import RunConfig
+from mixwright.contracts import Columns
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.learner.bases import bases_of, build_bases
+from mixwright.learner.learner import Learner
 from mixwright.learner.load import load_base
 from mixwright.measure.bases import base_name
 from mixwright.measure.scan import (
@@ -31,7 +33,7 @@ from mixwright.measure.scan import (
     write_part,
 )
 from mixwright.measure.scan_passes import ScanPasses
-from mixwright.measure.scan_rows import row_token_limit, scan_rows, target_of
+from mixwright.measure.scan_rows import Pass, ScanRow, row_token_limit, scan_rows, target_of
 from mixwright.measure.sketch_calibration import (
     CALIBRATION_ROWS,
     SketchSettings,
@@ -40,15 +42,10 @@ from mixwright.measure.sketch_calibration import (
     load_moments,
     save_calibration,
 )
-from mixwright.records import from_data, to_data
+from mixwright.records import Example, from_data, to_data
 from mixwright.runs import RunFolder
 from mixwright.workers.local import Job, Workers, count_cores
 from mixwright.workers.progress import report
-
-if TYPE_CHECKING:
-    from mixwright.contracts import Columns
-    from mixwright.learner.learner import Learner
-    from mixwright.measure.scan_rows import ScanRow
 
 SCAN_SEED = 2_000_003
 """Added to the run's seed for the rollouts of the scan; training and measuring never use these numbers."""
@@ -126,11 +123,12 @@ def scan_bases(
     jobs = [ScanJob(str(folder.path), path, *shared) for path in bases_of(config, folder)]
     keys = workers.run([Job(f"prepare {base_name(job.base)}", prepare_scan, job) for job in jobs], title="prepare scan")
     dealt: list[ScanJob] = []
+    columns_of = {name: group.NAMES for name, group in groups.items()}
     for job, key in zip(jobs, keys, strict=True):
         place = scan_folder(folder, base_name(job.base))
         for line in _remove_stale_shards(place, key):
             say(line)
-        missing = [number for number in range(key["shards"]) if missing_groups(shard_file(place, number), key, groups)]
+        missing = [number for number in range(key["shards"]) if missing_groups(shard_file(place, number), key, columns_of)]
         turns = min(config.trial.workers or count_cores(), len(missing))
         dealt += [replace(job, key=key, shards=tuple(missing[turn::turns])) for turn in range(turns)]
     names = ", ".join(name for group in groups.values() for name in group.NAMES)
@@ -200,30 +198,23 @@ def scan_shards(job: ScanJob) -> tuple[int, int, Counter[str]]:
     corpus, config, learner, groups = _load_job(job)
     places, folder = sampled_rows(corpus, job.sample), _directions_file(job).parent
     calibration = load_calibration(_directions_file(job), job.key)
-    tokens, kinds = 0, Counter[str]()
+    tokens, kinds, columns_of = 0, Counter[str](), {name: group.NAMES for name, group in groups.items()}
     for done, number in enumerate(job.shards):
-        wanted = {name: groups[name] for name in missing_groups(shard_file(folder, number), job.key, groups)}
+        wanted = {name: groups[name] for name in missing_groups(shard_file(folder, number), job.key, columns_of)}
         examples = [corpus[int(place)] for place in places[number * SHARD_ROWS : (number + 1) * SHARD_ROWS]]
         rows = list(scan_rows(learner, examples, **_tokenising_options(job.key)))
-        passes = ScanPasses(
-            learner,
-            rows,
-            frozenset(name for group in wanted.values() for name in group.PASSES),
-            corpus,
-            config.measure,
-            seed=config.seed + SCAN_SEED + number,
-            calibration=calibration,
-            done=lambda share, done=done: report((done + share) / len(job.shards)),
-        )
+        asked: frozenset[Pass] = frozenset(name for group in wanted.values() for name in group.PASSES)
+        seed = config.seed + SCAN_SEED + number
+
+        def tell(share: float, done: int = done) -> None:
+            report((done + share) / len(job.shards))
+
+        passes = ScanPasses(learner, rows, asked, corpus, config.measure, seed, calibration, tell)
         found = {name: values for group in wanted.values() for name, values in group.read(rows, passes).items()}
-        write_part(
-            shard_file(folder, number),
-            job.key,
-            {name: [getattr(row.example, name) for row in rows] for name in OWN_COLUMNS},
-            found,
-        )
+        own = {name: [getattr(row.example, name) for row in rows] for name in OWN_COLUMNS}
+        write_part(shard_file(folder, number), job.key, own, found)
         tokens += sum(len(row.prompt) + len(row.target) for row in rows)
-        kinds.update(_kind(row) for row in rows)
+        kinds.update(_kind(row.example) for row in rows)
         kinds["cut"] += sum(row.cut_tokens > 0 for row in rows)
     return len(job.shards), tokens, kinds
 
@@ -261,11 +252,9 @@ def _first_rows(learner: Learner, corpus: Corpus, places: np.ndarray, read: Mapp
     return list(itertools.islice((row for row in scan_rows(learner, targets, **read) if row.target), CALIBRATION_ROWS))
 
 
-def _kind(row: ScanRow) -> str:
-    example = row.example
-    if target_of(example) is None:
-        return "none"
-    return "target" if example.target is not None else "answer" if example.answer is not None else "chosen"
+def _kind(example: Example) -> str:
+    """What of an example is read as its target, as `target_of` takes it."""
+    return next((name for name in ("target", "answer", "chosen") if getattr(example, name) is not None), "none")
 
 
 def _lines(kinds: Mapping[str, int], limit: int | None) -> tuple[str, ...]:

@@ -12,23 +12,22 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import torch
 from jaxtyping import Float
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from mixwright.errors import InputError
 from mixwright.learner.batches import token_batches
+from mixwright.learner.learner import Learner
 from mixwright.measure.gradient_sketch import Factors, GradientSketch, Moments, matrices
+from mixwright.measure.scan_rows import ScanRow
 from mixwright.runs import replacing
-
-if TYPE_CHECKING:
-    from mixwright.learner.learner import Learner
-    from mixwright.measure.scan_rows import ScanRow
 
 CALIBRATION_ROWS = 256
 """Rows that directions are found from; fewer where they would not fit into `MOST_NUMBERS_HELD`."""
@@ -99,7 +98,7 @@ def calibrate(
     halves = {part.name: Factors(given) for part, given in zip(parts, outputs, strict=True)}
     found = _products(learner, rows, GradientSketch(learner.model, factors=halves, moments=moments))
     inputs = [_directions(part.permute(2, 0, 1).flatten(1), side) for part in found]
-    energy = [_energy(part, given) for part, given in zip(found, inputs, strict=True)]
+    energy = [(part @ given).square().mean(0) for part, given in zip(found, inputs, strict=True)]
     pairs = [Factors(*pair) for pair in zip(outputs, inputs, strict=True)]
     factors, kept = _trimmed(pairs, energy, settings.dims)
     named = {part.name: pair for part, pair in zip(parts, factors, strict=True)}
@@ -128,20 +127,13 @@ def _trimmed(
 
 def save_calibration(path: Path, calibration: Calibration, key: Mapping[str, object]) -> None:
     """Write a calibration as safetensors, whole or not at all; `key`: what it was made from."""
-    from safetensors.torch import save_file
-
-    tensors = {"kept": calibration.kept}
-    for kind, pairs in (("factors", calibration.factors), ("moments", calibration.moments)):
-        for name, pair in pairs.items():
-            tensors |= {f"{kind}/{name}/{s}": p.contiguous() for s, p in pair._asdict().items() if p is not None}
+    tensors = {"kept": calibration.kept, **_flat("factors", calibration.factors), **_flat("moments", calibration.moments)}
     with replacing(path) as temporary:
         save_file(tensors, temporary, metadata={"key": json.dumps(key, sort_keys=True)})
 
 
 def load_calibration(path: Path, key: Mapping[str, object]) -> Calibration | None:
     """What `save_calibration` wrote for the same key; None when it is not there, broken, or another's."""
-    from safetensors import SafetensorError, safe_open
-
     try:
         with safe_open(path, framework="pt") as file:
             if (file.metadata() or {}).get("key") != json.dumps(key, sort_keys=True):
@@ -154,26 +146,23 @@ def load_calibration(path: Path, key: Mapping[str, object]) -> Calibration | Non
 
 def save_moments(path: Path, moments: Mapping[str, Moments]) -> None:
     """Write the moments of a warm-up (`adam_moments`) for `mixwright scan --moments`."""
-    from safetensors.torch import save_file
-
     with replacing(path) as temporary:
-        tensors = {
-            f"moments/{name}/{s}": p.contiguous() for name, pair in moments.items() for s, p in pair._asdict().items()
-        }
-        save_file(tensors, temporary)
+        save_file(_flat("moments", moments), temporary)
+
+
+def _flat(kind: str, pairs: Mapping[str, Factors | Moments]) -> dict[str, Tensor]:
+    """Named pairs of tensors as they are kept; `_pairs` makes pairs of them again."""
+    sides = ((name, side, part) for name, pair in pairs.items() for side, part in pair._asdict().items())
+    return {f"{kind}/{name}/{side}": part.contiguous() for name, side, part in sides if part is not None}
 
 
 def load_moments(path: Path) -> dict[str, Moments]:
     """Read what `save_moments` wrote. Raises InputError when it is missing or not such a file."""
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
-
     try:
-        found = _pairs(load_file(path), "moments", Moments)
+        return _pairs(load_file(path), "moments", Moments)
     except (OSError, SafetensorError, TypeError) as error:
         remedy = "Write it with save_moments of mixwright.measure.sketch_calibration."
         raise InputError("second moments in a safetensors file", str(error)[:120], remedy, file=path) from None
-    return found
 
 
 def _pairs(tensors: Mapping[str, Tensor], kind: str, make: type) -> dict:
@@ -189,15 +178,10 @@ def _pairs(tensors: Mapping[str, Tensor], kind: str, make: type) -> dict:
 def _products(learner: Learner, rows: Sequence[ScanRow], sketch: GradientSketch) -> list[Tensor]:
     """Projected gradients of all rows, per matrix (rows, outputs, inputs), on the CPU."""
     found: list[list[Tensor]] = [[] for _ in sketch.matrices]
-    for batch in _batches(rows):
-        for place, part in enumerate(sketch.products(learner, batch)):
+    for batch in token_batches([len(row.prompt) + len(row.target) for row in rows], BATCH_TOKENS):
+        for place, part in enumerate(sketch.products(learner, [rows[i] for i in batch])):
             found[place].append(part.cpu())
     return [torch.cat(parts) for parts in found]
-
-
-def _batches(rows: Sequence[ScanRow]) -> Iterator[list[ScanRow]]:
-    for batch in token_batches([len(row.prompt) + len(row.target) for row in rows], BATCH_TOKENS):
-        yield [rows[i] for i in batch]
 
 
 def _signs(size: int) -> Float[Tensor, "size probes"] | None:
@@ -216,8 +200,3 @@ def _directions(columns: Float[Tensor, "size columns"], side: int) -> Float[Tens
     values, vectors = torch.linalg.eigh(columns.T @ columns)
     scale = values[-side:].clamp_min(values[-1] * 1e-10).rsqrt()
     return (columns @ (vectors[:, -side:] * scale)).flip(1).contiguous()
-
-
-def _energy(part: Float[Tensor, "rows outputs inputs"], inputs: Tensor) -> Float[Tensor, "outputs sides"]:
-    """Mean square of each projected number."""
-    return (part @ inputs).square().mean(0)

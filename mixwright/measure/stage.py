@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 import zlib
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -13,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mixwright import catalog
-from mixwright.measure.passes import ExampleRollouts, Passes
-from mixwright.records import Example, Measurement, plain
+from mixwright.config import MeasureConfig
+from mixwright.corpus import Corpus
+from mixwright.measure.passes import Passes, completion_row
+from mixwright.records import Measurement, plain
 
 if TYPE_CHECKING:
-    from mixwright.config import MeasureConfig
-    from mixwright.corpus import Corpus
     from mixwright.learner.learner import Learner
 
 
@@ -63,7 +62,6 @@ def measure_learner(
     *,
     start: Learner | None = None,
     seed: int,
-    progress: Callable[[str], None] | None = None,
     done: Callable[[float], None] | None = None,
     nested: bool = False,
 ) -> MeasureResult:
@@ -75,7 +73,6 @@ def measure_learner(
         config: probes and sizes.
         start: the model that training began with, for drift.
         seed: of samples and probes; one seed before and after couples the two.
-        progress: called with the name of each probe before it runs.
         done: called with the share of the work that is done, 0..1.
         nested: what is sampled for an item does not depend on how many others are measured.
 
@@ -86,32 +83,15 @@ def measure_learner(
     passes = Passes(learner, start, config, corpus, seed, done, nested=nested)
     measurements: list[Measurement] = []
     for name, probe in probes.items():
-        if progress:
-            progress(name)
         measurements += probe.measure(passes, corpus, np.random.default_rng([seed, zlib.crc32(name.encode())]))
     if passes.generated:
         measurements += _late(passes)
-    written = passes.items if passes.generated else ()
-    completions = [_row(item, passes.rollouts[item.id]) for item in written]
-    cut = passes.cut if passes.generated else 0.0
-    short = frozenset(item.id for item in written if not passes.rollouts[item.id].greedy.finished)
-    return MeasureResult(tuple(measurements), tuple(completions), len(written) * (1 + config.samples), cut, short)
-
-
-def _row(item: Example, best: ExampleRollouts) -> dict[str, Any]:
-    """The greedy completion of an item, as it is kept."""
-    return {
-        "example": item.id,
-        "task": item.task,
-        "level": item.level,
-        "prompt": plain(item.prompt),
-        "answer": item.answer,
-        "completion": best.greedy.text,
-        "score": best.greedy_score,
-        "cut": not best.greedy.finished,
-        "tokens": list(best.greedy.token_ids),
-        "logprob": math.fsum(best.greedy.logprobs),
-    }
+    if not passes.generated:
+        return MeasureResult(tuple(measurements), (), 0)
+    best = {item.id: passes.rollouts[item.id] for item in passes.items}
+    rows = [completion_row(item, best[item.id].greedy, item.answer, best[item.id].greedy_score) for item in passes.items]
+    short = frozenset(row["example"] for row in rows if row["cut"])
+    return MeasureResult(tuple(measurements), tuple(rows), len(rows) * (1 + config.samples), passes.cut, short)
 
 
 def _late(passes: Passes) -> list[Measurement]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,10 +12,8 @@ from mixwright.estimates.cell_states import MIN_ITEMS
 from mixwright.estimates.chance import RIGHT_FROM_SCORE
 from mixwright.estimates.dependence import Dependence, dependence, permutation_p
 from mixwright.graders.choice import option_index, option_texts
+from mixwright.measure.passes import Group, Passes
 from mixwright.records import Example
-
-if TYPE_CHECKING:
-    from mixwright.measure.passes import Group, Passes
 
 MOST_ITEMS_ALL_PAIRS = 100
 """Items of a cell up to which every answer is graded on every other item; of more, each on `OTHER_ITEMS_PER_ITEM` others."""
@@ -70,12 +67,9 @@ def grade_swapped(passes: Passes, items: Sequence[Example], name: str) -> np.nda
 
     Answers to rows with options are taken by their place among the options, so that a habit of one place is no skill.
     """
-    count = len(items)
-    shifts = (
-        range(count)
-        if count <= MOST_ITEMS_ALL_PAIRS
-        else [0, *np.linspace(1, count - 1, OTHER_ITEMS_PER_ITEM).astype(int).tolist()]
-    )
+    count, shifts = len(items), list(range(len(items)))
+    if count > MOST_ITEMS_ALL_PAIRS:
+        shifts = [0, *np.linspace(1, count - 1, OTHER_ITEMS_PER_ITEM).astype(int).tolist()]
     table = np.full((count, count), np.nan)
     known: dict[tuple[int, str, bool], bool] = {}
     for row, item in enumerate(items):

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mixwright.corpus import Corpus
 from mixwright.estimates.intervals import rate
 from mixwright.records import Example, Measurement
 
 if TYPE_CHECKING:
-    from mixwright.corpus import Corpus
     from mixwright.learner.learner import Learner
 
 
-def keep_fitting_items(learner: Learner, items: Iterable[Example], tokens_by_id: Mapping[str, int]) -> list[Example]:
+def keep_fitting_items(learner: Learner, items: Iterable[Example], tokens: Callable[[Example], int]) -> list[Example]:
     """The items whose tokens fit into the model's context; the same ones before and after."""
-    return [item for item in items if learner.context is None or tokens_by_id[item.id] <= learner.context]
+    return [item for item in items if learner.context is None or tokens(item) <= learner.context]
 
 
 def exact_answer_tasks(corpus: Corpus) -> set[str]:
@@ -28,14 +28,7 @@ def exact_answer_tasks(corpus: Corpus) -> set[str]:
 
 
 def cell_measurements(
-    probe: str,
-    name: str,
-    unit: str,
-    items: Sequence[Example],
-    values: Mapping[str, float],
-    *,
-    null: float | None = None,
-    null_of: str = "",
+    probe: str, name: str, unit: str, items: Sequence[Example], values: Mapping[str, float]
 ) -> list[Measurement]:
     """The mean over the items of each cell, and of each task of several levels; groups of one item are left out."""
     groups: dict[tuple[str, float | None], list[float]] = defaultdict(list)
@@ -49,8 +42,7 @@ def cell_measurements(
         mean = rate(np.array(own), np.ones(len(own)))
         if mean is not None:
             low, high = (max(0.0, mean.low), min(1.0, mean.high)) if unit == "share" else (mean.low, mean.high)
-            row = Measurement(probe, task, name, mean.value, low, high, mean.n, unit, level, None, null, null_of)
-            found.append(row)
+            found.append(Measurement(probe, task, name, mean.value, low, high, mean.n, unit, level))
     return found
 
 
@@ -59,16 +51,13 @@ def item_measurements(
 ) -> list[Measurement]:
     """One row per item; it was read, not sampled, so its interval has no width."""
     return [
-        Measurement(probe, item.task, name, value, value, value, 1, unit, item.level, item.id)
-        for item, value in ((item, values[item.id]) for item in items)
+        Measurement(probe, item.task, name, value := values[item.id], value, value, 1, unit, item.level, item.id)
+        for item in items
     ]
 
 
 def count_too_long(probe: str, items: Sequence[Example], kept: Sequence[Example]) -> list[Measurement]:
     """Items per task that do not fit into the model's context; nothing for tasks of which all do."""
     asked = Counter(item.task for item in items)
-    lost = asked - Counter(item.task for item in kept)
-    return [
-        Measurement(probe, task, "too_long", count, count, count, asked[task], "items")
-        for task, count in sorted(lost.items())
-    ]
+    lost = sorted((asked - Counter(item.task for item in kept)).items())
+    return [Measurement(probe, task, "too_long", count, count, count, asked[task], "items") for task, count in lost]

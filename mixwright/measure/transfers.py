@@ -62,7 +62,6 @@ def watch_transfer(
     train: Mapping[str, NDArray[np.int64]],
     sizes: RunSizes,
     rng: np.random.Generator,
-    told: Callable[[float], None] = lambda share: None,
 ) -> list[Measurement]:
     """What every task's success and entropy are at the start, and after runs on each task, each pair in turn, and all tasks;
     and after the best order by these, where orders are shown to differ.
@@ -74,20 +73,16 @@ def watch_transfer(
         train: row numbers per task; each task is trained on alone.
         sizes: of the experiment.
         rng: of the rows that are drawn.
-        told: called with the share of the runs that is done.
     """
     start = read(model)
     found: dict[tuple[str, ...], list[Mapping[str, Mapping[str, NDArray[np.float64]]]]] = {(): [start]}
     pairs = len(train) * (len(train) - 1) if sizes.pairs else 0
-    done, all_runs = 0, sizes.seeds * (2 * len(train) + pairs)
-    to_try = 2 * sizes.seeds * sizes.tried * len(train)
+    runs = sizes.seeds * (2 * len(train) + pairs)
     for _ in range(sizes.seeds):
         draws = _drawn(train, sizes, rng)
         for path, branch in _branches(model, losses, draws, sizes):
             found.setdefault(path, []).append(read(branch))
-            done += len(train) if path == (TOGETHER_LABEL,) else 1
-            told(done / (all_runs + to_try))
-    rows = [_row(what, task, path, runs) for path, runs in found.items() for what in start for task in start[what]]
+    rows = [_row(what, task, path, read_of) for path, read_of in found.items() for what in start for task in start[what]]
     rows += _changes(found, list(train), pairs=sizes.pairs)
     choice = choose_order(effects_of(rows, list(train)))
     order = [list(train)[place] for place in choice.order]
@@ -95,9 +90,8 @@ def watch_transfer(
         rows.append(Measurement("transfer", task, PLACE_MEASUREMENT, number, number, number, 1, "place"))
     if choice.certainty >= MIN_CERTAINTY and choice.gain >= MIN_GAIN_SHARE:
         rows += _try_order(order, model, losses, read, train, replace(sizes, steps=sizes.tried * sizes.steps), rng)
-        all_runs += to_try
-    told(1.0)
-    trained = float(sizes.batch * sizes.steps * all_runs)
+        runs += 2 * sizes.seeds * sizes.tried * len(train)
+    trained = float(sizes.batch * sizes.steps * runs)
     return [*rows, Measurement("transfer", "*", "rows_trained", trained, trained, trained, 1, "rows")]
 
 
@@ -156,9 +150,8 @@ def _try_order(
         np.stack([np.concatenate([run["success"][task] for task in tasks]) for run in runs]) for runs in (ordered, beside)
     )
     items = np.array([len(ordered[0]["success"][task]) for task in tasks])
-    found = estimate_crossed(
-        first - second, np.repeat(np.arange(len(tasks)), items), np.repeat(1 / items / len(tasks), items)
-    )
+    strata, weights = np.repeat(np.arange(len(tasks)), items), np.repeat(1 / items / len(tasks), items)
+    found = estimate_crossed(first - second, strata, weights)
     over = (found.value, found.low, found.high, first.size, UNIT_BY_MEASUREMENT["success"])
     return [
         *(_row("success", task, (BEST_ORDER_LABEL,), ordered) for task in tasks),

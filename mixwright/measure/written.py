@@ -6,16 +6,15 @@ checkpoints answer the prompts, too, and the answers are kept without a score.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from mixwright.measure.passes import Passes
+from mixwright.config import MeasureConfig
+from mixwright.corpus import Corpus
+from mixwright.measure.passes import Passes, completion_row
 from mixwright.records import Example, plain
 
 if TYPE_CHECKING:
-    from mixwright.config import MeasureConfig
-    from mixwright.corpus import Corpus
     from mixwright.learner.learner import Learner
 
 ANSWER_TOKENS = 64
@@ -47,18 +46,4 @@ def write_answers(learner: Learner, items: Sequence[Example], room: int, seed: i
     if not items:
         return ()
     made = learner.sample([item.prompt for item in items], count=1, temperature=0, max_new_tokens=room, seed=seed)
-    return tuple(
-        {
-            "example": item.id,
-            "task": item.task,
-            "level": item.level,
-            "prompt": plain(item.prompt),
-            "answer": plain(item.target),
-            "completion": best.text,
-            "score": None,
-            "cut": not best.finished,
-            "tokens": list(best.token_ids),
-            "logprob": math.fsum(best.logprobs),
-        }
-        for item, (best,) in zip(items, made, strict=True)
-    )
+    return tuple(completion_row(item, best, plain(item.target), None) for item, (best,) in zip(items, made, strict=True))

@@ -175,11 +175,8 @@ class EngineOptions:
         if not 0 <= self.min_informative_share <= 1:
             raise InputError("min_informative_share between 0 and 1", repr(self.min_informative_share), "Correct it.")
         if not 0 <= self.rehearsal_share <= 0.5:
-            raise InputError(
-                "a rehearsal share (rehearsal_share) between 0 and 0.5 of the draws",
-                repr(self.rehearsal_share),
-                "Correct it.",
-            )
+            expected = "a rehearsal share (rehearsal_share) between 0 and 0.5 of the draws"
+            raise InputError(expected, repr(self.rehearsal_share), "Correct it.")
         check_range("engine", {**vars(self), "canaries": self.canaries or 0}, canaries=(0, 10_000), patience=(1, 1e9))
 
 

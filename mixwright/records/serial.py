@@ -52,16 +52,11 @@ def from_data(
     """
     from pydantic import ValidationError
 
+    def placed(problem: InputError, place: Sequence[str | int]) -> InputError:
+        return problem if file is None else problem.with_place(file, line_of(place) if line_of else None)
+
     try:
         made: Any = _adapter(cls).validate_python(data)
-        for place in find_misread_bools(data, made):
-            name = ".".join(map(str, place))
-            problem = InputError(f"{name}: a number or a text", "true or false", "Correct that field.")
-            raise problem if file is None else problem.with_place(file, line_of(place) if line_of else None)
-        for place, value in _not_finite(data):
-            problem = InputError(f"{'.'.join(map(str, place))}: a finite number", repr(value), "Correct that field.")
-            raise problem if file is None else problem.with_place(file, line_of(place) if line_of else None)
-        return made
     except ValidationError as errors:
         error = errors.errors()[0]
         place = [part for part in error["loc"] if isinstance(part, int) or not _LABEL.search(part)]
@@ -71,7 +66,12 @@ def from_data(
         else:
             wanted = error["msg"].lower().removeprefix("value error, ")
             problem = InputError(f"{name}: {wanted}", repr(error["input"])[:80], "Correct that field.")
-        raise (problem.with_place(file, line_of(place) if line_of else None) if file is not None else problem) from None
+        raise placed(problem, place) from None
+    wrong = [(place, "a number or a text", "true or false") for place in find_misread_bools(data, made)]
+    wrong = wrong or [(place, "a finite number", repr(value)) for place, value in _not_finite(data)]
+    for place, wanted, got in wrong:
+        raise placed(InputError(f"{'.'.join(map(str, place))}: {wanted}", got, "Correct that field."), place)
+    return made
 
 
 def find_misread_bools(given: Any, made: Any, place: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:

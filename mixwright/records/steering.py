@@ -9,8 +9,8 @@ ActionKind = Literal["refuse", "coefficient", "lr_factor", "skip_step", "stop", 
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """What SFT showed of one example."""
+class Shown:
+    """What a run showed of one example; its children say what."""
 
     example: str
     """Example id."""
@@ -19,7 +19,13 @@ class Outcome:
     level: float | None
     """Level of its cell; None for a task without levels."""
     step: int
-    """Optimiser step that it was drawn for."""
+    """Optimiser step that it was drawn or generated for; of a canary the one after which it was measured."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome(Shown):
+    """What SFT showed of one example."""
+
     loss: float
     """Nats per target token."""
     tokens: int
@@ -29,17 +35,9 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class GroupOutcome:
+class GroupOutcome(Shown):
     """What GRPO showed of one prompt: its whole group of completions."""
 
-    example: str
-    """Example id."""
-    task: str
-    """Task name."""
-    level: float | None
-    """Level of its cell; None for a task without levels."""
-    step: int
-    """Optimiser step the group was generated for."""
     rewards: tuple[float, ...]
     """One per completion, true (never permuted), weighted sum of the reward functions."""
     lengths: tuple[int, ...] = ()
@@ -57,17 +55,9 @@ class GroupOutcome:
 
 
 @dataclass(frozen=True, slots=True)
-class PairOutcome:
+class PairOutcome(Shown):
     """What DPO showed of one preference pair."""
 
-    example: str
-    """Example id."""
-    task: str
-    """Task name."""
-    level: float | None
-    """Level of its cell; None for a task without levels."""
-    step: int
-    """Optimiser step that it was drawn for."""
     loss: float | None
     """Nats; None where the loss is not a sum over pairs, or not the plain sigmoid one."""
     chosen_logprob: float
@@ -98,17 +88,9 @@ class PairOutcome:
 
 
 @dataclass(frozen=True, slots=True)
-class CanaryOutcome:
+class CanaryOutcome(Shown):
     """What the model made of one fixed item that it could do before the run."""
 
-    example: str
-    """Example id."""
-    task: str
-    """Task name."""
-    level: float | None
-    """Level of its cell; None for a task without levels."""
-    step: int
-    """Optimiser step after which it was measured."""
     success: float
     """GRPO: the graded greedy answer, 0..1. SFT and DPO: exp(-nats per target token), the geometric mean probability of the
     tokens of the row's own completion (DPO: of the chosen one), 0..1; never a share of right answers."""

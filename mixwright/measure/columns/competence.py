@@ -10,15 +10,13 @@ Blind spot: of one row pass@1 rests on k samples; answers count as different whe
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from mixwright.contracts import Columns
-
-if TYPE_CHECKING:
-    from mixwright.measure.scan_passes import ScanPasses
-    from mixwright.measure.scan_rows import Pass, ScanRow
+from mixwright.measure.scan_passes import ScanPasses
+from mixwright.measure.scan_rows import Pass, ScanRow
 
 NEEDS = ("torch", "transformers")
 

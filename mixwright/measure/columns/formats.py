@@ -9,18 +9,15 @@ Blind spot: two ways of reasoning that end in one form are one form.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from mixwright.contracts import Columns
-from mixwright.measure.scan_rows import target_of
+from mixwright.measure.scan_passes import ScanPasses
+from mixwright.measure.scan_rows import Pass, ScanRow, target_of
 from mixwright.records import plain
 from mixwright.skeleton import skeleton
-
-if TYPE_CHECKING:
-    from mixwright.measure.scan_passes import ScanPasses
-    from mixwright.measure.scan_rows import Pass, ScanRow
 
 NEEDS = ("torch", "transformers")
 

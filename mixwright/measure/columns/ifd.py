@@ -12,15 +12,13 @@ Blind spot: grows with shortness and with an unfamiliar format; nearly always be
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from mixwright.contracts import Columns
-
-if TYPE_CHECKING:
-    from mixwright.measure.scan_passes import ScanPasses
-    from mixwright.measure.scan_rows import Pass, ScanRow
+from mixwright.measure.scan_passes import ScanPasses
+from mixwright.measure.scan_rows import Pass, ScanRow
 
 NEEDS = ("torch", "transformers")
 

@@ -13,18 +13,15 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from mixwright.contracts import Columns
 from mixwright.errors import check_range
-from mixwright.measure.scan_rows import target_of
+from mixwright.measure.scan_passes import ScanPasses
+from mixwright.measure.scan_rows import Pass, ScanRow, target_of
 from mixwright.records import plain
-
-if TYPE_CHECKING:
-    from mixwright.measure.scan_passes import ScanPasses
-    from mixwright.measure.scan_rows import Pass, ScanRow
 
 NEEDS = ("torch", "transformers")
 

@@ -13,15 +13,13 @@ Blind spot: tokens of a fixed template dilute it, and prompts that are read afte
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from mixwright.contracts import Columns
-
-if TYPE_CHECKING:
-    from mixwright.measure.scan_passes import ScanPasses
-    from mixwright.measure.scan_rows import Pass, ScanRow
+from mixwright.measure.scan_passes import ScanPasses
+from mixwright.measure.scan_rows import Pass, ScanRow
 
 NEEDS = ("torch", "transformers")
 

@@ -12,24 +12,21 @@ Blind spot: a right answer reached by a wrong way counts as right; partial credi
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mixwright.contracts import Probe
-from mixwright.corpus.cells import chance_rules_of, members_of, sample_answered_rows
+from mixwright.corpus import Corpus
+from mixwright.corpus.cells import chance_rules_of, rows_by, sample_answered_rows
 from mixwright.corpus.rows import pc
 from mixwright.estimates.cell_states import MIN_ITEMS
 from mixwright.estimates.chance import Chance, chance_level
 from mixwright.estimates.dependence import Dependence, dependence_of_items
 from mixwright.estimates.intervals import clustered_share, pass_at_k, rate, share_interval
 from mixwright.estimates.outcome import CHANCE_MEASUREMENT, SWAPPED_SUFFIX
+from mixwright.measure.passes import Group, Passes
 from mixwright.measure.swaps import swap_cells
 from mixwright.records import Example, Interval, Measurement
-
-if TYPE_CHECKING:
-    from mixwright.corpus import Corpus
-    from mixwright.measure.passes import Group, Passes
 
 NEEDS = ("torch", "transformers")
 
@@ -62,10 +59,12 @@ class Competence(Probe):
             found += _group(passes, group, items, level, rule)
             if own:
                 found += _dependence(group, cells[group].found, cells[group].p)
-            elif len(items) > 2:
-                found += _dependence(
-                    group, {name: _task_dependence(passes, items, name, swapped[name]) for name in swapped}, {}
-                )
+            elif len(items) > 2:  # a task of several levels: the mean over its items, each swapped within its own level
+                parts = {}
+                for name, of_item in swapped.items():
+                    success = np.array([passes.rollouts[item.id].success(name) for item in items])
+                    parts[name] = dependence_of_items(success, np.array([of_item[item.id] for item in items]))
+                found += _dependence(group, parts, {})
         for item in passes.items:
             found += _item(passes, item, {name: swapped[name][item.id] for name in swapped}, hits[item.id])
         return found
@@ -75,7 +74,7 @@ def _chances(passes: Passes, corpus: Corpus) -> dict[Group, Chance]:
     """The chance level of each cell's items, small cells with their task's."""
     rows = np.flatnonzero(pc.equal(corpus.table["split"], "train").to_numpy())
     wanted = {task for task, _ in passes.cells}
-    members = {group: own for group, own in members_of(corpus, rows).items() if group[0] in wanted}
+    members = {group: own for group, own in rows_by(corpus, rows, "task", "level").items() if group[0] in wanted}
     train = dict(zip(members, sample_answered_rows(corpus, members.values()), strict=True))
     found = {}
     for (task, level), items in passes.cells.items():
@@ -87,12 +86,6 @@ def _chances(passes: Passes, corpus: Corpus) -> dict[Group, Chance]:
             other = [item for item in passes.items if small and (item.task, item.level != level) == (task, True)]
         found[task, level] = chance_level(chance_rules_of(passes.corpus, task), items, other)
     return found
-
-
-def _task_dependence(passes: Passes, items: Sequence[Example], name: str, swapped: Mapping[str, float]) -> Dependence:
-    """Dependence of a task of several levels: the mean over its items, each swapped within its own level."""
-    success = np.array([passes.rollouts[item.id].success(name) for item in items])
-    return dependence_of_items(success, np.array([swapped[item.id] for item in items]))
 
 
 def _group(passes: Passes, group: Group, items: Sequence[Example], chance: Interval, rule: str) -> list[Measurement]:
@@ -129,9 +122,8 @@ def _dependence(group: Group, found: Mapping[str, Dependence], p: Mapping[str, f
 def _row(group: Group, name: str, found: Interval, null: float | None, rule: str, unit: str = "share") -> Measurement:
     task, level = group
     origin = rule if null is not None or name == CHANCE_MEASUREMENT else ""
-    return Measurement(
-        "competence", task, name, found.value, found.low, found.high, found.n, unit, level, None, null, origin
-    )
+    ends = (found.value, found.low, found.high, found.n)
+    return Measurement("competence", task, name, *ends, unit, level, None, null, origin)
 
 
 def _item(passes: Passes, item: Example, swapped: Mapping[str, float], chance_score: float) -> list[Measurement]:
@@ -140,28 +132,13 @@ def _item(passes: Passes, item: Example, swapped: Mapping[str, float], chance_sc
     values = {"pass@1": rollouts.correct, "greedy": np.array([rollouts.success("greedy")])}
     found = []
     for name, part in values.items():
-        n = len(part)
-        if not n:  # no completion was sampled
+        if not (n := len(part)):  # no completion was sampled
             continue
         own = share_interval(float(part.sum()), n)
         parts = {name: (own.value, own.low, own.high), name + SWAPPED_SUFFIX: (swapped[name],) * 3}
         for row, (value, least, most) in parts.items():
-            found.append(
-                Measurement(
-                    "competence",
-                    item.task,
-                    row,
-                    value,
-                    least,
-                    most,
-                    n,
-                    "share",
-                    item.level,
-                    item.id,
-                    chance_score,
-                    CHANCE_MEASUREMENT,
-                )
-            )
+            of_item = (n, "share", item.level, item.id, chance_score, CHANCE_MEASUREMENT)
+            found.append(Measurement("competence", item.task, row, value, least, most, *of_item))
     known = share_interval(chance_score, 1)
     ends = (known.value, known.low, known.high)
     return [*found, Measurement("competence", item.task, CHANCE_MEASUREMENT, *ends, 1, "share", item.level, item.id)]

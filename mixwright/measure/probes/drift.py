@@ -11,17 +11,13 @@ it is no longer the KL of whole completions.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mixwright.contracts import Probe
+from mixwright.corpus import Corpus
+from mixwright.measure.passes import Passes
 from mixwright.records import Measurement
-
-if TYPE_CHECKING:
-    from mixwright.corpus import Corpus
-    from mixwright.measure.passes import Passes, TokenReadings
 
 NEEDS = ("torch", "transformers")
 
@@ -33,9 +29,5 @@ class Drift(Probe):
         """See the class. Raises InputError when the starting model has another tokenizer."""
         if passes.start is None:
             return []
-        rows = passes.per_token("drift", "kl", _divergence)
+        rows = passes.per_token("drift", "kl", lambda read: np.zeros(0) if read.divergence is None else read.divergence)
         return [replace(row, null=0.0, null_of="the starting model itself") for row in rows]
-
-
-def _divergence(readings: TokenReadings) -> NDArray[np.float64]:
-    return readings.divergence if readings.divergence is not None else np.zeros(0)

@@ -12,16 +12,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mixwright.contracts import Probe
+from mixwright.corpus import Corpus
+from mixwright.measure.passes import Passes
 from mixwright.records import Measurement
-
-if TYPE_CHECKING:
-    from mixwright.corpus import Corpus
-    from mixwright.measure.passes import Passes
 
 NEEDS = ("torch", "transformers")
 

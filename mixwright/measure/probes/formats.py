@@ -10,20 +10,17 @@ where nearly every sample has a form of its own, the interval of the entropy is 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mixwright.contracts import Probe
+from mixwright.corpus import Corpus
 from mixwright.errors import check_range
 from mixwright.estimates.intervals import clustered_share, jackknife, wilson
+from mixwright.measure.passes import Passes
 from mixwright.records import Example, Interval, Measurement
 from mixwright.skeleton import FORM_ACCURACY_NAME_PREFIX, FORM_SHARE_NAME_PREFIX, OTHER_FORMS, skeleton
-
-if TYPE_CHECKING:
-    from mixwright.corpus import Corpus
-    from mixwright.measure.passes import Passes
 
 NEEDS = ("torch", "transformers")
 
@@ -48,13 +45,13 @@ class Formats(Probe):
         tasks: dict[str, list[Example]] = defaultdict(list)
         for item in passes.items:
             tasks[item.task].append(item)
-        return [row for task, items in tasks.items() for row in self._task(passes, task, items)]
-
-    def _task(self, passes: Passes, task: str, items: list[Example]) -> list[Measurement]:
-        rollouts = [passes.rollouts[item.id] for item in items]
-        forms = np.array([[skeleton(sample.text) for sample in rollout.samples] for rollout in rollouts], dtype=object)
-        correct = np.array([rollout.correct for rollout in rollouts])
-        return measure_formats(task, forms, correct, Counter(skeleton(item.answer or "") for item in items), self.top)
+        found = []
+        for task, items in tasks.items():
+            rollouts = [passes.rollouts[item.id] for item in items]
+            forms = np.array([[skeleton(sample.text) for sample in rollout.samples] for rollout in rollouts], dtype=object)
+            gold = Counter(skeleton(item.answer or "") for item in items)
+            found += measure_formats(task, forms, np.array([rollout.correct for rollout in rollouts]), gold, self.top)
+        return found
 
 
 def measure_formats(
@@ -71,7 +68,13 @@ def measure_formats(
     """
     counts = Counter(forms.ravel().tolist())
     ranked = sorted(counts, key=lambda form: (-counts[form], form))
-    found = [_entropy(task, forms, ranked, gold)] if len(forms) > 1 else []
+    found = []
+    table = np.array([[float((row == form).sum()) for form in ranked] for row in forms])
+    if (entropy := jackknife(table, normalised_entropy)) is not None:
+        low, high = max(0.0, entropy.low), min(1.0, entropy.high)
+        null = normalised_entropy(np.array(list(gold.values()), dtype=float))
+        whole = Interval(entropy.value, low, high, forms.size)
+        found.append(_row(task, "format_entropy", whole, null, "gold answers"))
     kept = ranked[:top]
     for wanted, times in gold.most_common(1):
         if wanted not in kept and 2 * times >= gold.total():
@@ -85,21 +88,9 @@ def measure_formats(
             right = float(correct[inside].mean())
             items = int(inside.any(1).sum())  # items are the unit: samples of one are not independent
             low, high = wilson(right * items, items)
-            accuracy = Interval(right, float(low), float(high), n=int(inside.sum()))
-            found.append(
-                _row(task, FORM_ACCURACY_NAME_PREFIX + form, accuracy, float(correct.mean()), "accuracy over all forms")
-            )
+            accuracy, whole = Interval(right, float(low), float(high), n=int(inside.sum())), float(correct.mean())
+            found.append(_row(task, FORM_ACCURACY_NAME_PREFIX + form, accuracy, whole, "accuracy over all forms"))
     return found
-
-
-def _entropy(task: str, forms: NDArray[np.object_], ranked: list[str], gold: Counter[str]) -> Measurement:
-    counts = np.array([[float((row == form).sum()) for form in ranked] for row in forms])
-    estimate = jackknife(counts, normalised_entropy)
-    if estimate is None:
-        raise ValueError(f"format entropy of {task} needs two items")
-    low, high = max(0.0, estimate.low), min(1.0, estimate.high)
-    null = normalised_entropy(np.array(list(gold.values()), dtype=float))
-    return _row(task, "format_entropy", Interval(estimate.value, low, high, forms.size), null, "gold answers")
 
 
 def normalised_entropy(counts: NDArray[np.float64]) -> float:

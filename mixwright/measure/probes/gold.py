@@ -11,13 +11,14 @@ Blind spot: the answer's own tokenisation alone counts, without white space in f
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mixwright.contracts import Probe
+from mixwright.corpus import Corpus
 from mixwright.errors import check_range
 from mixwright.learner.warmup import completion_tokens
+from mixwright.measure.passes import Passes
 from mixwright.measure.targets import (
     cell_measurements,
     count_too_long,
@@ -25,11 +26,7 @@ from mixwright.measure.targets import (
     item_measurements,
     keep_fitting_items,
 )
-from mixwright.records import Example, Measurement
-
-if TYPE_CHECKING:
-    from mixwright.corpus import Corpus
-    from mixwright.measure.passes import Passes
+from mixwright.records import Measurement
 
 NEEDS = ("torch", "transformers")
 
@@ -48,15 +45,9 @@ class Gold(Probe):
     def measure(self, passes: Passes, corpus: Corpus, rng: np.random.Generator) -> list[Measurement]:
         """See the class; an answer that does not fit into the model's context is counted as `too_long` and not read."""
         learner, tasks = passes.learner, exact_answer_tasks(corpus)
-
-        def wanted(example: Example) -> bool:
-            return example.answer is not None and example.task in tasks
-
-        items = passes.picked(wanted, self.times)
+        items = passes.picked(lambda item: item.answer is not None and item.task in tasks, self.times)
         answers = {item.id: completion_tokens(learner, (item.answer or "").strip()) for item in items}
-        kept = keep_fitting_items(
-            learner, items, {item.id: len(learner.encode(item.prompt)) + len(answers[item.id]) for item in items}
-        )
+        kept = keep_fitting_items(learner, items, lambda item: len(learner.encode(item.prompt)) + len(answers[item.id]))
         read = learner.logprobs([item.prompt for item in kept], [answers[item.id] for item in kept])
         values = {item.id: min(math.exp(math.fsum(tokens)), 1.0) for item, tokens in zip(kept, read, strict=True)}
         found = cell_measurements("gold", "gold", "share", kept, values)

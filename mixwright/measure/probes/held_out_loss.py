@@ -9,20 +9,15 @@ Blind spot: says how likely the given target is, not whether what the model woul
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from mixwright.contracts import Probe
+from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.learner.warmup import warmup_tokens
+from mixwright.measure.passes import Passes
 from mixwright.measure.targets import cell_measurements, count_too_long, item_measurements, keep_fitting_items
-from mixwright.records import Example, Measurement
-
-if TYPE_CHECKING:
-    from mixwright.corpus import Corpus
-    from mixwright.measure.passes import Passes
+from mixwright.records import Measurement
 
 NEEDS = ("torch", "transformers")
 
@@ -35,20 +30,15 @@ class HeldOutLoss(Probe):
         learner = passes.learner
         items = passes.picked(lambda example: example.target is not None)
         rows = {item.id: warmup_tokens(learner, item) for item in items}
-        kept = keep_fitting_items(
-            learner, items, {name: len(prompt) + len(target) for name, (prompt, target) in rows.items()}
-        )
+        kept = keep_fitting_items(learner, items, lambda item: sum(map(len, rows[item.id])))
         if not kept:
             remedy = "Hold out rows with a target (corpus.eval), or take a model with a longer context."
             raise InputError("held-out rows with a target that fit into the model's context", "none", remedy)
         read = learner.logprobs([item.prompt for item in kept], [rows[item.id][1] for item in kept])
         values = {item.id: -float(np.mean(tokens)) for item, tokens in zip(kept, read, strict=True)}
-        return [*_rows(kept, values), *count_too_long("held_out_loss", items, kept)]
-
-
-def _rows(kept: list[Example], values: Mapping[str, float]) -> list[Measurement]:
-    unit = "nats per token"
-    return [
-        *cell_measurements("held_out_loss", "loss", unit, kept, values),
-        *item_measurements("held_out_loss", "loss", unit, kept, values),
-    ]
+        unit = "nats per token"
+        return [
+            *cell_measurements("held_out_loss", "loss", unit, kept, values),
+            *item_measurements("held_out_loss", "loss", unit, kept, values),
+            *count_too_long("held_out_loss", items, kept),
+        ]

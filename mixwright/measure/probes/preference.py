@@ -10,20 +10,18 @@ Blind spot: longer completions are less likely, so a pair can be right by length
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
 
 import numpy as np
 
 from mixwright.contracts import Probe
+from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.estimates.outcome import CHANCE_MEASUREMENT
 from mixwright.learner.warmup import completion_tokens
+from mixwright.measure.passes import Passes
 from mixwright.measure.targets import cell_measurements, count_too_long, item_measurements, keep_fitting_items
-from mixwright.records import Measurement
-
-if TYPE_CHECKING:
-    from mixwright.corpus import Corpus
-    from mixwright.measure.passes import Passes
+from mixwright.records import Example, Measurement
 
 NEEDS = ("torch", "transformers")
 COIN_ACCURACY = 0.5
@@ -41,26 +39,24 @@ class Preference(Probe):
             name: {item.id: completion_tokens(learner, getattr(item, name) or "") for item in items}
             for name in ("chosen", "rejected")
         }
-        sizes = {
-            item.id: len(learner.encode(item.prompt)) + max(len(own[item.id]) for own in sides.values()) for item in items
-        }
-        kept = keep_fitting_items(learner, items, sizes)
+
+        def tokens(item: Example) -> int:
+            return len(learner.encode(item.prompt)) + max(len(own[item.id]) for own in sides.values())
+
+        kept = keep_fitting_items(learner, items, tokens)
         if not kept:
             remedy = "Hold out preference pairs (corpus.eval), or take a model with a longer context."
             raise InputError("held-out pairs of chosen and rejected that fit into the model's context", "none", remedy)
         prompts = [item.prompt for item in kept]
         chosen, rejected = (
-            [sum(tokens) for tokens in learner.logprobs(prompts, [own[item.id] for item in kept])] for own in sides.values()
+            [sum(read) for read in learner.logprobs(prompts, [own[item.id] for item in kept])] for own in sides.values()
         )
         margins = {item.id: one - other for item, one, other in zip(kept, chosen, rejected, strict=True)}
         wins = {name: (1 + float(np.sign(margin))) / 2 for name, margin in margins.items()}
-        chance = dict.fromkeys(wins, COIN_ACCURACY)
-        found = cell_measurements("preference", "preference", "share", kept, wins, null=COIN_ACCURACY, null_of="a coin")
+        won = cell_measurements("preference", "preference", "share", kept, wins)
+        found = [replace(row, null=COIN_ACCURACY, null_of="a coin") for row in won]
         found += cell_measurements("preference", "margin", "nats", kept, margins)
-        for name, unit, values in (
-            ("preference", "share", wins),
-            ("margin", "nats", margins),
-            (CHANCE_MEASUREMENT, "share", chance),
-        ):
-            found += item_measurements("preference", name, unit, kept, values)
+        found += item_measurements("preference", "preference", "share", kept, wins)
+        found += item_measurements("preference", "margin", "nats", kept, margins)
+        found += item_measurements("preference", CHANCE_MEASUREMENT, "share", kept, dict.fromkeys(wins, COIN_ACCURACY))
         return [*found, *count_too_long("preference", items, kept)]

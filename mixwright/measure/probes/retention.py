@@ -17,19 +17,16 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mixwright.contracts import Probe
+from mixwright.corpus import Corpus
 from mixwright.errors import InputError, check_range
 from mixwright.measure.bursts import Burst, watch_bursts
+from mixwright.measure.passes import Passes
 from mixwright.measure.row_losses import RowLosses, rows_by_task
 from mixwright.records import Measurement
-
-if TYPE_CHECKING:
-    from mixwright.corpus import Corpus
-    from mixwright.measure.passes import Passes
 
 NEEDS = ("torch", "transformers")
 
@@ -75,10 +72,9 @@ class Retention(Probe):
         train = rows_by_task(corpus, "train") or rows_by_task(corpus, None)
         held_out = {task: rows for task, rows in (rows_by_task(corpus, "eval") or train).items() if len(rows) > 1}
         if not held_out:
-            got = "none" if not train else "less than two held-out rows in every task"
-            raise InputError(
-                "training rows with targets, and held-out rows with targets", got, "Give a corpus that has both."
-            )
+            got = "less than two held-out rows in every task" if train else "none"
+            expected = "training rows with targets, and held-out rows with targets"
+            raise InputError(expected, got, "Give a corpus that has both.")
         read = {task: rng.choice(rows, min(len(rows), self.items), replace=False) for task, rows in held_out.items()}
         sizes = Burst(self.burst, self.after, self.batch, self.learning_rate)
         model = copy.deepcopy(passes.learner.model).eval()  # no dropout: the branches differ by the burst alone

@@ -18,22 +18,20 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mixwright.catalog import create
 from mixwright.contracts import Probe
+from mixwright.corpus import Corpus
 from mixwright.errors import InputError, check_range
 from mixwright.estimates.chance import RIGHT_FROM_SCORE
+from mixwright.measure.passes import Passes
 from mixwright.measure.row_losses import RowLosses, rows_by_task
 from mixwright.measure.transfers import BEST_ORDER_LABEL, THEN_LABEL, TOGETHER_LABEL, RunSizes, watch_transfer
 from mixwright.records import Measurement
-
-if TYPE_CHECKING:
-    from mixwright.corpus import Corpus
-    from mixwright.measure.passes import Passes
 
 NEEDS = ("torch", "transformers")
 
@@ -74,11 +72,7 @@ class Transfer(Probe):
     ) -> None:
         self.steps, self.batch, self.learning_rate = steps, batch, learning_rate
         self.seeds, self.pairs, self.tried, self.items, self.adapter = seeds, pairs, tried, items, adapter
-        check_range(
-            "measure.options.transfer",
-            {name: value for name, value in vars(self).items() if name in OPTION_LIMITS},
-            **OPTION_LIMITS,
-        )
+        check_range("measure.options.transfer", vars(self), **OPTION_LIMITS)
 
     def measure(self, passes: Passes, corpus: Corpus, rng: np.random.Generator) -> list[Measurement]:
         """See the class. Raises InputError where fewer than two tasks have training rows with targets and items to grade.
