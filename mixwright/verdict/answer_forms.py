@@ -11,6 +11,7 @@ from pathlib import Path
 from mixwright.measure.bases import read_completion_rows
 from mixwright.records import Example, plain
 from mixwright.runs import RunFolder, read_json, write_json
+from mixwright.verdict.evidence import version_of
 from mixwright.verdict.form_changes import OWN_MARK_SHARE, FormChange, form_changes
 from mixwright.verdict.marks import find_marks
 from mixwright.verdict.text import count
@@ -47,15 +48,6 @@ class GoneOver:
         return f"{self.shown:,} of {count(self.items, 'answer')} of {one} now look like answers of {self.other}"
 
 
-def gone_over(run: RunFolder) -> list[GoneOver]:
-    """Tasks that went over to the form of another task, by that task, most answers first; empty without completions.
-
-    Raises:
-        InputError: the completions are broken.
-    """
-    return grouped(form_changes_of(run))
-
-
 def grouped(changes: Iterable[FormChange]) -> list[GoneOver]:
     """The reported changes to another task's form: one per task, that of the most answers, and together what went alike."""
     best: dict[str, FormChange] = {}
@@ -72,24 +64,14 @@ def grouped(changes: Iterable[FormChange]) -> list[GoneOver]:
 
 def form_changes_of(run: RunFolder) -> list[FormChange]:
     """What changed in the answers of a comparison; empty without completions. Raises InputError for broken ones."""
-    files = run.path / "completions.parquet", known_forms_file(run)
-    return list(_form_changes(*files, *(_written(path) for path in files)))
+    completions, known = run.path / "completions.parquet", known_forms_file(run)
+    return list(_form_changes(completions, known, (version_of(completions), version_of(known))))
 
 
 @functools.lru_cache(maxsize=8)
-def _form_changes(
-    completions: Path, known: Path, _written: tuple[int, int] | None, _noted: tuple[int, int] | None
-) -> tuple[FormChange, ...]:
+def _form_changes(completions: Path, known: Path, _versions: tuple[object, object]) -> tuple[FormChange, ...]:
     """Kept, because the gate, the first sentence and a section of the page ask for them."""
     return tuple(form_changes(read_completion_rows(completions), read_json(known, KnownForms) if known.is_file() else {}))
-
-
-def _written(path: Path) -> tuple[int, int] | None:
-    """Which version of a file this is; None without one."""
-    if not path.is_file():
-        return None
-    found = path.stat()
-    return found.st_ino, found.st_mtime_ns
 
 
 def known_forms_file(run: RunFolder) -> Path:
@@ -106,7 +88,9 @@ def write_known_forms(run: RunFolder, corpus: Iterable[Example]) -> None:
         if text and rows[example.task] < ROWS_READ_PER_TASK:
             rows[example.task] += 1
             found[example.task].update(find_marks(text))
-    shares = {task: {mark: known / rows[task] for mark, known in sorted(own.items())} for task, own in sorted(found.items())}
-    kept = {task: {mark: share for mark, share in own.items() if share >= OWN_MARK_SHARE} for task, own in shares.items()}
+    kept = {
+        task: {mark: n / rows[task] for mark, n in sorted(own.items()) if n / rows[task] >= OWN_MARK_SHARE}
+        for task, own in sorted(found.items())
+    }
     if any(kept.values()):
         write_json(known_forms_file(run), {task: own for task, own in kept.items() if own})

@@ -6,6 +6,7 @@ chance, and by which rows they are of. What a claim is judged by is the level of
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,12 +16,20 @@ from mixwright.estimates.intervals import wilson
 from mixwright.estimates.outcome import CHANCE_MEASUREMENT, Item, ItemScores, shared_items
 from mixwright.records import Interval
 from mixwright.runs import RunFolder, read_measurements
-from mixwright.verdict.evidence import arm_branches, comparisons, headline_arm, scores
+from mixwright.verdict.evidence import Sides, leading_folders, leading_sides, scores
+from mixwright.verdict.spared import Place
 
 SAME_LEVEL_TOLERANCE = 1e-6
 """Levels that are this near are of the same items."""
-Place = tuple[str, float | None, bool]
-"""(task, level, whether the whole task of several levels is meant), as a claim has them."""
+
+
+def items_by_place(sides: Sides) -> dict[Place, list[Item]]:
+    """The items that both sides have, of each cell and of each whole task."""
+    groups: dict[Place, list[Item]] = defaultdict(list)
+    for item in shared_items(*sides):
+        groups[*item[:2], False].append(item)
+        groups[item[0], None, True].append(item)
+    return groups
 
 
 def chance_level(side: Sequence[ItemScores], items: Sequence[Item]) -> Interval | None:
@@ -41,32 +50,25 @@ def chance_level(side: Sequence[ItemScores], items: Sequence[Item]) -> Interval 
 
 def _on_file(path: Path) -> dict[Place, Interval]:
     """Intervals as they were measured, which know whether other rows chose the rule; none without a table."""
-    rows = (
-        [row for row in read_measurements(path) if row.name == CHANCE_MEASUREMENT and row.example is None]
-        if path.is_file()
-        else []
-    )
+    measured = read_measurements(path) if path.is_file() else []
+    rows = [row for row in measured if row.name == CHANCE_MEASUREMENT and row.example is None]
     levelled = {row.task for row in rows if row.level is not None}
-    places = [(row.task, row.level, row.level is None and row.task in levelled) for row in rows]
-    return {place: Interval(row.value, row.low, row.high, row.n) for place, row in zip(places, rows, strict=True)}
+    return {
+        (row.task, row.level, row.level is None and row.task in levelled): Interval(row.value, row.low, row.high, row.n)
+        for row in rows
+    }
 
 
 def chance_levels(run: RunFolder) -> dict[Place, Interval]:
     """Of every cell and every task: on the leading arm's items, or those measured before training."""
-    both = comparisons(run).get(headline_arm(run))
-    path = run.measurements("before")
-    if both is None:
-        both = ([one := scores(path)], [one]) if path.is_file() else None
-    if both is None:
-        return {}
-    groups: dict[Place, list[Item]] = {}
-    for item in shared_items(*both):
-        groups.setdefault((*item[:2], False), []).append(item)
-        groups.setdefault((item[0], None, True), []).append(item)
-    found = {place: chance_level(both[1], items) for place, items in groups.items()}
-    known = _on_file(next((folder / "before.parquet" for _, folder in arm_branches(run).get(headline_arm(run), [])), path))
-    return {
-        place: measured if measured is not None and abs(measured.value - level.value) < SAME_LEVEL_TOLERANCE else level
-        for place, level, measured in ((place, level, known.get(place)) for place, level in found.items())
-        if level is not None
-    }
+    path, sides = run.measurements("before"), leading_sides(run)
+    if sides is None:
+        sides = ([one := scores(path)], [one]) if path.is_file() else ([], [])
+    known = _on_file(next((folder / "before.parquet" for folder in leading_folders(run)), path))
+    found: dict[Place, Interval] = {}
+    for place, items in items_by_place(sides).items():
+        level, measured = chance_level(sides[1], items), known.get(place)
+        if level is not None:
+            same = measured is not None and abs(measured.value - level.value) < SAME_LEVEL_TOLERANCE
+            found[place] = measured if measured is not None and same else level
+    return found

@@ -7,13 +7,13 @@ several side by side. The same block always gives the same bytes.
 from __future__ import annotations
 
 import hashlib
+import html
 import io
 import re
 import warnings
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from mixwright.verdict.blocks import Chart, Forest, Lines, Strips
+from mixwright.verdict.blocks import Chart, Forest, Lines
 from mixwright.verdict.text import line
 
 if TYPE_CHECKING:
@@ -61,18 +61,13 @@ def render_svg(chart: Chart) -> str:
     salt = hashlib.sha256(repr(chart).encode("utf-8", "replace")).hexdigest()[:12]
     with matplotlib.rc_context({**MATPLOTLIB_SETTINGS, "svg.hashsalt": salt}), warnings.catch_warnings():  # type: ignore[arg-type]
         warnings.filterwarnings("ignore", message="Glyph .* missing", category=UserWarning)
-        figure = Figure(figsize=(CHART_WIDTH_PIXELS / 72, _height(chart) / 72), dpi=72, layout="constrained")
+        height = 250 + 16 * len(chart.series) if isinstance(chart, Lines) else 60 + 34 * len(chart.rows)
+        figure = Figure(figsize=(CHART_WIDTH_PIXELS / 72, height / 72), dpi=72, layout="constrained")
         axes = figure.add_subplot()
-        {Lines: _lines, Forest: _forest, Strips: _strips}[type(chart)](axes, chart)
+        _lines(axes, chart) if isinstance(chart, Lines) else _forest(axes, chart)
         out = io.StringIO()
         figure.savefig(out, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
     return _inline(out.getvalue(), line(chart.alternative, limit=1000))
-
-
-def _height(chart: Chart) -> int:
-    if isinstance(chart, Lines):
-        return 250 + 16 * len(chart.series)
-    return 60 + (34 if isinstance(chart, Forest) else 19) * len(chart.rows) + (42 if isinstance(chart, Strips) else 0)
 
 
 def _inline(text: str, alternative: str) -> str:
@@ -85,14 +80,8 @@ def _inline(text: str, alternative: str) -> str:
     for stand_in, variable in COLOUR_BY_STANDIN.items():
         text = text.replace(stand_in, variable)
     box = re.search(r'viewBox="[^"]*"', text)
-    head = f'<svg role="img" aria-label="{_attribute(alternative)}" {box.group() if box else ""}>'
+    head = f'<svg role="img" aria-label="{html.escape(alternative)}" {box.group() if box else ""}>'
     return head + text[text.index(">") + 1 :].replace("\n", " ").strip()
-
-
-def _attribute(text: str) -> str:
-    for letter, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ('"', "&quot;")):
-        text = text.replace(letter, entity)
-    return text
 
 
 def _shorten(text: str) -> str:
@@ -150,39 +139,3 @@ def _forest(axes: Axes, chart: Forest) -> None:
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)
     axes.locator_params(axis="x", nbins=5)
-
-
-def _strips(axes: Axes, chart: Strips) -> None:
-    from matplotlib.patches import Patch
-
-    rows = chart.rows[::-1]
-    looks = (
-        {"height": 0.1, "color": QUIET},
-        {"height": 0.72, "color": SERIES[0]},
-        {"height": 0.64, "facecolor": NOISE, "edgecolor": QUIET, "linewidth": 1},
-    )
-    for state, look in enumerate(looks):
-        for y, (_, states) in enumerate(rows):
-            for left, right in _runs(states, chart.x, state):
-                axes.barh(y, right - left, left=left, **look)
-    axes.set_yticks(range(len(rows)), [_shorten(name) for name, _ in rows])
-    axes.set_ylim(-0.7, len(rows) - 0.3)
-    axes.set_xlim(chart.x[0], chart.x[-1])
-    axes.set_xlabel(line(chart.x_label))
-    axes.tick_params(axis="y", length=0)
-    for side in ("left", "bottom"):
-        axes.spines[side].set_visible(False)
-    keys = [Patch(**{name: value for name, value in look.items() if name != "height"}) for look in looks]
-    axes.figure.legend(keys, chart.names, loc="outside lower center", ncols=2, handlelength=1.4, columnspacing=1.2)
-
-
-def _runs(states: Sequence[int | None], edges: Sequence[float], wanted: int) -> list[tuple[float, float]]:
-    """Stretches of `edges` where the state is `wanted`, neighbours joined."""
-    found: list[tuple[float, float]] = []
-    for state, left, right in zip(states, edges, edges[1:], strict=False):
-        if state == wanted:
-            if found and found[-1][1] == left:
-                found[-1] = (found[-1][0], right)
-            else:
-                found.append((left, right))
-    return found

@@ -19,7 +19,7 @@ from mixwright.estimates.crossed import Estimate, estimate_crossed
 from mixwright.estimates.intervals import holm
 from mixwright.estimates.judgement import MIN_SEEDS, SIGN_ALPHA, change_words, format_word
 from mixwright.estimates.outcome import CHANCE_MEASUREMENT, Change, Item, ItemScores, estimate_change
-from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, Outcome, as_measured
+from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, Outcome
 from mixwright.measure.former import FormerAnswers
 from mixwright.records import ChangeWord, Claim, ClaimKind, Interval
 from mixwright.runs import RunFolder, read_list
@@ -27,12 +27,13 @@ from mixwright.verdict.chance_levels import chance_level
 from mixwright.verdict.evidence import Sides, comparisons, decoding_of, headline_arm
 from mixwright.verdict.gate_asked import asked_of
 from mixwright.verdict.loss_damage import FAR_NATS_PER_TOKEN, former_of, is_lost, rose_far
-from mixwright.verdict.text import count, percent, points
-from mixwright.verdict.text import level as level_told
+from mixwright.verdict.text import cell_name, count, percent, points
 
 Cell = tuple[str, float | None]
 MOST_CELLS_NAMED = 8
 """Cells that a line names."""
+MOST_CLAIMS_OPEN = 5
+"""Claims of one kind that stay open on the page."""
 NO_ANSWER = "no answer was right before or after; check the grader"
 KIND_BY_WORD: dict[ChangeWord, ClaimKind] = {
     "improves": "learnt",
@@ -47,9 +48,9 @@ KIND_BY_WORD: dict[ChangeWord, ClaimKind] = {
 
 def format_kind(kind: ClaimKind, outcome: Outcome = "greedy") -> str:
     """The kind of a claim for people."""
-    return (
-        kind if kind in ("learnt", "damaged") else format_word({"unchanged": "no change"}.get(kind, kind), outcome=outcome)
-    )
+    if kind in ("learnt", "damaged"):
+        return kind
+    return format_word("no change" if kind == "unchanged" else kind, outcome=outcome)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,21 +93,20 @@ def compare_cells(sides: Sides, decoding: Outcome) -> list[Compared]:
     result, solved = [], _solved(sides, decoding)
     for place, (task, level, whole, found) in enumerate(parts):
         word, p, over = known.get(place, ("cannot tell", None, None))
-        word = word if task in solved else "cannot tell"
-        swapped, dependence = _measured(found.swapped), _measured(found.dependence)
-        shown = over is not None and over.low > 0
-        right, family = task in solved, len(judged)
-        result.append(Compared(task, level, whole, found, swapped, dependence, word, p, shown, family, right))
+        right, shown = task in solved, over is not None and over.low > 0
+        swapped, dependence = (one if math.isfinite(one.value) else None for one in (found.swapped, found.dependence))
+        word = word if right else "cannot tell"
+        result.append(Compared(task, level, whole, found, swapped, dependence, word, p, shown, len(judged), right))
     return result
 
 
 def _solved(sides: Sides, outcome: Outcome) -> set[str]:
     """Tasks of which some answer was right on either side; every task where answers are not graded."""
+    every = [scores for side in sides for scores in side]
     if outcome not in GRADED_OUTCOMES:
-        return set(_tasks([scores for side in sides for scores in side]))
-    columns = [READINGS[name].column for name in GRADED_OUTCOMES]
-    every = [scores.scores.get(name, {}) for side in sides for scores in side for name in columns]
-    return {item[0] for values in every for item, value in values.items() if value > 0}
+        return _tasks(every)
+    values = [scores.scores.get(READINGS[name].column, {}) for scores in every for name in GRADED_OUTCOMES]
+    return {item[0] for found in values for item, value in found.items() if value > 0}
 
 
 def unjudged(sides: Sides, outcome: Outcome) -> tuple[str, ...]:
@@ -138,13 +138,9 @@ def _only(scores: ItemScores, task: str) -> ItemScores:
     return ItemScores({name: {i: v for i, v in values.items() if i[0] == task} for name, values in scores.scores.items()})
 
 
-def _measured(estimate: Estimate) -> Estimate | None:
-    return estimate if math.isfinite(estimate.value) else None
-
-
 def interval(estimate: Estimate, outcome: Outcome = "greedy") -> Interval:
     """As a record in the direction of the measurement; no difference of shares lies beyond -1 and 1."""
-    return clip_interval(estimate, "share") if READINGS[outcome].unit == "share" else as_measured(estimate, outcome)
+    return READINGS[outcome].turned(clip_interval(estimate, READINGS[outcome].unit))
 
 
 def clip_interval(estimate: Estimate, unit: str) -> Interval:
@@ -176,15 +172,13 @@ def _as_gated(claims: Sequence[Claim], former: Mapping[str, FormerAnswers]) -> l
     for claim in claims:
         rose = claim.difference if claim.adjusted_p is not None else None
         lost = claim.items > 0 and is_lost(rose, former.get(claim.task), learnt=claim.kind == "learnt")
-        kind, why = claim.kind, ""
         if lost and not rose_far(rose):
-            kind, why = "damaged", "its former answers became far less likely"
+            why = "its former answers became far less likely"
+            claim = replace(claim, kind="damaged", evidence=f"{claim.evidence}; {why}")
         elif claim.kind == "damaged" and not lost:
-            kind, why = (
-                "cannot tell",
-                f"the loss rose, but not by the {FAR_NATS_PER_TOKEN:g} nats per token from which it is damage",
-            )
-        found.append(replace(claim, kind=kind, evidence=f"{claim.evidence}; {why}" if why else claim.evidence))
+            why = f"the loss rose, but not by the {FAR_NATS_PER_TOKEN:g} nats per token from which it is damage"
+            claim = replace(claim, kind="cannot tell", evidence=f"{claim.evidence}; {why}")
+        found.append(claim)
     return found
 
 
@@ -202,22 +196,16 @@ def missing_cells(sides: Sides) -> list[Cell]:
 
 
 def _claim(part: Compared, sides: Sides, decoding: Outcome, arm: str) -> Claim:
-    items, kind, reason = part.change.items, KIND_BY_WORD[part.word], ""
+    items, kind, seeds = part.change.items, KIND_BY_WORD[part.word], part.change.success.seeds
     before, after = (float(np.mean([s.column(READINGS[decoding].column, items) for s in side])) for side in sides)
     level = chance_level(sides[1], items)
+    rests = f"{count(seeds, 'seed')} x " * (seeds > 1) + f"{count(len(items), 'item')}, paired"
     if len(items) < MIN_ITEMS:
-        reason = f"fewer than {MIN_ITEMS} items"
+        rests += f"; fewer than {MIN_ITEMS} items"
     elif kind == "cannot tell":
-        reason = _why(part, level, before)
-    seeds = part.change.success.seeds
-    rests = (
-        f"{count(seeds, 'seed')} x {count(len(items), 'item')}, paired"
-        if seeds > 1
-        else f"{count(len(items), 'item')}, paired"
-    )
-    moved = interval(part.change.success, decoding)
+        rests += f"; {_why(part, level, before)}"
     return Claim(
-        kind, part.task, part.level, before, after, moved, rests + (f"; {reason}" if reason else ""),
+        kind, part.task, part.level, before, after, interval(part.change.success, decoding), rests,
         arm=arm,
         swapped=interval(part.swapped) if part.swapped is not None else None,
         dependence=interval(part.dependence) if part.dependence is not None else None,
@@ -278,12 +266,10 @@ def every_claim(run: RunFolder) -> list[Claim]:
     return read_list(run.claims, Claim) if run.claims.is_file() else judge(run)
 
 
-def claims_of(run: RunFolder, arm: str | None = None) -> list[Claim]:
-    """The claims on file, or judged now when there is no file; of one arm, or of the leading one."""
-    claims = every_claim(run)
-    if arm is None:
-        arm = headline_arm(run)
-    return [claim for claim in claims if claim.arm == arm]
+def claims_of(run: RunFolder) -> list[Claim]:
+    """The same of the leading arm."""
+    arm = headline_arm(run)
+    return [claim for claim in every_claim(run) if claim.arm == arm]
 
 
 def undecided_because(claims: Collection[Claim], seeds: int) -> str:
@@ -305,7 +291,7 @@ def format_not_judged(claims: Collection[Claim]) -> str:
     few = [claim for claim in claims if too_few(claim) and not claim.whole]
     if not few:
         return ""
-    names = [f"{claim.task} {level_told(claim.level)}".strip() for claim in few]
+    names = [cell_name(claim.task, claim.level) for claim in few]
     more = f" and {len(names) - MOST_CELLS_NAMED} more" if len(names) > MOST_CELLS_NAMED else ""
     verb = "is" if len(names) == 1 else "are"
     listed = f"{', '.join(names[:MOST_CELLS_NAMED])}{more}"

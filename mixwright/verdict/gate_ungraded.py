@@ -16,13 +16,12 @@ from mixwright.measure.former import FormerAnswers
 from mixwright.records import Interval, cell_key
 from mixwright.runs import RunFolder
 from mixwright.verdict.answer_forms import form_changes_of, grouped
-from mixwright.verdict.arm_words import join_words
 from mixwright.verdict.claims import Cell, Compared, compare_cells, interval
 from mixwright.verdict.evidence import comparisons, decoding_of, headline_arm
 from mixwright.verdict.gate import CellLoss, GateResult, check_run, named_cells
 from mixwright.verdict.gate_asked import GateAsked
 from mixwright.verdict.loss_damage import far_former_answers, format_unlikely, former_of, is_lost, rose_far
-from mixwright.verdict.text import between, change
+from mixwright.verdict.text import between, change, join_words
 
 
 def gate_of(run: RunFolder, asked: GateAsked) -> GateResult:

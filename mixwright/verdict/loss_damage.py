@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from mixwright.measure.former import FormerAnswers, former_file
 from mixwright.records import Interval
 from mixwright.runs import RunFolder, read_list
-from mixwright.verdict.arm_words import join_words
+from mixwright.verdict.text import join_words
 
 FAR_NATS_PER_TOKEN = 1.0
 """Nats a token by which former answers, or targets, must be shown to have become less likely.

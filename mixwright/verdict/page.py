@@ -12,7 +12,7 @@ from markupsafe import Markup
 from mixwright.estimates.readings import READINGS
 from mixwright.records import Claim, ClaimKind
 from mixwright.verdict import text
-from mixwright.verdict.blocks import Chart, Forest, Headline, Lines, Part, Strips, Table, Terms
+from mixwright.verdict.blocks import Chart, Forest, Headline, Lines, Part, Table, Terms
 from mixwright.verdict.charts import render_svg
 from mixwright.verdict.claims import format_kind
 
@@ -83,7 +83,7 @@ def _template() -> Template:
         "heat": lambda share: min(int(share * HEAT_COLOUR_COUNT), HEAT_COLOUR_COUNT - 1) if share is not None else "none",
         "axis": axis_positions,
         "words": lambda block: {cell.mark for _, cells in block.rows for cell in cells if cell is not None},
-        "narrow": lambda blocks: all(isinstance(block, Lines | Forest | Strips | Terms) for block in blocks),
+        "narrow": lambda blocks: all(isinstance(block, Lines | Forest | Terms) for block in blocks),
     }
     environment.globals["marks"] = SIGN_BY_KIND
     return environment.get_template("page.html")
@@ -98,23 +98,17 @@ def chart_table(chart: Chart) -> Table:
             for x, y, low, high in zip(series.x, series.y, series.low, series.high, strict=True)
         ]
         return Table(chart.caption, ("series", chart.x_label, chart.y_label, "95 % interval"), rows, (1, 2, 3))
-    if isinstance(chart, Forest):
-        rows = [
-            (
-                row.label,
-                text.NO_VALUE_SIGN if row.value is None else f"{chart.scale * row.value:.4g}",
-                f"{chart.scale * row.low:.4g} to {chart.scale * row.high:.4g}",
-                ", ".join(f"{chart.scale * point:.3g}" for point in row.points),
-                row.note,
-            )
-            for row in chart.rows
-        ]
-        return Table(chart.caption, ("row", "value", "range", "points", "note"), rows, (1, 2))
-    rows = []
-    for name, states in chart.rows:
-        shares = [sum(state == wanted for state in states) for wanted in range(3)]
-        rows.append((name, *(f"{share} of {len(states)}" for share in shares)))
-    return Table(chart.caption, ("row", *chart.names), rows, (1, 2, 3))
+    rows = [
+        (
+            row.label,
+            text.NO_VALUE_SIGN if row.value is None else f"{chart.scale * row.value:.4g}",
+            f"{chart.scale * row.low:.4g} to {chart.scale * row.high:.4g}",
+            ", ".join(f"{chart.scale * point:.3g}" for point in row.points),
+            row.note,
+        )
+        for row in chart.rows
+    ]
+    return Table(chart.caption, ("row", "value", "range", "points", "note"), rows, (1, 2))
 
 
 def axis_positions(claims: Sequence[Claim]) -> list[dict[str, float]]:

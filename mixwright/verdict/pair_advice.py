@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -11,9 +11,16 @@ from mixwright.estimates.cell_states import MIN_ITEMS
 from mixwright.estimates.judgement import NO_CHANGE_MARGIN
 from mixwright.estimates.readings import format_unit
 from mixwright.records import ChangeWord, Claim, Interval
-from mixwright.verdict.advice import NONE_RIGHT_SENTENCE, Advice, better_or_worse, format_amount, format_cell, with_verb
-from mixwright.verdict.arm_words import join_words
-from mixwright.verdict.text import count
+from mixwright.verdict.text import count, format_amount, format_cell, join_words, with_verb
+
+Advice = Literal[
+    "check the grader", "none right", "too few seeds", "stop", "do not train", "mined rows", "train", "train with losses",
+    "equal shares", "keep uniform", "no gain", "not this plan", "missing", "do not ship", "ship", "may replace",
+    "unjudged", "gate", "cannot tell",
+]  # fmt: skip
+"""What a page may begin with, of a trial or of two checkpoints."""
+CHECK_GRADER_SENTENCE = "Cannot tell: no answer was right before or after; check the grader."
+NONE_RIGHT_SENTENCE = "Cannot tell: no answer was right before or after by the declared decoding, only samples were."
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,11 +119,9 @@ PAIR_RULES: tuple[tuple[Advice, Callable[[PairSeen], bool]], ...] = (
 
 def format_pair(advice: Advice, seen: PairSeen) -> str:
     """The sentence of an advice."""
-    cells, name = [format_cell(claim) for claim in seen.damaged if not claim.whole], seen.after
-    lost, by = cells or [format_cell(claim) for claim in seen.damaged], seen.difference.value
-    margin = f"{format_amount(NO_CHANGE_MARGIN, seen.unit)} {format_unit(seen.unit)}"
-    size = f"{format_amount(by, seen.unit)} {format_unit(seen.unit)}"
-    moved = f"{seen.outcome} is {better_or_worse(lower=seen.lower, by=by)} by {size}"
+    name, unit, by = seen.after, format_unit(seen.unit), seen.difference.value
+    up, down = ("lower", "higher") if seen.lower else ("better", "worse")
+    moved = f"{seen.outcome} is {up if by >= 0 else down} by {format_amount(by, seen.unit)} {unit}"
     less = {
         "worsens": moved,
         "commonest": "it gives the commonest answer more often, which is no skill",
@@ -124,59 +129,56 @@ def format_pair(advice: Advice, seen: PairSeen) -> str:
     }.get(seen.word, "")
     what = "named" if seen.named else "mastered"
     if advice == "do not ship":
-        why = f"{with_verb(lost)} damaged" if lost else seen.because or f"what was {what} is damaged"
+        why = f"{with_verb(_named(seen.damaged))} damaged" if seen.damaged else less
         if seen.form or seen.unlike:
             why = seen.form or f"{seen.unlike}, and no grader that was named or chosen judges the new ones"
-        elif not lost and seen.gate != "damaged":
-            why = less
+        elif not seen.damaged and seen.gate == "damaged":
+            why = seen.because or f"what was {what} is damaged"
         return f"Do not ship {name}: {why}."
+    beside = f". Not named, and damaged: {join_words(_named(seen.others))}" if seen.others else ""
     safe = f"a mean loss of {format_amount(seen.margin, 'share')} points on what was {what} is excluded"
-    safe = safe if seen.protected else "nothing was mastered before that could be lost"
-    gained = f"though {less}" if less else "for no gain that is shown" if seen.word != "improves" else f"and {moved}"
-    own = [format_cell(claim) for claim in seen.others if not claim.whole] or [format_cell(claim) for claim in seen.others]
-    beside = f". Not named, and damaged: {join_words(own)}" if own else ""
-    safe += beside
+    safe = (safe if seen.protected else "nothing was mastered before that could be lost") + beside
     if seen.named and seen.unjudged:
-        safe += f". Not judged, since no answer was right before or after: {join_words(list(seen.unjudged))}"
+        safe += f". Not judged, since no answer was right before or after: {join_words(seen.unjudged)}"
     if seen.named and seen.left_out:
-        safe += f". Not measured, since nothing can be graded: {join_words(list(seen.left_out))}"
+        safe += f". Not measured, since nothing can be graded: {join_words(seen.left_out)}"
+    if blind := seen.blind or seen.unjudged:
+        unknown = f"{join_words(blind)}, where no answer was right before or after; check the grader"
+    else:
+        remedy = "name graders, or what is to be kept (--protect)"
+        unknown = f"{join_words(seen.left_out)}, where nothing can be graded; {remedy}"
+    undamaged = "nothing that needs no grader is shown to be damaged"
+    if seen.others:
+        undamaged = "nothing that was named is shown to be damaged by what needs no grader"
+    gained = f"though {less}" if less else "for no gain that is shown" if seen.word != "improves" else f"and {moved}"
     told = {
-        "unjudged": f"Cannot tell: {moved}, but nothing says what became of {_unknown(seen)}."
+        "unjudged": f"Cannot tell: {moved}, but nothing says what became of {unknown}."
         if seen.graded
-        else f"Cannot tell: {moved}; {_unshown(seen)}, and no answer was graded{beside}.",
-        "check the grader": "Cannot tell: no answer was right before or after; check the grader.",
+        else f"Cannot tell: {moved}; {undamaged}, and no answer was graded{beside}.",
+        "check the grader": CHECK_GRADER_SENTENCE,
         "none right": NONE_RIGHT_SENTENCE,
         "ship": f"Ship {name}: {moved}, and {safe}.",
         "may replace": f"{name} may be shipped, {gained}: {safe}."
         if seen.graded
         else f"{name} may replace the model before: {moved}. Whether its answers are right is not known: none was graded.",
-        "no gain": f"Nothing is gained by {name}: {seen.outcome} changed by less than {margin}.",
+        "no gain": f"Nothing is gained by {name}: {seen.outcome} changed by less than "
+        f"{format_amount(NO_CHANGE_MARGIN, seen.unit)} {unit}.",
         "cannot tell": _format_items(seen),
     }
     return told[advice]
 
 
-def _unshown(seen: PairSeen) -> str:
-    """That nothing shows damage without a grader: nothing that was named, where something else is damaged."""
-    if seen.others:
-        return "nothing that was named is shown to be damaged by what needs no grader"
-    return "nothing that needs no grader is shown to be damaged"
-
-
-def _unknown(seen: PairSeen) -> str:
-    """Tasks of which nothing is known, and why."""
-    if blind := seen.blind or seen.unjudged:
-        return f"{join_words(list(blind))}, where no answer was right before or after; check the grader"
-    return f"{join_words(list(seen.left_out))}, where nothing can be graded; name graders, or what is to be kept (--protect)"
+def _named(claims: Sequence[Claim]) -> list[str]:
+    """The cells among the claims; whole tasks where there are none."""
+    return [format_cell(claim) for claim in [claim for claim in claims if not claim.whole] or claims]
 
 
 def _format_items(seen: PairSeen) -> str:
     """What the items at hand can show, and how many a smaller change would take."""
     unit, more = format_unit(seen.unit), "add rows to it" if seen.exhausted else "take more items"
-    whose = "all {} of the file" if seen.exhausted else "{}"
-    items = whose.format(count(seen.items, "item"))
-    if seen.items == 1:
-        items = "the only item of the file" if seen.exhausted else "one item"
+    items = "one item" if seen.items == 1 else count(seen.items, "item")
+    if seen.exhausted:
+        items = "the only item of the file" if seen.items == 1 else f"all {items} of the file"
     most = 1.0 if seen.unit == "share" else math.inf
     if seen.items < MIN_ITEMS or not seen.detectable < most:
         return f"Cannot tell: {items} {'is' if seen.items == 1 else 'are'} too few to see any change; {more}."

@@ -13,12 +13,17 @@ from typing import Literal
 from mixwright.estimates.judgement import MIN_SEEDS
 from mixwright.estimates.readings import format_unit
 from mixwright.records import ChangeWord, Claim, Interval, LeverWord, Proof, Selection
-from mixwright.verdict.advice import NONE_RIGHT_SENTENCE, Advice, better_or_worse, format_amount, format_cell, with_verb
-from mixwright.verdict.arm_words import join_words
 from mixwright.verdict.blocks import Tone
-from mixwright.verdict.pair_advice import PAIR_RULES, PairSeen, format_pair
+from mixwright.verdict.pair_advice import (
+    CHECK_GRADER_SENTENCE,
+    NONE_RIGHT_SENTENCE,
+    PAIR_RULES,
+    Advice,
+    PairSeen,
+    format_pair,
+)
 from mixwright.verdict.spared import Place, format_spared, place_of
-from mixwright.verdict.text import count
+from mixwright.verdict.text import count, format_amount, format_cell, join_words, with_verb
 
 FROZEN_ARM, UNIFORM_ARM, EQUAL_SHARES_ARM, STEERED_ARM = "frozen", "uniform", "equal_shares", "steered"
 """References that a trial has by default, and the arm that trains the plan as it stands."""
@@ -99,17 +104,17 @@ class TrialSeen:
     def no_effect(self) -> bool:
         """Whether nothing is damaged, and every arm that trains is shown to be within the margin of not training."""
         found = [self.contrast(arm, FROZEN_ARM) for arm in self.trained]
-        near = all(c is not None and c.difference.n and abs(c.difference.low) < self.margin for c in found)
+        near = all(c is not None and abs(c.difference.low) < self.margin for c in found)
         return near and all(self.at_best_equal(arm, FROZEN_ARM) for arm in self.trained) and not any(self.damaged.values())
 
     def contrast(self, arm: str, against: str) -> Contrast | None:
         """One contrast, if the trial has it."""
         return next((found for found in self.contrasts if (found.arm, found.against) == (arm, against)), None)
 
-    def improves(self, arm: str, against: str) -> bool:
-        """Shown to be better."""
+    def word_of(self, arm: str, against: str) -> ChangeWord | None:
+        """What the difference of two arms is called, if the trial has it."""
         found = self.contrast(arm, against)
-        return found is not None and found.word == "improves"
+        return found.word if found is not None else None
 
     def at_best_equal(self, arm: str, against: str) -> bool:
         """Shown not to be better by the margin."""
@@ -123,7 +128,7 @@ class TrialSeen:
 
     def named_losses(self) -> dict[Place, str]:
         """What the lever damaged, and every cell of a task that all arms damage, as a sentence names it."""
-        everywhere = set(self.damaged_everywhere())
+        everywhere = self.damaged_everywhere()
         lost = [*self.damaged.get(self.lever, ())]
         lost += [claim for claims in self.damaged.values() for claim in claims if claim.task in everywhere]
         return {place_of(claim): format_cell(claim) for claim in lost}
@@ -153,17 +158,17 @@ def recommend(seen: TrialSeen | PairSeen) -> Recommendation:
 
 
 def _every(seen: TrialSeen, holds: Callable[[str], bool]) -> bool:
-    return bool(seen.trained) and all(holds(arm) for arm in seen.trained)
+    return bool(seen.trained) and all(map(holds, seen.trained))
 
 
-def _worsens(seen: TrialSeen, arm: str, against: str) -> bool:
-    found = seen.contrast(arm, against)
-    return found is not None and found.word == "worsens"
+def _equal_shares_win(seen: TrialSeen) -> bool:
+    return all(seen.word_of(EQUAL_SHARES_ARM, other) == "improves" for other in (FROZEN_ARM, UNIFORM_ARM))
 
 
 def _uniform_is_best(seen: TrialSeen) -> bool:
     others = [arm for arm in seen.trained if arm != UNIFORM_ARM]
-    return seen.improves(UNIFORM_ARM, FROZEN_ARM) and all(seen.at_best_equal(arm, UNIFORM_ARM) for arm in others)
+    improves = seen.word_of(UNIFORM_ARM, FROZEN_ARM) == "improves"
+    return improves and all(seen.at_best_equal(arm, UNIFORM_ARM) for arm in others)
 
 
 TRIAL_RULES: tuple[tuple[Advice, Callable[[TrialSeen], bool]], ...] = (
@@ -171,15 +176,12 @@ TRIAL_RULES: tuple[tuple[Advice, Callable[[TrialSeen], bool]], ...] = (
     ("none right", lambda seen: not seen.answered and seen.selection is None),
     ("too few seeds", lambda seen: seen.seeds < MIN_SEEDS),
     ("stop", lambda seen: bool(seen.damaged_everywhere())),
-    ("do not train", lambda seen: _every(seen, lambda arm: _worsens(seen, arm, FROZEN_ARM))),
+    ("do not train", lambda seen: _every(seen, lambda arm: seen.word_of(arm, FROZEN_ARM) == "worsens")),
     ("gate", lambda seen: seen.gate not in (None, "passed") and (seen.word == "helps" or seen.selection is not None)),
     ("mined rows", lambda seen: seen.selection is not None),
     ("train", lambda seen: seen.word == "helps" and not seen.damaged.get(seen.lever)),
     ("train with losses", lambda seen: seen.word == "helps"),
-    (
-        "equal shares",
-        lambda seen: seen.improves(EQUAL_SHARES_ARM, FROZEN_ARM) and seen.improves(EQUAL_SHARES_ARM, UNIFORM_ARM),
-    ),
+    ("equal shares", _equal_shares_win),
     ("keep uniform", _uniform_is_best),
     ("no gain", lambda seen: _every(seen, lambda arm: seen.at_best_equal(arm, FROZEN_ARM))),
     ("not this plan", lambda seen: seen.word == "harms"),
@@ -200,64 +202,55 @@ def _of_trial(advice: Advice, seen: TrialSeen) -> str:
     damaged = {place_of(claim): format_cell(claim) for claim in seen.damaged.get(seen.lever, ())}
     others, lost = [arm for arm in seen.trained if arm != seen.lever], join_words(list(damaged.values()))
     spared = format_spared(damaged, seen.changes, others, seen.margin, lower=seen.lower)
+    spared = f" ({spared})" if spared else ""
     own = [found for found in seen.contrasts if found.arm == seen.lever]
     sizes = join_words([format_amount(found.difference.value, seen.unit) for found in own])
-    worse = [found.against for found in own if found.word == "worsens"]
     against = join_words([found.against for found in own])
-    gain = f"{seen.outcome} is {better_or_worse(lower=seen.lower)} by {sizes} {format_unit(seen.unit)} than with {against}"
-    margin = f"{format_amount(seen.margin, seen.unit)} {format_unit(seen.unit)}"
-    tasks = [f"task {task}" for task in seen.damaged_everywhere()]
     harm = f"a higher {seen.outcome}" if seen.lower else "a loss"
+    better, unit = "lower" if seen.lower else "better", format_unit(seen.unit)
+    gain = f"{seen.outcome} is {better} by {sizes} {unit} than with {against}"
+    margin = f"{format_amount(seen.margin, seen.unit)} {unit}"
+    gains = f"gains {margin}" if seen.graded else f"{'lowers' if seen.lower else 'raises'} {seen.outcome} by {margin}"
+    drawn = f" in {count(seen.steps, 'step')}" if seen.steps else ""
+    if seen.steps and seen.draws and seen.rows:
+        drawn += f", which drew {count(seen.draws, 'time')} from {count(seen.rows, 'training row')}"
     told = {
-        "check the grader": "Cannot tell: no answer was right before or after; check the grader.",
+        "check the grader": CHECK_GRADER_SENTENCE,
         "none right": NONE_RIGHT_SENTENCE,
         "too few seeds": f"Cannot tell: {count(seen.seeds, 'seed')}, and nothing is judged with fewer than {MIN_SEEDS}; "
         f"take {seen.needed or 8} seeds.",
-        "stop": f"Stop: {with_verb(tasks)} being damaged by every arm ({join_words(seen.trained)}).",
+        "stop": f"Stop: {with_verb([f'task {task}' for task in seen.damaged_everywhere()])} being damaged by every arm "
+        f"({join_words(seen.trained)}).",
         "do not train": "Do not train on this data yet: not training is better than every arm.",
         "gate": f"Do not use {plan} yet: {seen.because}."
         if seen.gate == "damaged"
         else f"Cannot tell whether {plan} is safe: the gate's items cannot exclude a loss of what is protected.",
-        "mined rows": ("" if seen.selection is None else seen.selection.sentence)
-        + (f" It damages {lost}{f' ({spared})' if spared else ''}." if lost and seen.selection is not None else ""),
+        "mined rows": (seen.selection.sentence if seen.selection else "") + (f" It damages {lost}{spared}." if lost else ""),
         "train": f"Train with {plan}: {gain}.",
-        "train with losses": f"Train with {plan} only if {harm} on {lost} is acceptable"
-        f"{f' ({spared})' if spared else ''}: {gain}.",
+        "train with losses": f"Train with {plan} only if {harm} on {lost} is acceptable{spared}: {gain}.",
         "equal shares": "Use equal shares: drawing tasks and levels equally often beats not training and uniform sampling"
         + (f", and {plan} is not shown to beat them." if seen.lever else "."),
         "keep uniform": "Keep uniform: nothing here beats it."
         if len(seen.trained) > 1
         else "Keep uniform: it is better than not training, and no other arm was tried.",
-        "no gain": f"No gain: no arm {_gains(seen, margin)} over not training{_drawn(seen)}.",
-        "not this plan": f"Do not use {plan}: {join_words(worse)} did better.",
+        "no gain": f"No gain: no arm {gains} over not training{drawn}.",
+        "not this plan": f"Do not use {plan}: {join_words([c.against for c in own if c.word == 'worsens'])} did better.",
         "missing": f"Cannot tell: {join_words(seen.missing)} did not run, and without it nothing is said to help.",
         "cannot tell": _format_seeds(seen),
     }
     return told[advice]
 
 
-def _gains(seen: TrialSeen, margin: str) -> str:
-    """`gains 5 points`; of what is not graded `lowers held-out loss by 0.05 nats per token`."""
-    return f"gains {margin}" if seen.graded else f"{'lowers' if seen.lower else 'raises'} {seen.outcome} by {margin}"
-
-
-def _drawn(seen: TrialSeen) -> str:
-    """How much of the data the arms trained on: ` in 6 steps, which drew 24 of 300 training rows`; as far as it is known."""
-    if not seen.steps:
-        return ""
-    drawn = f"{count(seen.draws, 'time')} from {count(seen.rows, 'training row')}"
-    return f" in {count(seen.steps, 'step')}" + (f", which drew {drawn}" if seen.draws and seen.rows else "")
-
-
 def _format_seeds(seen: TrialSeen) -> str:
+    """What the seeds at hand can show, and what a smaller difference would take."""
     own = [found for found in seen.contrasts if not seen.lever or found.arm == seen.lever]
     size = max((found.detectable for found in own), default=0.0)
     if not size:
         return "Cannot tell: nothing was compared."
     told = f"{format_amount(size, seen.unit)} {format_unit(seen.unit)}"
     head = f"Cannot tell: {count(seen.seeds, 'seed')} {'sees' if seen.seeds == 1 else 'see'} a difference of {told}"
-    if seen.needed is None:
-        margin = format_amount(seen.margin, seen.unit)
-        known = f" than the {seen.items:,} there are" if seen.exhausted else ""
-        return f"{head}, and more seeds alone would not see one of {margin}; take more held-out items{known}."
-    return f"{head}; take {seen.needed} seeds."
+    if seen.needed is not None:
+        return f"{head}; take {seen.needed} seeds."
+    known = f" than the {seen.items:,} there are" if seen.exhausted else ""
+    margin = format_amount(seen.margin, seen.unit)
+    return f"{head}, and more seeds alone would not see one of {margin}; take more held-out items{known}."

@@ -23,7 +23,6 @@ from mixwright.verdict.blocks import (
     HeatMap,
     Lines,
     Paragraph,
-    Strips,
     Table,
     Terms,
     Texts,
@@ -71,7 +70,7 @@ def _block(console: Console, block: Block) -> None:
         console.print(Text(f"{told}.", style="dim"))
     elif isinstance(block, Table):
         console.print(_table(block))
-    elif isinstance(block, Lines | Forest | Strips):
+    elif isinstance(block, Lines | Forest):
         console.print(Text(f"{line(block.caption)}: {line(block.alternative, limit=1000)}"))
     elif isinstance(block, Texts):
         for pair in block.pairs:
