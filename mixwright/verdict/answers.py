@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,7 +15,7 @@ from mixwright.verdict.blocks import Answer, Pair
 from mixwright.verdict.text import level
 
 T = TypeVar("T")
-Answers = dict[str, dict[str, Any]]
+Answers = dict[str, Mapping[str, Any]]
 """What the checkpoints wrote for one item: before, after (or the name of a third one) -> row of completions.parquet."""
 COLUMNS = ("when", "example", "task", "level", "prompt", "answer", "completion", "score")
 
@@ -26,10 +26,15 @@ def read_answers(path: Path) -> list[Answers]:
     if rows and not rows[0].keys() >= set(COLUMNS):
         got = f"one with {', '.join(rows[0])}"[:120]
         raise InputError(f"a table with columns {', '.join(COLUMNS)}", got, "Measure again.", file=path)
+    return list(pair_answers(rows).values())
+
+
+def pair_answers(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], Answers]:
+    """(Task, example) -> its rows, of those that were answered before and after; the first row of a checkpoint counts."""
     items: dict[tuple[str, str], Answers] = defaultdict(dict)
     for row in rows:
-        items[row["task"] or "", row["example"] or ""].setdefault(row["when"], row)
-    return [item for item in items.values() if {"before", "after"} <= item.keys()]
+        items[str(row["task"] or ""), str(row["example"] or "")].setdefault(str(row["when"]), row)
+    return {key: item for key, item in items.items() if {"before", "after"} <= item.keys()}
 
 
 def is_right(row: Mapping[str, Any]) -> bool:

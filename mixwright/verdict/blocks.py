@@ -264,6 +264,8 @@ Block = Paragraph | Headline | Table | Claims | HeatMap | Lines | Forest | Texts
 
 Part = tuple[str, str, int, list[Block]]
 """(name, title, order, blocks) of one section."""
+FIRST_SCREEN_ORDER = 20
+"""Sections below this order stand above the fold."""
 
 
 def filled(blocks: Sequence[Block]) -> list[Block]:

@@ -9,13 +9,13 @@ family of all tests could never be significant.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
-from mixwright.estimates.chance import RIGHT_FROM_SCORE
 from mixwright.estimates.intervals import holm, sign_test
 from mixwright.skeleton import skeleton
+from mixwright.verdict.answers import is_right, pair_answers
 from mixwright.verdict.marks import asked_for, find_marks
 
 Feature = Literal[
@@ -65,8 +65,8 @@ class FormChange:
 class _Item:
     prompt: str
     gold: str | None
-    before: str
-    after: str
+    texts: tuple[str, str]
+    """Before and after."""
     cut: tuple[bool, bool] | None
     right: bool
     """After."""
@@ -87,9 +87,10 @@ class _Seen:
 
     @property
     def moved(self) -> tuple[int, int]:
-        """Items that show it after alone, and before alone."""
+        """Items that show it after alone, and before alone; the other way round of a form that may have gone."""
         pairs = list(zip(self.before, self.after, strict=True))
-        return sum(new and not old for old, new in pairs), sum(old and not new for old, new in pairs)
+        new, old = (sum(one and not other for other, one in pairs), sum(one and not other for one, other in pairs))
+        return (old, new) if self.feature == "own form gone" else (new, old)
 
 
 def form_changes(rows: Iterable[Mapping[str, Any]], trained: Shares | None = None) -> list[FormChange]:
@@ -99,87 +100,81 @@ def form_changes(rows: Iterable[Mapping[str, Any]], trained: Shares | None = Non
         rows: completions as a comparison keeps them (when, example, task, prompt, answer, completion, score; cut if known).
         trained: marks of the training rows, where they are known.
     """
-    tasks = _items(rows)
+    tasks: dict[str, list[_Item]] = defaultdict(list)
+    for (task, _), both in sorted(pair_answers(rows).items()):
+        old, new = both["before"], both["after"]
+        cut = None if None in (old.get("cut"), new.get("cut")) else (bool(old["cut"]), bool(new["cut"]))
+        texts = str(old["completion"] or ""), str(new["completion"] or "")
+        gold = None if old["answer"] is None else str(old["answer"])
+        tasks[task].append(_Item(str(old["prompt"] or ""), gold, texts, cut, is_right(new)))
     tested = {task: items for task, items in sorted(tasks.items()) if len(items) >= MIN_ITEMS}
-    plain = [seen for task, items in tested.items() for seen in _features(task, items)]
     other, new = _forms(tasks, tested, trained or {})
+    plain = [seen for task, items in tested.items() for seen in _features(task, items)]
     return [*_judged(other), *_judged([*plain, *new])]
 
 
-def _items(rows: Iterable[Mapping[str, Any]]) -> dict[str, list[_Item]]:
-    """Items by task that have both sides; the first row of a side counts."""
-    sides: dict[tuple[str, str], dict[str, Mapping[str, Any]]] = defaultdict(dict)
-    for row in rows:
-        sides[str(row["task"] or ""), str(row["example"] or "")].setdefault(str(row["when"]), row)
-    found: dict[str, list[_Item]] = defaultdict(list)
-    for (task, _), both in sorted(sides.items()):
-        if "before" in both and "after" in both:
-            old, new = both["before"], both["after"]
-            ends = [row.get("cut") for row in (old, new)]
-            cut = None if None in ends else (bool(ends[0]), bool(ends[1]))
-            texts = str(old["completion"] or ""), str(new["completion"] or "")
-            gold = None if old["answer"] is None else str(old["answer"])
-            right = float(new["score"] or 0.0) >= RIGHT_FROM_SCORE
-            found[task].append(_Item(str(old["prompt"] or ""), gold, *texts, cut, right))
-    return dict(found)
+def _joined(text: str) -> str:
+    return " ".join(text[:CHARACTERS_READ].split())
+
+
+def _copies(prompt: str, text: str) -> bool:
+    """Whether a text holds its prompt, or most of its beginning, instead of an answer; short prompts are no sign of it."""
+    asked, said = _joined(prompt).casefold(), _joined(text).casefold()
+    if len(asked) < 20 or len(asked.split()) < 4:
+        return False
+    return asked in said or (len(said) >= COPIED_SHARE * len(asked) and asked.startswith(said.rstrip(".?! ")))
+
+
+def _is_half(item: _Item, side: int) -> bool:
+    """Whether an answer is at most half as long as its counterpart."""
+    return 0 < len(item.texts[1 - side]) >= 2 * len(item.texts[side])
+
+
+SHOWS: dict[Feature, Callable[[_Item, int], bool]] = {
+    "empty": lambda item, side: not _joined(item.texts[side]),
+    "cut": lambda item, side: item.cut is not None and item.cut[side],
+    "prompt copied": lambda item, side: _copies(item.prompt, item.texts[side]),
+    "shorter": _is_half,
+    "longer": lambda item, side: _is_half(item, 1 - side),
+}
+"""Feature -> whether the answer of an item before (0) or after (1) shows it."""
 
 
 def _features(task: str, items: Sequence[_Item]) -> list[_Seen]:
     """All features but those of marks."""
-    texts = [[" ".join(text[:CHARACTERS_READ].split()) for text in side] for side in _sides(items)]
-    empty = [[not text for text in side] for side in texts]
-    found = [_Seen(task, "empty", empty[0], empty[1])]
-    if ends := [item.cut for item in items if item.cut is not None]:
-        known = len(ends) == len(items)
-        found += [_Seen(task, "cut", [old for old, _ in ends], [new for _, new in ends])] if known else []
-    copies = [_copies(item.prompt, item.gold or "") for item in items]
-    sides = [[_copies(item.prompt, text) for item, text in zip(items, side, strict=True)] for side in texts]
-    found.append(_Seen(task, "prompt copied", sides[0], sides[1], able=_share(copies) < OWN_MARK_SHARE))
-    found += [seen for seen in [_one_answer(task, items, texts)] if seen is not None]
-    sizes = [(len(item.before), len(item.after)) for item in items]
-    shorter = [[2 * a <= b and b > 0 for a, b in pairs] for pairs in (sizes, [(b, a) for a, b in sizes])]
-    half = (len(items) + 1) // 2
-    found.append(_Seen(task, "shorter", shorter[0], shorter[1], sum(shorter[1]) >= half))
-    found.append(_Seen(task, "longer", shorter[1], shorter[0], sum(shorter[0]) >= half))
+    sides = {name: ([shows(item, 0) for item in items], [shows(item, 1) for item in items]) for name, shows in SHOWS.items()}
+    half, copies = (len(items) + 1) // 2, _share([_copies(item.prompt, item.gold or "") for item in items])
+    found = [_Seen(task, "empty", *sides["empty"])]
+    found += [_Seen(task, "cut", *sides["cut"])] if all(item.cut is not None for item in items) else []
+    found.append(_Seen(task, "prompt copied", *sides["prompt copied"], able=copies < OWN_MARK_SHARE))
+    found += _one_answer(task, items)
+    found += [_Seen(task, name, *sides[name], able=sum(sides[name][1]) >= half) for name in ("shorter", "longer")]
     return found + _own_forms(task, items)
-
-
-def _sides(items: Sequence[_Item]) -> tuple[list[str], list[str]]:
-    return [item.before for item in items], [item.after for item in items]
 
 
 def _share(values: Sequence[bool]) -> float:
     return sum(values) / len(values) if values else 0.0
 
 
-def _copies(prompt: str, text: str) -> bool:
-    """Whether a text holds its prompt, or most of its beginning, instead of an answer; short prompts are no sign of it."""
-    asked, said = (" ".join(part[:CHARACTERS_READ].split()).casefold() for part in (prompt, text))
-    if len(asked) < 20 or len(asked.split()) < 4:
-        return False
-    return asked in said or (len(said) >= COPIED_SHARE * len(asked) and asked.startswith(said.rstrip(".?! ")))
-
-
-def _one_answer(task: str, items: Sequence[_Item], texts: Sequence[Sequence[str]]) -> _Seen | None:
-    """The commonest answer of both sides together; None where gold answers are unknown or all alike.
+def _one_answer(task: str, items: Sequence[_Item]) -> list[_Seen]:
+    """The commonest answer of both sides together; none where gold answers are unknown or all alike.
 
     It is reported from half of the way on between the share of the commonest gold answer and all answers.
     """
     gold = Counter(" ".join(item.gold.split()) for item in items if item.gold is not None)
-    if len(gold) < 2:
-        return None
+    texts = [[_joined(item.texts[side]) for item in items] for side in (0, 1)]
     counts = Counter(text for side in texts for text in side if text)
-    if not counts:
-        return None
+    if len(gold) < 2 or not counts:
+        return []
     answer = min(counts, key=lambda text: (-counts[text], text))
     before, after = ([text == answer for text in side] for side in texts)
     expected = max(gold.values()) / gold.total()
-    return _Seen(task, "one answer", before, after, _share(after) >= (1 + expected) / 2, answer)
+    return [_Seen(task, "one answer", before, after, _share(after) >= (1 + expected) / 2, answer)]
 
 
 def _own_forms(task: str, items: Sequence[_Item]) -> list[_Seen]:
     """Skeletons that half of the items or more have, both sides counted: those that may have gone."""
-    forms = [[skeleton(text) for text in side] for side in _sides(items)]
+    forms = [[skeleton(item.texts[side]) for item in items] for side in (0, 1)]
     counts = Counter(form for side in forms for form in side)
     found = []
     for form in sorted(form for form, count in counts.items() if form and 2 * count >= len(items)):
@@ -212,7 +207,7 @@ class _Marked:
 
     def __init__(self, task: str, items: Sequence[_Item], trained: Mapping[str, float]) -> None:
         self.task, self.items, self.trained = task, items, trained
-        self.before, self.after = ([find_marks(text) for text in side] for side in _sides(items))
+        self.before, self.after = ([find_marks(item.texts[side]) for item in items] for side in (0, 1))
         self.gold = [find_marks(item.gold) for item in items if item.gold is not None]
 
     def share(self, mark: str) -> float:
@@ -261,16 +256,12 @@ def _order(mark: str) -> tuple[bool, int, str]:
 
 def _judged(seen: Sequence[_Seen]) -> list[FormChange]:
     """The features with their p values, corrected over those that any item shows on one side alone."""
-    moved = [one.moved for one in seen]
-    turned = [
-        (old, new) if one.feature == "own form gone" else (new, old) for one, (new, old) in zip(seen, moved, strict=True)
-    ]
-    p = [sign_test(*pair) for pair in turned]
-    open_ = [place for place, pair in enumerate(moved) if sum(pair)]
+    p = [sign_test(*one.moved) for one in seen]
+    open_ = [place for place, one in enumerate(seen) if sum(one.moved)]
     adjusted = dict(zip(open_, holm([p[place] for place in open_]), strict=True))
     found = []
     for place, one in enumerate(seen):
-        after = adjusted.get(place, 1.0)
-        change = FormChange(one.task, one.feature, sum(one.before), sum(one.after), len(one.before), p[place], after)
-        found.append(replace(change, reported=one.able and after < FORM_ALPHA, shown=one.shown, other=one.other))
+        after, counts = adjusted.get(place, 1.0), (sum(one.before), sum(one.after), len(one.before))
+        shown = (one.able and after < FORM_ALPHA, one.shown, one.other)
+        found.append(FormChange(one.task, one.feature, *counts, p[place], after, *shown))
     return found

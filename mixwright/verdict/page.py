@@ -12,15 +12,12 @@ from markupsafe import Markup
 from mixwright.estimates.readings import READINGS
 from mixwright.records import Claim, ClaimKind
 from mixwright.verdict import text
-from mixwright.verdict.blocks import Chart, Forest, Headline, Lines, Part, Table, Terms
+from mixwright.verdict.blocks import FIRST_SCREEN_ORDER, Chart, Forest, Headline, Lines, Part, Table, Terms
 from mixwright.verdict.charts import render_svg
 from mixwright.verdict.claims import format_kind
 
 HEAT_COLOUR_COUNT = 6
 """Colours of the heat map, each with its own text colour."""
-FIRST_SCREEN_ORDER = 20
-"""Sections below this order stand above the fold."""
-
 SIGN_BY_KIND: dict[ClaimKind, str] = {
     "learnt": "▲",
     "damaged": "▼",
@@ -50,7 +47,6 @@ def render_page(title: str, about: str, parts: Sequence[Part]) -> str:
         top=[part for part in first if not part[1]],
         columns=[part for part in first if part[1]],
         rest=[part for part in parts if part[2] >= FIRST_SCREEN_ORDER],
-        links=[(part[0], part[1]) for part in parts if part[2] >= FIRST_SCREEN_ORDER],
         css=Markup(Path(__file__).with_name("page.css").read_text(encoding="utf-8")),
     )
 
@@ -116,15 +112,8 @@ def axis_positions(claims: Sequence[Claim]) -> list[dict[str, float]]:
     low = min(0.0, *(claim.difference.low for claim in claims))
     high = max(0.0, *(claim.difference.high for claim in claims))
     span = (high - low) or 1.0
-    return [
-        {
-            name: round(4 + 92 * (value - low) / span, 1)
-            for name, value in (
-                ("low", claim.difference.low),
-                ("value", claim.difference.value),
-                ("high", claim.difference.high),
-                ("zero", 0.0),
-            )
-        }
-        for claim in claims
-    ]
+    found = []
+    for moved in (claim.difference for claim in claims):
+        places = {"low": moved.low, "value": moved.value, "high": moved.high, "zero": 0.0}
+        found.append({name: round(4 + 92 * (value - low) / span, 1) for name, value in places.items()})
+    return found
