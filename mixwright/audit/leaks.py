@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import weakref
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,12 +12,10 @@ from mixwright.audit.overlap import Overlap, find_overlap
 from mixwright.audit.rows import MOST_PAIRS_LISTED, Reader, Row, fingerprints, with_turns
 from mixwright.audit.text import words
 from mixwright.audit.wrapped import WrappedIndex
+from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.estimates.chance import RIGHT_FROM_SCORE
-
-if TYPE_CHECKING:
-    from mixwright.corpus import Corpus
-    from mixwright.records import Example
+from mixwright.records import Example
 
 MOST_ROWS_INDEXED = 5000
 """Held-out rows that are looked for inside other texts, and nearly."""

@@ -19,13 +19,13 @@ from mixwright.records import Claim, Observation, RunManifest, TrialResult
 from mixwright.runs import RunFolder, read_json, read_list
 from mixwright.trial.arm_roles import builtin_arm
 from mixwright.verdict.answer_forms import form_changes_of, grouped
-from mixwright.verdict.arm_words import differences
-from mixwright.verdict.claims import clip_interval, every_claim, unjudged
+from mixwright.verdict.claims import clip_interval, every_claim, far_former_answers, format_unlikely, unjudged
 from mixwright.verdict.evidence import (
     Sides,
     arm_branches,
     comparisons,
     decoding_of,
+    differences,
     headline_arm,
     leading_sides,
     paired_scores,
@@ -37,9 +37,15 @@ from mixwright.verdict.gate import Outcome as GateOutcome
 from mixwright.verdict.gate_asked import asked_of
 from mixwright.verdict.gate_ungraded import gate_of
 from mixwright.verdict.gate_words import format_damage
-from mixwright.verdict.loss_damage import far_former_answers, format_unlikely
-from mixwright.verdict.pair_advice import PairSeen
-from mixwright.verdict.recommendation import EQUAL_SHARES_ARM, UNIFORM_ARM, Contrast, Recommendation, TrialSeen, recommend
+from mixwright.verdict.recommendation import (
+    EQUAL_SHARES_ARM,
+    UNIFORM_ARM,
+    Contrast,
+    PairSeen,
+    Recommendation,
+    TrialSeen,
+    recommend,
+)
 from mixwright.verdict.spared import changes_of, place_of
 
 MOST_ROWS_SETTING, PACE_SETTING = "rows of the largest cell", "seconds per item, both checkpoints"

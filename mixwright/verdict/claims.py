@@ -4,6 +4,10 @@ The words are those of `estimates/judgement.py`. *Learnt* asks for more: success
 with like, since a rise up to what a rule without the skill earns is no skill. Every significant fall is *damaged*, however
 common an answer was. What was not measured, or only by a few items, is *cannot tell*, never *unchanged*. Each word with a
 sign holds after Holm's correction over all claims of the arm.
+
+Where no answer is graded one rule says what is damage, by which the gate answers and the page names its claims. A rise
+of a loss is shown with few items, and a small one is no damage: the loss on the given targets rose by `FAR_NATS_PER_TOKEN`, or
+what the model answered before became as much less likely and was not replaced by targets that were learnt.
 """
 
 from __future__ import annotations
@@ -20,20 +24,24 @@ from mixwright.estimates.intervals import holm
 from mixwright.estimates.judgement import MIN_SEEDS, SIGN_ALPHA, change_words, format_word
 from mixwright.estimates.outcome import CHANCE_MEASUREMENT, Change, Item, ItemScores, estimate_change
 from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, Outcome
-from mixwright.measure.former import FormerAnswers
+from mixwright.measure.former import FormerAnswers, former_file
 from mixwright.records import ChangeWord, Claim, ClaimKind, Interval
 from mixwright.runs import RunFolder, read_list
 from mixwright.verdict.chance_levels import chance_level
 from mixwright.verdict.evidence import Sides, comparisons, decoding_of, headline_arm
 from mixwright.verdict.gate_asked import asked_of
-from mixwright.verdict.loss_damage import FAR_NATS_PER_TOKEN, former_of, is_lost, rose_far
-from mixwright.verdict.text import cell_name, count, percent, points
+from mixwright.verdict.text import cell_name, count, join_words, percent, points
 
 Cell = tuple[str, float | None]
 MOST_CELLS_NAMED = 8
 """Cells that a line names."""
 MOST_CLAIMS_OPEN = 5
 """Claims of one kind that stay open on the page."""
+FAR_NATS_PER_TOKEN = 1.0
+"""Nats a token by which former answers, or targets, must be shown to have become less likely.
+
+Tasks that were kept moved by 0.22 at most, tasks that were lost by 2.89 at least (`verdict/sections/answer_forms.py`).
+"""
 NO_ANSWER = "no answer was right before or after; check the grader"
 KIND_BY_WORD: dict[ChangeWord, ClaimKind] = {
     "improves": "learnt",
@@ -180,6 +188,46 @@ def _as_gated(claims: Sequence[Claim], former: Mapping[str, FormerAnswers]) -> l
             claim = replace(claim, kind="cannot tell", evidence=f"{claim.evidence}; {why}")
         found.append(claim)
     return found
+
+
+def rose_far(rose: Interval | None) -> bool:
+    """Whether a loss is shown to have risen by `FAR_NATS_PER_TOKEN`; None where too few items were read."""
+    return rose is not None and rose.low > FAR_NATS_PER_TOKEN
+
+
+def is_lost(rose: Interval | None, former: FormerAnswers | None, *, learnt: bool) -> bool:
+    """Whether a cell is damaged.
+
+    Args:
+        rose: change of its held-out loss, after minus before; None where too few items were read.
+        former: of its task; None where nothing was read.
+        learnt: whether its targets are shown to have become likelier, so that what it answered before may be gone.
+    """
+    gone = former is not None and former.high < -FAR_NATS_PER_TOKEN and not learnt
+    return gone or rose_far(rose)
+
+
+def former_of(run: RunFolder) -> Mapping[str, FormerAnswers]:
+    """Task -> how its former answers moved; empty where none were read."""
+    path = former_file(run)
+    return {one.task: one for one in read_list(path, FormerAnswers)} if path.is_file() else {}
+
+
+def far_former_answers(run: RunFolder, tasks: Collection[str]) -> list[FormerAnswers]:
+    """Tasks whose former answers are shown to have become less likely by `FAR_NATS_PER_TOKEN`, the furthest first."""
+    found = former_of(run).values()
+    return sorted((one for one in found if one.task in tasks and one.high < -FAR_NATS_PER_TOKEN), key=lambda one: one.change)
+
+
+def format_unlikely(found: Sequence[FormerAnswers]) -> str:
+    """`its own former answers to capitals and sums became far less likely, by 3.1 to 4.2 nats a token`; empty for none."""
+    if not found:
+        return ""
+    most, least = (f"{-one.change:.2g}" for one in (found[0], found[-1]))
+    by = most if most == least else f"{least} to {most}"
+    return (
+        f"its own former answers to {join_words([one.task for one in found])} became far less likely, by {by} nats a token"
+    )
 
 
 def claims_between(sides: Sides, decoding: Outcome, arm: str = "") -> list[Claim]:

@@ -1,6 +1,6 @@
 """Gate where no answer is graded: it never passes, and finds damage by what needs no grader.
 
-Damage of a protected task is what `verdict/loss_damage.py` says, or that its answers went over to the form of another
+Damage of a protected task is what `verdict/claims.py` says, or that its answers went over to the form of another
 task's.
 
 Source: measurements of held-out loss, completions.parquet and former.json of a comparison.
@@ -16,11 +16,20 @@ from mixwright.measure.former import FormerAnswers
 from mixwright.records import Interval, cell_key
 from mixwright.runs import RunFolder
 from mixwright.verdict.answer_forms import form_changes_of, grouped
-from mixwright.verdict.claims import Cell, Compared, compare_cells, interval
+from mixwright.verdict.claims import (
+    Cell,
+    Compared,
+    compare_cells,
+    far_former_answers,
+    format_unlikely,
+    former_of,
+    interval,
+    is_lost,
+    rose_far,
+)
 from mixwright.verdict.evidence import comparisons, decoding_of, headline_arm
 from mixwright.verdict.gate import CellLoss, GateResult, check_run, named_cells
 from mixwright.verdict.gate_asked import GateAsked
-from mixwright.verdict.loss_damage import far_former_answers, format_unlikely, former_of, is_lost, rose_far
 from mixwright.verdict.text import between, change, join_words
 
 

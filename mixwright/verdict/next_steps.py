@@ -13,8 +13,7 @@ from mixwright.measure.notes import WARNING_CUT_SHARE
 from mixwright.records import RunManifest, Selection
 from mixwright.runs import RunFolder, read_json
 from mixwright.verdict.blocks import Code
-from mixwright.verdict.pair_advice import Advice, PairSeen
-from mixwright.verdict.recommendation import Recommendation, TrialSeen
+from mixwright.verdict.recommendation import Advice, PairSeen, Recommendation, TrialSeen
 from mixwright.verdict.text import count, percent
 
 DEFAULT_COMMAND = "mixwright run run.yaml"

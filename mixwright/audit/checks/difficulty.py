@@ -10,15 +10,13 @@ from __future__ import annotations
 
 import functools
 from collections import Counter, defaultdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mixwright.audit.leaks import find_leaks
 from mixwright.audit.rows import EXCERPT_CHARACTERS, MOST_NAMES_SHOWN
 from mixwright.contracts import Check
+from mixwright.corpus import Corpus
 from mixwright.records import Observation, cell_key
-
-if TYPE_CHECKING:
-    from mixwright.corpus import Corpus
 
 MOST_ANSWERS_COUNTED = 256
 """Different answers counted per cell; answers that first come later are not considered for the majority."""
@@ -60,17 +58,11 @@ class Difficulty(Check):
                 if answer is not None and (answer in seen or len(seen) < MOST_ANSWERS_COUNTED):
                     seen[answer] += 1
         found = [_levels(task, levels) for task, levels in sorted(train.items()) if set(levels) != {None}]
-        new = [
-            _observe_new_levels(task, levels, train[task], leaked[task])
-            for task, levels in sorted(held_out.items())
-            if task in train
-        ]
-        return [
-            *found,
-            *_observe_missing_levels(train),
-            *(seen for seen in new if seen.count),
-            *self._lucky(corpus, answers),
-        ]
+        found += _observe_missing_levels(train)
+        for task in sorted(held_out.keys() & train.keys()):
+            new = _observe_new_levels(task, held_out[task], train[task], leaked[task])
+            found += [new] if new.count else []
+        return [*found, *self._lucky(corpus, answers)]
 
     def _lucky(self, corpus: Corpus, answers: dict[str, Counter[str]]) -> list[Observation]:
         found = []
@@ -104,19 +96,13 @@ def _levels(task: str, levels: Counter[float | None]) -> Observation:
     return Observation("difficulty", task, "info", total - levels[None], total, text, "", null, shown)
 
 
-def _unseen(held_out: Counter[float | None], train: Counter[float | None]) -> list[float]:
-    """Levels of eval that train lacks; none when train has no levels at all, not even of leaked rows."""
-    known = {level for level in train if level is not None}
-    return sorted(level for level in held_out if level is not None and level not in known) if known else []
-
-
 def _observe_new_levels(
     task: str, held_out: Counter[float | None], train: Counter[float | None], leaked: Counter[float | None]
 ) -> Observation:
     """Levels that only eval has; a level that train has only in rows copied from eval is one of them."""
-    absent = _unseen(held_out, train)
-    filled = [level for level in sorted(n for n in train if n is not None) if train[level] == leaked[level]]
-    filled = [level for level in filled if held_out[level]]
+    known = [level for level in train if level is not None]
+    absent = [level for level in held_out if level is not None and level not in known] if known else []
+    filled = sorted(level for level in known if train[level] == leaked[level] and held_out[level])
     levels = sorted({*absent, *filled})
     names = ", ".join(f"{level:g}" for level in levels[:MOST_NAMES_SHOWN])
     count, total = sum(held_out[level] for level in levels), held_out.total()
@@ -126,9 +112,8 @@ def _observe_new_levels(
         text += (
             f" At {copies} the only training rows are copies of held-out rows; without them train lacks these levels too."
         )
-    return Observation(
-        "difficulty", task, "info", count, total, text, "", "they measure generalisation beyond the training levels"
-    )
+    null = "they measure generalisation beyond the training levels"
+    return Observation("difficulty", task, "info", count, total, text, "", null)
 
 
 def _observe_missing_levels(train: Levels) -> list[Observation]:

@@ -10,16 +10,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
-from typing import TYPE_CHECKING
+from collections import Counter, defaultdict
 
 from mixwright.audit.rows import MOST_NAMES_SHOWN, rows
 from mixwright.contracts import Check
+from mixwright.corpus import Corpus
 from mixwright.records import Observation
 from mixwright.skeleton import skeleton
-
-if TYPE_CHECKING:
-    from mixwright.corpus import Corpus
 
 FORM_LEGEND = "(9 stands for a number, a for a word or several; a repetition is written once)"
 """How a form is read; see `coarse_form`."""
@@ -46,22 +43,18 @@ class Formats(Check):
 
     def check(self, corpus: Corpus) -> list[Observation]:
         """One info per task, a warning for tasks with a minority form, and one for tasks that disagree with each other."""
-        counts: dict[str, FormCounts] = {}
+        counts: dict[str, FormCounts] = defaultdict(FormCounts)
         for row in rows(corpus.batches()):
             if row.split != "eval" and row.answer:
-                counts.setdefault(row.task, FormCounts()).add(coarse_form(row.answer))
-        seen: list[Observation] = []
-        for name, forms in sorted(counts.items()):
-            seen += self._observe_task(name, forms)
-        return seen + self._observe_disagreement({name: forms.kept.most_common(1)[0][0] for name, forms in counts.items()})
+                counts[row.task].add(coarse_form(row.answer))
+        seen = [one for name, forms in sorted(counts.items()) for one in self._observe_task(name, forms)]
+        return seen + _observe_disagreement({name: forms.kept.most_common(1)[0][0] for name, forms in counts.items()})
 
     def _observe_task(self, name: str, forms: FormCounts) -> list[Observation]:
-        common = forms.kept.most_common(MOST_NAMES_SHOWN)
+        common, total = forms.kept.most_common(MOST_NAMES_SHOWN), forms.total
         top, count = common[0]
-        total = forms.total
-        shown = f"{top!r} is the commonest, {count / total:.1%} of them {FORM_LEGEND}. "
-        text = f"Answers have {forms.count_text} different formats; {shown}"
-        text += f"Their normalised entropy is {forms.evenness():.2f}."
+        text = f"Answers have {forms.count_text} different formats; {top!r} is the commonest, {count / total:.1%} of them "
+        text += f"{FORM_LEGEND}. Their normalised entropy is {forms.evenness():.2f}."
         if forms.spilled:
             text += f" The rarest formats, {forms.spilled} rows together, are counted as one."
         shown = tuple({"form": form, "rows": rows_, "share": round(rows_ / total, 4)} for form, rows_ in common)
@@ -78,25 +71,24 @@ class Formats(Check):
             seen.append(Observation("formats", name, "warning", rare, total, text, remedy, null, shown))
         return seen
 
-    def _observe_disagreement(self, top: dict[str, str]) -> list[Observation]:
-        groups: dict[str, dict[str, list[str]]] = {}
-        for name, form in sorted(top.items()):
-            groups.setdefault(form_without_markup(form), {}).setdefault(form, []).append(name)
-        seen = []
-        for kind, by_form in sorted(groups.items()):
-            if len(by_form) < 2 or not kind:
-                continue
-            tasks = sum(map(len, by_form.values()))
-            most = max(map(len, by_form.values()))
-            ways = ", ".join(
-                f"{form!r} ({', '.join(names[:3])})" for form, names in sorted(by_form.items())[:MOST_NAMES_SHOWN]
-            )
-            text = f"Answers of the same kind ({kind!r}) are written in {len(by_form)} ways: {ways}."
-            remedy = "Use one format in all tasks, or name the wanted one in each prompt; else one may replace the others."
-            null = "one format for one kind of answer"
-            shown = tuple({"form": form, "tasks": names} for form, names in sorted(by_form.items())[:MOST_NAMES_SHOWN])
-            seen.append(Observation("formats", None, "warning", tasks - most, tasks, text, remedy, null, shown))
-        return seen
+
+def _observe_disagreement(top: dict[str, str]) -> list[Observation]:
+    """One warning per kind of answer that tasks write in several ways, given the commonest form of each task."""
+    groups: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for name, form in sorted(top.items()):
+        groups[form_without_markup(form)][form].append(name)
+    seen = []
+    for kind, by_form in sorted(groups.items()):
+        if len(by_form) < 2 or not kind:
+            continue
+        tasks, most = sum(map(len, by_form.values())), max(map(len, by_form.values()))
+        first = sorted(by_form.items())[:MOST_NAMES_SHOWN]
+        ways = ", ".join(f"{form!r} ({', '.join(names[:3])})" for form, names in first)
+        text = f"Answers of the same kind ({kind!r}) are written in {len(by_form)} ways: {ways}."
+        remedy = "Use one format in all tasks, or name the wanted one in each prompt; else one may replace the others."
+        null, shown = "one format for one kind of answer", tuple({"form": form, "tasks": names} for form, names in first)
+        seen.append(Observation("formats", None, "warning", tasks - most, tasks, text, remedy, null, shown))
+    return seen
 
 
 class FormCounts:

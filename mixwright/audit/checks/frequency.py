@@ -10,16 +10,15 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING, Any
+from collections import Counter
+from typing import Any
 
 import numpy as np
 
 from mixwright.audit.rows import MOST_NAMES_SHOWN, positions_by_code, rows
 from mixwright.contracts import Check
+from mixwright.corpus import Corpus
 from mixwright.records import Observation
-
-if TYPE_CHECKING:
-    from mixwright.corpus import Corpus
 
 _TOKEN = re.compile(r"[^\W\d_]+|\d|[^\w\s]|_")
 
@@ -39,27 +38,18 @@ class Frequency(Check):
     def check(self, corpus: Corpus) -> list[Observation]:
         """One info per task; warnings for rare tasks, for token shares unlike row shares, and for rows sorted by task."""
         codes: dict[str, int] = {}
-        order = np.zeros(len(corpus), np.int32)
-        tokens: list[int] = []
-        total = 0
+        order, total, tokens = np.zeros(len(corpus), np.int32), 0, Counter[str]()
         for row in rows(corpus.batches()):
-            if row.split == "eval":
-                continue
-            code = codes.setdefault(row.task, len(codes))
-            if code == len(tokens):
-                tokens.append(0)
-            tokens[code] += count_tokens(row.answer or row.prompt)
-            order[total] = code
-            total += 1
-        order = order[:total]
+            if row.split != "eval":
+                tokens[row.task] += count_tokens(row.answer or row.prompt)
+                order[total] = codes.setdefault(row.task, len(codes))
+                total += 1
         seen: list[Observation] = []
         gaps: list[dict[str, Any]] = []
-        found = positions_by_code(order)
-        everything = max(sum(tokens), 1)
+        found = positions_by_code(order[:total])
         for name, code in sorted(codes.items()):
             places = found[code]
-            token_share = tokens[code] / everything
-            seen += self._shares(name, len(places), total, len(codes), tokens[code], token_share)
+            seen += self._shares(name, len(places), total, len(codes), tokens[name], tokens[name] / max(tokens.total(), 1))
             usual = longest_gap_quantile(len(places), total, 0.99)
             gaps.append({"task": name, "rows_without": longest_gap(places, total), "shuffled": usual})
         return seen + _observe_file_order(gaps, total)
@@ -94,10 +84,11 @@ def _observe_file_order(gaps: list[dict[str, Any]], total: int) -> list[Observat
     text = f"In file order, {worst['rows_without']} of {total} consecutive rows have none of {worst['task']}; {len(long)} "
     text += f"of {len(gaps)} tasks have a longer gap than shuffling would give."
     remedy = "Shuffle, or let a steered trainer draw: its gaps are the shortest that the shares allow."
-    null = f"shuffled, that gap would be {worst['shuffled']} rows or less in 99 of 100 cases"
-    return [
-        Observation("frequency", None, "warning", len(long), len(gaps), text, remedy, null, tuple(long[:MOST_NAMES_SHOWN]))
-    ]
+    null, shown = (
+        f"shuffled, that gap would be {worst['shuffled']} rows or less in 99 of 100 cases",
+        tuple(long[:MOST_NAMES_SHOWN]),
+    )
+    return [Observation("frequency", None, "warning", len(long), len(gaps), text, remedy, null, shown)]
 
 
 def count_tokens(text: str) -> int:

@@ -13,9 +13,8 @@ from collections.abc import Sequence
 from mixwright.contracts import Section
 from mixwright.measure.former import FormerAnswers, former_file
 from mixwright.runs import RunFolder, read_list
-from mixwright.verdict.answer_forms import form_changes_of, grouped
+from mixwright.verdict.answer_forms import FORM_ALPHA, Feature, FormChange, form_changes_of, grouped
 from mixwright.verdict.blocks import Block, Fold, Paragraph, Table
-from mixwright.verdict.form_changes import FORM_ALPHA, Feature, FormChange
 from mixwright.verdict.text import between, change, count, format_p, join_words, line
 
 WORDS_BY_FEATURE: dict[Feature, tuple[str, str]] = {

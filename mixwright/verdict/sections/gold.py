@@ -9,17 +9,18 @@ Blind spot: the probability is at temperature 1 and of one way of writing, so it
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import numpy as np
 
 from mixwright.contracts import Section
 from mixwright.errors import join_some
 from mixwright.estimates.adjusted import GOLD_MEASUREMENT, adjusted_change
-from mixwright.estimates.outcome import estimate_change, mean_score, shared_items
+from mixwright.estimates.outcome import Change, estimate_change, keep_probe_columns, mean_score, shared_items
 from mixwright.runs import RunFolder
-from mixwright.verdict.blocks import Block, Paragraph, Table
+from mixwright.verdict.blocks import Block, Fact, Paragraph, Table
 from mixwright.verdict.evidence import Sides, decoding_of, leading_sides
-from mixwright.verdict.gold_change import gold_change, read_tasks
-from mixwright.verdict.text import format_change, percent
+from mixwright.verdict.text import count, format_change, format_interval, percent, points
 
 ABOUT = (
     "Where one string is right, its probability says what success says, without generating and with less noise. It was "
@@ -61,3 +62,27 @@ def _row(name: str, tasks: list[str], sides: Sides, *, greedy: bool) -> tuple[st
     changes = (moved.success, plain.success if plain else None, found)
     told = (format_change(change.interval if change is not None else None) for change in changes)
     return name, f"{len(moved.items):,}", percent(before), percent(after), *told
+
+
+def read_tasks(sides: Sides) -> list[str]:
+    """Tasks of which it was read; empty where one of the checkpoints was not read."""
+    if not all(scores.scores.get(GOLD_MEASUREMENT) for side in sides for scores in side):
+        return []
+    return sorted({item[0] for item in sides[0][0].scores[GOLD_MEASUREMENT]})
+
+
+def gold_change(sides: Sides, tasks: Collection[str]) -> Change | None:
+    """After minus before over what was read of these tasks, each item counted once; None where nothing was."""
+    before, after = ([keep_probe_columns(scores, "gold") for scores in side] for side in sides)
+    return estimate_change(before, after, decoding="gold", weigh="items", only=lambda item: item[0] in tasks)
+
+
+def gold_fact(sides: Sides) -> list[Fact]:
+    """The same of all tasks that were read, in one line; empty where none was."""
+    tasks = read_tasks(sides)
+    moved = gold_change(sides, tasks) if tasks else None
+    if moved is None:
+        return []
+    found = moved.success.interval
+    note = f"{format_interval(found)}; {count(len(moved.items), 'item')} of {join_some(tasks)}, read and not judged"
+    return [Fact("change of the gold answer's probability", f"{points(found.value)} points", note)]
