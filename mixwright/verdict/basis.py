@@ -18,20 +18,10 @@ from mixwright.measure.notes import CUT_NOTE
 from mixwright.records import Claim, Observation, RunManifest, TrialResult
 from mixwright.runs import RunFolder, read_json, read_list
 from mixwright.trial.arm_roles import builtin_arm
+from mixwright.verdict import evidence
 from mixwright.verdict.answer_forms import form_changes_of, grouped
 from mixwright.verdict.claims import clip_interval, every_claim, far_former_answers, format_unlikely, unjudged
-from mixwright.verdict.evidence import (
-    Sides,
-    arm_branches,
-    comparisons,
-    decoding_of,
-    differences,
-    headline_arm,
-    leading_sides,
-    paired_scores,
-    rows_of,
-    trial_of,
-)
+from mixwright.verdict.evidence import Sides
 from mixwright.verdict.gate import GateResult, check_mastered
 from mixwright.verdict.gate import Outcome as GateOutcome
 from mixwright.verdict.gate_asked import asked_of
@@ -60,16 +50,16 @@ def recommended(run: RunFolder) -> tuple[Recommendation | None, TrialSeen | Pair
     Raises:
         InputError: a file is broken.
     """
-    result, sides = trial_of(run), leading_sides(run)
+    result, sides = evidence.trial_of(run), evidence.leading_sides(run)
     seen: TrialSeen | PairSeen | None = None
     if result is not None:
         seen = _trial(run, result)
-    elif sides is not None and not arm_branches(run):
+    elif sides is not None and not evidence.arm_branches(run):
         seen = _pair(run, sides)
     if seen is not None:
         return recommend(seen), seen
     unfinished = ""
-    if arm_branches(run):
+    if evidence.arm_branches(run):
         unfinished = "the trial has no result; run it to its end"
     elif _name_after(_settings(run)) and not run.measurements("after").is_file():
         unfinished = "the later checkpoint was not measured; run the comparison again"
@@ -78,8 +68,8 @@ def recommended(run: RunFolder) -> tuple[Recommendation | None, TrialSeen | Pair
 
 def _trial(run: RunFolder, result: TrialResult) -> TrialSeen:
     """What the rule sees of a trial."""
-    known, claims, asked, noted = comparisons(run), every_claim(run), asked_of(run), _settings(run)
-    reading, leading, rows = READINGS[result.decoding], headline_arm(run), rows_of(run)
+    known, claims, asked, noted = evidence.comparisons(run), every_claim(run), asked_of(run), _settings(run)
+    reading, leading, rows = READINGS[result.decoding], evidence.headline_arm(run), evidence.rows_of(run)
     trained = tuple(arm for arm in result.arms if arm != builtin_arm("untrained") and arm not in result.nulls)
     judgement = next((judgement for judgement in result.judgements if judgement.arm == leading), None)
     gate = gate_of(run, asked) if asked is not None and known.get(leading) else None
@@ -135,7 +125,7 @@ def _contrasts(run: RunFolder, result: TrialResult) -> tuple[Contrast, ...]:
         if e.name == reading.name and e.against in result.references
     ]
     both = {EQUAL_SHARES_ARM, UNIFORM_ARM} <= set(result.references)
-    sides = paired_scores(run, EQUAL_SHARES_ARM, UNIFORM_ARM) if both else None
+    sides = evidence.paired_scores(run, EQUAL_SHARES_ARM, UNIFORM_ARM) if both else None
     moved = estimate_change(*sides, decoding=result.decoding) if sides else None
     if moved is not None:
         word = change_word(moved, margin=result.margin) if moved.success.seeds >= MIN_SEEDS else "cannot tell"
@@ -151,12 +141,12 @@ def _needed(run: RunFolder, result: TrialResult, lever: str) -> int | None:
         judged = effect.name == READINGS[result.decoding].name and effect.against in result.references
         if not judged or (lever and effect.arm != lever):
             continue
-        both = paired_scores(run, effect.arm, effect.against)
+        both = evidence.paired_scores(run, effect.arm, effect.against)
         moved = estimate_change(*both, decoding=result.decoding) if both else None
         if moved is None or moved.success.seeds < 2:
             return None
         aim = result.margin if effect.detectable > result.margin else max(abs(effect.difference.value), 0.01)
-        own = seeds_for(moved.success, differences(result, effect.name, effect.arm, effect.against), aim)
+        own = seeds_for(moved.success, evidence.differences(result, effect.name, effect.arm, effect.against), aim)
         if own is None:
             return None
         needed = max(needed, own)
@@ -165,7 +155,7 @@ def _needed(run: RunFolder, result: TrialResult, lever: str) -> int | None:
 
 def _pair(run: RunFolder, sides: Sides) -> PairSeen | None:
     """What the rule sees of two checkpoints."""
-    decoding, asked, noted = decoding_of(run), asked_of(run), _settings(run)
+    decoding, asked, noted = evidence.decoding_of(run), asked_of(run), _settings(run)
     moved = estimate_change(*sides, decoding=decoding)
     if moved is None:
         return None

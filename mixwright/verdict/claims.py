@@ -6,8 +6,8 @@ common an answer was. What was not measured, or only by a few items, is *cannot 
 sign holds after Holm's correction over all claims of the arm.
 
 Where no answer is graded one rule says what is damage, by which the gate answers and the page names its claims. A rise
-of a loss is shown with few items, and a small one is no damage: the loss on the given targets rose by `FAR_NATS_PER_TOKEN`, or
-what the model answered before became as much less likely and was not replaced by targets that were learnt.
+of a loss is shown with few items, and a small one is no damage: the loss on the given targets rose by `FAR_NATS_PER_TOKEN`,
+or what the model answered before became as much less likely and was not replaced by targets that were learnt.
 """
 
 from __future__ import annotations

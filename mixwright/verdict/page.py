@@ -94,16 +94,11 @@ def chart_table(chart: Chart) -> Table:
             for x, y, low, high in zip(series.x, series.y, series.low, series.high, strict=True)
         ]
         return Table(chart.caption, ("series", chart.x_label, chart.y_label, "95 % interval"), rows, (1, 2, 3))
-    rows = [
-        (
-            row.label,
-            text.NO_VALUE_SIGN if row.value is None else f"{chart.scale * row.value:.4g}",
-            f"{chart.scale * row.low:.4g} to {chart.scale * row.high:.4g}",
-            ", ".join(f"{chart.scale * point:.3g}" for point in row.points),
-            row.note,
-        )
-        for row in chart.rows
-    ]
+    rows, scale = [], chart.scale
+    for row in chart.rows:
+        value = text.NO_VALUE_SIGN if row.value is None else f"{scale * row.value:.4g}"
+        points = ", ".join(f"{scale * point:.3g}" for point in row.points)
+        rows.append((row.label, value, f"{scale * row.low:.4g} to {scale * row.high:.4g}", points, row.note))
     return Table(chart.caption, ("row", "value", "range", "points", "note"), rows, (1, 2))
 
 

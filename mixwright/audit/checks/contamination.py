@@ -14,7 +14,7 @@ import numpy as np
 
 from mixwright.audit.case import Case, Cases
 from mixwright.audit.chance import chance_explains
-from mixwright.audit.leaks import NEAR_SIMILARITY, find_leaks
+from mixwright.audit.leaks import find_leaks
 from mixwright.audit.near_duplicates import have_common_passage
 from mixwright.audit.rows import Reader, note_unlisted
 from mixwright.contracts import Check
@@ -23,24 +23,17 @@ from mixwright.records import Observation, Severity
 
 REMEDY = "Remove these rows from train or split by prompt."
 REMEDY_SEEDS = " Seed generators by a hash, never by seed + 1."
+TOLERATED_SHARE = 0.02
+"""Share of a task's held-out rows up to which an overlap that chance explains is only a warning."""
 Pairs = list[tuple[int, int]]
 
 
 class Contamination(Check):
-    """Compares the eval split with the train split, text by text: prompts, and each user turn of a chat.
-
-    Args:
-        tolerated: share of a task's held-out rows, 0..1, up to which an overlap that chance explains is only a warning.
-        similarity: least Jaccard similarity of word runs for a near-duplicate, 0..1.
-    """
-
-    def __init__(self, *, tolerated: float = 0.02, similarity: float = NEAR_SIMILARITY) -> None:
-        self.tolerated = tolerated
-        self.similarity = similarity
+    """Compares the eval split with the train split, text by text: prompts, and each user turn of a chat."""
 
     def check(self, corpus: Corpus) -> list[Observation]:
         """Item leaks, wrapped copies, prompts with two answers, near-duplicates and tasks seen, per task of eval."""
-        found = find_leaks(corpus, self.similarity)
+        found = find_leaks(corpus)
         if not len(found.same.held_out) or not len(found.same.train):
             missing = "train" if len(found.same.held_out) else "eval"
             text = f"There is no {missing} split, so contamination was not looked for."
@@ -48,22 +41,23 @@ class Contamination(Check):
         seen: list[Observation] = []
         clean: list[Case] = []
         for case in Cases(Reader(corpus), found):
-            items = [*self._item_leaks(case), *_wrapped(case), *_other_answers(case), *_observe_near(case)]
+            items = [*_item_leaks(case), *_wrapped(case), *_other_answers(case), *_observe_near(case)]
             clean += [] if items else [case]
             seen += [*items, _task_seen(case)]
         return [*seen, _observe_clean(clean)] if clean else seen
 
-    def _item_leaks(self, case: Case) -> list[Observation]:
-        shared = case.rows_where(case.leaks.same.shared)
-        count, exact = len(shared), case.leaks.same.exact[shared].sum()
-        text = f"{count} of {case.total} held-out items stand in train too ({exact} to the character)."
-        shift = case.shift(shared)
-        if shift is not None:
-            same = ", as generators with neighbouring seeds make them." if shift else "."
-            text += f" They come in the same order, shifted by {shift}{same}"
-        usual = chance_explains(count, case.expected) and count <= self.tolerated * case.total
-        remedy = REMEDY + REMEDY_SEEDS if shift else REMEDY
-        return _observe(case, case.pairs_of(shared), text, case.null, case.total, "warning" if usual else "error", remedy)
+
+def _item_leaks(case: Case) -> list[Observation]:
+    shared = case.rows_where(case.leaks.same.shared)
+    count, exact = len(shared), case.leaks.same.exact[shared].sum()
+    text = f"{count} of {case.total} held-out items stand in train too ({exact} to the character)."
+    shift = case.shift(shared)
+    if shift is not None:
+        same = ", as generators with neighbouring seeds make them." if shift else "."
+        text += f" They come in the same order, shifted by {shift}{same}"
+    usual = chance_explains(count, case.expected) and count <= TOLERATED_SHARE * case.total
+    remedy = REMEDY + REMEDY_SEEDS if shift else REMEDY
+    return _observe(case, case.pairs_of(shared), text, case.null, case.total, "warning" if usual else "error", remedy)
 
 
 def _wrapped(case: Case) -> list[Observation]:

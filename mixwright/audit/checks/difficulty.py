@@ -20,21 +20,14 @@ from mixwright.records import Observation, cell_key
 
 MOST_ANSWERS_COUNTED = 256
 """Different answers counted per cell; answers that first come later are not considered for the majority."""
+LUCKY_CHANCE, MIN_ROWS = 0.25, 20
+"""Chance level from which on a cell is warned about, and rows below which a cell is too small to judge."""
 
 Levels = dict[str, Counter[float | None]]
 
 
 class Difficulty(Check):
-    """Looks at the train split's levels, and at the chance level of its cells.
-
-    Args:
-        lucky: chance level from which on a cell is warned about, 0..1.
-        least: rows below which a cell is too small to judge.
-    """
-
-    def __init__(self, *, lucky: float = 0.25, least: int = 20) -> None:
-        self.lucky = lucky
-        self.least = least
+    """Looks at the train split's levels, and at the chance level of its cells."""
 
     def check(self, corpus: Corpus) -> list[Observation]:
         """Levels per task, rows without one, levels that only eval has, and lucky cells with their majority answer."""
@@ -62,26 +55,27 @@ class Difficulty(Check):
         for task in sorted(held_out.keys() & train.keys()):
             new = _observe_new_levels(task, held_out[task], train[task], leaked[task])
             found += [new] if new.count else []
-        return [*found, *self._lucky(corpus, answers)]
+        return [*found, *_lucky(corpus, answers)]
 
-    def _lucky(self, corpus: Corpus, answers: dict[str, Counter[str]]) -> list[Observation]:
-        found = []
-        for cell in corpus.cells() if answers else ():
-            if cell.count < self.least or cell.chance < self.lucky or cell.key not in answers:
-                continue
-            error = f"± {100 * cell.chance_error:.0f} points"
-            text = f"{cell.key}: {cell.chance:.1%} ({error}) are right without the skill ({cell.rule[:EXCERPT_CHARACTERS]})."
-            shown: tuple[dict[str, Any], ...] = ()
-            if answers[cell.key]:
-                answer, n = answers[cell.key].most_common(1)[0]
-                answer = answer[:EXCERPT_CHARACTERS]
-                text += f" The majority answer is {answer!r}: {n} of {cell.count} rows."
-                shown = ({"level": cell.level, "answer": answer, "rows": n, "chance": cell.chance},)
-            remedy = "Read success beside its chance level (measure does); vary the answers."
-            null = f"were all answers different: {1 / cell.count:.2%}"
-            count = round(cell.chance * cell.count)
-            found.append(Observation("difficulty", cell.task, "warning", count, cell.count, text, remedy, null, shown))
-        return found
+
+def _lucky(corpus: Corpus, answers: dict[str, Counter[str]]) -> list[Observation]:
+    found = []
+    for cell in corpus.cells() if answers else ():
+        if cell.count < MIN_ROWS or cell.chance < LUCKY_CHANCE or cell.key not in answers:
+            continue
+        error = f"± {100 * cell.chance_error:.0f} points"
+        text = f"{cell.key}: {cell.chance:.1%} ({error}) are right without the skill ({cell.rule[:EXCERPT_CHARACTERS]})."
+        shown: tuple[dict[str, Any], ...] = ()
+        if answers[cell.key]:
+            answer, n = answers[cell.key].most_common(1)[0]
+            answer = answer[:EXCERPT_CHARACTERS]
+            text += f" The majority answer is {answer!r}: {n} of {cell.count} rows."
+            shown = ({"level": cell.level, "answer": answer, "rows": n, "chance": cell.chance},)
+        remedy = "Read success beside its chance level (measure does); vary the answers."
+        null = f"were all answers different: {1 / cell.count:.2%}"
+        count = round(cell.chance * cell.count)
+        found.append(Observation("difficulty", cell.task, "warning", count, cell.count, text, remedy, null, shown))
+    return found
 
 
 def _levels(task: str, levels: Counter[float | None]) -> Observation:

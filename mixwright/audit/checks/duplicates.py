@@ -29,20 +29,13 @@ from mixwright.corpus import Corpus, texts
 from mixwright.corpus.rows import pc
 from mixwright.records import Observation
 
+CONTRADICTORY_SHARE = 0.1
+"""Share of a verifiable task's rows from which on contradictions are an error."""
 Pairs = list[tuple[int, int]]
 
 
 class Duplicates(Check):
-    """Compares the train split with itself.
-
-    Args:
-        contradictory: share of a verifiable task's rows, 0..1, from which on contradictions are an error.
-        similarity: least Jaccard similarity of word runs for a near-duplicate, 0..1.
-    """
-
-    def __init__(self, *, contradictory: float = 0.1, similarity: float = NEAR_SIMILARITY) -> None:
-        self.contradictory = contradictory
-        self.similarity = similarity
+    """Compares the train split with itself."""
 
     def check(self, corpus: Corpus) -> list[Observation]:
         """Repeats and near-duplicates beside what chance explains, and prompts with several answers, per task.
@@ -67,29 +60,28 @@ class Duplicates(Check):
             later = clashes[asked_before[clashes] < here[clashes]]
             pairs = list(zip(train[later].tolist(), train[asked_before[later]].tolist(), strict=True))
             verifiable = corpus.tasks[name].kind == "verifiable"
-            seen += self._clashes(reader, name, len(mine), len(clashes), pairs, verifiable=verifiable)
+            seen += _clashes(reader, name, len(mine), len(clashes), pairs, verifiable=verifiable)
         seen += _equal_sides(corpus, train)
         different = train[same == here]
-        seen += [_observe_near(reader, found) for found in near_repeats(corpus, reader, different, self.similarity)]
+        seen += [_observe_near(reader, found) for found in near_repeats(corpus, reader, different, NEAR_SIMILARITY)]
         return seen or [Observation("duplicates", None, "info", 0, len(train), "No training row repeats another.", "")]
 
-    def _clashes(
-        self, reader: Reader, name: str, total: int, count: int, pairs: Pairs, *, verifiable: bool
-    ) -> list[Observation]:
-        if not count:
-            return []
-        text = f"{count} of {total} training rows have a prompt that stands there with another answer too."
-        text += note_unlisted(len(pairs))
-        shown = reader.pair_evidence(pairs, "later_", "first_")
-        if not verifiable:
-            null = "common where many answers are good"
-            return [Observation("duplicates", name, "info", count, total, text, "", null, shown)]
-        remedy = "Find out which answer is right; if all are, use a grader that accepts them all."
-        severity, null = (
-            "error" if count >= self.contradictory * total else "warning",
-            "none: a verifiable prompt has one answer",
-        )
-        return [Observation("duplicates", name, severity, count, total, text, remedy, null, shown)]
+
+def _clashes(reader: Reader, name: str, total: int, count: int, pairs: Pairs, *, verifiable: bool) -> list[Observation]:
+    if not count:
+        return []
+    text = f"{count} of {total} training rows have a prompt that stands there with another answer too."
+    text += note_unlisted(len(pairs))
+    shown = reader.pair_evidence(pairs, "later_", "first_")
+    if not verifiable:
+        null = "common where many answers are good"
+        return [Observation("duplicates", name, "info", count, total, text, "", null, shown)]
+    remedy = "Find out which answer is right; if all are, use a grader that accepts them all."
+    severity, null = (
+        "error" if count >= CONTRADICTORY_SHARE * total else "warning",
+        "none: a verifiable prompt has one answer",
+    )
+    return [Observation("duplicates", name, severity, count, total, text, remedy, null, shown)]
 
 
 def _repeats(reader: Reader, name: str, task_rows: np.ndarray, exact: int, pairs: Pairs) -> list[Observation]:

@@ -8,7 +8,8 @@ Blind spot: shows the first and the last reason of each group; all of them are i
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections import defaultdict
+from collections.abc import Iterable
 from typing import Any
 
 from mixwright.contracts import Section
@@ -26,17 +27,8 @@ MEANING_BY_PREFIX = {
 """Beginning of a decision's name -> what it means."""
 
 
-@dataclass(slots=True)
-class _Group:
-    """Decisions of one name: when they were taken, the first value and the last."""
-
-    first: float
-    last: float
-    old: Any
-    new: Any = None
-    because: str = ""
-    times: int = 0
-    seeds: set[int] = field(default_factory=set)
+Taken = list[tuple[int, dict[str, Any]]]
+"""Decisions of one name, each with its seed."""
 
 
 class Decisions(Section):
@@ -53,21 +45,21 @@ class Decisions(Section):
         if not files:
             alone = (run.path / "steering" / "decisions.jsonl", run.path / "decisions.jsonl")
             files = [(0, path) for path in alone if path.is_file()][:1]
-        groups: dict[str, _Group] = {}
+        groups: dict[str, Taken] = defaultdict(list)
         for seed, path in files:
             for item in json_lines(path):
-                _add(groups, seed, item)
+                groups[str(item.get("what", "?"))].append((seed, item))
         if not groups:
             silent = any(path.is_file() for _, path in files)
             return [Paragraph(f"{arm or 'The run'} took no decision and raised no alarm.")] if silent else []
-        alarms = [(what, group) for what, group in groups.items() if what.startswith("alarm.")]
-        others = [(what, group) for what, group in groups.items() if not what.startswith("alarm.")]
-        others.sort(key=lambda item: -item[1].times)
-        taken, rung = (sum(group.times for _, group in part) for part in (others, alarms))
+        alarms = [(what, taken) for what, taken in groups.items() if what.startswith("alarm.")]
+        others = [(what, taken) for what, taken in groups.items() if not what.startswith("alarm.")]
+        others.sort(key=lambda group: -len(group[1]))
+        decided, rung = (sum(len(taken) for _, taken in part) for part in (others, alarms))
         over = f" over {count(len(files), 'seed')} of arm {arm}" if arm else ""
         rare = others[MOST_GROUPS_OPEN:]
         return [
-            Paragraph(f"{count(taken, 'decision')} and {count(rung, 'alarm')}{over}."),
+            Paragraph(f"{count(decided, 'decision')} and {count(rung, 'alarm')}{over}."),
             _table("Alarms", alarms),
             _table("Decisions", others[:MOST_GROUPS_OPEN]),
             Fold(f"{len(rare)} more kinds", (_table("Rarer decisions", rare),)),
@@ -79,31 +71,24 @@ class Decisions(Section):
         ]
 
 
-def _add(groups: dict[str, _Group], seed: int, item: dict[str, Any]) -> None:
-    step = number(item, "step") or 0.0
-    group = groups.setdefault(str(item.get("what", "?")), _Group(step, step, item.get("old")))
-    group.times += 1
-    group.seeds.add(seed)
-    if step < group.first:
-        group.first, group.old = step, item.get("old")
-    last = max(step, number(item, "last") or 0.0)
-    if last >= group.last:
-        group.last, group.new, group.because = last, item.get("new"), str(item.get("because", ""))
-
-
-def _table(caption: str, groups: list[tuple[str, _Group]]) -> Table:
-    rows = [
-        (
-            what,
-            str(g.times),
-            str(len(g.seeds)),
-            f"{g.first:g} to {g.last:g}",
-            f"{_short(g.old)} → {_short(g.new)}",
-            g.because,
-        )
-        for what, g in groups
-    ]
+def _table(caption: str, groups: Iterable[tuple[str, Taken]]) -> Table:
+    rows = []
+    for what, taken in groups:
+        first = min((item for _, item in taken), key=_step)
+        last = max((item for _, item in reversed(taken)), key=_end)
+        seeds, moved = len({seed for seed, _ in taken}), f"{_short(first.get('old'))} → {_short(last.get('new'))}"
+        because = str(last.get("because", ""))
+        rows.append((what, str(len(taken)), str(seeds), f"{_step(first):g} to {_end(last):g}", moved, because))
     return Table(caption, ("what", "times", "seeds", "steps", "first → last", "because (last)"), rows, (1, 2, 3))
+
+
+def _step(item: dict[str, Any]) -> float:
+    return number(item, "step") or 0.0
+
+
+def _end(item: dict[str, Any]) -> float:
+    """Step at which a decision was last taken."""
+    return max(_step(item), number(item, "last") or 0.0)
 
 
 def _short(value: Any) -> str:
