@@ -20,6 +20,7 @@ from mixwright.runs import RunFolder, read_json, read_list
 from mixwright.trial.arm_roles import builtin_arm
 from mixwright.verdict import evidence
 from mixwright.verdict.answer_forms import form_changes_of, grouped
+from mixwright.verdict.arm_words import differences
 from mixwright.verdict.claims import clip_interval, every_claim, far_former_answers, format_unlikely, unjudged
 from mixwright.verdict.evidence import Sides
 from mixwright.verdict.gate import GateResult, check_mastered
@@ -146,7 +147,7 @@ def _needed(run: RunFolder, result: TrialResult, lever: str) -> int | None:
         if moved is None or moved.success.seeds < 2:
             return None
         aim = result.margin if effect.detectable > result.margin else max(abs(effect.difference.value), 0.01)
-        own = seeds_for(moved.success, evidence.differences(result, effect.name, effect.arm, effect.against), aim)
+        own = seeds_for(moved.success, differences(result, effect.name, effect.arm, effect.against), aim)
         if own is None:
             return None
         needed = max(needed, own)

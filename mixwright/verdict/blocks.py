@@ -268,6 +268,11 @@ FIRST_SCREEN_ORDER = 20
 """Sections below this order stand above the fold."""
 
 
+def folded_claims(summary: str, caption: str, claims: Sequence[Claim], outcome: Outcome = "greedy") -> Fold:
+    """Claims that stay closed."""
+    return Fold(summary, (Claims(caption, tuple(claims), outcome),))
+
+
 def filled(blocks: Sequence[Block]) -> list[Block]:
     """The blocks that hold something; folds and grids lose what is empty in them, and go when nothing is left."""
     kept: list[Block] = []

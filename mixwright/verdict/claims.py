@@ -20,14 +20,13 @@ import numpy as np
 
 from mixwright.estimates.cell_states import MIN_ITEMS
 from mixwright.estimates.crossed import Estimate, estimate_crossed
-from mixwright.estimates.intervals import holm
+from mixwright.estimates.intervals import holm, wilson
 from mixwright.estimates.judgement import MIN_SEEDS, SIGN_ALPHA, change_words, format_word
 from mixwright.estimates.outcome import CHANCE_MEASUREMENT, Change, Item, ItemScores, estimate_change
 from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, Outcome
 from mixwright.measure.former import FormerAnswers, former_file
 from mixwright.records import ChangeWord, Claim, ClaimKind, Interval
 from mixwright.runs import RunFolder, read_list
-from mixwright.verdict.chance_levels import chance_level
 from mixwright.verdict.evidence import Sides, comparisons, decoding_of, headline_arm
 from mixwright.verdict.gate_asked import asked_of
 from mixwright.verdict.text import cell_name, count, join_words, percent, points
@@ -160,6 +159,22 @@ def clip_interval(estimate: Estimate, unit: str) -> Interval:
         return estimate.interval
     value, low, high = (min(max(end, -1.0), 1.0) for end in (estimate.value, estimate.low, estimate.high))
     return Interval(value, low, high, estimate.interval.n)
+
+
+def chance_level(side: Sequence[ItemScores], items: Sequence[Item]) -> Interval | None:
+    """What the chance rule earns on these items, mean over checkpoints; None where it was not measured on all of them.
+
+    The interval takes two items for one independent one, as where the items choose the rule for each other: scores of items
+    do not say whether they did.
+    """
+    if not items or not side:
+        return None
+    hits = np.mean([one.column(CHANCE_MEASUREMENT, items) for one in side], axis=0)
+    value, worth = float(hits.mean()), len(items) / 2
+    if not np.isfinite(value):
+        return None
+    low, high = wilson(value * worth, worth)
+    return Interval(value, float(low), float(high), len(items))
 
 
 def judge(run: RunFolder) -> list[Claim]:

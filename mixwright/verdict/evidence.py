@@ -13,7 +13,7 @@ from typing import Any
 from mixwright.errors import InputError
 from mixwright.estimates.outcome import ItemScores, item_scores
 from mixwright.estimates.readings import READINGS, Outcome, outcome_of
-from mixwright.records import Effect, Plan, TrialResult
+from mixwright.records import Plan, TrialResult
 from mixwright.runs import RunFolder, read_json, read_measurements, read_plan, read_yaml
 from mixwright.verdict.text import count
 
@@ -196,16 +196,3 @@ def paired_scores(run: RunFolder, arm: str, against: str) -> Sides | None:
     )
     seeds = [seed for seed in own if seed in other and own[seed].is_file() and other[seed].is_file()]
     return ([scores(other[seed]) for seed in seeds], [scores(own[seed]) for seed in seeds]) if seeds else None
-
-
-def effect_of(result: TrialResult, arm: str, against: str) -> Effect | None:
-    """The effect on the primary outcome, if the trial has it."""
-    name = READINGS[result.decoding].name
-    return next((e for e in result.effects if (e.arm, e.against, e.name) == (arm, against, name)), None)
-
-
-def differences(result: TrialResult, name: str, arm: str, against: str) -> tuple[float, ...]:
-    """Arm minus reference in one number, one per seed that has both."""
-    values = {(row.arm, row.seed): row.value for row in result.rows if row.name == name}
-    both = [(values.get((arm, seed)), values.get((against, seed))) for seed in result.seeds]
-    return tuple(a - b for a, b in both if a is not None and b is not None)

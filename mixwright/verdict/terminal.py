@@ -12,22 +12,8 @@ from rich.text import Text
 
 from mixwright.estimates.readings import READINGS
 from mixwright.records import ClaimKind
-from mixwright.verdict.blocks import (
-    Block,
-    Claims,
-    Code,
-    Fold,
-    Forest,
-    Grid,
-    Headline,
-    HeatMap,
-    Lines,
-    Paragraph,
-    Table,
-    Terms,
-    Texts,
-    Tone,
-)
+from mixwright.verdict import blocks as kinds
+from mixwright.verdict.blocks import Block, Claims, Table, Tone
 from mixwright.verdict.claims import format_kind
 from mixwright.verdict.text import NO_VALUE_SIGN, amount, cell_name, change, format_interval, line, percent
 
@@ -47,30 +33,30 @@ def show(console: Console, title: str, blocks: Sequence[Block]) -> None:
 
 def _block(console: Console, block: Block) -> None:
     match block:
-        case Headline():
+        case kinds.Headline():
             console.print(Text(line(block.text, limit=600), style=f"bold {STYLE_BY_TONE[block.tone]}"))
             for fact in block.facts:
                 value = (line(fact.value), STYLE_BY_TONE[fact.tone])
                 console.print(Text.assemble("  ", line(fact.label), "  ", value, f"  {line(fact.note)}"))
-        case Paragraph():
+        case kinds.Paragraph():
             said = f"{block.lead}. {block.text}" if block.lead else block.text
             console.print(Text(line(said, limit=1000), style=STYLE_BY_TONE[block.tone]))
         case Claims():
             console.print(_claims(block))
-        case HeatMap():
+        case kinds.HeatMap():
             rows = [
                 (name, *("" if c is None else f"{percent(c.before)} → {percent(c.after)}" for c in cells))
                 for name, cells in block.rows
             ]
             console.print(_table(Table(block.caption, ("task", *block.columns), rows)))
-        case Terms():
+        case kinds.Terms():
             told = "; ".join(f"{word}: {meaning}" for word, meaning in zip(block.words, block.meanings, strict=True))
             console.print(Text(f"{told}.", style="dim"))
         case Table():
             console.print(_table(block))
-        case Lines() | Forest():
+        case kinds.Lines() | kinds.Forest():
             console.print(Text(f"{line(block.caption)}: {line(block.alternative, limit=1000)}"))
-        case Texts():
+        case kinds.Texts():
             for pair in block.pairs:
                 console.print(Text(f"{line(pair.title)}: {line(pair.prompt)} (answer {line(pair.answer)})"))
                 sides = [(pair.names[0], pair.score_before, pair.before), *((o.name, o.score, o.text) for o in pair.between)]
@@ -78,11 +64,11 @@ def _block(console: Console, block: Block) -> None:
                 wide = max(len(line(name)) for name, _, _ in sides)
                 for name, score, text in sides:
                     console.print(Text(f"  {line(name):{wide}} {score:.2g}: {line(text)}"))
-        case Code():
+        case kinds.Code():
             console.print(Text(f"{line(block.caption)}: {line(block.text, limit=1000)}"))
-        case Fold():
+        case kinds.Fold():
             console.print(Text(f"({line(block.summary, limit=600)}: on the page)", style="dim"))
-        case Grid():
+        case kinds.Grid():
             for inner in block.blocks:
                 _block(console, inner)
 

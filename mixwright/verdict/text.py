@@ -5,13 +5,9 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Sequence
 
-from mixwright.estimates.judgement import format_word
-from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, Outcome
-from mixwright.records import Claim, Effect, Interval, TrialResult
+from mixwright.records import Claim, Interval
 
 JOINERS = "\u200c\u200d"  # ordinary letters of Persian and Indic scripts, harmless elsewhere
-RATIO_SUFFIX = ".ratio"
-"""End of the names of effects that are ratios, arm over reference."""
 MINUS_SIGN, NO_VALUE_SIGN = "\u2212", "\u2013"
 
 
@@ -137,27 +133,3 @@ def join_words(words: Sequence[str]) -> str:
 def with_verb(names: Sequence[str]) -> str:
     """`gcd is`, `gcd and lcm are`."""
     return f"{join_words(names)} {'is' if len(names) == 1 else 'are'}"
-
-
-def format_outcome(outcome: Outcome) -> str:
-    """`success, greedy, all held-out items, mean over tasks`."""
-    how = f", {outcome}" if outcome in GRADED_OUTCOMES else ""
-    return f"{READINGS[outcome].title}{how}, all held-out items, mean over tasks"
-
-
-def unit_of(result: TrialResult, effect: Effect) -> str:
-    """Unit of an effect's difference: `ratio`, or that of its rows, else a share."""
-    if effect.name.endswith(RATIO_SUFFIX):
-        return "ratio"
-    return next((row.unit for row in result.rows if row.name == effect.name), "share")
-
-
-def format_effect(result: TrialResult, effect: Effect) -> str:
-    """The difference with its interval, in its unit."""
-    unit, found = unit_of(result, effect), effect.difference
-    return f"{found.value:.2f} [{found.low:.2f}, {found.high:.2f}]" if unit == "ratio" else format_change(found, unit)
-
-
-def effect_word(result: TrialResult, effect: Effect) -> str:
-    """What a change may be called, for people; a dash for what stands beside the primary outcome and is not judged."""
-    return NO_VALUE_SIGN if effect.word is None else format_word(effect.word, result.margin, result.decoding)

@@ -15,15 +15,7 @@ import pyarrow as pa
 from mixwright.audit.chance import Template, chance_explains
 from mixwright.audit.leaks import NEAR_SIMILARITY
 from mixwright.audit.near_duplicates import NearRepeats, near_repeats
-from mixwright.audit.rows import (
-    MOST_PAIRS_LISTED,
-    SAMPLE_ROWS,
-    Fingerprints,
-    Reader,
-    fingerprints,
-    note_unlisted,
-    positions_by_code,
-)
+from mixwright.audit.rows import MOST_PAIRS_LISTED, SAMPLE_ROWS, Reader, fingerprints, note_unlisted, positions_by_code
 from mixwright.contracts import Check
 from mixwright.corpus import Corpus, texts
 from mixwright.corpus.rows import pc
@@ -50,7 +42,8 @@ class Duplicates(Check):
         same = _first_alike(prints.combined(prints.normal, prints.answer)[train])
         same_exactly = _first_alike(prints.combined(prints.exact, prints.answer)[train])
         asked_before = _first_alike(prints.exact[train])
-        contradicted = _contradicted(prints, train)
+        items = prints.combined(prints.exact, prints.final)[train]
+        contradicted = _contradicted(prints.exact[train], items, prints.final[train] != 0)
         seen: list[Observation] = []
         for code, mine in positions_by_code(prints.task[train]).items():
             name, repeats, clashes = prints.tasks[code], mine[same[mine] < mine], mine[contradicted[mine]]
@@ -77,10 +70,8 @@ def _clashes(reader: Reader, name: str, total: int, count: int, pairs: Pairs, *,
         null = "common where many answers are good"
         return [Observation("duplicates", name, "info", count, total, text, "", null, shown)]
     remedy = "Find out which answer is right; if all are, use a grader that accepts them all."
-    severity, null = (
-        "error" if count >= CONTRADICTORY_SHARE * total else "warning",
-        "none: a verifiable prompt has one answer",
-    )
+    severity = "error" if count >= CONTRADICTORY_SHARE * total else "warning"
+    null = "none: a verifiable prompt has one answer"
     return [Observation("duplicates", name, severity, count, total, text, remedy, null, shown)]
 
 
@@ -141,10 +132,9 @@ def _first_alike(values: np.ndarray) -> np.ndarray:
     return first[inverse]
 
 
-def _contradicted(prints: Fingerprints, train: np.ndarray) -> np.ndarray:
+def _contradicted(prompts: np.ndarray, items: np.ndarray, answered: np.ndarray) -> np.ndarray:
     """Per train row: its prompt, to the character, stands in train with at least two final answers."""
-    answered = prints.final[train] != 0
-    _, prompt = np.unique(prints.exact[train], return_inverse=True)
-    _, first = np.unique(prints.combined(prints.exact, prints.final)[train][answered], return_index=True)
+    _, prompt = np.unique(prompts, return_inverse=True)
+    _, first = np.unique(items[answered], return_index=True)
     answers = np.bincount(prompt[answered][first], minlength=prompt.max() + 1)
     return (answers[prompt] > 1) & answered

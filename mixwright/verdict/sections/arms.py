@@ -14,22 +14,19 @@ from mixwright.contracts import Section
 from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, format_unit
 from mixwright.records import Effect, TrialResult
 from mixwright.runs import RunFolder
+from mixwright.verdict.arm_words import differences, effect_word, format_effect, format_outcome, unit_of
 from mixwright.verdict.blocks import Block, Fold, Forest, ForestRow, Grid, Paragraph, Table
-from mixwright.verdict.evidence import differences, trial_of
+from mixwright.verdict.evidence import trial_of
 from mixwright.verdict.text import (
     NO_VALUE_SIGN,
     amount,
     change,
     count,
-    effect_word,
     format_amount,
     format_change,
-    format_effect,
-    format_outcome,
     format_p,
     name_of,
     percent,
-    unit_of,
 )
 
 ROLLOUTS_NUMBER = "rollouts"

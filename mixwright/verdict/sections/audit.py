@@ -16,7 +16,8 @@ from mixwright.contracts import Section
 from mixwright.records import Interval, Observation, cell_key
 from mixwright.runs import RunFolder, read_list
 from mixwright.verdict.blocks import Block, Fold, Paragraph, Table
-from mixwright.verdict.chance_levels import Place, chance_levels
+from mixwright.verdict.cells import chance_levels
+from mixwright.verdict.spared import Place
 from mixwright.verdict.text import count, format_share
 
 MOST_OBSERVATIONS_SHOWN = 200

@@ -13,7 +13,7 @@ from mixwright.contracts import Section
 from mixwright.estimates.readings import READINGS
 from mixwright.runs import RunFolder
 from mixwright.verdict.basis import recommended
-from mixwright.verdict.blocks import Block, Claims, Fold, Paragraph, Table, Terms
+from mixwright.verdict.blocks import Block, Claims, Fold, Paragraph, Table, Terms, folded_claims
 from mixwright.verdict.claims import (
     MOST_CLAIMS_OPEN,
     cells_first,
@@ -40,7 +40,7 @@ class Damaged(Section):
         claims, outcome, caption = claims_of(run), decoding_of(run), before_after_caption(run)
         if not claims:
             return []
-        unit, same_word = READINGS[outcome].unit, format_kind("unchanged", outcome)
+        unit, word = READINGS[outcome].unit, format_kind("unchanged", outcome)
         found, same = cells_first(claims, "damaged", "less dependent"), cells_first(claims, "unchanged")
         blind = cells_first([claim for claim in claims if not too_few(claim)], "cannot tell")
         small = [
@@ -48,25 +48,20 @@ class Damaged(Section):
             for c in claims
             if too_few(c) and not c.whole
         ]
+        table = Table("Before and after, too few items to judge", ("cell", "items", "before", "after"), small, (1, 2, 3))
         less = any(claim.kind == "less dependent" for claim in found)
         words = {"damaged": True, "depends less on the prompt": less, "cannot tell": blind, "no change": same}
         why = f" Damage is not excluded: {undecided_because(claims, seeds_of(run))}" if blind else ""
         return [
             Paragraph("" if found else _nothing(run) + why),
             Claims(caption, tuple(found[:MOST_CLAIMS_OPEN]), outcome),
-            Fold(format_not_judged(claims), (Table(SMALL_CAPTION, ("cell", "items", "before", "after"), small, (1, 2, 3)),)),
-            Fold(f"{len(found) - MOST_CLAIMS_OPEN} more", (Claims(caption, tuple(found[MOST_CLAIMS_OPEN:]), outcome),)),
-            Fold(f"Cannot tell: {count(len(blind), 'claim')}", (Claims("Cannot tell, and why", tuple(blind), outcome),)),
-            Fold(
-                f"{same_word[:1].upper()}{same_word[1:]}: {len(same)}",
-                (Claims(f"The whole interval shows {same_word}", tuple(same), outcome),),
-            ),
-            Terms(tuple(word for word, used in words.items() if used)),
+            Fold(format_not_judged(claims), (table,)),
+            folded_claims(f"{len(found) - MOST_CLAIMS_OPEN} more", caption, found[MOST_CLAIMS_OPEN:], outcome),
+            folded_claims(f"Cannot tell: {count(len(blind), 'claim')}", "Cannot tell, and why", blind, outcome),
+            folded_claims(f"{word[:1].upper()}{word[1:]}: {len(same)}", f"The whole interval shows {word}", same, outcome),
+            Terms(tuple(term for term, used in words.items() if used)),
             Fold("How many of these are chance?", (Paragraph(format_family(claims)),)),
         ]
-
-
-SMALL_CAPTION = "Before and after, too few items to judge"
 
 
 def _nothing(run: RunFolder) -> str:

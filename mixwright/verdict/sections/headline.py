@@ -18,24 +18,16 @@ from mixwright.estimates.outcome import Change, estimate_change
 from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, Outcome, format_unit
 from mixwright.records import Claim, TrialResult
 from mixwright.runs import RunFolder
+from mixwright.verdict.arm_words import effect_of, effect_word, format_outcome
 from mixwright.verdict.basis import recommended
 from mixwright.verdict.blocks import Block, Fact, Headline, Paragraph, Terms
 from mixwright.verdict.claims import NO_ANSWER, cells_first, claims_of, interval
-from mixwright.verdict.evidence import Sides, decoding_of, effect_of, headline_arm, leading_sides, plan_of, trial_of
+from mixwright.verdict.evidence import Sides, decoding_of, headline_arm, leading_sides, plan_of, trial_of
 from mixwright.verdict.next_steps import steps_of
 from mixwright.verdict.recommendation import PairSeen, Recommendation, TrialSeen
 from mixwright.verdict.sections.gold import gold_fact
 from mixwright.verdict.spared import spared_table
-from mixwright.verdict.text import (
-    change,
-    count,
-    effect_word,
-    format_cell,
-    format_change,
-    format_interval,
-    format_outcome,
-    join_words,
-)
+from mixwright.verdict.text import change, count, format_cell, format_change, format_interval, join_words
 
 WORDS_BY_PROOF = {
     "not tried": "its nulls did not run, so it is not known what the gain comes from",

@@ -12,7 +12,7 @@ from __future__ import annotations
 from mixwright.contracts import Section
 from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS
 from mixwright.runs import RunFolder
-from mixwright.verdict.blocks import Block, Claims, Fold, Paragraph, Terms
+from mixwright.verdict.blocks import Block, Claims, Paragraph, Terms, folded_claims
 from mixwright.verdict.claims import MOST_CLAIMS_OPEN, cells_first, claims_of, format_kind, undecided_because
 from mixwright.verdict.evidence import arm_suffix, before_after_caption, decoding_of, seeds_of
 
@@ -36,7 +36,7 @@ class Learnt(Section):
         return [
             Paragraph("" if found else nothing),
             Claims(caption, tuple(found[:MOST_CLAIMS_OPEN]), outcome),
-            Fold(f"{len(found) - MOST_CLAIMS_OPEN} more", (Claims(caption, tuple(found[MOST_CLAIMS_OPEN:]), outcome),)),
-            Fold(f"{len(other)} rose without being learnt", (Claims(caption, tuple(other)),)),
+            folded_claims(f"{len(found) - MOST_CLAIMS_OPEN} more", caption, found[MOST_CLAIMS_OPEN:], outcome),
+            folded_claims(f"{len(other)} rose without being learnt", caption, other),
             Terms(("cell", "learnt", *parts, *chance, *(format_kind(claim.kind) for claim in other))),
         ]
