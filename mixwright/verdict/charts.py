@@ -7,11 +7,11 @@ several side by side. The same block always gives the same bytes.
 from __future__ import annotations
 
 import hashlib
-import html
 import io
 import re
 import warnings
 from typing import TYPE_CHECKING
+from xml.sax import saxutils
 
 from mixwright.verdict.blocks import Chart, Forest, Lines
 from mixwright.verdict.text import line
@@ -19,10 +19,12 @@ from mixwright.verdict.text import line
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+QUOTE = {'"': "&quot;"}
 CHART_WIDTH_PIXELS = 340
 """CSS pixels; a chart is never drawn narrower than its text allows."""
-COLOUR_NAMES = ("ink", "quiet", "rule", "page", "noise", "series-1", "series-2", "series-3", "series-4")
-COLOUR_BY_STANDIN = {f"#0a00{place:02d}": f"var(--{name})" for place, name in enumerate(COLOUR_NAMES, start=1)}
+COLOURS = {"01": "ink", "02": "quiet", "03": "rule", "04": "page", "05": "noise"}
+COLOURS |= {f"1{number}": f"series-{number}" for number in (1, 2, 3, 4)}
+COLOUR_BY_STANDIN = {f"#0a00{number}": f"var(--{name})" for number, name in COLOURS.items()}
 """Stand-ins that matplotlib draws with -> what the page's style sheet defines."""
 INK, QUIET, RULE, PAGE, NOISE, *SERIES = COLOUR_BY_STANDIN
 LINE_STYLES = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (5, 1.5, 1, 1.5)))
@@ -63,7 +65,7 @@ def _inline(text: str, alternative: str) -> str:
     for stand_in, variable in COLOUR_BY_STANDIN.items():
         text = text.replace(stand_in, variable)
     box = re.search(r'viewBox="[^"]*"', text)
-    head = f'<svg role="img" aria-label="{html.escape(alternative)}" {box.group() if box else ""}>'
+    head = f'<svg role="img" aria-label="{saxutils.escape(alternative, QUOTE)}" {box.group() if box else ""}>'
     return head + text[text.index(">") + 1 :].replace("\n", " ").strip()
 
 
