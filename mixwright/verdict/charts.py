@@ -10,7 +10,7 @@ import hashlib
 import io
 import re
 import warnings
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from xml.sax import saxutils
 
 from mixwright.verdict.blocks import Chart, Forest, Lines
@@ -78,7 +78,8 @@ def _shorten(text: str) -> str:
 def _lines(axes: Axes, chart: Lines) -> None:
     for place, series in enumerate(chart.series):
         y, low, high = ([100 * value for value in values] for values in (series.y, series.low, series.high))
-        colour, look = SERIES[place % 4], {"linestyle": LINE_STYLES[place % 4], "marker": LINE_MARKS[place % 4]}
+        colour = SERIES[place % 4]
+        look: dict[str, Any] = {"linestyle": LINE_STYLES[place % 4], "marker": LINE_MARKS[place % 4]}
         axes.fill_between(series.x, low, high, color=colour, alpha=0.16, linewidth=0)
         axes.plot(series.x, y, color=colour, markersize=4, linewidth=1.8, label=_shorten(series.name), **look)
     axes.set(ylim=(0, 100), xlabel=line(chart.x_label), ylabel=line(chart.y_label))
@@ -106,7 +107,7 @@ def _forest(axes: Axes, chart: Forest) -> None:
         axes.plot([scale * row.low, scale * row.high], [y, y], color=SERIES[0], linewidth=2.4, solid_capstyle="round")
         axes.plot([scale * row.value], [y], color=SERIES[0], marker="D" if compares else "|", markersize=7)
         points, height = [scale * point for point in row.points], [y - 0.27 * compares] * len(row.points)
-        dots = {"linestyle": "", "marker": "o", "markersize": 4 if compares else 8}
+        dots: dict[str, Any] = {"linestyle": "", "marker": "o", "markersize": 4 if compares else 8}
         axes.plot(points, height, color=SERIES[1], markeredgecolor=PAGE, **dots)
     axes.set_yticks(range(len(rows)), [_shorten(row.label) for row in rows])
     axes.set(ylim=(-0.6, len(rows) - 0.4), xlabel=line(chart.x_label))
