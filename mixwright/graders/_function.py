@@ -108,10 +108,8 @@ def _function(name: str, never_import_from: Path | None) -> Callable[..., Any]:
     origin = _origin(module_name) or (Path(loaded) if loaded else None)
     if origin is None:
         raise InputError(f"a module {module_name}", "none", remedy)
-    inside = [
-        never_import_from and path.resolve().is_relative_to(never_import_from.resolve()) for path in (origin, Path.cwd())
-    ]
-    if inside == [True, False]:
+    folder = never_import_from.resolve() if never_import_from is not None else None
+    if folder and origin.resolve().is_relative_to(folder) and not Path.cwd().resolve().is_relative_to(folder):
         raise InputError("a grader outside the corpus's folder", str(origin), "Move it: data never brings code.")
     try:
         function = getattr(importlib.import_module(module_name), attribute, None)
