@@ -29,7 +29,7 @@ CLONE = ROOT / "build" / "mutants"
 EQUIVALENT = Path(__file__).parent / "equivalent_mutants.yaml"
 MODULES = (
     *("estimates/*", "audit/checks/*", "plan/planners/*", "verdict/claims", "verdict/gate"),
-    *(f"audit/{name}" for name in ("case", "chance", "leaks", "near_duplicates", "overlap", "repeats", "siblings")),
+    *(f"audit/{name}" for name in ("case", "chance", "leaks", "near_duplicates", "overlap")),
     *("audit/wrapped", "plan/cells", "plan/forecast", "plan/validate", "plan/baseline"),
     *(f"steer/{kind}/*" for kind in ("selectors", "gates", "controllers", "monitors")),
     *(f"steer/{name}" for name in ("engine", "ledger", "policy", "answers", "canaries", "snapshot", "task_order")),

@@ -11,6 +11,7 @@ import numpy as np
 from mixwright.estimates.intervals import mean_interval
 from mixwright.records import Plot
 from mixwright.verdict.blocks import (
+    FIRST_SCREEN_ORDER,
     Block,
     Code,
     Fold,
@@ -26,7 +27,7 @@ from mixwright.verdict.blocks import (
     Tone,
     filled,
 )
-from mixwright.verdict.page import FIRST_SCREEN_ORDER, render_page
+from mixwright.verdict.page import render_page
 from mixwright.verdict.text import NO_VALUE_SIGN
 from mixwright_lab.cards import (
     FINDING_PARTS,

@@ -10,9 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mixwright.audit.checks.contamination import Contamination
-from mixwright.audit.near_duplicates import NearIndex
+from mixwright.audit.near_duplicates import NearIndex, near_repeats
 from mixwright.audit.overlap import find_overlap
-from mixwright.audit.repeats import near_repeats
 from mixwright.audit.rows import Reader, Row, fingerprints
 from mixwright.audit.stage import run_audit
 from mixwright.audit.text import normal_form

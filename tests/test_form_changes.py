@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mixwright.estimates.intervals import sign_test
-from mixwright.verdict.answer_forms import grouped
-from mixwright.verdict.form_changes import FormChange, form_changes
+from mixwright.verdict.answer_forms import FormChange, form_changes, grouped
 
 Text = Callable[[int], str]
 CITIES = [

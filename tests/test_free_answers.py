@@ -20,7 +20,7 @@ from mixwright.measure.room import Room
 from mixwright.records import Example, Interval
 from mixwright.runs import read_yaml
 from mixwright.verdict.next_steps import _of_comparison
-from mixwright.verdict.pair_advice import PairSeen
+from mixwright.verdict.recommendation import PairSeen
 
 OTHERWISE = Room(40, "the longest answer of 3 items has 31 tokens")
 

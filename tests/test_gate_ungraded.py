@@ -17,11 +17,10 @@ from mixwright.records import Example, Measurement
 from mixwright.runs import RunFolder, write_json, write_measurements
 from mixwright.verdict.basis import gate_answer, recommended
 from mixwright.verdict.blocks import Headline, Paragraph
-from mixwright.verdict.claims import judge
+from mixwright.verdict.claims import FAR_NATS_PER_TOKEN, far_former_answers, format_unlikely, judge
 from mixwright.verdict.gate_asked import GateAsked, write_asked
 from mixwright.verdict.gate_ungraded import gate_of
 from mixwright.verdict.gate_words import gate_lines
-from mixwright.verdict.loss_damage import FAR_NATS_PER_TOKEN, far_former_answers, format_unlikely
 from mixwright.verdict.sections.damaged import Damaged
 from mixwright.verdict.sections.headline import HeadlineSection
 

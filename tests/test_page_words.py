@@ -19,12 +19,11 @@ from mixwright.verdict.basis import MOST_ROWS_SETTING, PACE_SETTING, recommended
 from mixwright.verdict.blocks import Block, Headline, Paragraph, Terms
 from mixwright.verdict.claims import claims_between, format_family, undecided_because
 from mixwright.verdict.next_steps import steps_of, with_option
-from mixwright.verdict.page_data import plain
 from mixwright.verdict.recommendation import Contrast, Recommendation, TrialSeen, recommend
 from mixwright.verdict.sections.arms import Arms
 from mixwright.verdict.sections.decisions import Decisions
 from mixwright.verdict.sections.settings import Settings
-from mixwright.verdict.stage import sections
+from mixwright.verdict.stage import plain, sections
 from mixwright.verdict.terms import explained_once
 from mixwright.verdict.text import format_p
 

@@ -16,7 +16,7 @@ from _example_run import build, predict
 from mixwright.errors import InputError
 from mixwright.estimates.intervals import clustered_share, mean_interval
 from mixwright.runs import RunFolder
-from mixwright.verdict.blocks import Block, Lines, Paragraph, Table
+from mixwright.verdict.blocks import Block, Paragraph, Table, filled
 from mixwright.verdict.sections.predicted import Predicted
 
 
@@ -33,7 +33,7 @@ def branch(run: RunFolder, seed: int, draws: Sequence[tuple[float | None, bool |
 
 
 def shown(run: RunFolder) -> tuple[str, list[Block]]:
-    first, *rest = Predicted().blocks(run)
+    first, *rest = filled(Predicted().blocks(run))
     assert isinstance(first, Paragraph)
     return first.text, rest
 
@@ -45,7 +45,7 @@ OTHERS = [(0.5, False, 0.0), (0.5, False, 1.0), (None, None, 0.5), (0.5, True, N
 def test_only_even_draws_whose_group_came_back_are_counted(tmp_path: Path) -> None:
     run = RunFolder(tmp_path)
     branch(run, 0, [*EVEN, *OTHERS], gain=[0.2, 0.05], judged=4)
-    text, (chart, table) = shown(run)
+    text, (table,) = shown(run)
     assert "told prompts apart: +0.200 nats per group against the task alone [+0.102, +0.298] over groups" in text
     assert "on 4 groups drawn evenly" in text
     assert "33 % of the draws of these tasks followed the prediction" in text, "2 of 6"
@@ -55,13 +55,9 @@ def test_only_even_draws_whose_group_came_back_are_counted(tmp_path: Path) -> No
         ("80 to 90 %", "1", "85 %"),
         ("90 to 100 %", "1", "100 %"),
     ]
-    assert isinstance(chart, Lines)
-    observed, line = chart.series
-    assert observed.x == pytest.approx((15, 85, 100))
-    assert observed.y == pytest.approx((0.125, 1.0, 0.75))
     first = clustered_share(np.array([0.0, 0.25]), 4)  # 8 completions in 2 groups
-    assert (observed.low[0], observed.high[0]) == pytest.approx((first.low, first.high))
-    assert line.y == (0.0, 1.0)
+    assert table.rows[0][3] == f"12 % [{100 * first.low:.0f}, {100 * first.high:.0f}]"
+    assert [row[3].partition(" [")[0] for row in table.rows] == ["12 %", "100 %", "75 %"]
 
 
 @pytest.mark.parametrize(
@@ -105,11 +101,11 @@ def test_predictions_that_say_nothing_are_called_so(tmp_path: Path) -> None:
     run = build(tmp_path, seeds=3)
     for seed in range(3):
         predict(run.branch("steered", seed), seed, skill=0.0)
-    text, (chart, _) = shown(run)
+    text, (table,) = shown(run)
     assert "told prompts apart:" not in text
-    assert isinstance(chart, Lines)
-    observed = chart.series[0]
-    assert max(observed.low) < min(observed.high), "one line fits all: a flat one"
+    assert isinstance(table, Table)
+    ends = [row[3].partition("[")[2].rstrip("]").split(", ") for row in table.rows]
+    assert max(int(low) for low, _ in ends) < min(int(high) for _, high in ends), "one line fits all: a flat one"
 
 
 @pytest.mark.parametrize("draw", [(5.0, True, 1.0), (-0.5, True, 1.0), (float("inf"), True, 1.0), (0.5, True, float("inf"))])

@@ -14,8 +14,7 @@ from mixwright.records import ChangeWord, Claim, Interval, RunManifest, Selectio
 from mixwright.runs import RunFolder, write_json, write_measurements
 from mixwright.verdict.basis import recommended
 from mixwright.verdict.next_steps import steps_of
-from mixwright.verdict.pair_advice import PAIR_RULES, PairSeen
-from mixwright.verdict.recommendation import TRIAL_RULES, Contrast, TrialSeen, recommend
+from mixwright.verdict.recommendation import PAIR_RULES, TRIAL_RULES, Contrast, PairSeen, TrialSeen, recommend
 from mixwright.verdict.stage import render, sections
 
 ARMS = ("uniform", "equal_shares", "steered")

@@ -5,16 +5,14 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from mixwright.audit.chance import Template, tokens
+from mixwright.audit.leaks import Leaks
+from mixwright.audit.near_duplicates import Siblings, count_siblings
 from mixwright.audit.rows import SAMPLE_ROWS, Reader, Row, draw_sample, positions_by_code
-from mixwright.audit.siblings import Siblings, count_siblings
-
-if TYPE_CHECKING:
-    from mixwright.audit.leaks import Leaks
 
 MOST_ROWS_COMPARED = 1000
 """Rows of either split among which those that are worded alike are counted."""
@@ -42,18 +40,15 @@ class Cases:
         self.few = min(SAMPLE_ROWS, max(SAMPLE_ROWS_PER_TASK, SAMPLE_ROWS_TOGETHER // max(len(self.held_out), 1)))
 
     def __iter__(self) -> Iterator[Case]:
-        codes = list(self.held_out)
+        codes, found = list(self.held_out), self.leaks.same
         block = max(1, BLOCK_ROWS // self.few)
         for start in range(0, len(codes), block):
             here = codes[start : start + block]
-            wanted = [self._drawn(code, self.few, train) for code in here for train in (False, True)]
-            numbers = np.unique(np.concatenate(wanted))
+            members = [found.held_out[self.held_out[code]] for code in here]
+            members += [self.train[code] for code in here if code in self.train]
+            numbers = np.unique(np.concatenate([draw_sample(own, self.few) for own in members]))
             self._read = dict(zip(numbers.tolist(), self.reader.rows(numbers), strict=True))
             yield from (Case(self, code) for code in here)
-
-    def _drawn(self, code: int, size: int, train: bool) -> np.ndarray:
-        found = self.leaks.same
-        return draw_sample(self.train.get(code, found.train[:0]) if train else found.held_out[self.held_out[code]], size)
 
     def sample(self, members: np.ndarray, size: int) -> list[Row]:
         """At most `size` of these rows; those that a block of tasks read together are not read again."""
@@ -92,9 +87,8 @@ class Case:
         self.expected, self.null = 0.0, ""
         self.siblings = Siblings(0, 1.0, 0.0, 0)
         if len(related):
-            self.siblings = count_siblings(
-                self._rows[:MOST_ROWS_COMPARED], held[:MOST_ROWS_COMPARED], self.leaks.index.similarity
-            )
+            compared = self._rows[:MOST_ROWS_COMPARED], held[:MOST_ROWS_COMPARED]
+            self.siblings = count_siblings(*compared, self.leaks.index.similarity)
             by_slots = self._template.expected_shared(self._seen, self._asked, self.train_rows, self.total)
             self.expected = max(by_slots, self.siblings.expected_same(self.total, self.train_rows))
             space = self.total * self.train_rows / self.expected if self.expected else float("inf")
@@ -142,10 +136,9 @@ class Case:
 
     def found_around(self, *, agreeing: bool) -> list[tuple[int, int]]:
         """Row numbers (held-out, train) of wrapped copies whose answers agree; or of those inside train whose do not."""
-        found = self.wrapped.items()
         return [
             (self.leaks.rows[at].number, row)
-            for at, (row, inside, agrees) in found
+            for at, (row, inside, agrees) in self.wrapped.items()
             if agrees == agreeing and (agreeing or inside)
         ]
 

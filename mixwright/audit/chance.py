@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 import math
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -56,9 +56,9 @@ class Template:
         seen = Counter(token for split in splits for parts in split for token in set(parts))
         least = max(TEMPLATE_WORD_MIN_SHARE * sum(map(len, splits)), 3)
         words = frozenset(token for token, n in seen.items() if n >= least and not token[0].isdigit())
-        fillings: dict[str, Counter[str]] = {}
+        fillings: dict[str, Counter[str]] = defaultdict(Counter)
         for token in (token for parts in max(splits, key=len) for token in parts if token not in words):
-            fillings.setdefault(slot_class(token), Counter())[token] += 1
+            fillings[slot_class(token)][token] += 1
         return cls(words, {name: _agreement(values) for name, values in fillings.items()})
 
     def with_slot_classes(self, prompt: str) -> tuple[str, ...]:
@@ -94,12 +94,9 @@ class Template:
         """Rows of `total` expected to repeat an earlier row by chance; `prompts` is a sample of them."""
         repeats = 0.0
         for shape, n in Counter(map(self.with_slot_classes, prompts)).items():
-            of_shape = n * total / len(prompts)
-            chance = self.chance_of_same_filling(shape)
-            if of_shape * chance < 1e-4:  # the exact form below loses its digits here
-                repeats += of_shape**2 * chance / 2
-            else:
-                repeats += of_shape + math.expm1(-of_shape * chance) / chance
+            of_shape, chance = n * total / len(prompts), self.chance_of_same_filling(shape)
+            exact = of_shape * chance >= 1e-4  # below that the exact form loses its digits
+            repeats += of_shape + math.expm1(-of_shape * chance) / chance if exact else of_shape**2 * chance / 2
         return repeats
 
 
@@ -112,9 +109,7 @@ def poisson_tail(at_least: int, mean: float) -> float:
     """P(X >= at_least) for a Poisson count of that mean."""
     if at_least <= 0:
         return 1.0
-    if mean <= 0:
-        return 0.0
-    if at_least > mean + 40 * math.sqrt(mean) + 40:
+    if mean <= 0 or at_least > mean + 40 * math.sqrt(mean) + 40:
         return 0.0
     below = (math.exp(k * math.log(mean) - mean - math.lgamma(k + 1)) for k in range(at_least))
     return max(0.0, 1.0 - math.fsum(below))

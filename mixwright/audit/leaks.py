@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import weakref
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,12 +12,10 @@ from mixwright.audit.overlap import Overlap, find_overlap
 from mixwright.audit.rows import MOST_PAIRS_LISTED, Reader, Row, fingerprints, with_turns
 from mixwright.audit.text import words
 from mixwright.audit.wrapped import WrappedIndex
+from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.estimates.chance import RIGHT_FROM_SCORE
-
-if TYPE_CHECKING:
-    from mixwright.corpus import Corpus
-    from mixwright.records import Example
+from mixwright.records import Example
 
 MOST_ROWS_INDEXED = 5000
 """Held-out rows that are looked for inside other texts, and nearly."""
@@ -47,26 +44,24 @@ class Leaks:
     """bool of shape (rows of the corpus,): train rows that any of these was found in."""
 
 
-_LAST: list[tuple[weakref.ref[Corpus], float, Leaks]] = []
+_LAST: list[tuple[weakref.ref[Corpus], Leaks]] = []
 """What was found in the corpus looked at last: three checks ask for it in turn."""
 
 
-def find_leaks(corpus: Corpus, similarity: float = NEAR_SIMILARITY) -> Leaks:
+def find_leaks(corpus: Corpus) -> Leaks:
     """What of the eval split stands in train; remembered for one corpus at a time."""
-    for known, at, found in _LAST:
-        if known() is corpus and at == similarity:
-            return found
-    _LAST[:] = [(weakref.ref(corpus), similarity, _search(corpus, similarity))]
-    return _LAST[0][2]
+    if not _LAST or _LAST[0][0]() is not corpus:
+        _LAST[:] = [(weakref.ref(corpus), _search(corpus))]
+    return _LAST[0][1]
 
 
-def _search(corpus: Corpus, similarity: float) -> Leaks:
+def _search(corpus: Corpus) -> Leaks:
     prints = fingerprints(corpus, further=True)
     reader = Reader(corpus)
     same = _graded(corpus, reader, find_overlap(prints))
     sought = WrappedIndex(reader.sample(same.held_out[same.partner < 0], MOST_ROWS_INDEXED))
     rows = tuple(sought.rows)
-    index = NearIndex(rows, similarity)
+    index = NearIndex(rows, NEAR_SIMILARITY)
     wrapped: dict[int, tuple[int, bool, bool]] = {}
     near: dict[int, int] = {}
     copied = same.copied.copy()

@@ -1,26 +1,74 @@
-"""Index of near-duplicates: the same numbers, the same answer, nearly the same words in the same order.
+"""Near-duplicates (the same numbers and answer, nearly the same words in the same order), and how many chance alone makes.
 
 Compared are runs of three words; runs that many held-out prompts of a task share are its template and do not count.
 Exact over short prompts; of long ones the 64 smallest hashes stand for all (a bottom-k sketch of the Jaccard similarity).
+
+The null for rows made from one template is how often two of them are alike where nobody copied anything. A generator with
+many templates writes prompts whose wording is alike; numbers and names then agree far more often than between any two
+prompts. So agreement is counted among rows of train that are worded alike. Where rows that are worded alike are mostly
+copies, nothing is learnt about templates, and this says nothing. One is added to what was seen; of the same rows it counts
+for a row or so at most, because how often slots repeat bounds those too, and one in a sample of 500,000 pairs would be
+thousands in the 10^9 pairs of large files.
 """
 
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Sequence
+import zlib
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
-from mixwright.audit.rows import Row
+import numpy as np
+
+from mixwright.audit.rows import Reader, Row, rows
 from mixwright.audit.text import normal_form, numbers_as_written, read_conclusion, sentences, words
-from mixwright.audit.words import jaccard, sketch, word_runs
+from mixwright.corpus import Corpus
 
+SKETCH_SIZE = 64
+MIN_WORD_RUNS = 6
+"""Runs of words, template apart, below which a prompt is too short to be nearly another."""
 TEMPLATE_RUN_MIN_SHARE = 0.05
 PASSAGE_WORDS = 6
 """Words of a sentence that two prompts share, from which on it is taken for a text that both ask about."""
 NULL_SAMPLE_ROWS = 200
 """Rows of either side that the null is worked out on."""
+ALIKE_SIMILARITY = 0.3
+"""Jaccard similarity of word runs from which on two prompts are worded alike."""
+COPIES_SHARE = 0.1
+"""Share of the pairs worded alike that agree, from which on they are copies and no siblings."""
+UNSEEN_PAIR_ROWS = 1.0
+"""Rows that a pair which was not seen may stand for."""
+MOST_TRAIN_ROWS_INDEXED = 5000
+"""Train rows that near-duplicates are looked for; an even sample where there are more."""
+MOST_ROWS_COMPARED = 200
+"""Rows of a task that its null is worked out on."""
 
-NumbersAndAnswer = tuple[tuple[str, ...], str]
+
+def word_runs(found: Sequence[str]) -> set[int]:
+    """Hashes of every run of three words among `found`; numbers and signs are skipped."""
+    letters = [word for word in found if word[0].isalpha()]
+    runs = zip(letters, letters[1:], letters[2:], strict=False)
+    return {zlib.crc32(" ".join(run).encode("utf-8", "surrogatepass")) for run in runs}
+
+
+def sketch(runs: Collection[int], template: Collection[int]) -> frozenset[int]:
+    """The smallest of the runs that are not `template`; empty where there are too few."""
+    kept = sorted(run for run in runs if run not in template)
+    return frozenset(kept[:SKETCH_SIZE]) if len(kept) >= MIN_WORD_RUNS else frozenset()
+
+
+def jaccard(one: frozenset[int], other: frozenset[int]) -> float:
+    """Jaccard similarity: exact for short sets; from full sketches, the share of the union's smallest that both hold."""
+    if len(one) == SKETCH_SIZE or len(other) == SKETCH_SIZE:
+        union = sorted(one | other)[:SKETCH_SIZE]
+        return sum(run in one and run in other for run in union) / len(union)
+    return len(one & other) / len(one | other) if one or other else 0.0
+
+
+def numbers_and_answer(row: Row) -> tuple[tuple[str, ...], str]:
+    """What near-duplicates have in common beside their words."""
+    return numbers_as_written(row.prompt), read_conclusion(row.answer)
 
 
 class NearIndex:
@@ -39,13 +87,13 @@ class NearIndex:
         seen = Counter((row.task, run) for row, found in zip(held_out, runs, strict=True) for run in found)
         self._template = {run for (task, run), n in seen.items() if n >= max(3, TEMPLATE_RUN_MIN_SHARE * sizes[task])}
         self._sketches = [sketch(found, self._template) for found in runs]
-        self._postings: dict[int, list[int]] = {}
-        self._answers = {read_conclusion(row.answer) for row, kept in zip(held_out, self._sketches, strict=True) if kept}
-        self._key_of = [_key(row) for row in held_out]
+        self._postings: dict[int, list[int]] = defaultdict(list)
+        self._key_of = [numbers_and_answer(row) for row in held_out]
         self._keys = {key for key, kept in zip(self._key_of, self._sketches, strict=True) if kept}
+        self._answers = {answer for _, answer in self._keys}
         for position, kept in enumerate(self._sketches):
             for run in kept:
-                self._postings.setdefault(run, []).append(position)
+                self._postings[run].append(position)
 
     def near(self, row: Row, found: Sequence[str] | None = None) -> list[int]:
         """Positions in `rows` of what `row` nearly is; prompts with the same normal form are not near, they are the same.
@@ -54,13 +102,13 @@ class NearIndex:
             row: any row.
             found: the words of its prompt, where they are known.
         """
-        if read_conclusion(row.answer) not in self._answers or (key := _key(row)) not in self._keys:
+        if read_conclusion(row.answer) not in self._answers or (key := numbers_and_answer(row)) not in self._keys:
             return []
         mine = sketch(word_runs(words(row.prompt) if found is None else found), self._template)
-        hits = Counter(position for run in mine for position in self._postings.get(run, ()))
+        hits = dict.fromkeys(position for run in mine for position in self._postings.get(run, ()))
         return [
             position
-            for position, _ in hits.items()
+            for position in hits
             if self._key_of[position] == key
             and jaccard(mine, self._sketches[position]) >= self.similarity
             and normal_form(row.prompt) != normal_form(self.rows[position].prompt)
@@ -73,7 +121,10 @@ class NearIndex:
         agrees in both would be the product of the shares that agree in either; one is added to each of them.
         """
         mine = [at for at in positions if self._sketches[at]][:NULL_SAMPLE_ROWS]
-        theirs = [(sketch(word_runs(words(row.prompt)), self._template), _key(row)) for row in others[:NULL_SAMPLE_ROWS]]
+        theirs = [
+            (sketch(word_runs(words(row.prompt)), self._template), numbers_and_answer(row))
+            for row in others[:NULL_SAMPLE_ROWS]
+        ]
         pairs = [
             (self._sketches[at], other, self._key_of[at] == key)
             for at in mine
@@ -87,10 +138,6 @@ class NearIndex:
         return len(positions) * -math.expm1(-both * share * count)
 
 
-def _key(row: Row) -> NumbersAndAnswer:
-    return numbers_as_written(row.prompt), read_conclusion(row.answer)
-
-
 def have_common_passage(one: str, other: str) -> bool:
     """Whether two prompts share a sentence of `PASSAGE_WORDS` words and each has another one: two questions about one
     text.
@@ -98,3 +145,126 @@ def have_common_passage(one: str, other: str) -> bool:
     mine, theirs = sentences(one), sentences(other)
     shared = mine & theirs
     return bool(mine - shared and theirs - shared) and any(len(sentence.split()) >= PASSAGE_WORDS for sentence in shared)
+
+
+@dataclass(frozen=True)
+class Siblings:
+    """What rows that are worded alike have in common."""
+
+    same_pairs: int
+    """Such pairs of train rows with the same words and numbers."""
+    near_share: float
+    """Share that are near-duplicates, one added; 1.0: no such pairs."""
+    alike_rows_per_train_row: float
+    """Rows worded like a held-out row, of each train row."""
+    pairs: int
+    """Pairs of train rows that were compared."""
+
+    def expected_near(self, held_out: int, train: int) -> float:
+        """Held-out rows expected to be near one of `train` rows."""
+        return self._expected(self.near_share, held_out, train)
+
+    def expected_same(self, held_out: int, train: int) -> float:
+        """Held-out rows expected to be the same as one of `train` rows; one more pair than was seen counts for
+        `UNSEEN_PAIR_ROWS`.
+        """
+        known, more = (
+            self._expected(count / (self.pairs + 1), held_out, train) for count in (self.same_pairs, self.same_pairs + 1)
+        )
+        return known + min(more - known, UNSEEN_PAIR_ROWS)
+
+    def _expected(self, share: float, held_out: int, train: int) -> float:
+        return held_out * -math.expm1(-share * self.alike_rows_per_train_row * train) if share < COPIES_SHARE else 0.0
+
+
+def count_siblings(train: Sequence[Row], held_out: Sequence[Row], similarity: float) -> Siblings:
+    """Count among samples of one task's rows.
+
+    Args:
+        train: sampled train rows.
+        held_out: sampled held-out rows.
+        similarity: least Jaccard similarity of near-duplicates.
+    """
+    texts, keys = [words(row.prompt) for row in train], [numbers_and_answer(row) for row in train]
+    runs = [word_runs(text) for text in texts]
+    seen = Counter(run for own in runs for run in own)
+    template = {run for run, n in seen.items() if n >= max(3, TEMPLATE_RUN_MIN_SHARE * len(train))}
+    sketches = [sketch(own, template) for own in runs]
+    postings: dict[int, list[int]] = defaultdict(list)
+    pairs = same = near = 0
+    for at, mine in enumerate(sketches):
+        for other, alike in _find_alike(mine, postings, sketches):
+            pairs += 1
+            identical = texts[at] == texts[other]
+            same += identical
+            near += not identical and alike >= similarity and keys[at] == keys[other]
+        for run in mine:
+            postings[run].append(at)
+    cross = sum(
+        text != texts[other]
+        for text in (words(row.prompt) for row in held_out)
+        for other, _ in _find_alike(sketch(word_runs(text), template), postings, sketches)
+    )
+    each = cross / max(len(train) * len(held_out), 1)
+    return Siblings(same, (near + 1) / (pairs + 1), each, pairs)
+
+
+def _find_alike(
+    mine: frozenset[int], postings: Mapping[int, list[int]], sketches: Sequence[frozenset[int]]
+) -> Iterator[tuple[int, float]]:
+    hits = Counter(other for run in mine for other in postings.get(run, ()))
+    for other, shared in hits.items():
+        if shared >= ALIKE_SIMILARITY * len(mine) / 2:
+            alike = jaccard(mine, sketches[other])
+            if alike >= ALIKE_SIMILARITY:
+                yield other, alike
+
+
+@dataclass(frozen=True)
+class NearRepeats:
+    """What was found in one task."""
+
+    task: str
+    """Task name."""
+    rows_sought: int
+    """Rows looked for."""
+    pairs: list[tuple[int, int]]
+    """Row numbers: a row that was looked for, and the first other that it nearly is."""
+    expected: float
+    """Rows of those looked for with such another by chance."""
+
+
+def near_repeats(corpus: Corpus, reader: Reader, train: np.ndarray, similarity: float) -> list[NearRepeats]:
+    """Tasks whose train rows have near-duplicates among them; rows that are the same are left to others.
+
+    Args:
+        corpus: read once.
+        reader: of the corpus.
+        train: int64, row numbers of the train rows, each of those that repeat an earlier one left out.
+        similarity: least Jaccard similarity of word runs, 0..1.
+    """
+    index = NearIndex(reader.sample(train, MOST_TRAIN_ROWS_INDEXED), similarity)
+    kept = np.zeros(len(corpus), bool)
+    kept[train] = True
+    found: dict[int, int] = {}
+    sizes, sought = Counter[str](), defaultdict[str, list[int]](list)
+    for row in rows(corpus.batches()):
+        if kept[row.number]:
+            sizes[row.task] += 1
+            for at in index.near(row):
+                found.setdefault(at, row.number)
+    for at, row in enumerate(index.rows):
+        sought[row.task].append(at)
+    seen = []
+    for task, size in sizes.items():
+        own = sought[task]
+        pairs = [(index.rows[at].number, found[at]) for at in own if at in found]
+        if not pairs:
+            continue
+        # halves of the sample stand for rows that nobody copied from each other
+        one, other = own[: 2 * MOST_ROWS_COMPARED : 2], [index.rows[at] for at in own[1 : 2 * MOST_ROWS_COMPARED : 2]]
+        by_words = index.expected_near(one, other, size) * len(own) / len(one)
+        mine = [index.rows[at] for at in own[: 5 * MOST_ROWS_COMPARED]]
+        kin = count_siblings(mine, mine[:MOST_ROWS_COMPARED], similarity)
+        seen.append(NearRepeats(task, len(own), pairs, max(by_words, kin.expected_near(len(own), size))))
+    return seen

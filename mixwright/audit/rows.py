@@ -9,19 +9,15 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from mixwright.audit.text import both_cases, is_all_capitals, normal_form, read_conclusion, visible
-from mixwright.corpus import texts
+from mixwright.corpus import Corpus, texts
 from mixwright.corpus.rows import decode
-from mixwright.records import plain
-
-if TYPE_CHECKING:
-    from mixwright.corpus import Corpus
-    from mixwright.records import Example
+from mixwright.records import Example, plain
 
 EXCERPT_CHARACTERS = 160
 """Characters of a text shown as evidence."""
@@ -98,19 +94,16 @@ class Reader:
     def rows(self, numbers: np.ndarray) -> list[Row]:
         """The rows of these numbers (int64), in their order."""
         found: dict[int, Row] = {}
-        for batch, here in self._parts(numbers):
-            part = rows([batch.select(_COLUMNS).take(pa.array(here - self._starts[self._batch_index(here[:1])]))])
-            found |= {int(number): row._replace(number=int(number)) for row, number in zip(part, here, strict=True)}
+        for here, part in self._parts(numbers, _COLUMNS):
+            found |= {number: row._replace(number=number) for number, row in zip(here, rows([part]), strict=True)}
         return [found[number] for number in numbers.tolist()]
 
     def examples(self, numbers: np.ndarray) -> dict[int, Example]:
         """Row number -> example, for these numbers (int64)."""
         return {
-            int(number): decode(row)
-            for batch, here in self._parts(numbers)
-            for row, number in zip(
-                batch.take(pa.array(here - self._starts[self._batch_index(here[:1])])).to_pylist(), here, strict=True
-            )
+            number: decode(row)
+            for here, part in self._parts(numbers)
+            for number, row in zip(here, part.to_pylist(), strict=True)
         }
 
     def sample(self, members: np.ndarray, size: int) -> list[Row]:
@@ -128,13 +121,13 @@ class Reader:
         how = {"near": True} if near else {}
         return tuple(_evidence(found[a], found[b], one, other) | how for a, b in kept)
 
-    def _batch_index(self, numbers: np.ndarray) -> np.ndarray:
-        return np.searchsorted(self._starts, numbers, side="right") - 1
-
-    def _parts(self, numbers: np.ndarray) -> Iterator[tuple[pa.RecordBatch, np.ndarray]]:
-        at = self._batch_index(numbers)
+    def _parts(self, numbers: np.ndarray, columns: list[str] | None = None) -> Iterator[tuple[list[int], pa.RecordBatch]]:
+        """Batch by batch the row numbers that lie in it, and these rows."""
+        at = np.searchsorted(self._starts, numbers, side="right") - 1
         for place in np.unique(at).tolist():
-            yield self._batches[place], numbers[at == place]
+            batch, here = self._batches[place], numbers[at == place]
+            batch = batch.select(columns) if columns else batch
+            yield here.tolist(), batch.take(pa.array(here - self._starts[place]))
 
 
 def draw_sample(numbers: np.ndarray, size: int) -> np.ndarray:
@@ -166,21 +159,19 @@ def excerpts(one: str, other: str) -> tuple[str, str]:
     shared = next((at for at, _ in ends), min(len(one), len(other)))
     first = second = max(0, shared - EXCERPT_CHARACTERS_BEFORE) if max(len(one), len(other)) > EXCERPT_CHARACTERS else 0
     if shared < EXCERPT_CHARACTERS_BEFORE:
-        inside, held = (
-            other.casefold().find(one[:EXCERPT_CHARACTERS_BEFORE].casefold()),
-            one.casefold().find(other[:EXCERPT_CHARACTERS_BEFORE].casefold()),
-        )
-        second = max(0, inside - EXCERPT_CHARACTERS_BEFORE) if inside > 0 else second
-        first = max(0, held - EXCERPT_CHARACTERS_BEFORE) if held > 0 else first
+        first, second = _place_of(other, one, first), _place_of(one, other, second)
     return _cut(one, first), _cut(other, second)
 
 
+def _place_of(inner: str, outer: str, otherwise: int) -> int:
+    """Where an excerpt of `outer` begins that shows `inner` in it."""
+    at = outer.casefold().find(inner[:EXCERPT_CHARACTERS_BEFORE].casefold())
+    return max(0, at - EXCERPT_CHARACTERS_BEFORE) if at > 0 else otherwise
+
+
 def _cut(text: str, start: int) -> str:
-    return (
-        ("\u2026" if start else "")
-        + text[start : start + EXCERPT_CHARACTERS]
-        + ("\u2026" if start + EXCERPT_CHARACTERS < len(text) else "")
-    )
+    stop = start + EXCERPT_CHARACTERS
+    return ("\u2026" if start else "") + text[start:stop] + ("\u2026" if stop < len(text) else "")
 
 
 @dataclass(frozen=True)
@@ -219,44 +210,33 @@ class Fingerprints:
         return np.concatenate([np.arange(len(self.task) - len(self.row_of_extra_text)), self.row_of_extra_text])
 
 
-_FINGERPRINT_FIELDS = [
-    ("task", "i4"),
-    ("held_out", "?"),
-    ("exact", "u8"),
-    ("normal", "u8"),
-    ("answer", "u8"),
-    ("final", "u8"),
-]
+_HASHES = ("exact", "normal", "answer", "final")
+_FINGERPRINT = np.dtype([("task", "i4"), ("held_out", "?"), *((name, "u8") for name in _HASHES)])
 
 
 def fingerprints(corpus: Corpus, *, further: bool = False) -> Fingerprints:
     """One pass over `corpus`; `further` texts are added when asked for."""
     codes: dict[str, int] = {}
-    found = np.zeros(len(corpus), np.dtype(_FINGERPRINT_FIELDS))
-    more: list[np.ndarray] = []
+    found = np.zeros(len(corpus), _FINGERPRINT)
+    more: list[tuple[Any, ...]] = []
     owners: list[tuple[int, bool]] = []
     for row, turn in with_turns(corpus.batches()):
         if turn and not further:
             continue
-        prints, extra = _fingerprints_of(row, codes.setdefault(row.task, len(codes)), further)
+        prints, *extra = _fingerprints_of(row, codes.setdefault(row.task, len(codes)), further)
         if turn:
-            more.append(prints)
-            owners.append((row.number, turn > 1))
+            extra.insert(0, prints)
         else:
             found[row.number] = prints
-        if extra is not None:
-            more.append(extra)
-            owners.append((row.number, turn > 1))
-    if more:
-        found = np.concatenate([found, np.array(more, found.dtype)])
-    behind = {
-        "row_of_extra_text": np.array([row for row, _ in owners], np.int64),
-        "is_chat_turn": np.array([several for _, several in owners], bool),
-    }
-    return Fingerprints(tuple(codes), **{name: found[name] for name, _ in _FINGERPRINT_FIELDS}, **behind)
+        more += extra
+        owners += [(row.number, turn > 1)] * len(extra)
+    found = np.concatenate([found, np.array(more, _FINGERPRINT)])
+    columns = (found[name] for name in _FINGERPRINT.names or ())
+    owner, several = (np.array([pair[at] for pair in owners], kind) for at, kind in ((0, np.int64), (1, bool)))
+    return Fingerprints(tuple(codes), *columns, owner, several)
 
 
-def _fingerprints_of(row: Row, code: int, further: bool) -> tuple[Any, Any]:
+def _fingerprints_of(row: Row, code: int, further: bool) -> list[tuple[Any, ...]]:
     """The fingerprints of a text; and those of it without case, where that can be another text's.
 
     A text in capitals may be any text that differs in case only. Two that both have case are the same only where prose has
@@ -269,9 +249,9 @@ def _fingerprints_of(row: Row, code: int, further: bool) -> tuple[Any, Any]:
     found = (code, held_out, hash64(stripped), hash64(normal or stripped), answer, final)
     loud = further and is_all_capitals(visible(row.prompt))
     if not further or not (loud or caseless):
-        return found, None
+        return [found]
     way = "capitals in train " if held_out != loud else "capitals in eval "
-    return found, (*found[:2], 0, hash64(way + (caseless or normal)), answer, final)
+    return [found, (*found[:2], 0, hash64(way + (caseless or normal)), answer, final)]
 
 
 def hash64(text: str) -> int:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from mixwright.catalog import create, listing
+from mixwright.corpus import Corpus
 from mixwright.records import Observation
 from mixwright.runs import RunFolder, write_json
-
-if TYPE_CHECKING:
-    from mixwright.corpus import Corpus
 
 MOST_CHARACTERS_PER_PART = 200
 """Characters of one part of a line."""
@@ -18,7 +15,6 @@ LEAK_CHECK = "contamination"
 """Check that also looks for held-out items among the rows to rehearse."""
 MOST_COMPLAINT_LINES = 200
 """Lines about the data; what is beyond is counted."""
-_SEVERITY_RANK = {"error": 0, "warning": 1, "info": 2}
 
 
 def run_audit(corpus: Corpus, names: Sequence[str] | None = None) -> list[Observation]:
@@ -31,16 +27,10 @@ def run_audit(corpus: Corpus, names: Sequence[str] | None = None) -> list[Observ
     """
     checks = {name: create("checks", name) for name in (listing("checks") if names is None else names)}
     own = corpus.without_rehearsal()
-    noted = [Observation("columns", None, "info", 1, 1, f"{note}.", "") for note in (corpus.notes if names is None else ())]
-    seen = [
-        *noted,
-        *(
-            observation
-            for name, check in checks.items()
-            for observation in check.check(corpus if name == LEAK_CHECK else own)
-        ),
-    ]
-    return sorted(seen, key=lambda observation: _SEVERITY_RANK[observation.severity])
+    seen = [Observation("columns", None, "info", 1, 1, f"{note}.", "") for note in (corpus.notes if names is None else ())]
+    for name, check in checks.items():
+        seen += check.check(corpus if name == LEAK_CHECK else own)
+    return sorted(seen, key=lambda observation: ("error", "warning", "info").index(observation.severity))
 
 
 def audit_run_folder(corpus: Corpus, folder: RunFolder) -> list[Observation]:
@@ -56,15 +46,12 @@ def complaints(observations: Sequence[Observation]) -> list[str]:
 
     After `MOST_COMPLAINT_LINES` lines one that counts the others.
     """
-    found = [(o.task or "*", o.message, o.remedy) for o in observations if o.severity == "error"]
-    shown = (
-        [part if len(part) <= MOST_CHARACTERS_PER_PART else part[: MOST_CHARACTERS_PER_PART - 3] + "..." for part in parts]
-        for parts in found
-    )
-    lines = [f"  error in the data ({task}): {message} {remedy}" for task, message, remedy in shown]
-    rest = (
-        [f"  {len(lines) - MOST_COMPLAINT_LINES:,} more errors in the data: audit.json"]
-        if len(lines) > MOST_COMPLAINT_LINES
-        else []
-    )
-    return lines[:MOST_COMPLAINT_LINES] + rest
+    lines = []
+    for wrong in (one for one in observations if one.severity == "error"):
+        task, message, remedy = (
+            part if len(part) <= MOST_CHARACTERS_PER_PART else part[: MOST_CHARACTERS_PER_PART - 3] + "..."
+            for part in (wrong.task or "*", wrong.message, wrong.remedy)
+        )
+        lines.append(f"  error in the data ({task}): {message} {remedy}")
+    more = len(lines) - MOST_COMPLAINT_LINES
+    return lines[:MOST_COMPLAINT_LINES] + ([f"  {more:,} more errors in the data: audit.json"] if more > 0 else [])

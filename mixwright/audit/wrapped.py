@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import functools
 import itertools
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from mixwright.audit.rows import Row, positions_by_code
+from mixwright.audit.rows import Row
 from mixwright.audit.text import broken_words, indented_lines, read_conclusion, words
 
 RUN_WORDS = 3
@@ -79,19 +80,17 @@ class WrappedIndex:
             _entry(found, here, common[row.task]) for row, found, here in zip(self.rows, lists, grams, strict=True)
         ]
         every, counts = np.unique(np.concatenate([np.zeros(0, np.int64), *map(np.unique, grams)]), return_counts=True)
-        self._anchors: dict[int, list[int]] = {}
+        self._generic = max(RUN_WORDS, GENERIC_SHARE * len(lists))
+        self._anchors: dict[int, list[int]] = defaultdict(list)
         for at, (entry, here) in enumerate(zip(self.entries, grams, strict=True)):
             sought = here[entry.start : entry.stop - RUN_WORDS + 1]
-            if entry.stop - entry.start >= RUN_WORDS and len(lists[at]) >= MIN_PROMPT_WORDS:
-                common_to = counts[np.searchsorted(every, sought)]
-                if common_to.min() <= max(
-                    RUN_WORDS, GENERIC_SHARE * len(lists)
-                ):  # else nothing of it is its own, and all would be compared
-                    self._anchors.setdefault(int(sought[np.argmin(common_to)]), []).append(at)
-        self._runs = np.concatenate([np.zeros(0, np.int64), *grams])
-        self._owner = np.repeat(np.arange(len(grams)), [len(here) for here in grams]).astype(np.int32)
-        order = np.argsort(self._runs, kind="stable")
-        self._runs, self._owner = self._runs[order], self._owner[order]
+            common_to = counts[np.searchsorted(every, sought)]
+            own = len(lists[at]) >= MIN_PROMPT_WORDS and entry.stop - entry.start >= RUN_WORDS
+            if own and common_to.min() <= self._generic:  # else nothing of it is its own, and all would be compared
+                self._anchors[int(sought[np.argmin(common_to)])].append(at)
+        runs = np.concatenate([np.zeros(0, np.int64), *grams])
+        order = np.argsort(runs, kind="stable")
+        self._runs, self._owner = runs[order], np.repeat(np.arange(len(grams)), [len(here) for here in grams])[order]
         self._seen = bytearray(1 << _BITS)
         for run in every.tolist():
             self._seen[run & ((1 << _BITS) - 1)] = 1
@@ -109,17 +108,14 @@ class WrappedIndex:
             found: the words of its prompt.
             turn: whether it is one turn of the chat that was given before.
         """
-        runs = list(map(hash, zip(found, found[1:], found[2:], strict=False)))
-        joined = f" {' '.join(found)} "
+        grams, joined = _grams(found), f" {' '.join(found)} "
+        runs = grams.tolist()
         if not turn:
-            for at in {at for run in runs if run in self._anchors for at in self._anchors[run]}:
-                sought = f" {' '.join(self.sought(at))} "
-                if sought in joined and len(sought) <= len(joined):
-                    match = self._inside(at, row)
-                    if match is not None:
-                        yield match
+            for at in {at for run in runs for at in self._anchors.get(run, ())}:
+                if f" {' '.join(self.sought(at))} " in joined and (match := self._inside(at, row)):
+                    yield match
         if len(found) >= MIN_PROMPT_WORDS and all(self._seen[run & ((1 << _BITS) - 1)] for run in runs):
-            yield from self._around(row, runs, joined)
+            yield from self._around(row, grams, joined)
 
     def _inside(self, at: int, row: Row) -> Match | None:
         """The indexed row's words inside the train row's."""
@@ -137,21 +133,19 @@ class WrappedIndex:
                 return Match(at, True, agrees)
         return None
 
-    def _around(self, row: Row, runs: list[int], joined: str) -> Iterator[Match]:
+    def _around(self, row: Row, grams: np.ndarray, joined: str) -> Iterator[Match]:
         """Indexed rows that end with the train row's words, but for their template and a word or three (`Answer:`)."""
-        hashes = np.array(runs, np.int64)
-        low, high = (np.searchsorted(self._runs, hashes, side=side) for side in ("left", "right"))
+        low, high = (np.searchsorted(self._runs, grams, side=side) for side in ("left", "right"))
         rarest = int(np.argmin(high - low))
         holders = np.unique(self._owner[low[rarest] : high[rarest]]).tolist()
-        if len(holders) > max(RUN_WORDS, GENERIC_SHARE * len(self.rows)):
-            return  # nothing but what many held-out prompts have
-        for at in holders:
+        for at in holders if len(holders) <= self._generic else ():  # else nothing but what many held-out prompts have
             entry = self.entries[at]
             _, stands, behind = f" {entry.words} ".rpartition(joined)
             least = entry.content - MIN_PROMPT_WORDS + 1
-            if stands and len(entry.words) + 2 > len(joined) and entry.words.count(" ") + 1 - len(behind.split()) >= least:
-                if indented_lines(row.prompt) not in indented_lines(self.rows[at].prompt):
-                    continue
+            ends = (
+                stands and len(entry.words) + 2 > len(joined) and entry.words.count(" ") + 1 - len(behind.split()) >= least
+            )
+            if ends and indented_lines(row.prompt) in indented_lines(self.rows[at].prompt):
                 inner, outer = _parsed(row.prompt), _parsed(self.rows[at].prompt)
                 if inner.ends_in(outer, 0, len(inner.words), last=True) >= least:
                     yield Match(at, False, _same_answer(self.rows[at], row))
@@ -218,13 +212,13 @@ def _grams(found: list[str]) -> np.ndarray:
 
 def _common(rows: Sequence[Row], grams: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
     """Task -> runs in more than `TEMPLATE_SHARE` of its different prompts; in three at least."""
-    names = sorted({row.task for row in rows})
-    codes = np.searchsorted(np.array(names), np.array([row.task for row in rows])) if names else np.zeros(0, int)
+    different: dict[str, dict[bytes, np.ndarray]] = defaultdict(dict)
+    for row, here in zip(rows, grams, strict=True):
+        different[row.task][here.tobytes()] = np.unique(here)
     found = {}
-    for code, places in positions_by_code(codes).items():
-        different = {here.tobytes(): np.unique(here) for here in (grams[at] for at in places.tolist())}
-        runs, counts = np.unique(np.concatenate(list(different.values())), return_counts=True)
-        found[names[code]] = runs[counts >= max(3, TEMPLATE_SHARE * len(different))]
+    for task, prompts in different.items():
+        runs, counts = np.unique(np.concatenate(list(prompts.values())), return_counts=True)
+        found[task] = runs[counts >= max(3, TEMPLATE_SHARE * len(prompts))]
     return found
 
 
@@ -238,9 +232,9 @@ def _entry(found: list[str], grams: np.ndarray, common: np.ndarray) -> _Entry:
         if not letters and any(any(map(str.isdigit, word)) for word in together):
             covered[at : at + len(together)] = False
         at += len(together)
-    own = np.flatnonzero(~covered)
-    content = int(own[-1]) + 1 if len(own) else 0
-    start, stop = (int(own[0]), content) if len(own) else (0, 0)
+    own = np.flatnonzero(~covered).tolist()
+    start, stop = (own[0], own[-1] + 1) if own else (0, 0)
+    content = stop
     if stop - start < RUN_WORDS:  # nothing of its own to speak of: the whole prompt, and chance will explain it or not
         start, stop, content = 0, len(found), content or len(found)
     return _Entry(" ".join(found), start, stop, content)

@@ -130,7 +130,7 @@ class Asked:
     @cached_property
     def repeats(self) -> bool:
         """Whether the gold answer stands in the prompt."""
-        return _place(self.gold, self.prompt) is not None
+        return _holds(self.prompt, self.gold)
 
     @property
     def is_function_word(self) -> bool:
@@ -163,7 +163,7 @@ class Sentence:
     @property
     def copied(self) -> bool:
         """Whether it stands in the prompt as it is."""
-        return len(self.words) > 2 and _place(self.words, self.asked.prompt) is not None
+        return len(self.words) > 2 and _holds(self.asked.prompt, self.words)
 
     @property
     def plain(self) -> bool:
@@ -346,8 +346,6 @@ class Sentence:
         return True
 
 
-def _place(part: Sequence[str], whole: Sequence[str]) -> int | None:
-    """Where a row of words stands in another."""
-    text, piece = f" {' '.join(whole)} ", f" {' '.join(part)} "
-    found = text.find(piece)
-    return None if found < 0 else found
+def _holds(whole: Sequence[str], part: Sequence[str]) -> bool:
+    """Whether a row of words stands in another."""
+    return f" {' '.join(part)} " in f" {' '.join(whole)} "

@@ -104,10 +104,12 @@ def _function(name: str, never_import_from: Path | None) -> Callable[..., Any]:
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.append(here)
-    origin = _origin(module_name) or _loaded_module_file(module_name)
+    loaded = getattr(sys.modules.get(module_name), "__file__", None)  # some, as os.path, are in no folder of their package
+    origin = _origin(module_name) or (Path(loaded) if loaded else None)
     if origin is None:
         raise InputError(f"a module {module_name}", "none", remedy)
-    if never_import_from is not None and _inside(origin, never_import_from) and not _inside(Path.cwd(), never_import_from):
+    folder = never_import_from.resolve() if never_import_from is not None else None
+    if folder and origin.resolve().is_relative_to(folder) and not Path.cwd().resolve().is_relative_to(folder):
         raise InputError("a grader outside the corpus's folder", str(origin), "Move it: data never brings code.")
     try:
         function = getattr(importlib.import_module(module_name), attribute, None)
@@ -134,13 +136,3 @@ def _origin(module_name: str) -> Path | None:
         return None
     places = [spec.origin, *(spec.submodule_search_locations or [])]
     return next((Path(place) for place in places if place and place not in ("built-in", "frozen")), Path(sys.prefix))
-
-
-def _loaded_module_file(module_name: str) -> Path | None:
-    """The file of a module that is loaded already: some, as os.path, are found in no folder of their package."""
-    file = getattr(sys.modules.get(module_name), "__file__", None)
-    return Path(file) if file else None
-
-
-def _inside(path: Path, folder: Path) -> bool:
-    return path.resolve().is_relative_to(folder.resolve())

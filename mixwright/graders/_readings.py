@@ -1,4 +1,4 @@
-r"""Readings of a stated answer: the one number, the plain words that a short text gives.
+r"""Readings of a stated answer: the one number, the option letter, the plain words that a short text gives.
 
 A reading is None where the text has nothing of the kind, and `UNCLEAR_NUMBER` where it has more than one (`3 or 4`, `(A) and
 (B)`) or says something else about it (`not 4`, `2x`): a text that leaves the choice to its reader is no answer.
@@ -7,6 +7,7 @@ A reading is None where the text has nothing of the kind, and `UNCLEAR_NUMBER` w
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -77,6 +78,14 @@ _MATH = re.compile(r"[\\^_*/+<>\[\]{}|\u221a\u03c0\u221e\u00b1\u2260\u2264\u2265
 _AMOUNT = re.compile(r"[-+$\u20ac\u00a3]*\d[\d,.]*(?:\s?/\s?\d+)?(?: [^\W\d_]+\.?){1,3}$")
 """A number and its unit."""
 _EQUALS = re.compile(r"=|\\approx(?![a-zA-Z])|\u2248")
+_BRACKETED = re.compile(r"\(([A-Za-z])\)")
+_BARE_LETTER = re.compile(r"(?:(?:option|choice|answer) ?)?\(?([A-Za-z])(?:[.):,](?= |$)|$)", re.IGNORECASE)
+_NAMED_LETTER = re.compile(r"\b(?:option|choice) \(?([A-Za-z])\b(?!')", re.IGNORECASE)
+_CAPITAL = re.compile(r"(?<![\w'])[B-HJ-Z](?![\w'])")
+_DENIED = re.compile(r"\b(?:(?:can)?not|neither|nor|except)\b|n't\b", re.IGNORECASE)
+"""Before a letter it says that this is not the answer; behind it, it is a reason."""
+_WRONG = re.compile(r"\W{0,3}(?:is|was)(?:n't| not| wrong| incorrect)\b", re.IGNORECASE)
+"""The same right after it."""
 
 
 def plain_math(text: str) -> str:
@@ -163,9 +172,8 @@ def is_number(text: str) -> bool:
 
 def amount_of(text: str) -> Fraction | None:
     """The number of a gold answer that is one, with a unit behind it or not; None for any other."""
-    if is_number(text):
-        return _fraction_or_none(number_of(text))
-    return _fraction_or_none(number_of(text)) if _AMOUNT.match(plain_math(text)) else None
+    stated = number_of(text) if is_number(text) or _AMOUNT.match(plain_math(text)) else None
+    return stated if isinstance(stated, Fraction) else None
 
 
 def unit_differs(one: str, other: str) -> bool:
@@ -173,10 +181,6 @@ def unit_differs(one: str, other: str) -> bool:
     plain = [plain_math(text).casefold().replace("%", " percent ") for text in (one, other)]
     units = [{word.removesuffix("s") for word in _WORD.findall(text)} for text in plain]
     return bool(units[0] and units[1] and not units[0] & units[1])
-
-
-def _fraction_or_none(value: Fraction | str | None) -> Fraction | None:
-    return value if isinstance(value, Fraction) else None
 
 
 def _slash(found: re.Match[str]) -> str:
@@ -203,3 +207,33 @@ def _qualified(text: str, found: re.Match[str]) -> bool:
     if attached and attached.group().casefold() not in _ATTACHED:
         return True
     return bool(words) and len(words[0]) == 1 and words[0] not in _UNITS | {"a"}
+
+
+def stated_letter(text: str) -> str | None:
+    """The one option letter that a text states, as a capital: `(B)`, `B`, `B) Rome`, `option B`, `B, not A`."""
+    text = REJECTED.sub("", plain_math(text).strip())
+    found = set(map(str.upper, _BRACKETED.findall(text))) or set(map(str.upper, _NAMED_LETTER.findall(text)))
+    if not found:
+        bare = _BARE_LETTER.match(text.strip(" *_\"'`"))
+        if bare is None:
+            return None
+        found = {bare[1].upper(), *_CAPITAL.findall(text[bare.end() :])}
+    elif len(found) == 1 and " or " in f" {text} " and _CAPITAL.findall(text):
+        found |= set(_CAPITAL.findall(text))
+    letter = found.pop()
+    before, *after = re.split(rf"\b{letter}\b", text, maxsplit=1, flags=re.IGNORECASE)
+    denied = _DENIED.search(before) or _WRONG.match("".join(after))
+    return UNCLEAR_NUMBER if found or denied else letter
+
+
+def option_letter(answer: str) -> str | None:
+    """The letter of a gold answer `B`, `(B)`, `B.` or `b)`; None for any other."""
+    found = re.fullmatch(r"\(?([A-Za-z])[.):]?", answer.strip())
+    return found[1].upper() if found else None
+
+
+def label_of_text(text: str, options: Mapping[str, str]) -> str | None:
+    """The label whose text this is; None where it is no option's or that of several."""
+    said = normalise_words(text)
+    found = [label for label, option in options.items() if normalise_words(option) == said]
+    return found[0].upper() if said and len(found) == 1 else None

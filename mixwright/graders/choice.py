@@ -53,18 +53,16 @@ class Choice(Grader):
 
     def luck(self, examples: Sequence[Example]) -> float | None:
         """Mean of 1 / number of different options; None when a row has no options."""
-        counts = [len(set(self._options(example).values())) for example in examples]
-        return sum(1 / count for count in counts) / len(counts) if counts and all(counts) else None
+        return luck_of([len(set(self._options(example).values())) for example in examples])
 
     def _options(self, example: Example) -> dict[str, str]:
         """Label -> text, both normalised; empty when the row has none."""
-        names = (self.column,) if self.column else OPTION_COLUMNS
-        return read_normalised_options(next((example.extra[name] for name in names if name in example.extra), None))
+        return _normalised(labelled_options(example, (self.column,) if self.column else OPTION_COLUMNS))
 
 
-def read_normalised_options(value: Any) -> dict[str, str]:
-    """Label -> text of an options column's value, both normalised, in order; empty when it has no such form."""
-    return {_normal(label): _normal(text) for label, text in read_options(value).items()}
+def luck_of(counts: Sequence[int]) -> float | None:
+    """Mean of 1 / number of options; None where a row has none."""
+    return sum(1 / count for count in counts) / len(counts) if counts and all(counts) else None
 
 
 def read_options(value: Any) -> dict[str, str]:
@@ -80,18 +78,14 @@ def read_options(value: Any) -> dict[str, str]:
     return {str(label): str(text) for label, text in zip(labels, texts, strict=False)}
 
 
-def labelled_options(example: Example) -> dict[str, str]:
+def labelled_options(example: Example, columns: Sequence[str] = OPTION_COLUMNS) -> dict[str, str]:
     """Label -> text of a row's options as they are written; empty where it has none."""
-    return read_options(next((example.extra[name] for name in OPTION_COLUMNS if name in example.extra), None))
+    return read_options(next((example.extra[name] for name in columns if name in example.extra), None))
 
 
 def option_texts(example: Example) -> list[str]:
     """Texts of a row's options in order; empty where it has none."""
-    return list(
-        read_normalised_options(
-            next((example.extra[name] for name in OPTION_COLUMNS if name in example.extra), None)
-        ).values()
-    )
+    return list(_normalised(labelled_options(example)).values())
 
 
 def option_index(value: Any, text: str) -> int | None:
@@ -100,13 +94,17 @@ def option_index(value: Any, text: str) -> int | None:
     Answers are compared between prompts by it: the first option of one prompt and that of another are one answer, whatever
     they say.
     """
-    options = read_normalised_options(value)
+    options = _normalised(read_options(value))
     label = _option(text, options) if options and len(text) < LONGEST_OPTION_CHARACTERS else None
     return list(options).index(label) if label in options else None
 
 
 def _normal(text: str) -> str:
     return " ".join(text.split()).casefold()
+
+
+def _normalised(options: dict[str, str]) -> dict[str, str]:
+    return {_normal(label): _normal(text) for label, text in options.items()}
 
 
 def _option(text: str, options: dict[str, str]) -> str | None:

@@ -18,17 +18,19 @@ from typing import Literal
 from mixwright.errors import InputError
 from mixwright.final_answer import WHOLE_ANSWER_CHARACTERS, Stated, find_stated_answers
 from mixwright.graders._grader import Grader
-from mixwright.graders._letters import label_of_text, option_letter, stated_letter
 from mixwright.graders._readings import (
     UNCLEAR_NUMBER,
     amount_of,
     is_number,
+    label_of_text,
     last_number,
     normalise_words,
     number_of,
+    option_letter,
+    stated_letter,
     unit_differs,
 )
-from mixwright.graders.choice import labelled_options
+from mixwright.graders.choice import labelled_options, luck_of
 from mixwright.records import Example, plain
 
 _CUT = "\0"
@@ -80,10 +82,8 @@ class FinalAnswer(Grader):
         for found in find_stated_answers(completion, prompt):
             if _CUT in found.text:
                 return 0.0
-            if found.kind in kinds:
-                verdict = _agrees(gold, found, options)
-                if verdict is not None:
-                    return float(verdict)
+            if found.kind in kinds and (verdict := _agrees(gold, found, options)) is not None:
+                return float(verdict)
         return 0.0
 
     def reading(self, answer: str) -> str:
@@ -96,19 +96,15 @@ class FinalAnswer(Grader):
 
     def luck(self, examples: Sequence[Example]) -> float | None:
         """Mean of 1 / number of options that a row or its prompt lists; None where one lists none."""
-        counts = [len(_gold(row, plain(row.prompt))[1]) for row in examples]
-        return sum(1 / count for count in counts) / len(counts) if counts and all(counts) else None
+        return luck_of([len(_gold(row, plain(row.prompt))[1]) for row in examples])
 
 
 def final_of(answer: str) -> str:
     """The final answer of a gold answer: what its last mark marks; without a mark the answer itself."""
     answer = answer.strip()
-    marked = next((found for found in find_stated_answers(answer) if found.kind == "marked"), None)
-    if marked is None or (
-        len(answer) <= WHOLE_ANSWER_CHARACTERS and "\n" not in answer and not re.search(r"####|\\boxed", answer)
-    ):
-        return answer
-    return marked.text.strip()
+    marked = next((found.text.strip() for found in find_stated_answers(answer) if found.kind == "marked"), answer)
+    short = len(answer) <= WHOLE_ANSWER_CHARACTERS and "\n" not in answer and not re.search(r"####|\\boxed", answer)
+    return answer if short else marked
 
 
 def answer_kind(example: Example, answer: str) -> Literal["number", "letter", "text"]:

@@ -17,9 +17,8 @@ import unicodedata
 from mixwright.final_answer import own_text
 from mixwright.graders._claims import Asked, Sentence, is_list, sentence_ends, takes_back, words_in
 from mixwright.graders._grader import Grader
-from mixwright.graders._letters import option_letter
 from mixwright.graders._numbers import states_number
-from mixwright.graders._readings import CHARACTERS_READ, amount_of, is_number, normalise_words
+from mixwright.graders._readings import CHARACTERS_READ, amount_of, is_number, normalise_words, option_letter
 from mixwright.graders.final_answer import FinalAnswer
 from mixwright.records import Example, plain
 
@@ -71,7 +70,8 @@ def _judged(example: Example, completion: str, *, cut: bool) -> bool:
     if _STRUCTURE.search(gold) or "\n" in gold:
         return False
     if option_letter(gold):
-        return bool(_final(example, completion, cut=cut))
+        judge = FinalAnswer(last_number=False)
+        return bool((judge.grade_cut if cut else judge.grade)(example, completion))
     text = own_text(completion, prompt[-PROMPT_CHARACTERS_READ:])
     text = text + "\n" if completion[-1].isspace() else text  # what stands before is whole
     cut, text = cut or len(text) > COMPLETION_CHARACTERS_READ, text[:COMPLETION_CHARACTERS_READ]
@@ -80,11 +80,6 @@ def _judged(example: Example, completion: str, *, cut: bool) -> bool:
     if amount_of(gold) is not None and (is_number(gold) or gold[0].isdigit()):
         return states_number(text, gold, prompt[-PROMPT_CHARACTERS_READ:], cut=cut)
     return _states(text, gold, prompt[-PROMPT_CHARACTERS_READ:], cut=cut)
-
-
-def _final(example: Example, completion: str, *, cut: bool) -> float:
-    judge = FinalAnswer(last_number=False)
-    return judge.grade_cut(example, completion) if cut else judge.grade(example, completion)
 
 
 def _states(text: str, gold: str, prompt: str, *, cut: bool) -> bool:

@@ -52,13 +52,8 @@ class Numeric(Grader):
 
 
 def _number(text: str) -> decimal.Decimal | None:
-    if (
-        len(text) > MOST_CHARACTERS
-        or not NUMBER_PATTERN.fullmatch(text)
-        or not any("0" <= letter <= "9" for letter in text.split("e")[0])
-    ):
-        return None
+    is_one = len(text) <= MOST_CHARACTERS and NUMBER_PATTERN.fullmatch(text) and re.search(r"[0-9]", text.split("e")[0])
     try:
-        return decimal.Decimal(text.replace(",", ""))
+        return decimal.Decimal(text.replace(",", "")) if is_one else None
     except decimal.InvalidOperation:
         return None

@@ -176,24 +176,6 @@ class Forest:
 
 
 @dataclass(frozen=True, slots=True)
-class Strips:
-    """States over time, one strip per row: 0 under the band, 1 in it, 2 over it."""
-
-    caption: str
-    """Heading of the chart."""
-    alternative: str
-    """What the chart shows, for those who do not see it."""
-    x_label: str
-    """Name and unit of the horizontal axis."""
-    x: tuple[float, ...]
-    """Left edges of the columns, then the last right edge."""
-    rows: tuple[tuple[str, tuple[int | None, ...]], ...]
-    """(name, one state per column; None where nothing was known)."""
-    names: tuple[str, str, str]
-    """Of the three states."""
-
-
-@dataclass(frozen=True, slots=True)
 class Answer:
     """What one more checkpoint wrote for an item."""
 
@@ -277,11 +259,18 @@ class Grid:
     """Charts, in reading order."""
 
 
-Chart = Lines | Forest | Strips
-Block = Paragraph | Headline | Table | Claims | HeatMap | Lines | Forest | Strips | Texts | Terms | Code | Fold | Grid
+Chart = Lines | Forest
+Block = Paragraph | Headline | Table | Claims | HeatMap | Lines | Forest | Texts | Terms | Code | Fold | Grid
 
 Part = tuple[str, str, int, list[Block]]
 """(name, title, order, blocks) of one section."""
+FIRST_SCREEN_ORDER = 20
+"""Sections below this order stand above the fold."""
+
+
+def folded_claims(summary: str, caption: str, claims: Sequence[Claim], outcome: Outcome = "greedy") -> Fold:
+    """Claims that stay closed."""
+    return Fold(summary, (Claims(caption, tuple(claims), outcome),))
 
 
 def filled(blocks: Sequence[Block]) -> list[Block]:
@@ -300,7 +289,7 @@ def filled(blocks: Sequence[Block]) -> list[Block]:
 def _content(block: Block) -> object:
     """What a block would be empty without."""
     match block:
-        case Table() | HeatMap() | Forest() | Strips():
+        case Table() | HeatMap() | Forest():
             return block.rows
         case Claims():
             return block.claims

@@ -10,28 +10,21 @@ import hashlib
 import io
 import re
 import warnings
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from xml.sax import saxutils
 
-from mixwright.verdict.blocks import Chart, Forest, Lines, Strips
+from mixwright.verdict.blocks import Chart, Forest, Lines
 from mixwright.verdict.text import line
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+QUOTE = {'"': "&quot;"}
 CHART_WIDTH_PIXELS = 340
 """CSS pixels; a chart is never drawn narrower than its text allows."""
-COLOUR_BY_STANDIN = {
-    "#0a0001": "var(--ink)",
-    "#0a0002": "var(--quiet)",
-    "#0a0003": "var(--rule)",
-    "#0a0004": "var(--page)",
-    "#0a0005": "var(--noise)",
-    "#0a0011": "var(--series-1)",
-    "#0a0012": "var(--series-2)",
-    "#0a0013": "var(--series-3)",
-    "#0a0014": "var(--series-4)",
-}
+COLOURS = {"01": "ink", "02": "quiet", "03": "rule", "04": "page", "05": "noise"}
+COLOURS |= {f"1{number}": f"series-{number}" for number in (1, 2, 3, 4)}
+COLOUR_BY_STANDIN = {f"#0a00{number}": f"var(--{name})" for number, name in COLOURS.items()}
 """Stand-ins that matplotlib draws with -> what the page's style sheet defines."""
 INK, QUIET, RULE, PAGE, NOISE, *SERIES = COLOUR_BY_STANDIN
 LINE_STYLES = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (5, 1.5, 1, 1.5)))
@@ -39,17 +32,10 @@ LINE_MARKS = ("o", "s", "^", "D")
 MATPLOTLIB_SETTINGS = {
     "svg.fonttype": "none",
     "font.size": 12,
-    "axes.edgecolor": RULE,
-    "axes.labelcolor": QUIET,
-    "xtick.color": RULE,
-    "ytick.color": RULE,
-    "xtick.labelcolor": QUIET,
-    "ytick.labelcolor": INK,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "text.color": INK,
-    "text.parse_math": False,
-    "legend.frameon": False,
+    **dict.fromkeys(("axes.edgecolor", "xtick.color", "ytick.color"), RULE),
+    **dict.fromkeys(("axes.labelcolor", "xtick.labelcolor"), QUIET),
+    **dict.fromkeys(("text.color", "ytick.labelcolor"), INK),
+    **dict.fromkeys(("axes.spines.top", "axes.spines.right", "text.parse_math", "legend.frameon"), False),
 }
 
 
@@ -61,38 +47,26 @@ def render_svg(chart: Chart) -> str:
     salt = hashlib.sha256(repr(chart).encode("utf-8", "replace")).hexdigest()[:12]
     with matplotlib.rc_context({**MATPLOTLIB_SETTINGS, "svg.hashsalt": salt}), warnings.catch_warnings():  # type: ignore[arg-type]
         warnings.filterwarnings("ignore", message="Glyph .* missing", category=UserWarning)
-        figure = Figure(figsize=(CHART_WIDTH_PIXELS / 72, _height(chart) / 72), dpi=72, layout="constrained")
+        height = 250 + 16 * len(chart.series) if isinstance(chart, Lines) else 60 + 34 * len(chart.rows)
+        figure = Figure(figsize=(CHART_WIDTH_PIXELS / 72, height / 72), dpi=72, layout="constrained")
         axes = figure.add_subplot()
-        {Lines: _lines, Forest: _forest, Strips: _strips}[type(chart)](axes, chart)
+        _lines(axes, chart) if isinstance(chart, Lines) else _forest(axes, chart)
         out = io.StringIO()
         figure.savefig(out, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
     return _inline(out.getvalue(), line(chart.alternative, limit=1000))
 
 
-def _height(chart: Chart) -> int:
-    if isinstance(chart, Lines):
-        return 250 + 16 * len(chart.series)
-    return 60 + (34 if isinstance(chart, Forest) else 19) * len(chart.rows) + (42 if isinstance(chart, Strips) else 0)
-
-
 def _inline(text: str, alternative: str) -> str:
     """The element alone, sized by its box, with the page's colours and font."""
     text = text[text.index("<svg") :]
-    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
-    text = re.sub(r"<style[^>]*>.*?</style>", "", text, count=1, flags=re.DOTALL)
+    text = re.sub(r"<metadata>.*?</metadata>|<style[^>]*>.*?</style>", "", text, flags=re.DOTALL)
     text = re.sub(r'<g id="[^"]*">', "<g>", text)
     text = re.sub(r"font: ([0-9.]+)px [^;\"]*", r"font-size: \1px", text)
     for stand_in, variable in COLOUR_BY_STANDIN.items():
         text = text.replace(stand_in, variable)
     box = re.search(r'viewBox="[^"]*"', text)
-    head = f'<svg role="img" aria-label="{_attribute(alternative)}" {box.group() if box else ""}>'
+    head = f'<svg role="img" aria-label="{saxutils.escape(alternative, QUOTE)}" {box.group() if box else ""}>'
     return head + text[text.index(">") + 1 :].replace("\n", " ").strip()
-
-
-def _attribute(text: str) -> str:
-    for letter, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ('"', "&quot;")):
-        text = text.replace(letter, entity)
-    return text
 
 
 def _shorten(text: str) -> str:
@@ -103,86 +77,43 @@ def _shorten(text: str) -> str:
 
 def _lines(axes: Axes, chart: Lines) -> None:
     for place, series in enumerate(chart.series):
-        colour, style, mark = SERIES[place % 4], LINE_STYLES[place % 4], LINE_MARKS[place % 4]
         y, low, high = ([100 * value for value in values] for values in (series.y, series.low, series.high))
+        colour = SERIES[place % 4]
+        look: dict[str, Any] = {"linestyle": LINE_STYLES[place % 4], "marker": LINE_MARKS[place % 4]}
         axes.fill_between(series.x, low, high, color=colour, alpha=0.16, linewidth=0)
-        axes.plot(
-            series.x, y, color=colour, linestyle=style, marker=mark, markersize=4, linewidth=1.8, label=_shorten(series.name)
-        )
-    axes.set_ylim(0, 100)
+        axes.plot(series.x, y, color=colour, markersize=4, linewidth=1.8, label=_shorten(series.name), **look)
+    axes.set(ylim=(0, 100), xlabel=line(chart.x_label), ylabel=line(chart.y_label))
     axes.set_xlim(left=0)
-    axes.set_xlabel(line(chart.x_label))
-    axes.set_ylabel(line(chart.y_label))
     axes.grid(axis="y", color=RULE, linewidth=0.6)
     axes.set_axisbelow(True)
-    if len(chart.series) > 1:
-        axes.figure.legend(
-            loc="outside lower center", ncols=1 if len(chart.series) > 3 else len(chart.series), handlelength=2.6
-        )
+    if (several := len(chart.series)) > 1:
+        axes.figure.legend(loc="outside lower center", ncols=1 if several > 3 else several, handlelength=2.6)
 
 
 def _forest(axes: Axes, chart: Forest) -> None:
-    rows = chart.rows[::-1]
-    edges = [chart.scale * end for row in rows if row.value is not None for end in (row.low, row.high, *row.points)]
+    rows, scale, compares = chart.rows[::-1], chart.scale, chart.margin is not None
+    edges = [scale * end for row in rows if row.value is not None for end in (row.low, row.high, *row.points)]
     if chart.margin is not None:
-        edges += [-chart.scale * chart.margin, chart.scale * chart.margin]
-        axes.axvspan(-chart.scale * chart.margin, chart.scale * chart.margin, color=NOISE, linewidth=0)
-        for edge in (-chart.scale * chart.margin, chart.scale * chart.margin):
+        sides = (-scale * chart.margin, scale * chart.margin)
+        edges += sides
+        axes.axvspan(*sides, color=NOISE, linewidth=0)
+        for edge in sides:
             axes.axvline(edge, color=QUIET, linewidth=0.8, linestyle=(0, (2, 2)))
         axes.axvline(0, color=QUIET, linewidth=1)
     for y, row in enumerate(rows):
         if row.value is None:
             axes.text(0.5, y, "no estimate", transform=axes.get_yaxis_transform(), ha="center", va="center", color=QUIET)
             continue
-        low, value, high = chart.scale * row.low, chart.scale * row.value, chart.scale * row.high
-        axes.plot([low, high], [y, y], color=SERIES[0], linewidth=2.4, solid_capstyle="round")
-        axes.plot([value], [y], color=SERIES[0], marker="D" if chart.margin is not None else "|", markersize=7)
-        axes.plot(
-            [chart.scale * point for point in row.points], [y - 0.27 * (chart.margin is not None)] * len(row.points),
-            linestyle="", marker="o", markersize=4 if chart.margin is not None else 8, color=SERIES[1], markeredgecolor=PAGE,
-        )  # fmt: skip
+        axes.plot([scale * row.low, scale * row.high], [y, y], color=SERIES[0], linewidth=2.4, solid_capstyle="round")
+        axes.plot([scale * row.value], [y], color=SERIES[0], marker="D" if compares else "|", markersize=7)
+        points, height = [scale * point for point in row.points], [y - 0.27 * compares] * len(row.points)
+        dots: dict[str, Any] = {"linestyle": "", "marker": "o", "markersize": 4 if compares else 8}
+        axes.plot(points, height, color=SERIES[1], markeredgecolor=PAGE, **dots)
     axes.set_yticks(range(len(rows)), [_shorten(row.label) for row in rows])
-    axes.set_ylim(-0.6, len(rows) - 0.4)
+    axes.set(ylim=(-0.6, len(rows) - 0.4), xlabel=line(chart.x_label))
     if edges:
-        span = max(max(edges) - min(edges), 0.02 * chart.scale)  # an axis of thousandths would magnify nothing
+        span = max(max(edges) - min(edges), 0.02 * scale)  # an axis of thousandths would magnify nothing
         axes.set_xlim(min(edges) - 0.06 * span, max(edges) + 0.06 * span)
-    axes.set_xlabel(line(chart.x_label))
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)
     axes.locator_params(axis="x", nbins=5)
-
-
-def _strips(axes: Axes, chart: Strips) -> None:
-    from matplotlib.patches import Patch
-
-    rows = chart.rows[::-1]
-    looks = (
-        {"height": 0.1, "color": QUIET},
-        {"height": 0.72, "color": SERIES[0]},
-        {"height": 0.64, "facecolor": NOISE, "edgecolor": QUIET, "linewidth": 1},
-    )
-    for state, look in enumerate(looks):
-        for y, (_, states) in enumerate(rows):
-            for left, right in _runs(states, chart.x, state):
-                axes.barh(y, right - left, left=left, **look)
-    axes.set_yticks(range(len(rows)), [_shorten(name) for name, _ in rows])
-    axes.set_ylim(-0.7, len(rows) - 0.3)
-    axes.set_xlim(chart.x[0], chart.x[-1])
-    axes.set_xlabel(line(chart.x_label))
-    axes.tick_params(axis="y", length=0)
-    for side in ("left", "bottom"):
-        axes.spines[side].set_visible(False)
-    keys = [Patch(**{name: value for name, value in look.items() if name != "height"}) for look in looks]
-    axes.figure.legend(keys, chart.names, loc="outside lower center", ncols=2, handlelength=1.4, columnspacing=1.2)
-
-
-def _runs(states: Sequence[int | None], edges: Sequence[float], wanted: int) -> list[tuple[float, float]]:
-    """Stretches of `edges` where the state is `wanted`, neighbours joined."""
-    found: list[tuple[float, float]] = []
-    for state, left, right in zip(states, edges, edges[1:], strict=False):
-        if state == wanted:
-            if found and found[-1][1] == left:
-                found[-1] = (found[-1][0], right)
-            else:
-                found.append((left, right))
-    return found

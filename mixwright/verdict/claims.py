@@ -4,6 +4,10 @@ The words are those of `estimates/judgement.py`. *Learnt* asks for more: success
 with like, since a rise up to what a rule without the skill earns is no skill. Every significant fall is *damaged*, however
 common an answer was. What was not measured, or only by a few items, is *cannot tell*, never *unchanged*. Each word with a
 sign holds after Holm's correction over all claims of the arm.
+
+Where no answer is graded one rule says what is damage, by which the gate answers and the page names its claims. A rise
+of a loss is shown with few items, and a small one is no damage: the loss on the given targets rose by `FAR_NATS_PER_TOKEN`,
+or what the model answered before became as much less likely and was not replaced by targets that were learnt.
 """
 
 from __future__ import annotations
@@ -16,23 +20,27 @@ import numpy as np
 
 from mixwright.estimates.cell_states import MIN_ITEMS
 from mixwright.estimates.crossed import Estimate, estimate_crossed
-from mixwright.estimates.intervals import holm
+from mixwright.estimates.intervals import holm, wilson
 from mixwright.estimates.judgement import MIN_SEEDS, SIGN_ALPHA, change_words, format_word
 from mixwright.estimates.outcome import CHANCE_MEASUREMENT, Change, Item, ItemScores, estimate_change
-from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, Outcome, as_measured
-from mixwright.measure.former import FormerAnswers
+from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, Outcome
+from mixwright.measure.former import FormerAnswers, former_file
 from mixwright.records import ChangeWord, Claim, ClaimKind, Interval
 from mixwright.runs import RunFolder, read_list
-from mixwright.verdict.chance_levels import chance_level
 from mixwright.verdict.evidence import Sides, comparisons, decoding_of, headline_arm
 from mixwright.verdict.gate_asked import asked_of
-from mixwright.verdict.loss_damage import FAR_NATS_PER_TOKEN, former_of, is_lost, rose_far
-from mixwright.verdict.text import count, percent, points
-from mixwright.verdict.text import level as level_told
+from mixwright.verdict.text import cell_name, count, join_words, percent, points
 
 Cell = tuple[str, float | None]
 MOST_CELLS_NAMED = 8
 """Cells that a line names."""
+MOST_CLAIMS_OPEN = 5
+"""Claims of one kind that stay open on the page."""
+FAR_NATS_PER_TOKEN = 1.0
+"""Nats a token by which former answers, or targets, must be shown to have become less likely.
+
+Tasks that were kept moved by 0.22 at most, tasks that were lost by 2.89 at least (`verdict/sections/answer_forms.py`).
+"""
 NO_ANSWER = "no answer was right before or after; check the grader"
 KIND_BY_WORD: dict[ChangeWord, ClaimKind] = {
     "improves": "learnt",
@@ -47,9 +55,9 @@ KIND_BY_WORD: dict[ChangeWord, ClaimKind] = {
 
 def format_kind(kind: ClaimKind, outcome: Outcome = "greedy") -> str:
     """The kind of a claim for people."""
-    return (
-        kind if kind in ("learnt", "damaged") else format_word({"unchanged": "no change"}.get(kind, kind), outcome=outcome)
-    )
+    if kind in ("learnt", "damaged"):
+        return kind
+    return format_word("no change" if kind == "unchanged" else kind, outcome=outcome)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,21 +100,20 @@ def compare_cells(sides: Sides, decoding: Outcome) -> list[Compared]:
     result, solved = [], _solved(sides, decoding)
     for place, (task, level, whole, found) in enumerate(parts):
         word, p, over = known.get(place, ("cannot tell", None, None))
-        word = word if task in solved else "cannot tell"
-        swapped, dependence = _measured(found.swapped), _measured(found.dependence)
-        shown = over is not None and over.low > 0
-        right, family = task in solved, len(judged)
-        result.append(Compared(task, level, whole, found, swapped, dependence, word, p, shown, family, right))
+        right, shown = task in solved, over is not None and over.low > 0
+        swapped, dependence = (one if math.isfinite(one.value) else None for one in (found.swapped, found.dependence))
+        word = word if right else "cannot tell"
+        result.append(Compared(task, level, whole, found, swapped, dependence, word, p, shown, len(judged), right))
     return result
 
 
 def _solved(sides: Sides, outcome: Outcome) -> set[str]:
     """Tasks of which some answer was right on either side; every task where answers are not graded."""
+    every = [scores for side in sides for scores in side]
     if outcome not in GRADED_OUTCOMES:
-        return set(_tasks([scores for side in sides for scores in side]))
-    columns = [READINGS[name].column for name in GRADED_OUTCOMES]
-    every = [scores.scores.get(name, {}) for side in sides for scores in side for name in columns]
-    return {item[0] for values in every for item, value in values.items() if value > 0}
+        return _tasks(every)
+    values = [scores.scores.get(READINGS[name].column, {}) for scores in every for name in GRADED_OUTCOMES]
+    return {item[0] for found in values for item, value in found.items() if value > 0}
 
 
 def unjudged(sides: Sides, outcome: Outcome) -> tuple[str, ...]:
@@ -138,13 +145,9 @@ def _only(scores: ItemScores, task: str) -> ItemScores:
     return ItemScores({name: {i: v for i, v in values.items() if i[0] == task} for name, values in scores.scores.items()})
 
 
-def _measured(estimate: Estimate) -> Estimate | None:
-    return estimate if math.isfinite(estimate.value) else None
-
-
 def interval(estimate: Estimate, outcome: Outcome = "greedy") -> Interval:
     """As a record in the direction of the measurement; no difference of shares lies beyond -1 and 1."""
-    return clip_interval(estimate, "share") if READINGS[outcome].unit == "share" else as_measured(estimate, outcome)
+    return READINGS[outcome].turned(clip_interval(estimate, READINGS[outcome].unit))
 
 
 def clip_interval(estimate: Estimate, unit: str) -> Interval:
@@ -156,6 +159,22 @@ def clip_interval(estimate: Estimate, unit: str) -> Interval:
         return estimate.interval
     value, low, high = (min(max(end, -1.0), 1.0) for end in (estimate.value, estimate.low, estimate.high))
     return Interval(value, low, high, estimate.interval.n)
+
+
+def chance_level(side: Sequence[ItemScores], items: Sequence[Item]) -> Interval | None:
+    """What the chance rule earns on these items, mean over checkpoints; None where it was not measured on all of them.
+
+    The interval takes two items for one independent one, as where the items choose the rule for each other: scores of items
+    do not say whether they did.
+    """
+    if not items or not side:
+        return None
+    hits = np.mean([one.column(CHANCE_MEASUREMENT, items) for one in side], axis=0)
+    value, worth = float(hits.mean()), len(items) / 2
+    if not np.isfinite(value):
+        return None
+    low, high = wilson(value * worth, worth)
+    return Interval(value, float(low), float(high), len(items))
 
 
 def judge(run: RunFolder) -> list[Claim]:
@@ -176,16 +195,54 @@ def _as_gated(claims: Sequence[Claim], former: Mapping[str, FormerAnswers]) -> l
     for claim in claims:
         rose = claim.difference if claim.adjusted_p is not None else None
         lost = claim.items > 0 and is_lost(rose, former.get(claim.task), learnt=claim.kind == "learnt")
-        kind, why = claim.kind, ""
         if lost and not rose_far(rose):
-            kind, why = "damaged", "its former answers became far less likely"
+            why = "its former answers became far less likely"
+            claim = replace(claim, kind="damaged", evidence=f"{claim.evidence}; {why}")
         elif claim.kind == "damaged" and not lost:
-            kind, why = (
-                "cannot tell",
-                f"the loss rose, but not by the {FAR_NATS_PER_TOKEN:g} nats per token from which it is damage",
-            )
-        found.append(replace(claim, kind=kind, evidence=f"{claim.evidence}; {why}" if why else claim.evidence))
+            why = f"the loss rose, but not by the {FAR_NATS_PER_TOKEN:g} nats per token from which it is damage"
+            claim = replace(claim, kind="cannot tell", evidence=f"{claim.evidence}; {why}")
+        found.append(claim)
     return found
+
+
+def rose_far(rose: Interval | None) -> bool:
+    """Whether a loss is shown to have risen by `FAR_NATS_PER_TOKEN`; None where too few items were read."""
+    return rose is not None and rose.low > FAR_NATS_PER_TOKEN
+
+
+def is_lost(rose: Interval | None, former: FormerAnswers | None, *, learnt: bool) -> bool:
+    """Whether a cell is damaged.
+
+    Args:
+        rose: change of its held-out loss, after minus before; None where too few items were read.
+        former: of its task; None where nothing was read.
+        learnt: whether its targets are shown to have become likelier, so that what it answered before may be gone.
+    """
+    gone = former is not None and former.high < -FAR_NATS_PER_TOKEN and not learnt
+    return gone or rose_far(rose)
+
+
+def former_of(run: RunFolder) -> Mapping[str, FormerAnswers]:
+    """Task -> how its former answers moved; empty where none were read."""
+    path = former_file(run)
+    return {one.task: one for one in read_list(path, FormerAnswers)} if path.is_file() else {}
+
+
+def far_former_answers(run: RunFolder, tasks: Collection[str]) -> list[FormerAnswers]:
+    """Tasks whose former answers are shown to have become less likely by `FAR_NATS_PER_TOKEN`, the furthest first."""
+    found = former_of(run).values()
+    return sorted((one for one in found if one.task in tasks and one.high < -FAR_NATS_PER_TOKEN), key=lambda one: one.change)
+
+
+def format_unlikely(found: Sequence[FormerAnswers]) -> str:
+    """`its own former answers to capitals and sums became far less likely, by 3.1 to 4.2 nats a token`; empty for none."""
+    if not found:
+        return ""
+    most, least = (f"{-one.change:.2g}" for one in (found[0], found[-1]))
+    by = most if most == least else f"{least} to {most}"
+    return (
+        f"its own former answers to {join_words([one.task for one in found])} became far less likely, by {by} nats a token"
+    )
 
 
 def claims_between(sides: Sides, decoding: Outcome, arm: str = "") -> list[Claim]:
@@ -202,22 +259,16 @@ def missing_cells(sides: Sides) -> list[Cell]:
 
 
 def _claim(part: Compared, sides: Sides, decoding: Outcome, arm: str) -> Claim:
-    items, kind, reason = part.change.items, KIND_BY_WORD[part.word], ""
+    items, kind, seeds = part.change.items, KIND_BY_WORD[part.word], part.change.success.seeds
     before, after = (float(np.mean([s.column(READINGS[decoding].column, items) for s in side])) for side in sides)
     level = chance_level(sides[1], items)
+    rests = f"{count(seeds, 'seed')} x " * (seeds > 1) + f"{count(len(items), 'item')}, paired"
     if len(items) < MIN_ITEMS:
-        reason = f"fewer than {MIN_ITEMS} items"
+        rests += f"; fewer than {MIN_ITEMS} items"
     elif kind == "cannot tell":
-        reason = _why(part, level, before)
-    seeds = part.change.success.seeds
-    rests = (
-        f"{count(seeds, 'seed')} x {count(len(items), 'item')}, paired"
-        if seeds > 1
-        else f"{count(len(items), 'item')}, paired"
-    )
-    moved = interval(part.change.success, decoding)
+        rests += f"; {_why(part, level, before)}"
     return Claim(
-        kind, part.task, part.level, before, after, moved, rests + (f"; {reason}" if reason else ""),
+        kind, part.task, part.level, before, after, interval(part.change.success, decoding), rests,
         arm=arm,
         swapped=interval(part.swapped) if part.swapped is not None else None,
         dependence=interval(part.dependence) if part.dependence is not None else None,
@@ -278,12 +329,10 @@ def every_claim(run: RunFolder) -> list[Claim]:
     return read_list(run.claims, Claim) if run.claims.is_file() else judge(run)
 
 
-def claims_of(run: RunFolder, arm: str | None = None) -> list[Claim]:
-    """The claims on file, or judged now when there is no file; of one arm, or of the leading one."""
-    claims = every_claim(run)
-    if arm is None:
-        arm = headline_arm(run)
-    return [claim for claim in claims if claim.arm == arm]
+def claims_of(run: RunFolder) -> list[Claim]:
+    """The same of the leading arm."""
+    arm = headline_arm(run)
+    return [claim for claim in every_claim(run) if claim.arm == arm]
 
 
 def undecided_because(claims: Collection[Claim], seeds: int) -> str:
@@ -305,7 +354,7 @@ def format_not_judged(claims: Collection[Claim]) -> str:
     few = [claim for claim in claims if too_few(claim) and not claim.whole]
     if not few:
         return ""
-    names = [f"{claim.task} {level_told(claim.level)}".strip() for claim in few]
+    names = [cell_name(claim.task, claim.level) for claim in few]
     more = f" and {len(names) - MOST_CELLS_NAMED} more" if len(names) > MOST_CELLS_NAMED else ""
     verb = "is" if len(names) == 1 else "are"
     listed = f"{', '.join(names[:MOST_CELLS_NAMED])}{more}"

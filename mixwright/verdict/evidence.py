@@ -27,13 +27,12 @@ def json_lines(path: Path) -> Iterator[dict[str, Any]]:
             if not text.strip():
                 continue
             try:
-                item = json.loads(text)
+                item, got = json.loads(text), ""
             except (json.JSONDecodeError, RecursionError) as error:
-                raise InputError(
-                    "one JSON object per line", str(error)[:120], "Remove the line.", file=path, line=number
-                ) from None
+                item, got = None, str(error)[:120]
             if not isinstance(item, dict):
-                raise InputError("a JSON object", type(item).__name__, "Remove the line.", file=path, line=number)
+                wanted, got = "one JSON object per line", got or type(item).__name__
+                raise InputError(wanted, got, "Remove the line.", file=path, line=number)
             yield item
 
 
@@ -43,17 +42,20 @@ def number(item: dict[str, Any], name: str) -> float | None:
     return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
 
 
+def version_of(path: Path) -> tuple[int, int] | None:
+    """Which version of a file this is, so that what was read of it can be kept; None without one."""
+    found = path.stat() if path.is_file() else None
+    return (found.st_ino, found.st_mtime_ns) if found else None
+
+
 @functools.lru_cache(maxsize=8)
-def _trial(path: Path, _inode: int, _changed: int) -> TrialResult:
-    return read_json(path, TrialResult)
+def _trial(path: Path, version: tuple[int, int] | None) -> TrialResult | None:
+    return read_json(path, TrialResult) if version else None
 
 
 def trial_of(run: RunFolder) -> TrialResult | None:
     """The trial's result, if there was one; kept, because sections ask for it again. Raises InputError for a broken one."""
-    if not run.result.is_file():
-        return None
-    found = run.result.stat()
-    return _trial(run.result, found.st_ino, found.st_mtime_ns)
+    return _trial(run.result, version_of(run.result))
 
 
 def plan_of(run: RunFolder) -> Plan | None:
@@ -64,8 +66,7 @@ def plan_of(run: RunFolder) -> Plan | None:
 def decoding_of(run: RunFolder) -> Outcome:
     """What the run's settings read the primary outcome from: a decoding (greedy by default), or what is not graded."""
     path = run.path / "run.yaml"
-    settings = read_yaml(path, dict[str, Any]) if path.is_file() else {}
-    measure = settings.get("measure")
+    measure = read_yaml(path, dict[str, Any]).get("measure") if path.is_file() else None
     measure = measure if isinstance(measure, dict) else {}
     probes = measure.get("probes")
     known = [name for name in probes if isinstance(name, str)] if isinstance(probes, list) else []
@@ -83,8 +84,12 @@ def arm_branches(run: RunFolder) -> dict[str, list[tuple[int, Path]]]:
     for arm, seed, folder in run.branches():
         if result is None or (arm in result.arms and seed in result.seeds):  # others are of earlier settings
             found.setdefault(arm, []).append((seed, folder))
-    order = list(result.arms) if result else []
-    return dict(sorted(found.items(), key=lambda item: (order.index(item[0]) if item[0] in order else len(order), item[0])))
+    return {arm: found[arm] for arm in result.arms if arm in found} if result else dict(sorted(found.items()))
+
+
+def leading_folders(run: RunFolder) -> list[Path]:
+    """The branch folders of the leading arm, one per seed; none without a trial."""
+    return [folder for _, folder in arm_branches(run).get(headline_arm(run), [])]
 
 
 def headline_arm(run: RunFolder) -> str:
@@ -121,7 +126,7 @@ def before_after_caption(run: RunFolder) -> str:
 
 
 @functools.lru_cache(maxsize=128)
-def _scores(path: Path, _changed: int) -> ItemScores:
+def _scores(path: Path, _version: tuple[int, int] | None) -> ItemScores:
     try:
         return item_scores(read_measurements(path))
     except InputError as error:
@@ -134,7 +139,7 @@ def scores(path: Path) -> ItemScores:
     Raises:
         InputError: the table is broken, or of an earlier version.
     """
-    return _scores(path, path.stat().st_mtime_ns)
+    return _scores(path, version_of(path))
 
 
 Sides = tuple[Sequence[ItemScores], Sequence[ItemScores]]
@@ -147,10 +152,10 @@ def comparisons(run: RunFolder) -> dict[str, Sides]:
     Raises:
         InputError: a table is broken, or of an earlier version.
     """
-    files: dict[str, list[tuple[Path, Path]]] = {}
-    for arm, branches in sorted(arm_branches(run).items()):
-        files[arm] = [(folder / "before.parquet", folder / "after.parquet") for _, folder in branches]
-    files = files or {"": [(run.measurements("before"), run.measurements("after"))]}
+    files = {
+        arm: [(folder / "before.parquet", folder / "after.parquet") for _, folder in branches]
+        for arm, branches in sorted(arm_branches(run).items())
+    } or {"": [(run.measurements("before"), run.measurements("after"))]}
     found: dict[str, Sides] = {}
     for arm, both in files.items():
         known = [(scores(before), scores(after)) for before, after in both if before.is_file() and after.is_file()]
@@ -159,9 +164,15 @@ def comparisons(run: RunFolder) -> dict[str, Sides]:
     return found
 
 
+def leading_sides(run: RunFolder) -> Sides | None:
+    """What was measured before and after of the leading arm, or of two checkpoints; None where nothing was."""
+    return comparisons(run).get(headline_arm(run))
+
+
 def seeds_of(run: RunFolder) -> int:
     """Seeds of the leading arm that were measured before and after; 1 for two checkpoints, 0 where nothing was."""
-    return len(comparisons(run).get(headline_arm(run), ((), ()))[0])
+    sides = leading_sides(run)
+    return len(sides[0]) if sides else 0
 
 
 def rows_of(run: RunFolder) -> Counter[str]:

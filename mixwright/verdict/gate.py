@@ -14,6 +14,7 @@ was named is one group, which is judged on its mean, and no cell of it may be sh
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -41,7 +42,7 @@ from mixwright.estimates.readings import READINGS, Decoding
 from mixwright.records import ChangeWord, cell_key
 from mixwright.runs import RunFolder
 from mixwright.verdict.claims import Cell, Compared, compare_cells
-from mixwright.verdict.evidence import comparisons, decoding_of, headline_arm
+from mixwright.verdict.evidence import decoding_of, leading_sides
 from mixwright.verdict.gate_asked import GateAsked
 
 MEAN_LOSS_MARGIN = 0.05
@@ -175,30 +176,50 @@ def check_protected(
         look: which of the planned looks it is. Intervals are those of the look; before the last one the page's words stop
             nothing that its boundary would not, and a cell whose items will be enough has to exclude its loss already.
     """
-    wanted = None if items is None else set(items)
-    places = _places(compare_cells((before, after), decoding), protected)
-    cells, whole, others = (tuple(_at_look((before, after), one, decoding, look) for one in part) for part in places)
+    sides, asked = (before, after), MEAN_LOSS_MARGIN if margin is None else margin
+    places = _places(compare_cells(sides, decoding), protected)
+    cells, whole, others = (tuple(_at_look(sides, one, decoding, look) for one in part) for part in places)
     sizes = tuple(sorted(cell.change.items for cell in cells if cell.change is not None))
-    asked = MEAN_LOSS_MARGIN if margin is None else margin
     least = _least(sizes, asked, look) if sizes and margin is None and not each else None
     limit = MEAN_LOSS_MARGIN if each else EXCLUDED_CELL_LOSS if least is not None else None
-    cells = tuple(replace(one, excluded=_excludes((before, after), one, decoding, limit, least or 0, look)) for one in cells)
-    bare = GateResult("cannot tell", None, cells, limit, None, whole, others, named, margin=margin, least=least or 0)
-    bare = replace(bare, look=look)
-    if sizes and not each:
-        bare = replace(bare, unseen=largest_undetected_loss(sizes, asked, least))
+    cells = tuple(replace(one, excluded=_excludes(sides, one, decoding, limit, least or 0, look)) for one in cells)
+    known = {(cell.task, cell.level) for cell in cells if cell.change is not None}
+    wanted = None if items is None else set(items)
 
     def meant(item: Item) -> bool:
-        known = any(item[:2] == (cell.task, cell.level) for cell in cells if cell.change is not None)
-        return known and (wanted is None or item in wanted)
+        return item[:2] in known and (wanted is None or item in wanted)
 
-    moved = estimate_change(
-        before, after, decoding=decoding, weigh="cells", only=meant, added=Z if look is None else look.z()
+    added = Z if look is None else look.z()
+    moved = estimate_change(before, after, decoding=decoding, weigh="cells", only=meant, added=added)
+    deciding = (*cells, *whole, *(() if named else others))
+    damaged, safe = any(_shown(cell, look) for cell in deciding), not any(cell.lost for cell in deciding)
+    mean = depends = needed = None
+    if moved is not None and math.isfinite(moved.success.value):
+        mean, part = (one if look is None else look.with_look_interval(one) for one in (moved.success, moved.dependence))
+        depends = part if math.isfinite(part.value) else None
+        near, measured = mean.low > -asked, len(sizes) == len(cells)
+        safe &= near and (depends is None or depends.low > -asked)
+        safe &= measured and all(cell.excluded for cell in cells)
+        damaged |= (depends is not None and depends.high < -asked) or (mean.high < 0 and not near)
+        if not safe and not damaged and measured and (look is None or look.last):  # else more items follow anyway
+            churn = max(CHURN_SHARE, churn_for_error(mean.error, sizes))
+            needed = items_for(len(sizes), margin=asked, churn=churn, cell_rule=margin is None)
+            needed = items_to_exclude(MEAN_LOSS_MARGIN, 1, churn) if each else needed
+    return GateResult(
+        outcome="damaged" if damaged else "passed" if safe and mean is not None else "cannot tell",
+        mean=mean,
+        cells=cells,
+        limit=limit,
+        dependence=depends,
+        whole=whole,
+        others=others,
+        named=named,
+        needed=needed,
+        margin=margin,
+        least=least or 0,
+        unseen=largest_undetected_loss(sizes, asked, least) if sizes and not each else None,
+        look=look,
     )
-    damaged = any(_shown(cell, look) for cell in (*cells, *whole, *(() if named else others)))
-    if moved is None or not math.isfinite(moved.success.value):
-        return replace(bare, outcome="damaged" if damaged else "cannot tell")
-    return _judged(bare, moved, damaged=damaged)
 
 
 def _places(found: Sequence[Compared], protected: Collection[Cell]) -> tuple[tuple[CellLoss, ...], ...]:
@@ -220,39 +241,17 @@ def _cell(task: str, level: float | None, part: Compared | None) -> CellLoss:
 
 def _at_look(sides: tuple[Side, Side], cell: CellLoss, decoding: Decoding, look: Look | None) -> CellLoss:
     """The cell with intervals that hold at the look, no wider than a share can change."""
-    if look is None or cell.change is None:
-        return cell
-    place = (cell.task, cell.level)
-    found = estimate_change(
-        *sides, decoding=decoding, only=lambda item: item[0] == place[0] if cell.whole else item[:2] == place, added=look.z()
-    )
-    if found is None:
+    found = None if look is None or cell.change is None else _change(sides, cell, decoding, look.z())
+    if look is None or found is None:
         return cell
     own, depends = (look.with_look_interval(part) for part in (found.success, found.dependence))
     own = replace(own, low=max(own.low, -1.0), high=min(own.high, 1.0))
     return replace(cell, change=own, dependence=depends if math.isfinite(depends.value) else None)
 
 
-def _judged(bare: GateResult, whole: Change, *, damaged: bool) -> GateResult:
-    """The result with the protected cells' mean change, where some could be compared."""
-    mean, depends = whole.success, whole.dependence if math.isfinite(whole.dependence.value) else None
-    if bare.look is not None:
-        mean, depends = (
-            bare.look.with_look_interval(mean),
-            None if depends is None else bare.look.with_look_interval(depends),
-        )
-    near = mean.low > -bare.asked
-    held = depends is None or depends.low > -bare.asked
-    safe = near and held and all(cell.change is not None and cell.excluded for cell in bare.cells)
-    safe &= not any(cell.lost for cell in (*bare.cells, *bare.whole, *(() if bare.named else bare.others)))
-    damaged |= depends is not None and depends.high < -bare.asked
-    damaged |= mean.high < 0 and not near
-    outcome: Outcome = "damaged" if damaged else "passed" if safe else "cannot tell"
-    needed = None
-    early = bare.look is not None and not bare.look.last  # more items follow anyway
-    if outcome == "cannot tell" and not early and all(cell.change is not None for cell in bare.cells):
-        needed = _needed(bare, mean)
-    return replace(bare, outcome=outcome, mean=mean, dependence=depends, needed=needed)
+def _change(sides: tuple[Side, Side], cell: CellLoss, decoding: Decoding, added: float) -> Change | None:
+    place, task = (cell.task, cell.level), cell.task if cell.whole else None
+    return estimate_change(*sides, decoding=decoding, only=lambda item: task == item[0] or place == item[:2], added=added)
 
 
 def _least(sizes: tuple[int, ...], asked: float, look: Look | None) -> int | None:
@@ -279,20 +278,11 @@ def _excludes(
         return True
     if limit != EXCLUDED_CELL_LOSS:
         return cell.change.low > -limit
-    place, alpha = (cell.task, cell.level), 1 - CELL_INTERVAL_LEVEL
+    alpha = 1 - CELL_INTERVAL_LEVEL
     added, confidence = (Z_CELL, CELL_INTERVAL_LEVEL) if look is None else (look.z(alpha), look.confidence(alpha))
-    found = estimate_change(*sides, decoding=decoding, only=lambda item: item[:2] == place, added=added)
+    found = _change(sides, cell, decoding, added)
     parts = [part for part in (found.success, found.dependence) if math.isfinite(part.value)] if found else []
     return all(excludes_cell_loss(part.value, part.error, part.freedom, confidence) for part in parts)
-
-
-def _needed(bare: GateResult, mean: Estimate) -> int:
-    """Items per cell that would pass an unharmed checkpoint whose answers change as these did, `CHURN_SHARE` at least."""
-    sizes = [cell.change.items for cell in bare.cells if cell.change is not None]
-    churn, asked = max(CHURN_SHARE, churn_for_error(mean.error, sizes)), bare.asked
-    if bare.limit == MEAN_LOSS_MARGIN:
-        return items_to_exclude(MEAN_LOSS_MARGIN, 1, churn)
-    return items_for(len(sizes), margin=asked, churn=churn, cell_rule=bare.margin is None)
 
 
 def check_mastered(
@@ -313,10 +303,9 @@ def find_too_small(before: Side, decoding: Decoding) -> tuple[TooSmall, ...]:
     """Cells over the band on all of their items, greedy or sampled, of which fewer than `MIN_ITEMS` decide."""
     found: dict[Cell, TooSmall] = {}
     for name in (READINGS[decoding].column, READINGS["sampled"].column):
-        values: dict[Cell, dict[Item, list[float]]] = {}
-        for scores in before:
-            for item, value in scores.scores.get(name, {}).items():
-                values.setdefault(item[:2], {}).setdefault(item, []).append(value)
+        values: dict[Cell, dict[Item, list[float]]] = defaultdict(lambda: defaultdict(list))
+        for item, value in (pair for scores in before for pair in scores.scores.get(name, {}).items()):
+            values[item[:2]][item].append(value)
         for cell, items in values.items():
             share, deciding = float(np.mean([np.mean(own) for own in items.values()])), sum(map(decides_protection, items))
             if deciding < MIN_ITEMS and share >= BAND[1]:
@@ -334,15 +323,16 @@ def check_run(run: RunFolder, asked: GateAsked) -> GateResult:
     Raises:
         InputError: nothing was measured before and after, or a name was not measured before.
     """
-    sides, decoding = comparisons(run).get(headline_arm(run)), decoding_of(run)
+    sides, decoding = leading_sides(run), decoding_of(run)
     if sides is None:
         got, remedy = "none", "Run the trial, or compare two checkpoints, first."
         raise InputError("measurements before and after", got, remedy, file=run.path)
     if decoding not in ("greedy", "sampled"):  # held-out loss is judged by `gate_ungraded`
-        remedy = "Give the gate a corpus with answers that a grader can judge."
-        raise InputError(
-            "graded answers, by which the gate judges a loss", f"a run of {decoding} alone", remedy, file=run.path
+        wanted, remedy = (
+            "graded answers, by which the gate judges a loss",
+            "Give the gate a corpus with answers that a grader can judge.",
         )
+        raise InputError(wanted, f"a run of {decoding} alone", remedy, file=run.path)
     return check_sides(sides, decoding, asked)
 
 

@@ -12,15 +12,12 @@ from markupsafe import Markup
 from mixwright.estimates.readings import READINGS
 from mixwright.records import Claim, ClaimKind
 from mixwright.verdict import text
-from mixwright.verdict.blocks import Chart, Forest, Headline, Lines, Part, Strips, Table, Terms
+from mixwright.verdict.blocks import FIRST_SCREEN_ORDER, Chart, Forest, Headline, Lines, Part, Table, Terms
 from mixwright.verdict.charts import render_svg
 from mixwright.verdict.claims import format_kind
 
 HEAT_COLOUR_COUNT = 6
 """Colours of the heat map, each with its own text colour."""
-FIRST_SCREEN_ORDER = 20
-"""Sections below this order stand above the fold."""
-
 SIGN_BY_KIND: dict[ClaimKind, str] = {
     "learnt": "▲",
     "damaged": "▼",
@@ -50,7 +47,6 @@ def render_page(title: str, about: str, parts: Sequence[Part]) -> str:
         top=[part for part in first if not part[1]],
         columns=[part for part in first if part[1]],
         rest=[part for part in parts if part[2] >= FIRST_SCREEN_ORDER],
-        links=[(part[0], part[1]) for part in parts if part[2] >= FIRST_SCREEN_ORDER],
         css=Markup(Path(__file__).with_name("page.css").read_text(encoding="utf-8")),
     )
 
@@ -83,7 +79,7 @@ def _template() -> Template:
         "heat": lambda share: min(int(share * HEAT_COLOUR_COUNT), HEAT_COLOUR_COUNT - 1) if share is not None else "none",
         "axis": axis_positions,
         "words": lambda block: {cell.mark for _, cells in block.rows for cell in cells if cell is not None},
-        "narrow": lambda blocks: all(isinstance(block, Lines | Forest | Strips | Terms) for block in blocks),
+        "narrow": lambda blocks: all(isinstance(block, Lines | Forest | Terms) for block in blocks),
     }
     environment.globals["marks"] = SIGN_BY_KIND
     return environment.get_template("page.html")
@@ -98,23 +94,12 @@ def chart_table(chart: Chart) -> Table:
             for x, y, low, high in zip(series.x, series.y, series.low, series.high, strict=True)
         ]
         return Table(chart.caption, ("series", chart.x_label, chart.y_label, "95 % interval"), rows, (1, 2, 3))
-    if isinstance(chart, Forest):
-        rows = [
-            (
-                row.label,
-                text.NO_VALUE_SIGN if row.value is None else f"{chart.scale * row.value:.4g}",
-                f"{chart.scale * row.low:.4g} to {chart.scale * row.high:.4g}",
-                ", ".join(f"{chart.scale * point:.3g}" for point in row.points),
-                row.note,
-            )
-            for row in chart.rows
-        ]
-        return Table(chart.caption, ("row", "value", "range", "points", "note"), rows, (1, 2))
-    rows = []
-    for name, states in chart.rows:
-        shares = [sum(state == wanted for state in states) for wanted in range(3)]
-        rows.append((name, *(f"{share} of {len(states)}" for share in shares)))
-    return Table(chart.caption, ("row", *chart.names), rows, (1, 2, 3))
+    rows, scale = [], chart.scale
+    for row in chart.rows:
+        value = text.NO_VALUE_SIGN if row.value is None else f"{scale * row.value:.4g}"
+        points = ", ".join(f"{scale * point:.3g}" for point in row.points)
+        rows.append((row.label, value, f"{scale * row.low:.4g} to {scale * row.high:.4g}", points, row.note))
+    return Table(chart.caption, ("row", "value", "range", "points", "note"), rows, (1, 2))
 
 
 def axis_positions(claims: Sequence[Claim]) -> list[dict[str, float]]:
@@ -122,15 +107,8 @@ def axis_positions(claims: Sequence[Claim]) -> list[dict[str, float]]:
     low = min(0.0, *(claim.difference.low for claim in claims))
     high = max(0.0, *(claim.difference.high for claim in claims))
     span = (high - low) or 1.0
-    return [
-        {
-            name: round(4 + 92 * (value - low) / span, 1)
-            for name, value in (
-                ("low", claim.difference.low),
-                ("value", claim.difference.value),
-                ("high", claim.difference.high),
-                ("zero", 0.0),
-            )
-        }
-        for claim in claims
-    ]
+    found = []
+    for moved in (claim.difference for claim in claims):
+        places = {"low": moved.low, "value": moved.value, "high": moved.high, "zero": 0.0}
+        found.append({name: round(4 + 92 * (value - low) / span, 1) for name, value in places.items()})
+    return found

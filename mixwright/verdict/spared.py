@@ -10,9 +10,8 @@ from collections.abc import Mapping, Sequence
 
 from mixwright.estimates.readings import format_unit
 from mixwright.records import Claim
-from mixwright.verdict.arm_words import format_change, join_words
 from mixwright.verdict.blocks import Block, Fold, Table
-from mixwright.verdict.text import NO_VALUE_SIGN
+from mixwright.verdict.text import format_change, join_words
 
 Place = tuple[str, float | None, bool]
 """Task, level, and whether a whole task of several levels is meant."""
@@ -62,19 +61,18 @@ def format_spared(
     """
     if not named or not others:
         return ""
+    sparing = {
+        arm: {place_of(claim) for claim in changes.get(arm, ()) if excludes_loss(claim, margin, lower=lower)}
+        for arm in others
+    }
     groups: dict[tuple[str, ...], list[str]] = {}
     for place, name in named.items():
-        found = {arm: _at(place, changes.get(arm, ())) for arm in others}
-        sparing = (arm for arm, claim in found.items() if claim is not None and excludes_loss(claim, margin, lower=lower))
-        groups.setdefault(tuple(sparing), []).append(name)
+        groups.setdefault(tuple(arm for arm in others if place in sparing[arm]), []).append(name)
     told = []
     for arms, names in groups.items():
-        what = (
-            join_words(names) if len(groups) > 1 else "it" if len(names) == 1 else "each of them" if arms else "any of them"
-        )
-        told.append(
-            f"{join_words(arms) if arms else 'no other arm'} {'are' if len(arms) > 1 else 'is'} shown to spare {what}"
-        )
+        what = "it" if len(names) == 1 else "each of them" if arms else "any of them"
+        what = join_words(names) if len(groups) > 1 else what
+        told.append(f"{join_words(arms) or 'no other arm'} {'are' if len(arms) > 1 else 'is'} shown to spare {what}")
     return "; ".join(told)
 
 
@@ -82,25 +80,16 @@ def spared_table(named: Mapping[Place, str], changes: Changes, unit: str) -> lis
     """A row per named cell or task, a column per arm that trained, folded; nothing without such a row.
 
     Args:
-        named: as for `spared_told`.
+        named: as for `format_spared`.
         changes: the same, the arm that the page is about first.
         unit: of the outcome.
     """
+    known = {arm: {place_of(claim): claim.difference for claim in claims} for arm, claims in changes.items()}
     found = [
-        (
-            name,
-            *(
-                NO_VALUE_SIGN if claim is None or not claim.difference.n else format_change(claim.difference, unit)
-                for claim in own
-            ),
-        )
+        (name, *(format_change(own.get(place), unit) for own in known.values()))
         for place, name in named.items()
-        if any(own := [_at(place, claims) for claims in changes.values()])
+        if any(place in own for own in known.values())
     ]
     caption = f"After minus before, in {format_unit(unit)}, each interval by itself"
     table = Table(caption, ("", *changes), found, tuple(range(1, len(changes) + 1)))
     return [Fold("What is lost, under every arm that trained", (table,))] if found else []
-
-
-def _at(place: Place, claims: Sequence[Claim]) -> Claim | None:
-    return next((claim for claim in claims if place_of(claim) == place), None)

@@ -2,33 +2,48 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import dataclasses
+import math
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from mixwright import catalog
-from mixwright.estimates.readings import GRADED_OUTCOMES
-from mixwright.runs import RunFolder, write_json, write_text
-from mixwright.verdict.blocks import Block, filled
-from mixwright.verdict.claims import judge
-from mixwright.verdict.evidence import decoding_of, describe_run, seeds_of
+from mixwright.errors import InputError
+from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS
+from mixwright.records import RunManifest, to_data
+from mixwright.runs import RunFolder, read_json, write_json, write_text
+from mixwright.verdict.basis import recommended
+from mixwright.verdict.blocks import FIRST_SCREEN_ORDER, Part, filled
+from mixwright.verdict.cells import CellSeen, cells_of
+from mixwright.verdict.claims import every_claim, judge
+from mixwright.verdict.evidence import decoding_of, describe_run, seeds_of, trial_of
+from mixwright.verdict.next_steps import steps_of
 from mixwright.verdict.terms import explained_once
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-    from pathlib import Path
-
     from rich.console import Console
+
+FORMAT_VERSION = 1
+"""Of verdict.json: rises when a field changes its meaning or goes away."""
 
 
 def render(run: RunFolder) -> Path:
     """Judge the run, write claims.json, verdict.json and verdict.html, and return the page's path. Needs core packages only.
 
+    Old claims stay only where there is nothing left to judge from.
+
     Raises:
         InputError: the run folder does not exist, or a file in it is broken.
     """
     from mixwright.verdict.page import render_page
-    from mixwright.verdict.page_data import data_of
 
-    _judge_again(run)
+    known = (run.manifest, run.audit, run.plan, run.claims, run.path / "measure", run.path / "trial")
+    if not any(part.exists() for part in known):
+        got = "a folder without anything of a run" if run.path.is_dir() else "nothing"
+        raise InputError("a run folder", got, "Name the folder that `mixwright run` wrote.", file=run.path)
+    if claims := judge(run):
+        write_json(run.claims, claims)
     parts = sections(run)
     write_json(run.data, data_of(run, parts))
     write_text(run.page, render_page(f"Verdict: {run.path.resolve().name}", describe_run(run), parts))
@@ -44,7 +59,6 @@ def summarise(run: RunFolder, console: Console, *, full: bool = False, without: 
         full: all sections.
         without: names of sections that are left out.
     """
-    from mixwright.verdict.page import FIRST_SCREEN_ORDER
     from mixwright.verdict.terminal import show
 
     for name, title, order, blocks in sections(run):
@@ -52,10 +66,9 @@ def summarise(run: RunFolder, console: Console, *, full: bool = False, without: 
             show(console, title, blocks)
 
 
-def sections(run: RunFolder) -> list[tuple[str, str, int, list[Block]]]:
+def sections(run: RunFolder) -> list[Part]:
     """(name, title, order, blocks) of every section that has something to say, in page order."""
-    found = []
-    outcome = decoding_of(run)
+    outcome, found = decoding_of(run), []
     for name in catalog.listing("sections"):
         section = catalog.create("sections", name)
         if outcome in GRADED_OUTCOMES or section.UNGRADED:
@@ -65,14 +78,67 @@ def sections(run: RunFolder) -> list[tuple[str, str, int, list[Block]]]:
     return [(name, title, order, kept) for name, title, order, blocks in parts if (kept := filled(blocks))]
 
 
-def _judge_again(run: RunFolder) -> None:
-    """Old claims stay only where there is nothing left to judge from."""
-    parts = (run.manifest, run.audit, run.plan, run.claims, run.path / "measure", run.path / "trial")
-    if not any(part.exists() for part in parts):
-        from mixwright.errors import InputError
+def data_of(run: RunFolder, parts: Sequence[Part]) -> dict[str, Any]:
+    """Everything that the page shows, JSON-ready; what is not known is null.
 
-        got = "a folder without anything of a run" if run.path.is_dir() else "nothing"
-        raise InputError("a run folder", got, "Name the folder that `mixwright run` wrote.", file=run.path)
-    claims = judge(run)
-    if claims:
-        write_json(run.claims, claims)
+    Args:
+        run: judged.
+        parts: the sections of its page, in order.
+    """
+    (found, seen), result = recommended(run), trial_of(run)
+    outcome = result.decoding if result else decoding_of(run)
+    reading = READINGS[outcome]
+    said = None if found is None else plain(found) | {"next": [plain(step) for step in steps_of(run, found, seen)]}
+    return {
+        "format": FORMAT_VERSION,
+        "run": run.path.resolve().name,
+        "about": describe_run(run),
+        "decoding": outcome,
+        "outcome": {
+            "name": reading.title,
+            "unit": reading.unit,
+            "lower_is_better": reading.sign < 0,
+            "graded": outcome in GRADED_OUTCOMES,
+        },
+        "recommendation": said,
+        "rests_on": plain(seen),
+        "judgements": plain(result.judgements if result else ()),
+        "effects": plain(result.effects if result else ()),
+        "claims": plain(every_claim(run)),
+        "cells": [_cell(cell) for cell in cells_of(run)],
+        "settings": plain(read_json(run.manifest, RunManifest).settings if run.manifest.is_file() else {}),
+        "sections": [{"name": name, "title": title, "blocks": plain(blocks)} for name, title, _, blocks in parts],
+    }
+
+
+def _cell(cell: CellSeen) -> dict[str, Any]:
+    claim = cell.claim
+    greedy, sampled = (
+        None if pair is None else {"before": pair[0], "after": pair[1]} for pair in (cell.greedy, cell.sampled)
+    )
+    return {
+        "task": claim.task,
+        "level": claim.level,
+        "whole_task": claim.whole,
+        "word": claim.kind,
+        "before": claim.before,
+        "after": claim.after if claim.difference.n else None,
+        "greedy": greedy,
+        "sampled": sampled,
+        "change": plain(claim.difference),
+        "chance_level": plain(cell.chance),
+    }
+
+
+def plain(value: Any) -> Any:
+    """JSON-ready values; blocks keep the name of their kind, numbers that are none become null."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+        return {"kind": type(value).__name__, **fields} if type(value).__module__ == "mixwright.verdict.blocks" else fields
+    if isinstance(value, Mapping):
+        return {str(key): plain(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(part) for part in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return to_data(value)

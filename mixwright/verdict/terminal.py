@@ -12,25 +12,10 @@ from rich.text import Text
 
 from mixwright.estimates.readings import READINGS
 from mixwright.records import ClaimKind
-from mixwright.verdict.blocks import (
-    Block,
-    Claims,
-    Code,
-    Fold,
-    Forest,
-    Grid,
-    Headline,
-    HeatMap,
-    Lines,
-    Paragraph,
-    Strips,
-    Table,
-    Terms,
-    Texts,
-    Tone,
-)
+from mixwright.verdict import blocks as kinds
+from mixwright.verdict.blocks import Block, Claims, Table, Tone
 from mixwright.verdict.claims import format_kind
-from mixwright.verdict.text import NO_VALUE_SIGN, amount, change, format_interval, level, line, percent
+from mixwright.verdict.text import NO_VALUE_SIGN, amount, cell_name, change, format_interval, line, percent
 
 STYLE_BY_TONE: dict[Tone, str] = {"plain": "", "good": "cyan", "bad": "red", "caution": "yellow"}
 STYLE_BY_KIND: dict[ClaimKind, str] = {"learnt": "cyan", "damaged": "red"}
@@ -47,56 +32,56 @@ def show(console: Console, title: str, blocks: Sequence[Block]) -> None:
 
 
 def _block(console: Console, block: Block) -> None:
-    if isinstance(block, Headline):
-        console.print(Text(line(block.text, limit=600), style=f"bold {STYLE_BY_TONE[block.tone]}"))
-        for fact in block.facts:
-            console.print(
-                Text.assemble(
-                    "  ", line(fact.label), "  ", (line(fact.value), STYLE_BY_TONE[fact.tone]), f"  {line(fact.note)}"
-                )
-            )
-    elif isinstance(block, Paragraph):
-        said = f"{block.lead}. {block.text}" if block.lead else block.text
-        console.print(Text(line(said, limit=1000), style=STYLE_BY_TONE[block.tone]))
-    elif isinstance(block, Claims):
-        console.print(_claims(block))
-    elif isinstance(block, HeatMap):
-        rows = [
-            (name, *("" if c is None else f"{percent(c.before)} → {percent(c.after)}" for c in cells))
-            for name, cells in block.rows
-        ]
-        console.print(_table(Table(block.caption, ("task", *block.columns), rows)))
-    elif isinstance(block, Terms):
-        told = "; ".join(f"{word}: {meaning}" for word, meaning in zip(block.words, block.meanings, strict=True))
-        console.print(Text(f"{told}.", style="dim"))
-    elif isinstance(block, Table):
-        console.print(_table(block))
-    elif isinstance(block, Lines | Forest | Strips):
-        console.print(Text(f"{line(block.caption)}: {line(block.alternative, limit=1000)}"))
-    elif isinstance(block, Texts):
-        for pair in block.pairs:
-            console.print(Text(f"{line(pair.title)}: {line(pair.prompt)} (answer {line(pair.answer)})"))
-            sides = [(pair.names[0], pair.score_before, pair.before), *((o.name, o.score, o.text) for o in pair.between)]
-            sides.append((pair.names[1], pair.score_after, pair.after))
-            wide = max(len(line(name)) for name, _, _ in sides)
-            for name, score, text in sides:
-                console.print(Text(f"  {line(name):{wide}} {score:.2g}: {line(text)}"))
-    elif isinstance(block, Code):
-        console.print(Text(f"{line(block.caption)}: {line(block.text, limit=1000)}"))
-    elif isinstance(block, Fold):
-        console.print(Text(f"({line(block.summary, limit=600)}: on the page)", style="dim"))
-    elif isinstance(block, Grid):
-        for inner in block.blocks:
-            _block(console, inner)
+    match block:
+        case kinds.Headline():
+            console.print(Text(line(block.text, limit=600), style=f"bold {STYLE_BY_TONE[block.tone]}"))
+            for fact in block.facts:
+                value = (line(fact.value), STYLE_BY_TONE[fact.tone])
+                console.print(Text.assemble("  ", line(fact.label), "  ", value, f"  {line(fact.note)}"))
+        case kinds.Paragraph():
+            said = f"{block.lead}. {block.text}" if block.lead else block.text
+            console.print(Text(line(said, limit=1000), style=STYLE_BY_TONE[block.tone]))
+        case Claims():
+            console.print(_claims(block))
+        case kinds.HeatMap():
+            rows = [
+                (name, *("" if c is None else f"{percent(c.before)} → {percent(c.after)}" for c in cells))
+                for name, cells in block.rows
+            ]
+            console.print(_table(Table(block.caption, ("task", *block.columns), rows)))
+        case kinds.Terms():
+            told = "; ".join(f"{word}: {meaning}" for word, meaning in zip(block.words, block.meanings, strict=True))
+            console.print(Text(f"{told}.", style="dim"))
+        case Table():
+            console.print(_table(block))
+        case kinds.Lines() | kinds.Forest():
+            console.print(Text(f"{line(block.caption)}: {line(block.alternative, limit=1000)}"))
+        case kinds.Texts():
+            for pair in block.pairs:
+                console.print(Text(f"{line(pair.title)}: {line(pair.prompt)} (answer {line(pair.answer)})"))
+                sides = [(pair.names[0], pair.score_before, pair.before), *((o.name, o.score, o.text) for o in pair.between)]
+                sides.append((pair.names[1], pair.score_after, pair.after))
+                wide = max(len(line(name)) for name, _, _ in sides)
+                for name, score, text in sides:
+                    console.print(Text(f"  {line(name):{wide}} {score:.2g}: {line(text)}"))
+        case kinds.Code():
+            console.print(Text(f"{line(block.caption)}: {line(block.text, limit=1000)}"))
+        case kinds.Fold():
+            console.print(Text(f"({line(block.summary, limit=600)}: on the page)", style="dim"))
+        case kinds.Grid():
+            for inner in block.blocks:
+                _block(console, inner)
 
 
 def _claims(block: Claims) -> Rich:
     unit = READINGS[block.outcome].unit
-    moved = "change" if unit == "share" else f"change, {unit}"
-    table = _empty(("task", "before", "after", moved, "95 % interval", "word"), (1, 2, 3, 4))
+    table = _empty(
+        ("task", "before", "after", "change" if unit == "share" else f"change, {unit}", "95 % interval", "word"),
+        (1, 2, 3, 4),
+    )
     for claim in block.claims:
-        name = f"{line(claim.task)} {level(claim.level) or ('all levels' if claim.whole else '')}".strip()
         moved = claim.difference
+        name = cell_name(line(claim.task), claim.level, whole=claim.whole)
         after = (amount(claim.after, unit), change(moved.value, unit), format_interval(moved, unit))
         known = after if moved.n > 0 else (NO_VALUE_SIGN,) * 3
         row = (name, amount(claim.before, unit), *known, format_kind(claim.kind, block.outcome))
@@ -105,11 +90,10 @@ def _claims(block: Claims) -> Rich:
 
 
 def _table(block: Table) -> Rich:
-    table = _empty(block.columns, block.numeric)
+    table, beyond = _empty(block.columns, block.numeric), len(block.rows) - MOST_TABLE_ROWS
     for row in block.rows[:MOST_TABLE_ROWS]:
         table.add_row(*(Text(line(text)) for text in row))
-    if len(block.rows) > MOST_TABLE_ROWS:
-        table.caption = f"{len(block.rows) - MOST_TABLE_ROWS} more rows on the page"
+    table.caption = f"{beyond} more rows on the page" if beyond > 0 else None
     return table
 
 

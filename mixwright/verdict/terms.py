@@ -28,13 +28,6 @@ MEANING_BY_TERM: dict[str, str] = {
     "cannot tell": "neither a change nor its absence is shown",
     "chance level": "what the best rule without the skill (a constant answer, a place, a number of the prompt, blind "
     "choice), chosen on other rows, earns on the same held-out items",
-    "kappa": "D / (1 - S): 0 for a model that says the same to every prompt, 1 for one that is always right",
-    "mastered": "success is shown to lie over the band",
-    "hopeless": "success is shown to lie under the band",
-    "lucky": "answers are shown to depend hardly on the prompt, kappa under 0.10",
-    "reachable": "answers are shown to depend on the prompt",
-    "unknown": "nothing of these is shown; drawn like reachable",
-    "informative group": "the completions of one prompt do not all have the same reward",
 }
 """Term -> its meaning where answers are graded."""
 UNGRADED_MEANINGS: dict[Outcome, dict[str, str]] = {

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import unicodedata
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
-if TYPE_CHECKING:
-    from mixwright.records import Interval
+from mixwright.records import Claim, Interval
 
 JOINERS = "\u200c\u200d"  # ordinary letters of Persian and Indic scripts, harmless elsewhere
 MINUS_SIGN, NO_VALUE_SIGN = "\u2212", "\u2013"
@@ -70,6 +69,11 @@ def change(value: float, unit: str) -> str:
     return text if text == "0" else ("+" if value > 0 else MINUS_SIGN) + text
 
 
+def format_amount(value: float, unit: str) -> str:
+    """The size of a difference in its unit, without it: shares in points."""
+    return points(abs(value)).lstrip("+").removesuffix(".0") if unit == "share" else f"{abs(value):.3g}"
+
+
 def between(low: float, high: float, unit: str = "share") -> str:
     """An interval of differences: `[+29, +45]`."""
     return f"[{change(low, unit)}, {change(high, unit)}]"
@@ -80,6 +84,11 @@ def format_interval(found: Interval, unit: str = "share") -> str:
     if found.n == 1 and found.low == found.high:
         return "[one item: no interval]"
     return between(found.low, found.high, unit)
+
+
+def format_change(found: Interval | None, unit: str = "share") -> str:
+    """`+4.2 [+1.0, +7.4]` in its unit, shares in points; a dash for what was not measured."""
+    return f"{change(found.value, unit)} {format_interval(found, unit)}" if found is not None and found.n else NO_VALUE_SIGN
 
 
 def format_p(p: float, name: str = "") -> str:
@@ -94,6 +103,16 @@ def level(value: float | None) -> str:
     return "" if value is None else f"level {value:g}"
 
 
+def cell_name(task: str, level_of: float | None, *, whole: bool = False) -> str:
+    """`gcd level 2`, `gcd all levels` of a whole task, `gcd` of a task without levels."""
+    return f"{task} {level(level_of) or ('all levels' if whole else '')}".strip()
+
+
+def format_cell(claim: Claim) -> str:
+    """What a claim is about in a sentence: `gcd level 2`, or `task gcd`."""
+    return f"task {claim.task}" if claim.level is None else cell_name(claim.task, claim.level)
+
+
 def name_of(number: str) -> str:
     """A measured name in words: `success.sampled` is `success, sampled`, `zero_signal_share` the `zero-signal share`."""
     head, *rest = (part.replace("_", " ") for part in number.split("."))
@@ -104,3 +123,13 @@ def name_of(number: str) -> str:
 def count(number: int, thing: str) -> str:
     """`1 cell`, `3 cells`."""
     return f"{number:,} {thing}" + ("" if number == 1 else "s")
+
+
+def join_words(words: Sequence[str]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    return " and ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else "".join(words)
+
+
+def with_verb(names: Sequence[str]) -> str:
+    """`gcd is`, `gcd and lcm are`."""
+    return f"{join_words(names)} {'is' if len(names) == 1 else 'are'}"

@@ -9,41 +9,31 @@ Blind spot: paraphrases, translations, look-alike letters, copies reworded and w
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mixwright.audit.case import Case, Cases
 from mixwright.audit.chance import chance_explains
-from mixwright.audit.leaks import NEAR_SIMILARITY, find_leaks
+from mixwright.audit.leaks import find_leaks
 from mixwright.audit.near_duplicates import have_common_passage
 from mixwright.audit.rows import Reader, note_unlisted
 from mixwright.contracts import Check
+from mixwright.corpus import Corpus
 from mixwright.records import Observation, Severity
-
-if TYPE_CHECKING:
-    from mixwright.corpus import Corpus
 
 REMEDY = "Remove these rows from train or split by prompt."
 REMEDY_SEEDS = " Seed generators by a hash, never by seed + 1."
+TOLERATED_SHARE = 0.02
+"""Share of a task's held-out rows up to which an overlap that chance explains is only a warning."""
 Pairs = list[tuple[int, int]]
 
 
 class Contamination(Check):
-    """Compares the eval split with the train split, text by text: prompts, and each user turn of a chat.
-
-    Args:
-        tolerated: share of a task's held-out rows, 0..1, up to which an overlap that chance explains is only a warning.
-        similarity: least Jaccard similarity of word runs for a near-duplicate, 0..1.
-    """
-
-    def __init__(self, *, tolerated: float = 0.02, similarity: float = NEAR_SIMILARITY) -> None:
-        self.tolerated = tolerated
-        self.similarity = similarity
+    """Compares the eval split with the train split, text by text: prompts, and each user turn of a chat."""
 
     def check(self, corpus: Corpus) -> list[Observation]:
         """Item leaks, wrapped copies, prompts with two answers, near-duplicates and tasks seen, per task of eval."""
-        found = find_leaks(corpus, self.similarity)
+        found = find_leaks(corpus)
         if not len(found.same.held_out) or not len(found.same.train):
             missing = "train" if len(found.same.held_out) else "eval"
             text = f"There is no {missing} split, so contamination was not looked for."
@@ -51,37 +41,32 @@ class Contamination(Check):
         seen: list[Observation] = []
         clean: list[Case] = []
         for case in Cases(Reader(corpus), found):
-            items = [*self._item_leaks(case), *_wrapped(case), *_other_answers(case), *_observe_near(case)]
+            items = [*_item_leaks(case), *_wrapped(case), *_other_answers(case), *_observe_near(case)]
             clean += [] if items else [case]
             seen += [*items, _task_seen(case)]
         return [*seen, _observe_clean(clean)] if clean else seen
 
-    def _item_leaks(self, case: Case) -> list[Observation]:
-        found = case.leaks.same
-        shared = case.rows_where(found.shared)
-        count = len(shared)
-        if not count:
-            return []
-        text = f"{count} of {case.total} held-out items stand in train too ({found.exact[shared].sum()} to the character)."
-        shift = case.shift(shared)
-        if shift is not None:
-            text += f" They come in the same order, shifted by {shift}"
-            text += ", as generators with neighbouring seeds make them." if shift else "."
-        remedy = REMEDY + REMEDY_SEEDS if shift else REMEDY
-        usual = chance_explains(count, case.expected) and count <= self.tolerated * case.total
-        return [_observe(case, "warning" if usual else "error", case.pairs_of(shared), case.total, text, case.null, remedy)]
+
+def _item_leaks(case: Case) -> list[Observation]:
+    shared = case.rows_where(case.leaks.same.shared)
+    count, exact = len(shared), case.leaks.same.exact[shared].sum()
+    text = f"{count} of {case.total} held-out items stand in train too ({exact} to the character)."
+    shift = case.shift(shared)
+    if shift is not None:
+        same = ", as generators with neighbouring seeds make them." if shift else "."
+        text += f" They come in the same order, shifted by {shift}{same}"
+    usual = chance_explains(count, case.expected) and count <= TOLERATED_SHARE * case.total
+    remedy = REMEDY + REMEDY_SEEDS if shift else REMEDY
+    return _observe(case, case.pairs_of(shared), text, case.null, case.total, "warning" if usual else "error", remedy)
 
 
 def _wrapped(case: Case) -> list[Observation]:
     pairs = case.found_around(agreeing=True)
-    if not pairs:
-        return []
+    expected = case.expected_wrapped() if pairs else 0.0
     inside = sum(inside for _, inside, agrees in case.wrapped.values() if agrees)
     text = f"{len(pairs)} of {len(case.sought)} held-out items stand in train with other text around them"
     text += f" ({inside} inside a training text, {len(pairs) - inside} hold a training prompt)."
-    expected = case.expected_wrapped()
-    null = f"by chance {expected:.3g} rows hold the same words in the same order"
-    return [_judge(case, pairs, text, expected, null)]
+    return _judge(case, pairs, text, expected, f"by chance {expected:.3g} rows hold the same words in the same order")
 
 
 def _other_answers(case: Case) -> list[Observation]:
@@ -91,32 +76,27 @@ def _other_answers(case: Case) -> list[Observation]:
         pairs += around
     text = f"{len(pairs)} of {case.total} held-out prompts stand in train with another answer."
     remedy = "Find out which answer is right; if both are, keep the prompt in one split."
-    return [_observe(case, "warning", pairs, case.total, text, case.null, remedy)] if pairs else []
+    return _observe(case, pairs, text, case.null, case.total, "warning", remedy)
 
 
 def _observe_near(case: Case) -> list[Observation]:
     pairs = [(case.leaks.rows[at].number, row) for at, row in case.near.items()]
-    if not pairs:
-        return []
-    numbers = np.unique(np.array(pairs))
+    numbers = np.unique(np.array(pairs, np.int64))
     prompt = {number: row.prompt for number, row in zip(numbers.tolist(), case.reader.rows(numbers), strict=True)}
-    asked = [have_common_passage(prompt[one], prompt[other]) for one, other in pairs]
-    passage = [pair for pair, other in zip(pairs, asked, strict=True) if other]
-    pairs = [pair for pair, other in zip(pairs, asked, strict=True) if not other]
-    seen, total = [], len(case.sought)
-    if passage:
-        text = (
-            f"{len(passage)} of {total} held-out items share whole sentences, numbers and answer with a training row, and "
-        )
-        text += "differ in others: other questions about one text, or copies with a reworded sentence."
-        null = "none: look at the pairs"
-        remedy = "Where they are copies, remove them from train."
-        seen.append(_observe(case, "warning", passage, total, text, null, remedy, near=True))
-    if pairs:
-        text = f"{len(pairs)} of {total} held-out items nearly stand in train: same numbers and answer, like words."
+    about_one_text = {pair: have_common_passage(*(prompt[number] for number in pair)) for pair in pairs}
+    passage, others = ([pair for pair in pairs if about_one_text[pair] == which] for which in (True, False))
+    total = len(case.sought)
+    about = (
+        f"{len(passage)} of {total} held-out items share whole sentences, numbers and answer with a training row, and "
+        "differ in others: other questions about one text, or copies with a reworded sentence."
+    )
+    remedy = "Where they are copies, remove them from train."
+    seen = _observe(case, passage, about, "none: look at the pairs", total, "warning", remedy, near=True)
+    if others:
+        text = f"{len(others)} of {total} held-out items nearly stand in train: same numbers and answer, like words."
         expected = case.expected_near()
         null = f"by chance {expected:.3g} rows, as often as rows that are worded alike have the same numbers and answer"
-        seen.append(_judge(case, pairs, text, expected, null, near=True))
+        seen += _judge(case, others, text, expected, null, near=True)
     return seen
 
 
@@ -141,26 +121,19 @@ def _observe_clean(clean: Sequence[Case]) -> Observation:
     return Observation("contamination", None, "info", 0, total, text + "inside other text and for near copies.", "")
 
 
-def _judge(case: Case, pairs: Pairs, text: str, expected: float, null: str, *, near: bool = False) -> Observation:
+def _judge(case: Case, pairs: Pairs, text: str, expected: float, null: str, *, near: bool = False) -> list[Observation]:
     """An error, or an info where chance gives as many: other items then only look like these."""
-    if chance_explains(len(pairs), expected):
-        text += " Unrelated rows would share as much by chance."
-        return _observe(case, "info", pairs, len(case.sought), text, null, "", near=near)
-    return _observe(case, "error", pairs, len(case.sought), text, null, near=near)
+    if not chance_explains(len(pairs), expected):
+        return _observe(case, pairs, text, null, len(case.sought), "error", REMEDY, near=near)
+    text += " Unrelated rows would share as much by chance."
+    return _observe(case, pairs, text, null, len(case.sought), "info", "", near=near)
 
 
 def _observe(
-    case: Case,
-    severity: Severity,
-    pairs: Pairs,
-    total: int,
-    text: str,
-    null: str,
-    remedy: str = REMEDY,
-    *,
-    near: bool = False,
-) -> Observation:
-    text += note_unlisted(len(pairs))
-    return Observation(
-        "contamination", case.name, severity, len(pairs), total, text, remedy, null, case.show(pairs, near=near)
-    )
+    case: Case, pairs: Pairs, text: str, null: str, total: int, severity: Severity, remedy: str, *, near: bool = False
+) -> list[Observation]:
+    """One observation of these pairs; none without any."""
+    if not pairs:
+        return []
+    text, shown = text + note_unlisted(len(pairs)), case.show(pairs, near=near)
+    return [Observation("contamination", case.name, severity, len(pairs), total, text, remedy, null, shown)]

@@ -10,33 +10,24 @@ from __future__ import annotations
 
 import functools
 from collections import Counter, defaultdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mixwright.audit.leaks import find_leaks
 from mixwright.audit.rows import EXCERPT_CHARACTERS, MOST_NAMES_SHOWN
 from mixwright.contracts import Check
+from mixwright.corpus import Corpus
 from mixwright.records import Observation, cell_key
-
-if TYPE_CHECKING:
-    from mixwright.corpus import Corpus
 
 MOST_ANSWERS_COUNTED = 256
 """Different answers counted per cell; answers that first come later are not considered for the majority."""
+LUCKY_CHANCE, MIN_ROWS = 0.25, 20
+"""Chance level from which on a cell is warned about, and rows below which a cell is too small to judge."""
 
 Levels = dict[str, Counter[float | None]]
 
 
 class Difficulty(Check):
-    """Looks at the train split's levels, and at the chance level of its cells.
-
-    Args:
-        lucky: chance level from which on a cell is warned about, 0..1.
-        least: rows below which a cell is too small to judge.
-    """
-
-    def __init__(self, *, lucky: float = 0.25, least: int = 20) -> None:
-        self.lucky = lucky
-        self.least = least
+    """Looks at the train split's levels, and at the chance level of its cells."""
 
     def check(self, corpus: Corpus) -> list[Observation]:
         """Levels per task, rows without one, levels that only eval has, and lucky cells with their majority answer."""
@@ -60,36 +51,31 @@ class Difficulty(Check):
                 if answer is not None and (answer in seen or len(seen) < MOST_ANSWERS_COUNTED):
                     seen[answer] += 1
         found = [_levels(task, levels) for task, levels in sorted(train.items()) if set(levels) != {None}]
-        new = [
-            _observe_new_levels(task, levels, train[task], leaked[task])
-            for task, levels in sorted(held_out.items())
-            if task in train
-        ]
-        return [
-            *found,
-            *_observe_missing_levels(train),
-            *(seen for seen in new if seen.count),
-            *self._lucky(corpus, answers),
-        ]
+        found += _observe_missing_levels(train)
+        for task in sorted(held_out.keys() & train.keys()):
+            new = _observe_new_levels(task, held_out[task], train[task], leaked[task])
+            found += [new] if new.count else []
+        return [*found, *_lucky(corpus, answers)]
 
-    def _lucky(self, corpus: Corpus, answers: dict[str, Counter[str]]) -> list[Observation]:
-        found = []
-        for cell in corpus.cells() if answers else ():
-            if cell.count < self.least or cell.chance < self.lucky or cell.key not in answers:
-                continue
-            error = f"± {100 * cell.chance_error:.0f} points"
-            text = f"{cell.key}: {cell.chance:.1%} ({error}) are right without the skill ({cell.rule[:EXCERPT_CHARACTERS]})."
-            shown: tuple[dict[str, Any], ...] = ()
-            if answers[cell.key]:
-                answer, n = answers[cell.key].most_common(1)[0]
-                answer = answer[:EXCERPT_CHARACTERS]
-                text += f" The majority answer is {answer!r}: {n} of {cell.count} rows."
-                shown = ({"level": cell.level, "answer": answer, "rows": n, "chance": cell.chance},)
-            remedy = "Read success beside its chance level (measure does); vary the answers."
-            null = f"were all answers different: {1 / cell.count:.2%}"
-            count = round(cell.chance * cell.count)
-            found.append(Observation("difficulty", cell.task, "warning", count, cell.count, text, remedy, null, shown))
-        return found
+
+def _lucky(corpus: Corpus, answers: dict[str, Counter[str]]) -> list[Observation]:
+    found = []
+    for cell in corpus.cells() if answers else ():
+        if cell.count < MIN_ROWS or cell.chance < LUCKY_CHANCE or cell.key not in answers:
+            continue
+        error = f"± {100 * cell.chance_error:.0f} points"
+        text = f"{cell.key}: {cell.chance:.1%} ({error}) are right without the skill ({cell.rule[:EXCERPT_CHARACTERS]})."
+        shown: tuple[dict[str, Any], ...] = ()
+        if answers[cell.key]:
+            answer, n = answers[cell.key].most_common(1)[0]
+            answer = answer[:EXCERPT_CHARACTERS]
+            text += f" The majority answer is {answer!r}: {n} of {cell.count} rows."
+            shown = ({"level": cell.level, "answer": answer, "rows": n, "chance": cell.chance},)
+        remedy = "Read success beside its chance level (measure does); vary the answers."
+        null = f"were all answers different: {1 / cell.count:.2%}"
+        count = round(cell.chance * cell.count)
+        found.append(Observation("difficulty", cell.task, "warning", count, cell.count, text, remedy, null, shown))
+    return found
 
 
 def _levels(task: str, levels: Counter[float | None]) -> Observation:
@@ -104,19 +90,13 @@ def _levels(task: str, levels: Counter[float | None]) -> Observation:
     return Observation("difficulty", task, "info", total - levels[None], total, text, "", null, shown)
 
 
-def _unseen(held_out: Counter[float | None], train: Counter[float | None]) -> list[float]:
-    """Levels of eval that train lacks; none when train has no levels at all, not even of leaked rows."""
-    known = {level for level in train if level is not None}
-    return sorted(level for level in held_out if level is not None and level not in known) if known else []
-
-
 def _observe_new_levels(
     task: str, held_out: Counter[float | None], train: Counter[float | None], leaked: Counter[float | None]
 ) -> Observation:
     """Levels that only eval has; a level that train has only in rows copied from eval is one of them."""
-    absent = _unseen(held_out, train)
-    filled = [level for level in sorted(n for n in train if n is not None) if train[level] == leaked[level]]
-    filled = [level for level in filled if held_out[level]]
+    known = [level for level in train if level is not None]
+    absent = [level for level in held_out if level is not None and level not in known] if known else []
+    filled = sorted(level for level in known if train[level] == leaked[level] and held_out[level])
     levels = sorted({*absent, *filled})
     names = ", ".join(f"{level:g}" for level in levels[:MOST_NAMES_SHOWN])
     count, total = sum(held_out[level] for level in levels), held_out.total()
@@ -126,9 +106,8 @@ def _observe_new_levels(
         text += (
             f" At {copies} the only training rows are copies of held-out rows; without them train lacks these levels too."
         )
-    return Observation(
-        "difficulty", task, "info", count, total, text, "", "they measure generalisation beyond the training levels"
-    )
+    null = "they measure generalisation beyond the training levels"
+    return Observation("difficulty", task, "info", count, total, text, "", null)
 
 
 def _observe_missing_levels(train: Levels) -> list[Observation]:

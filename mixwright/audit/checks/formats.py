@@ -10,19 +10,19 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
-from typing import TYPE_CHECKING
+from collections import Counter, defaultdict
 
 from mixwright.audit.rows import MOST_NAMES_SHOWN, rows
 from mixwright.contracts import Check
+from mixwright.corpus import Corpus
 from mixwright.records import Observation
 from mixwright.skeleton import skeleton
 
-if TYPE_CHECKING:
-    from mixwright.corpus import Corpus
-
 FORM_LEGEND = "(9 stands for a number, a for a word or several; a repetition is written once)"
 """How a form is read; see `coarse_form`."""
+NOISE_SHARE, MINORITY_SHARE, COVERED_SHARE = 0.02, 0.2, 0.9
+"""Forms below the first share of their task's rows are not reported, those below the second are in danger; and forms are a
+choice of formats where the five commonest cover the third, else they are content."""
 MOST_FORMS_KEPT = 256
 LONG_ANSWER_CHARACTERS = 200
 _NUMBER = re.compile(r"[+-]?9(?:[.,]9)*")
@@ -31,72 +31,55 @@ _MARKUP = re.compile(r"</?[A-Za-z][\w-]*/?>|\\[A-Za-z]+|[a-z ]*(?:answer|result|
 
 
 class Formats(Check):
-    """Finds the forms of answers in the train split.
-
-    Args:
-        minority: a form with less than this share of its task's rows, 0..1, is in danger.
-        least: forms below this share are noise and not reported.
-        covered: forms are taken for a choice of formats when the five commonest cover this share; else for content.
-    """
-
-    def __init__(self, *, minority: float = 0.2, least: float = 0.02, covered: float = 0.9) -> None:
-        self.minority = minority
-        self.least = least
-        self.covered = covered
+    """Finds the forms of answers in the train split."""
 
     def check(self, corpus: Corpus) -> list[Observation]:
         """One info per task, a warning for tasks with a minority form, and one for tasks that disagree with each other."""
-        counts: dict[str, FormCounts] = {}
+        counts: dict[str, FormCounts] = defaultdict(FormCounts)
         for row in rows(corpus.batches()):
             if row.split != "eval" and row.answer:
-                counts.setdefault(row.task, FormCounts()).add(coarse_form(row.answer))
-        seen: list[Observation] = []
-        for name, forms in sorted(counts.items()):
-            seen += self._observe_task(name, forms)
-        return seen + self._observe_disagreement({name: forms.kept.most_common(1)[0][0] for name, forms in counts.items()})
+                counts[row.task].add(coarse_form(row.answer))
+        seen = [one for name, forms in sorted(counts.items()) for one in _observe_task(name, forms)]
+        return seen + _observe_disagreement({name: forms.kept.most_common(1)[0][0] for name, forms in counts.items()})
 
-    def _observe_task(self, name: str, forms: FormCounts) -> list[Observation]:
-        common = forms.kept.most_common(MOST_NAMES_SHOWN)
-        top, count = common[0]
-        total = forms.total
-        shown = f"{top!r} is the commonest, {count / total:.1%} of them {FORM_LEGEND}. "
-        text = f"Answers have {forms.count_text} different formats; {shown}"
-        text += f"Their normalised entropy is {forms.evenness():.2f}."
-        if forms.spilled:
-            text += f" The rarest formats, {forms.spilled} rows together, are counted as one."
-        shown = tuple({"form": form, "rows": rows_, "share": round(rows_ / total, 4)} for form, rows_ in common)
-        null = "one format for all answers: share 100 %, entropy 0"
-        seen = [Observation("formats", name, "info", count, total, text, "", null, shown)]
-        few = [(form, n) for form, n in common[1:] if self.least <= n / total < self.minority and n >= 3]
-        if few and sum(n for _, n in common) >= self.covered * total:
-            rare = sum(n for _, n in few)
-            names = ", ".join(f"{form!r} ({n / total:.1%})" for form, n in few)
-            text = (
-                f"Answer formats are mixed: {names} beside {top!r} ({count / total:.1%}). Training may drop the rarer ones."
-            )
-            remedy = "Write all answers in one format; if the question asks for the format, evaluate these rows separately."
-            seen.append(Observation("formats", name, "warning", rare, total, text, remedy, null, shown))
-        return seen
 
-    def _observe_disagreement(self, top: dict[str, str]) -> list[Observation]:
-        groups: dict[str, dict[str, list[str]]] = {}
-        for name, form in sorted(top.items()):
-            groups.setdefault(form_without_markup(form), {}).setdefault(form, []).append(name)
-        seen = []
-        for kind, by_form in sorted(groups.items()):
-            if len(by_form) < 2 or not kind:
-                continue
-            tasks = sum(map(len, by_form.values()))
-            most = max(map(len, by_form.values()))
-            ways = ", ".join(
-                f"{form!r} ({', '.join(names[:3])})" for form, names in sorted(by_form.items())[:MOST_NAMES_SHOWN]
-            )
-            text = f"Answers of the same kind ({kind!r}) are written in {len(by_form)} ways: {ways}."
-            remedy = "Use one format in all tasks, or name the wanted one in each prompt; else one may replace the others."
-            null = "one format for one kind of answer"
-            shown = tuple({"form": form, "tasks": names} for form, names in sorted(by_form.items())[:MOST_NAMES_SHOWN])
-            seen.append(Observation("formats", None, "warning", tasks - most, tasks, text, remedy, null, shown))
-        return seen
+def _observe_task(name: str, forms: FormCounts) -> list[Observation]:
+    common, total = forms.kept.most_common(MOST_NAMES_SHOWN), forms.total
+    top, count = common[0]
+    text = f"Answers have {forms.count_text} different formats; {top!r} is the commonest, {count / total:.1%} of them "
+    text += f"{FORM_LEGEND}. Their normalised entropy is {forms.evenness():.2f}."
+    if forms.spilled:
+        text += f" The rarest formats, {forms.spilled} rows together, are counted as one."
+    shown = tuple({"form": form, "rows": rows_, "share": round(rows_ / total, 4)} for form, rows_ in common)
+    null = "one format for all answers: share 100 %, entropy 0"
+    seen = [Observation("formats", name, "info", count, total, text, "", null, shown)]
+    few = [(form, n) for form, n in common[1:] if NOISE_SHARE <= n / total < MINORITY_SHARE and n >= 3]
+    if few and sum(n for _, n in common) >= COVERED_SHARE * total:
+        rare = sum(n for _, n in few)
+        names = ", ".join(f"{form!r} ({n / total:.1%})" for form, n in few)
+        text = f"Answer formats are mixed: {names} beside {top!r} ({count / total:.1%}). Training may drop the rarer ones."
+        remedy = "Write all answers in one format; if the question asks for the format, evaluate these rows separately."
+        seen.append(Observation("formats", name, "warning", rare, total, text, remedy, null, shown))
+    return seen
+
+
+def _observe_disagreement(top: dict[str, str]) -> list[Observation]:
+    """One warning per kind of answer that tasks write in several ways, given the commonest form of each task."""
+    groups: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for name, form in sorted(top.items()):
+        groups[form_without_markup(form)][form].append(name)
+    seen = []
+    for kind, by_form in sorted(groups.items()):
+        if len(by_form) < 2 or not kind:
+            continue
+        tasks, most = sum(map(len, by_form.values())), max(map(len, by_form.values()))
+        first = sorted(by_form.items())[:MOST_NAMES_SHOWN]
+        ways = ", ".join(f"{form!r} ({', '.join(names[:3])})" for form, names in first)
+        text = f"Answers of the same kind ({kind!r}) are written in {len(by_form)} ways: {ways}."
+        remedy = "Use one format in all tasks, or name the wanted one in each prompt; else one may replace the others."
+        null, shown = "one format for one kind of answer", tuple({"form": form, "tasks": names} for form, names in first)
+        seen.append(Observation("formats", None, "warning", tasks - most, tasks, text, remedy, null, shown))
+    return seen
 
 
 class FormCounts:

@@ -10,79 +10,62 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING, Any
+from collections import Counter
+from typing import Any
 
 import numpy as np
 
 from mixwright.audit.rows import MOST_NAMES_SHOWN, positions_by_code, rows
 from mixwright.contracts import Check
+from mixwright.corpus import Corpus
 from mixwright.records import Observation
 
-if TYPE_CHECKING:
-    from mixwright.corpus import Corpus
-
+RARE_PART, LOPSIDED_RATIO = 0.25, 3.0
+"""Part of the uniform share below which a task is rare; ratio between its share of target tokens and that of rows, either
+way, from which on they are said to differ."""
 _TOKEN = re.compile(r"[^\W\d_]+|\d|[^\w\s]|_")
 
 
 class Frequency(Check):
-    """Shares and gaps of the train split's tasks.
-
-    Args:
-        rare: share of a task below this part of the uniform share is called rare.
-        lopsided: ratio between share of target tokens and share of rows, either way, from which on they are said to differ.
-    """
-
-    def __init__(self, *, rare: float = 0.25, lopsided: float = 3.0) -> None:
-        self.rare = rare
-        self.lopsided = lopsided
+    """Shares and gaps of the train split's tasks."""
 
     def check(self, corpus: Corpus) -> list[Observation]:
         """One info per task; warnings for rare tasks, for token shares unlike row shares, and for rows sorted by task."""
         codes: dict[str, int] = {}
-        order = np.zeros(len(corpus), np.int32)
-        tokens: list[int] = []
-        total = 0
+        order, total, tokens = np.zeros(len(corpus), np.int32), 0, Counter[str]()
         for row in rows(corpus.batches()):
-            if row.split == "eval":
-                continue
-            code = codes.setdefault(row.task, len(codes))
-            if code == len(tokens):
-                tokens.append(0)
-            tokens[code] += count_tokens(row.answer or row.prompt)
-            order[total] = code
-            total += 1
-        order = order[:total]
+            if row.split != "eval":
+                tokens[row.task] += count_tokens(row.answer or row.prompt)
+                order[total] = codes.setdefault(row.task, len(codes))
+                total += 1
         seen: list[Observation] = []
         gaps: list[dict[str, Any]] = []
-        found = positions_by_code(order)
-        everything = max(sum(tokens), 1)
+        found = positions_by_code(order[:total])
         for name, code in sorted(codes.items()):
             places = found[code]
-            token_share = tokens[code] / everything
-            seen += self._shares(name, len(places), total, len(codes), tokens[code], token_share)
+            seen += _shares(name, len(places), total, len(codes), tokens[name], tokens[name] / max(tokens.total(), 1))
             usual = longest_gap_quantile(len(places), total, 0.99)
             gaps.append({"task": name, "rows_without": longest_gap(places, total), "shuffled": usual})
         return seen + _observe_file_order(gaps, total)
 
-    def _shares(self, name: str, count: int, total: int, tasks: int, tokens: int, token_share: float) -> list[Observation]:
-        share = count / total
-        text = f"{count} rows ({share:.1%}), about {tokens} target tokens ({token_share:.1%})."
-        if share < 1:
-            late = gap_quantile(share, 0.95)
-            text += (
-                f" In shuffled order one row in {1 / share:.3g} is of this task; 95 % of the gaps are at most {late} rows."
-            )
-        null = f"uniform: {1 / tasks:.1%} of rows for each of {tasks} tasks; gaps of shuffled rows are geometric"
-        seen = [Observation("frequency", name, "info", count, total, text, "", null)]
-        if share < self.rare / tasks:
-            text = f"It is rare: {share:.2%} of rows, where a uniform share is {1 / tasks:.1%}."
-            remedy = "Raise its weight (planner temperature or uniform), or watch it with a canary."
-            seen.append(Observation("frequency", name, "warning", count, total, text, remedy, null))
-        if not share / self.lopsided < token_share < share * self.lopsided:
-            text = f"It has {share:.1%} of rows but {token_share:.1%} of target tokens, which is what SFT's loss weighs."
-            remedy = "Weigh by tokens, or average the loss per example. GRPO is not concerned: it draws rows."
-            seen.append(Observation("frequency", name, "warning", count, total, text, remedy, "equal shares of both"))
-        return seen
+
+def _shares(name: str, count: int, total: int, tasks: int, tokens: int, token_share: float) -> list[Observation]:
+    share = count / total
+    text = f"{count} rows ({share:.1%}), about {tokens} target tokens ({token_share:.1%})."
+    if share < 1:
+        late = gap_quantile(share, 0.95)
+        text += f" In shuffled order one row in {1 / share:.3g} is of this task; 95 % of the gaps are at most {late} rows."
+    null = f"uniform: {1 / tasks:.1%} of rows for each of {tasks} tasks; gaps of shuffled rows are geometric"
+    seen = [Observation("frequency", name, "info", count, total, text, "", null)]
+    if share < RARE_PART / tasks:
+        text = f"It is rare: {share:.2%} of rows, where a uniform share is {1 / tasks:.1%}."
+        remedy = "Raise its weight (planner temperature or uniform), or watch it with a canary."
+        seen.append(Observation("frequency", name, "warning", count, total, text, remedy, null))
+    if not share / LOPSIDED_RATIO < token_share < share * LOPSIDED_RATIO:
+        text = f"It has {share:.1%} of rows but {token_share:.1%} of target tokens, which is what SFT's loss weighs."
+        remedy = "Weigh by tokens, or average the loss per example. GRPO is not concerned: it draws rows."
+        seen.append(Observation("frequency", name, "warning", count, total, text, remedy, "equal shares of both"))
+    return seen
 
 
 def _observe_file_order(gaps: list[dict[str, Any]], total: int) -> list[Observation]:
@@ -94,10 +77,11 @@ def _observe_file_order(gaps: list[dict[str, Any]], total: int) -> list[Observat
     text = f"In file order, {worst['rows_without']} of {total} consecutive rows have none of {worst['task']}; {len(long)} "
     text += f"of {len(gaps)} tasks have a longer gap than shuffling would give."
     remedy = "Shuffle, or let a steered trainer draw: its gaps are the shortest that the shares allow."
-    null = f"shuffled, that gap would be {worst['shuffled']} rows or less in 99 of 100 cases"
-    return [
-        Observation("frequency", None, "warning", len(long), len(gaps), text, remedy, null, tuple(long[:MOST_NAMES_SHOWN]))
-    ]
+    null, shown = (
+        f"shuffled, that gap would be {worst['shuffled']} rows or less in 99 of 100 cases",
+        tuple(long[:MOST_NAMES_SHOWN]),
+    )
+    return [Observation("frequency", None, "warning", len(long), len(gaps), text, remedy, null, shown)]
 
 
 def count_tokens(text: str) -> int:

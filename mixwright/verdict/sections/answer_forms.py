@@ -9,29 +9,26 @@ Blind spot: says nothing of content; a form that the task's own rows have, or th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 from mixwright.contracts import Section
 from mixwright.measure.former import FormerAnswers, former_file
 from mixwright.runs import RunFolder, read_list
-from mixwright.verdict.answer_forms import form_changes_of, grouped
-from mixwright.verdict.arm_words import join_words
+from mixwright.verdict.answer_forms import FORM_ALPHA, Feature, FormChange, form_changes_of, grouped
 from mixwright.verdict.blocks import Block, Fold, Paragraph, Table
-from mixwright.verdict.form_changes import FORM_ALPHA, Feature, FormChange
-from mixwright.verdict.text import between, count, format_p, line
-from mixwright.verdict.text import change as change_told
+from mixwright.verdict.text import between, change, count, format_p, join_words, line
 
-WORDS_BY_FEATURE: dict[Feature, str] = {
-    "empty": "empty",
-    "cut": "cut at the token limit",
-    "prompt copied": "a copy of the prompt",
-    "one answer": "the one answer {}",
-    "shorter": "at most half as long as its counterpart",
-    "longer": "at least twice as long as its counterpart",
-    "own form gone": "of the form {}",
-    "new form": "marked by {}, the form of no task here",
-    "form of another task": "marked by {}, the form of {}",
+WORDS_BY_FEATURE: dict[Feature, tuple[str, str]] = {
+    "empty": ("empty", "empty"),
+    "cut": ("cut at the token limit", "cut at the token limit"),
+    "prompt copied": ("a copy of the prompt", "a copy of the prompt"),
+    "one answer": ("the one answer {}", "one and the same"),
+    "shorter": ("at most half as long as its counterpart", "at most half as long as its counterpart"),
+    "longer": ("at least twice as long as its counterpart", "at least twice as long as its counterpart"),
+    "own form gone": ("of the form {}", "of the form that was their own"),
+    "new form": ("marked by {}, the form of no task here", "of a form that no task here has"),
+    "form of another task": ("marked by {}, the form of {}", "of another task's form"),
 }
+"""A feature of one task with what is shown of it, and of several tasks together."""
 FAULT_FEATURES: tuple[Feature, ...] = ("empty", "cut", "prompt copied", "one answer", "new form")
 """Features that stand in a line of their own; the others stand in the table."""
 KEPT_CHANGE_NATS, LOST_CHANGE_NATS = (-0.08, 0.22), (-7.45, -2.89)
@@ -44,118 +41,92 @@ MOST_TASKS_NAMED, MOST_CHARACTERS_SHOWN = 4, 60
 class AnswerForms(Section):
     """Tasks that went over to another task's form, other faults, and every reported feature."""
 
-    ORDER: ClassVar[int] = 1
-    UNGRADED: ClassVar[bool] = True
+    ORDER = 1
+    UNGRADED = True
 
     def blocks(self, run: RunFolder) -> list[Block]:
         """Nothing without completions before and after."""
-        return [*_forms(run), *_former(run)]
+        return [*_forms(form_changes_of(run)), *_former(run)]
 
 
-def _forms(run: RunFolder) -> list[Block]:
-    changes = form_changes_of(run)
-    moved = [change for change in changes if change.before != change.after]
-    found = [change for change in changes if change.reported]
+def _forms(changes: Sequence[FormChange]) -> list[Block]:
+    found = [one for one in changes if one.reported]
+    moved = [one for one in changes if one.before != one.after]
     blocks: list[Block] = []
     for group in grouped(found):
-        before, mark = sum(one.before for one in group.changes), line(group.changes[0].shown, limit=MOST_CHARACTERS_SHOWN)
-        tasks = f" Tasks: {_named([c.task for c in group.changes])}." if len(group.changes) > 1 else ""
-        text = f"{group.sentence} ({mark}); {before:,} did before. No grader is asked for this.{tasks}"
+        before = sum(one.before for one in group.changes)
+        names = [one.task for one in group.changes]
+        tasks = f" Tasks: {join_words(_first(names, '{} more'))}." if len(names) > 1 else ""
+        text = f"{group.sentence} ({_shown(group.changes[0])}); {before:,} did before. No grader is asked for this.{tasks}"
         blocks.append(Paragraph(text, "bad", "Form of answers"))
     for feature in FAULT_FEATURES:
-        if alike := [change for change in found if change.feature == feature]:
-            blocks.append(Paragraph(_fault(feature, alike), "caution", "Form of answers"))
+        alike = [one for one in found if one.feature == feature]
+        told = [f"{one.after:,} of {one.items:,} in {one.task}, {one.before:,} before" for one in alike]
+        if alike:  # `12 of 30 answers of capitals are empty, 0 before`, task by task
+            one, several = WORDS_BY_FEATURE[feature]
+            what = one.format(_shown(alike[0])) if len(alike) == 1 else several
+            more = "; ".join(_first(told, f"and {count(len(told) - MOST_TASKS_NAMED, 'more task')}"))
+            blocks.append(Paragraph(f"Answers that are {what}: {more}.", "caution", "Form of answers"))
     if found:
-        told: list[Feature] = list(dict.fromkeys(change.feature for change in found))
-        summary = f"Form of answers: {count(len(found), 'change')} ({', '.join(map(_plain, told))})"
-        return [*blocks, Fold(summary, (_table("Form of answers, what changed", found),))]
-    if not moved:
-        return blocks
+        kinds: list[Feature] = list(dict.fromkeys(one.feature for one in found))
+        features = ", ".join(WORDS_BY_FEATURE[kind][1] for kind in kinds)
+        table = _table("Form of answers, what changed", found)
+        return [*blocks, Fold(f"Form of answers: {count(len(found), 'change')} ({features})", (table,))]
     summary = f"Form of answers: none of {count(len(changes), 'test')} shows a change"
-    return [*blocks, Fold(summary, (_table("Form of answers, changes that are not shown", moved),))]
+    return [Fold(summary, (_table("Form of answers, changes that are not shown", moved),))] if moved else []
 
 
-def _named(tasks: Sequence[str]) -> str:
-    more = len(tasks) - MOST_TASKS_NAMED
-    return join_words([*tasks[:MOST_TASKS_NAMED], *([f"{more} more"] if more > 0 else [])])
+def _first(parts: list[str], more: str) -> list[str]:
+    """The first `MOST_TASKS_NAMED`, and a word on how many more there are."""
+    beyond = len(parts) - MOST_TASKS_NAMED
+    return [*parts[:MOST_TASKS_NAMED], *([more.format(beyond)] if beyond > 0 else [])]
 
 
-def _fault(feature: Feature, changes: Sequence[FormChange]) -> str:
-    """`12 of 30 answers of capitals are empty, 0 before`, task by task."""
-    parts = [f"{c.after:,} of {c.items:,} in {c.task}, {c.before:,} before" for c in changes[:MOST_TASKS_NAMED]]
-    more = [f"and {count(len(changes) - MOST_TASKS_NAMED, 'more task')}"] if len(changes) > MOST_TASKS_NAMED else []
-    shown = (
-        WORDS_BY_FEATURE[feature].format(line(changes[0].shown, limit=MOST_CHARACTERS_SHOWN))
-        if len(changes) == 1
-        else _plain(feature)
-    )
-    return f"Answers that are {shown}: {'; '.join([*parts, *more])}."
-
-
-def _plain(feature: Feature) -> str:
-    """A feature of several tasks, without what is shown of one."""
-    return {
-        "one answer": "one and the same",
-        "new form": "of a form that no task here has",
-        "own form gone": "of the form that was their own",
-        "form of another task": "of another task's form",
-    }.get(feature, WORDS_BY_FEATURE[feature])
+def _shown(found: FormChange) -> str:
+    return line(found.shown, limit=MOST_CHARACTERS_SHOWN)
 
 
 def _former(run: RunFolder) -> list[Block]:
     """Former answers that became less probable, task by task, and all of them folded."""
     path = former_file(run)
     found = sorted(read_list(path, FormerAnswers), key=lambda each: each.change) if path.is_file() else []
-    if not found:
-        return []
     fallen = [each for each in found if each.high < KEPT_CHANGE_NATS[0]]
-    parts = [f"{-each.change:.2g} [{-each.high:.2g}, {-each.low:.2g}] in {each.task}" for each in fallen[:MOST_TASKS_NAMED]]
-    more = [count(len(fallen) - MOST_TASKS_NAMED, "more task")] if len(fallen) > MOST_TASKS_NAMED else []
-    text = f"Its own former answers became less likely, in nats a token, by {join_words([*parts, *more])}. {_scale()}"
+    told = [f"{-each.change:.2g} [{-each.high:.2g}, {-each.low:.2g}] in {each.task}" for each in fallen]
+    by = join_words(_first(told, count(len(told) - MOST_TASKS_NAMED, "more task")))
+    kept, lost = (between(low, high, "nats") for low, high in (KEPT_CHANGE_NATS, LOST_CHANGE_NATS))
+    text = (
+        f"Its own former answers became less likely, in nats a token, by {by}. For scale, in one model of 135 million "
+        f"parameters the change lay in {kept} for tasks that were kept and in {lost} for tasks that were lost; "
+        "what is learnt anew falls, too."
+    )
     rows = [
         (
             each.task,
             f"{each.items:,}",
             f"{each.tokens:,}",
-            change_told(each.before, "nats"),
-            change_told(each.change, "nats"),
-            _ends(each),
+            change(each.before, "nats"),
+            change(each.change, "nats"),
+            between(each.low, each.high, "nats"),
         )
         for each in found
     ]
     columns = ("task", "answers", "tokens", "before", "change", "95 % interval")
     table = Table("Log-probability of former answers, nats a token", columns, rows, (1, 2, 3, 4))
     said: list[Block] = [Paragraph(text, "caution", "Former answers")] if fallen else []
-    return [*said, Fold(f"Likelihood of former answers: {count(len(found), 'task')}", (table,))]
-
-
-def _scale() -> str:
-    kept, lost = (between(low, high, "nats") for low, high in (KEPT_CHANGE_NATS, LOST_CHANGE_NATS))
-    return (
-        f"For scale, in one model of 135 million parameters the change lay in {kept} for tasks that were kept and in {lost} "
-        f"for tasks that were lost; what is learnt anew falls, too."
-    )
-
-
-def _ends(found: FormerAnswers) -> str:
-    return between(found.low, found.high, "nats")
+    return [*said, Fold(f"Likelihood of former answers: {count(len(found), 'task')}", (table,))] if found else []
 
 
 def _table(caption: str, changes: Sequence[FormChange]) -> Table:
     rows = [
         (
-            change.task,
-            WORDS_BY_FEATURE[change.feature].format(line(change.shown, limit=MOST_CHARACTERS_SHOWN), change.other),
-            f"{change.before:,}",
-            f"{change.after:,}",
-            f"{change.items:,}",
-            format_p(change.adjusted),
+            one.task,
+            WORDS_BY_FEATURE[one.feature][0].format(_shown(one), one.other),
+            f"{one.before:,}",
+            f"{one.after:,}",
+            f"{one.items:,}",
+            format_p(one.adjusted),
         )
-        for change in changes
+        for one in changes
     ]
-    return Table(
-        f"{caption} (p < {FORM_ALPHA:g} after Holm's correction)",
-        ("task", "answers that are", "before", "after", "items", "p"),
-        rows,
-        (2, 3, 4, 5),
-    )
+    columns = ("task", "answers that are", "before", "after", "items", "p")
+    return Table(f"{caption} (p < {FORM_ALPHA:g} after Holm's correction)", columns, rows, (2, 3, 4, 5))

@@ -9,75 +9,68 @@ Blind spot: an arm changes several levers at once; runs that missed a target are
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import ClassVar
 
 from mixwright.contracts import Section
 from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, format_unit
 from mixwright.records import Effect, TrialResult
 from mixwright.runs import RunFolder
-from mixwright.verdict.advice import format_amount
-from mixwright.verdict.arm_words import (
-    differences,
-    effect_word,
-    format_change,
-    format_effect,
-    format_outcome,
-    primary_effect_name,
-    unit_of,
-)
+from mixwright.verdict.arm_words import differences, effect_word, format_effect, format_outcome, unit_of
 from mixwright.verdict.blocks import Block, Fold, Forest, ForestRow, Grid, Paragraph, Table
 from mixwright.verdict.evidence import trial_of
-from mixwright.verdict.text import NO_VALUE_SIGN, amount, change, count, format_p, name_of, percent
+from mixwright.verdict.text import (
+    NO_VALUE_SIGN,
+    amount,
+    change,
+    count,
+    format_amount,
+    format_change,
+    format_p,
+    name_of,
+    percent,
+)
 
-JUDGED_COLUMNS = ("lever", "word", "what decided", "did not run", "against its nulls")
-EFFECT_COLUMNS = (
-    "number", "arm", "against", "difference", "change of S", "change of D", "p", "word", "would be seen", "censored",
-)  # fmt: skip
-NUMERIC_COLUMNS = (3, 4, 5, 6, 8, 9)
 ROLLOUTS_NUMBER = "rollouts"
 """Number that is 0 of every branch that only reads rows, and is left out then."""
-GRADED_COLUMNS = (4, 5, 9)
-"""Columns that only graded answers fill."""
 
 
 class Arms(Section):
     """The judgement of each lever, a forest of the primary outcome, every comparison, and the raw rows."""
 
-    ORDER: ClassVar[int] = 35
-    TITLE: ClassVar[str] = "Trial arms"
-    UNGRADED: ClassVar[bool] = True
+    ORDER = 35
+    TITLE = "Trial arms"
+    UNGRADED = True
 
     def blocks(self, run: RunFolder) -> list[Block]:
-        """Charts, effects, notes and raw rows."""
+        """Charts, effects, notes and raw rows; how many rollouts a gain takes is counted for graded answers alone."""
         result = trial_of(run)
         if result is None:
             return []
+        graded, unit = result.decoding in GRADED_OUTCOMES, READINGS[result.decoding].unit
         roles = f"References: {', '.join(result.references) or 'none'}. Nulls: {', '.join(result.nulls) or 'none ran'}."
         if result.ablations:
             roles += f" Ablations, the plan without one part: {', '.join(result.ablations)}."
-        unit = READINGS[result.decoding].unit
         near = f"{format_amount(result.margin, unit)} {format_unit(unit)}"
         drawn = f" Dots are seeds; changes inside the shaded strip, {near} either way, do not matter."
         text = f"{count(len(result.seeds), 'seed')}, paired; {format_outcome(result.decoding)}. {roles}{drawn}"
         judged = [(j.arm, j.word, j.because, ", ".join(j.missing) or NO_VALUE_SIGN, j.proof) for j in result.judgements]
-        blocks: list[Block] = [Paragraph(text)]
-        if judged:
-            blocks.append(Table("What is said of each lever", JUDGED_COLUMNS, judged))
-        blocks += _charts(result)
-        blocks.append(_comparisons(result))
-        if result.by_task:
-            blocks.append(Fold("Levers in each task", (_by_task(result),)))
-        charged = ", ".join(f"{arm} {amount(spent, 'rollouts')}" for arm, spent in result.rollouts.items())
-        if result.decoding in GRADED_OUTCOMES or any(result.rollouts.values()):
-            blocks.append(Paragraph(f"Rollouts charged, measuring and canaries included: {charged or 'none'}."))
+        each = [(e.task, name_of(e.name), e.arm, e.against, format_effect(result, e), format_p(e.p)) for e in result.by_task]
+        in_each = ("task", "number", "arm", "against", "difference", "p")
+        spent = ", ".join(f"{arm} {amount(rollouts, 'rollouts')}" for arm, rollouts in result.rollouts.items())
+        spent = f"Rollouts charged, measuring and canaries included: {spent or 'none'}."
         targets = ", ".join(f"{name_of(name)} {percent(value)}" for name, value in result.target.items())
-        if (
-            targets and result.decoding in GRADED_OUTCOMES
-        ):  # how many rollouts a gain takes is counted for graded answers alone
-            blocks.append(Paragraph(f"Targets, fixed before the run: {targets}."))
-        blocks.append(Fold("Raw rows, one per arm and seed", (_raw(result),)))
-        notes = tuple(Paragraph(note) for note in result.notes)
-        return [*blocks, Fold("How these numbers are made", notes)] if notes else blocks
+        return [
+            Paragraph(text),
+            Table(
+                "What is said of each lever", ("lever", "word", "what decided", "did not run", "against its nulls"), judged
+            ),
+            *_charts(result),
+            _comparisons(result),
+            Fold("Levers in each task", (Table("Each task by itself, not judged", in_each, each, (4, 5)),)),
+            Paragraph(spent if graded or any(result.rollouts.values()) else ""),
+            Paragraph(f"Targets, fixed before the run: {targets}." if targets and graded else ""),
+            Fold("Raw rows, one per arm and seed", (_raw(result),)),
+            Fold("How these numbers are made", tuple(map(Paragraph, result.notes))),
+        ]
 
 
 def _charts(result: TrialResult) -> list[Block]:
@@ -85,10 +78,9 @@ def _charts(result: TrialResult) -> list[Block]:
     groups: dict[str, list[Effect]] = defaultdict(list)
     for effect in result.effects:
         groups[effect.name].append(effect)
-    first = primary_effect_name(result)
-    blocks: list[Block] = [_forest(result, groups[first])] if first in groups else []
-    rest = tuple(_forest(result, effects) for name, effects in groups.items() if name != first)
-    return [*blocks, Fold("Charts of the other numbers", (Grid(rest),))] if rest else blocks
+    first = groups.pop(READINGS[result.decoding].name, [])
+    rest = Grid(tuple(_forest(result, effects) for effects in groups.values()))
+    return [*([_forest(result, first)] if first else []), Fold("Charts of the other numbers", (rest,))]
 
 
 def _forest(result: TrialResult, effects: list[Effect]) -> Block:
@@ -107,59 +99,46 @@ def _forest(result: TrialResult, effects: list[Effect]) -> Block:
     )
     said = {e: f", {effect_word(result, e)}" if e.word else "" for e in effects}
     text = "; ".join(f"{e.arm} against {e.against}: {format_effect(result, e)}{said[e]}" for e in effects)
-    caption = name_of(name)
-    caption = caption[:1].upper() + caption[1:]
+    caption = name_of(name)[:1].upper() + name_of(name)[1:]
     if unit == "ratio":
         return Forest(caption, text + ".", "ratio, arm over reference", rows)
-    shares = unit == "share"
-    label = f"difference, {'points' if shares else unit}"
+    label, scale = ("difference, points", 100.0) if unit == "share" else (f"difference, {unit}", 1.0)
     margin = result.margin if unit == READINGS[result.decoding].unit else 0.0
-    return Forest(caption, text + ".", label, rows, margin, 100.0 if shares else 1.0)
+    return Forest(caption, text + ".", label, rows, margin, scale)
 
 
 def _comparisons(result: TrialResult) -> Table:
     """Every effect; without the columns of S, D and censored runs where nothing is graded, which has none of them."""
-    rows = [_row(result, effect) for effect in result.effects]
-    kept = [
-        place for place in range(len(EFFECT_COLUMNS)) if result.decoding in GRADED_OUTCOMES or place not in GRADED_COLUMNS
-    ]
-    numeric = tuple(place for place, column in enumerate(kept) if column in NUMERIC_COLUMNS)
-    shown = [tuple(row[place] for place in kept) for row in rows]
-    return Table("Every comparison against another arm", tuple(EFFECT_COLUMNS[place] for place in kept), shown, numeric)
-
-
-def _by_task(result: TrialResult) -> Table:
-    """Levers against references in each task; nothing here is judged."""
-    rows = [(e.task, name_of(e.name), e.arm, e.against, format_effect(result, e), format_p(e.p)) for e in result.by_task]
-    return Table("Each task by itself, not judged", ("task", "number", "arm", "against", "difference", "p"), rows, (4, 5))
-
-
-def _row(result: TrialResult, effect: Effect) -> tuple[str, ...]:
-    unit = unit_of(result, effect)
-    return (
-        name_of(effect.name),
-        f"{effect.arm} (null)" if effect.arm in result.nulls else effect.arm,
-        f"{effect.against} (null)" if effect.against in result.nulls else effect.against,
-        format_effect(result, effect),
-        format_change(effect.swapped),
-        format_change(effect.dependence),
-        format_p(effect.p) if effect.items else NO_VALUE_SIGN,
-        effect_word(result, effect),
-        change(effect.detectable, unit).lstrip("+") if effect.items else NO_VALUE_SIGN,
-        str(effect.censored),
-    )
+    rows = []
+    for effect in result.effects:
+        unit = unit_of(result, effect)
+        arm, against = (f"{one} (null)" if one in result.nulls else one for one in (effect.arm, effect.against))
+        row = {
+            "number": name_of(effect.name),
+            "arm": arm,
+            "against": against,
+            "difference": format_effect(result, effect),
+            "change of S": format_change(effect.swapped),
+            "change of D": format_change(effect.dependence),
+            "p": format_p(effect.p) if effect.items else NO_VALUE_SIGN,
+            "word": effect_word(result, effect),
+            "would be seen": change(effect.detectable, unit).lstrip("+") if effect.items else NO_VALUE_SIGN,
+            "censored": str(effect.censored),
+        }
+        if result.decoding not in GRADED_OUTCOMES:
+            row = {name: text for name, text in row.items() if name not in ("change of S", "change of D", "censored")}
+        rows.append(row)
+    columns = tuple(rows[0]) if rows else ()
+    numeric = tuple(at for at, name in enumerate(columns) if name not in ("number", "arm", "against", "word"))
+    return Table("Every comparison against another arm", columns, [tuple(row.values()) for row in rows], numeric)
 
 
 def _raw(result: TrialResult) -> Table:
     spent = any(row.value for row in result.rows if row.name == ROLLOUTS_NUMBER)
-    names = [name for name in dict.fromkeys(row.name for row in result.rows) if spent or name != ROLLOUTS_NUMBER]
-    units = {row.name: row.unit for row in result.rows}
-    values = {(row.arm, row.seed, row.name): row.value for row in result.rows}
-    rows = []
-    for arm, seed in dict.fromkeys((row.arm, row.seed) for row in result.rows):
-        cells = [
-            amount(values[arm, seed, name], units[name]) if (arm, seed, name) in values else NO_VALUE_SIGN for name in names
-        ]
-        rows.append((arm, str(seed), *cells))
-    columns = ("arm", "seed", *(name_of(name) for name in names))
-    return Table("What every branch showed", columns, rows, tuple(range(1, len(columns))))
+    rows = [row for row in result.rows if spent or row.name != ROLLOUTS_NUMBER]
+    names = list(dict.fromkeys(row.name for row in rows))
+    values = {(row.arm, row.seed, row.name): amount(row.value, row.unit) for row in rows}
+    branches = dict.fromkeys((row.arm, row.seed) for row in result.rows)
+    cells = [(arm, str(seed), *(values.get((arm, seed, name), NO_VALUE_SIGN) for name in names)) for arm, seed in branches]
+    columns = ("arm", "seed", *map(name_of, names))
+    return Table("What every branch showed", columns, cells, tuple(range(1, len(columns))))

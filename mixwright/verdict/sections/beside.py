@@ -9,26 +9,23 @@ Blind spot: the examples are chosen because the two differ, so they illustrate a
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
-from typing import Any, ClassVar
 
 import numpy as np
 
 from mixwright.contracts import Section
-from mixwright.estimates.chance import RIGHT_FROM_SCORE
 from mixwright.estimates.judgement import SIGN_ALPHA
-from mixwright.estimates.outcome import shared_items
+from mixwright.estimates.outcome import Item, shared_items
 from mixwright.estimates.readings import READINGS, Outcome
-from mixwright.measure.bases import read_completion_rows
 from mixwright.records import Claim
 from mixwright.runs import RunFolder
+from mixwright.verdict.answers import answer_pair, is_right, read_answers, take_turns
 from mixwright.verdict.beside import BESIDE_NAME, ThreeCheckpoints, three_of
-from mixwright.verdict.blocks import Answer, Block, Fold, Pair, Paragraph, Table, Texts
+from mixwright.verdict.blocks import Block, Fold, Paragraph, Table, Texts
 from mixwright.verdict.claims import claims_between
 from mixwright.verdict.evidence import Sides, decoding_of
 from mixwright.verdict.gate import check_sides
 from mixwright.verdict.gate_asked import asked_of
-from mixwright.verdict.text import count, level, percent
+from mixwright.verdict.text import count, percent
 
 MOST_PAIRS_OPEN, MOST_PAIRS_SHOWN = 2, 24
 
@@ -36,7 +33,7 @@ MOST_PAIRS_OPEN, MOST_PAIRS_SHOWN = 2, 24
 class BesideSection(Section):
     """Both gates in a line, a table of three columns, and items that one lost and the other kept."""
 
-    ORDER: ClassVar[int] = 3
+    ORDER = 3
 
     def blocks(self, run: RunFolder) -> list[Block]:
         """Nothing where no other checkpoint stands beside."""
@@ -45,21 +42,25 @@ class BesideSection(Section):
             return []
         decoding = decoding_of(run)
         start, other, after = three.names
-        kept, lost = _differing(run)
+        items = [item for item in read_answers(run.path / "completions.parquet") if BESIDE_NAME in item]
+        right = [item for item in items if is_right(item["before"])]
+        kept = [item for item in right if is_right(item["after"]) and not is_right(item[BESIDE_NAME])]
+        lost = sum(is_right(item[BESIDE_NAME]) and not is_right(item["after"]) for item in right)
         told = (
             f"Of the greedy answers that were right before, {after} kept {len(kept):,} that {other} lost, and lost "
-            f"{len(lost):,} that {other} kept."
+            f"{lost:,} that {other} kept."
         )
+        examples = take_turns(kept, lambda item: item["before"]["task"] or "")[:MOST_PAIRS_SHOWN]
+        shown = tuple(answer_pair(item, (start, after), {BESIDE_NAME: other}) for item in examples)
+        what = f"answers that {other} lost and {after} kept"
         caption = f"Success per task, {decoding}; loss and gain: significant against {start}, by Holm's correction"
-        blocks: list[Block] = [Paragraph(_gates(run, three, decoding), lead=f"{other} and {after} beside {start}")]
-        blocks += [Table(caption, ("task", "items", start, other, after), _rows(three, decoding), (1,)), Paragraph(told)]
-        shown = [_pair(row, three.names) for row in kept[:MOST_PAIRS_SHOWN]]
-        if shown:
-            blocks.append(Texts(f"Answers that {other} lost and {after} kept", tuple(shown[:MOST_PAIRS_OPEN])))
-        if shown[MOST_PAIRS_OPEN:]:
-            more = Texts(f"More answers that {other} lost and {after} kept", tuple(shown[MOST_PAIRS_OPEN:]))
-            blocks.append(Fold(f"{len(shown) - MOST_PAIRS_OPEN} more answers that {other} lost and {after} kept", (more,)))
-        return blocks
+        return [
+            Paragraph(_gates(run, three, decoding), lead=f"{other} and {after} beside {start}"),
+            Table(caption, ("task", "items", start, other, after), _rows(three, decoding), (1,)),
+            Paragraph(told),
+            Texts(f"A{what[1:]}", shown[:MOST_PAIRS_OPEN]),
+            Fold(f"{len(shown) - MOST_PAIRS_OPEN} more {what}", (Texts(f"More {what}", shown[MOST_PAIRS_OPEN:]),)),
+        ]
 
 
 def _gates(run: RunFolder, three: ThreeCheckpoints, decoding: Outcome) -> str:
@@ -68,40 +69,29 @@ def _gates(run: RunFolder, three: ThreeCheckpoints, decoding: Outcome) -> str:
     items = f"{count(len(shared_items(*three.other, three.after[1])), 'item')} measured for all three."
     if asked is None or decoding not in ("greedy", "sampled"):
         return items
-    found = [check_sides(sides, decoding, asked) for sides in (three.other, three.after)]
-    told = [f"{name} {gate.outcome}" for name, gate in zip(three.names[1:], found, strict=True)]
-    return f"The gate says of {told[0]}, of {told[1]}, by the same items and margin; {items}"
+    one, other = (check_sides(sides, decoding, asked).outcome for sides in (three.other, three.after))
+    return f"The gate says of {three.names[1]} {one}, of {three.names[2]} {other}, by the same items and margin; {items}"
 
 
 def _rows(three: ThreeCheckpoints, decoding: Outcome) -> list[tuple[str, ...]]:
-    columns = [_column(sides, decoding) for sides in (three.other, three.after)]
-    column = READINGS[decoding].column
-    values: dict[str, list[float]] = defaultdict(list)
+    columns = [_success_after(sides, decoding) for sides in (three.other, three.after)]
+    tasks: dict[str, list[Item]] = defaultdict(list)
     for item in shared_items(*three.other, three.after[1]):
-        values[item[0]].append(float(np.mean([scores.column(column, [item])[0] for scores in three.after[0]])))
-    return [
-        (task, str(len(own)), _share(own), *(known.get(task, "not measured") for known in columns))
-        for task, own in sorted(values.items())
-    ]
+        tasks[item[0]].append(item)
+    rows = []
+    for task, items in sorted(tasks.items()):
+        start = float(np.mean([scores.column(READINGS[decoding].column, items) for scores in three.after[0]]))
+        rows.append((task, str(len(items)), percent(start), *(known.get(task, "not measured") for known in columns)))
+    return rows
 
 
-def _column(sides: Sides, decoding: Outcome) -> dict[str, str]:
+def _success_after(sides: Sides, decoding: Outcome) -> dict[str, str]:
     """Success after per task, and in words whether it changed."""
-    claims = claims_between(sides, decoding)
-    whole = {claim.task: claim for claim in claims if claim.whole or claim.level is None}
-    whole |= {
-        claim.task: claim for claim in claims if claim.task not in whole and sum(c.task == claim.task for c in claims) == 1
-    }
-    column, found = READINGS[decoding].column, {}
-    for task, claim in whole.items():
-        items = [item for item in shared_items(*sides) if item[0] == task]
-        own = [float(np.mean([scores.column(column, [item])[0] for scores in sides[1]])) for item in items]
-        found[task] = f"{_share(own)}{_word(claim)}"
-    return found
-
-
-def _share(values: Sequence[float]) -> str:
-    return percent(float(np.mean(values)))
+    tasks: dict[str, list[Claim]] = defaultdict(list)
+    for claim in claims_between(sides, decoding):
+        tasks[claim.task].append(claim)
+    whole = {task: own[0] if len(own) == 1 else next((c for c in own if c.whole), None) for task, own in tasks.items()}
+    return {task: f"{percent(claim.after)}{_word(claim)}" for task, claim in whole.items() if claim is not None}
 
 
 def _word(claim: Claim) -> str:
@@ -110,43 +100,3 @@ def _word(claim: Claim) -> str:
     if claim.adjusted_p >= SIGN_ALPHA:
         return ""
     return ", loss" if claim.difference.value < 0 else ", gain"
-
-
-Row = dict[str, dict[str, Any]]
-
-
-def _differing(run: RunFolder) -> tuple[list[Row], list[Row]]:
-    """Items right before that this checkpoint kept and the other lost, and the other way round; tasks take turns."""
-    sides: dict[tuple[str, str], Row] = defaultdict(dict)
-    for row in read_completion_rows(run.path / "completions.parquet"):
-        sides[row["task"] or "", row["example"] or ""][row["when"]] = row
-    whole = [row for row in sides.values() if {"before", "after", BESIDE_NAME} <= row.keys() and _right(row["before"])]
-    kept = [row for row in whole if _right(row["after"]) and not _right(row[BESIDE_NAME])]
-    lost = [row for row in whole if _right(row[BESIDE_NAME]) and not _right(row["after"])]
-    return _take_turns(kept), lost
-
-
-def _take_turns(rows: Sequence[Row]) -> list[Row]:
-    seen: dict[str, int] = defaultdict(int)
-    placed = []
-    for place, row in enumerate(rows):
-        task = row["before"]["task"] or ""
-        placed.append((seen[task], place))
-        seen[task] += 1
-    return [rows[place] for _, place in sorted(placed)]
-
-
-def _right(row: dict[str, Any]) -> bool:
-    return float(row["score"] or 0.0) >= RIGHT_FROM_SCORE
-
-
-def _pair(row: Row, names: tuple[str, str, str]) -> Pair:
-    old, other, new = row["before"], row[BESIDE_NAME], row["after"]
-    title = " · ".join(part for part in (old["task"] or "", level(old["level"])) if part)
-    texts = [str(side["completion"] or "") for side in (old, other, new)]
-    marks = [float(side["score"] or 0.0) for side in (old, other, new)]
-    between_them = (Answer(names[1], texts[1], marks[1]),)
-    return Pair(
-        title, str(old["prompt"] or ""), str(old["answer"] or ""), texts[0], texts[2], marks[0], marks[2],
-        names=(names[0], names[2]), between=between_them,
-    )  # fmt: skip

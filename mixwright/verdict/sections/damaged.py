@@ -9,16 +9,13 @@ Blind spot: sees only what was measured; a task without held-out items can be da
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import ClassVar
-
 from mixwright.contracts import Section
-from mixwright.estimates.readings import READINGS, Outcome
-from mixwright.records import Claim
+from mixwright.estimates.readings import READINGS
 from mixwright.runs import RunFolder
 from mixwright.verdict.basis import recommended
-from mixwright.verdict.blocks import Block, Claims, Fold, Paragraph, Table, Terms
+from mixwright.verdict.blocks import Block, Claims, Fold, Paragraph, Table, Terms, folded_claims
 from mixwright.verdict.claims import (
+    MOST_CLAIMS_OPEN,
     cells_first,
     claims_of,
     format_family,
@@ -28,71 +25,49 @@ from mixwright.verdict.claims import (
     undecided_because,
 )
 from mixwright.verdict.evidence import arm_suffix, before_after_caption, decoding_of, seeds_of
-from mixwright.verdict.text import amount, count, level
-
-MOST_CLAIMS_OPEN = 5
-"""Claims that stay open."""
+from mixwright.verdict.text import amount, cell_name, count
 
 
 class Damaged(Section):
     """Cells and tasks that got worse, or whose answers depend less on their prompts."""
 
-    ORDER: ClassVar[int] = 11
-    TITLE: ClassVar[str] = "Damaged"
-    UNGRADED: ClassVar[bool] = True
+    ORDER = 11
+    TITLE = "Damaged"
+    UNGRADED = True
 
     def blocks(self, run: RunFolder) -> list[Block]:
         """The largest losses, what these items cannot tell, what is unchanged, and what the words were corrected for."""
-        claims = claims_of(run)
+        claims, outcome, caption = claims_of(run), decoding_of(run), before_after_caption(run)
         if not claims:
             return []
-        outcome = decoding_of(run)
-        found, caption = cells_first(claims, "damaged", "less dependent"), before_after_caption(run)
-        blind, same = cells_first([c for c in claims if not too_few(c)], "cannot tell"), cells_first(claims, "unchanged")
-        blocks: list[Block] = [Claims(caption, tuple(found[:MOST_CLAIMS_OPEN]), outcome)]
-        if not found:
-            note = f" Damage is not excluded: {undecided_because(claims, seeds_of(run))}" if blind else ""
-            text = f"Nothing is shown to be damaged{arm_suffix(run)}."
-            if _against(run):
-                text = (
-                    f"No single change of {READINGS[outcome].title} is shown to be damage; the first sentence says what is."
-                )
-            blocks = [Paragraph(f"{text}{note}")]
-        blocks += _not_judged(claims, outcome)
-        if found[MOST_CLAIMS_OPEN:]:
-            blocks.append(
-                Fold(f"{len(found) - MOST_CLAIMS_OPEN} more", (Claims(caption, tuple(found[MOST_CLAIMS_OPEN:]), outcome),))
-            )
-        if blind:
-            why = Claims("Cannot tell, and why", tuple(blind), outcome)
-            blocks.append(Fold(f"Cannot tell: {count(len(blind), 'claim')}", (why,)))
-        if same:
-            said = format_kind("unchanged", outcome)
-            still = Claims(f"The whole interval shows {said}", tuple(same), outcome)
-            blocks.append(Fold(f"{said[:1].upper()}{said[1:]}: {len(same)}", (still,)))
-        words = ("damaged", *(["depends less on the prompt"] if any(c.kind == "less dependent" for c in found) else []))
-        blocks.append(Terms((*words, *(["cannot tell"] if blind else []), *(["no change"] if same else []))))
-        return [*blocks, Fold("How many of these are chance?", (Paragraph(format_family(claims)),))]
+        unit, word = READINGS[outcome].unit, format_kind("unchanged", outcome)
+        found, same = cells_first(claims, "damaged", "less dependent"), cells_first(claims, "unchanged")
+        blind = cells_first([claim for claim in claims if not too_few(claim)], "cannot tell")
+        small = [
+            (cell_name(c.task, c.level), str(c.items), amount(c.before, unit), amount(c.after, unit))
+            for c in claims
+            if too_few(c) and not c.whole
+        ]
+        table = Table("Before and after, too few items to judge", ("cell", "items", "before", "after"), small, (1, 2, 3))
+        less = any(claim.kind == "less dependent" for claim in found)
+        words = {"damaged": True, "depends less on the prompt": less, "cannot tell": blind, "no change": same}
+        why = f" Damage is not excluded: {undecided_because(claims, seeds_of(run))}" if blind else ""
+        return [
+            Paragraph("" if found else _nothing(run) + why),
+            Claims(caption, tuple(found[:MOST_CLAIMS_OPEN]), outcome),
+            Fold(format_not_judged(claims), (table,)),
+            folded_claims(f"{len(found) - MOST_CLAIMS_OPEN} more", caption, found[MOST_CLAIMS_OPEN:], outcome),
+            folded_claims(f"Cannot tell: {count(len(blind), 'claim')}", "Cannot tell, and why", blind, outcome),
+            folded_claims(f"{word[:1].upper()}{word[1:]}: {len(same)}", f"The whole interval shows {word}", same, outcome),
+            Terms(tuple(term for term, used in words.items() if used)),
+            Fold("How many of these are chance?", (Paragraph(format_family(claims)),)),
+        ]
 
 
-def _against(run: RunFolder) -> bool:
-    """Whether the page's first sentence is against the later checkpoint."""
+def _nothing(run: RunFolder) -> str:
+    """That no claim is one of damage; the page's first sentence may still be against the later checkpoint."""
     found, _ = recommended(run)
-    return found is not None and found.advice == "do not ship"
-
-
-def _not_judged(claims: Sequence[Claim], outcome: Outcome) -> list[Block]:
-    """One line for all cells of too few items, which opens to what they had right: no interval would say anything."""
-    unit = READINGS[outcome].unit
-    rows = [
-        (
-            " ".join((claim.task, level(claim.level))).strip(),
-            str(claim.items),
-            amount(claim.before, unit),
-            amount(claim.after, unit),
-        )
-        for claim in claims
-        if too_few(claim) and not claim.whole
-    ]
-    table = Table("Before and after, too few items to judge", ("cell", "items", "before", "after"), rows, (1, 2, 3))
-    return [Fold(format_not_judged(claims), (table,))] if rows else []
+    if found is not None and found.advice == "do not ship":
+        title = READINGS[decoding_of(run)].title
+        return f"No single change of {title} is shown to be damage; the first sentence says what is."
+    return f"Nothing is shown to be damaged{arm_suffix(run)}."

@@ -8,68 +8,45 @@ Blind spot: words are corrected by Holm within one table, so that a small differ
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from mixwright.contracts import Section
 from mixwright.estimates.cell_states import MIN_ITEMS
 from mixwright.estimates.judgement import format_word
 from mixwright.estimates.readings import Outcome
-from mixwright.records import TrialResult
 from mixwright.runs import RunFolder
-from mixwright.verdict.arm_words import effect_of, format_change, format_outcome
 from mixwright.verdict.blocks import Block, Fold, Table, Terms
-from mixwright.verdict.claims import Compared, compare_cells, interval
-from mixwright.verdict.evidence import Sides, comparisons, decoding_of, headline_arm, paired_scores, trial_of
-from mixwright.verdict.text import level
+from mixwright.verdict.claims import compare_cells, interval
+from mixwright.verdict.evidence import Sides, decoding_of, headline_arm, leading_sides, paired_scores, trial_of
+from mixwright.verdict.text import cell_name, format_change
 
-PARTS = ("change of success", "= change of S", "+ change of D")
+COLUMNS = ("cell", "items", "change of success", "= change of S", "+ change of D", "word")
 
 
 class Decomposition(Section):
     """A table of cells per reference."""
 
-    ORDER: ClassVar[int] = 22
-    TITLE: ClassVar[str] = "Where the difference lies"
+    ORDER = 22
+    TITLE = "Where the difference lies"
 
     def blocks(self, run: RunFolder) -> list[Block]:
         """The first reference open, the others folded; of a plain before and after, one table."""
         result, arm = trial_of(run), headline_arm(run)
         decoding = result.decoding if result else decoding_of(run)
-        sides: dict[str, Sides] = {}
-        for against in result.references if result else ():
-            both = paired_scores(run, arm, against) if against != arm else None
-            if both:
-                sides[f"{arm} against {against}"] = both
-        if not sides and arm in (plain := comparisons(run)):
-            sides = {"After against before": plain[arm]}
-        parts = [_parts(result, arm)] if result else []
+        others = [name for name in result.references if name != arm] if result else []
+        sides = {f"{arm} against {name}": both for name in others if (both := paired_scores(run, arm, name))}
+        if not sides and (plain := leading_sides(run)):
+            sides = {"After against before": plain}
         tables = [table for name, both in sides.items() if (table := _table(name, both, decoding)).rows]
         if not tables:
             return []
-        return [Terms(("S", "D")), *parts, *tables[:1], *(Fold(table.caption, (table,)) for table in tables[1:])]
-
-
-def _parts(result: TrialResult, arm: str) -> Table:
-    """The primary outcome of the leading arm against each reference, and what stands beside it."""
-    rows = []
-    for effect in (found for against in result.references if (found := effect_of(result, arm, against))):
-        sampled = effect.sampled if result.decoding == "greedy" else effect.difference
-        items = effect_of(result, arm, effect.against, "success.items")
-        numbers = (effect.difference, effect.swapped, effect.dependence, sampled, items.difference if items else None)
-        rows.append((f"against {effect.against}", *map(format_change, numbers)))
-    columns = ("", *PARTS, "sampled success", "mean over items")
-    return Table(f"{arm}: points; {format_outcome(result.decoding)}", columns, rows, (1, 2, 3, 4, 5))
+        return [Terms(("S", "D")), tables[0], *(Fold(table.caption, (table,)) for table in tables[1:])]
 
 
 def _table(name: str, sides: Sides, decoding: Outcome) -> Table:
-    columns = ("cell", "items", *PARTS, "word")
-    rows = [_row(part) for part in compare_cells(sides, decoding) if len(part.change.items) >= MIN_ITEMS]
-    return Table(f"{name}: change in points, success {decoding}", columns, rows, (1, 2, 3, 4))
-
-
-def _row(part: Compared) -> tuple[str, ...]:
-    name = " ".join((part.task, level(part.level) or ("all levels" if part.whole else ""))).strip()
-    numbers = (
-        interval(found) if found is not None else None for found in (part.change.success, part.swapped, part.dependence)
-    )
-    return (name, str(len(part.change.items)), *map(format_change, numbers), format_word(part.word))
+    rows = []
+    for part in compare_cells(sides, decoding):
+        parts = (part.change.success, part.swapped, part.dependence)
+        moved = (format_change(interval(found) if found is not None else None) for found in parts)
+        if len(items := part.change.items) >= MIN_ITEMS:
+            cell = cell_name(part.task, part.level, whole=part.whole)
+            rows.append((cell, str(len(items)), *moved, format_word(part.word)))
+    return Table(f"{name}: change in points, success {decoding}", COLUMNS, rows, (1, 2, 3, 4))

@@ -8,8 +8,6 @@ Blind spot: short; the docstrings of estimates/ are exact.
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from mixwright.contracts import Section
 from mixwright.runs import RunFolder
 from mixwright.verdict.blocks import Block, Terms
@@ -19,8 +17,8 @@ from mixwright.verdict.claims import claims_of, format_kind
 class Glossary(Section):
     """The words of claims in the order of the page; what was explained above is left out of it."""
 
-    ORDER: ClassVar[int] = 85
-    TITLE: ClassVar[str] = "Words"
+    ORDER = 85
+    TITLE = "Words"
 
     def blocks(self, run: RunFolder) -> list[Block]:
         """The words that claims of this run use."""

@@ -9,20 +9,18 @@ Blind spot: the probability is at temperature 1 and of one way of writing, so it
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Collection
 
 import numpy as np
 
 from mixwright.contracts import Section
 from mixwright.errors import join_some
 from mixwright.estimates.adjusted import GOLD_MEASUREMENT, adjusted_change
-from mixwright.estimates.outcome import estimate_change, mean_score, shared_items
+from mixwright.estimates.outcome import Change, estimate_change, keep_probe_columns, mean_score, shared_items
 from mixwright.runs import RunFolder
-from mixwright.verdict.arm_words import format_change
-from mixwright.verdict.blocks import Block, Paragraph, Table
-from mixwright.verdict.evidence import Sides, comparisons, decoding_of, headline_arm
-from mixwright.verdict.gold_change import gold_change, read_tasks
-from mixwright.verdict.text import NO_VALUE_SIGN, percent
+from mixwright.verdict.blocks import Block, Fact, Paragraph, Table
+from mixwright.verdict.evidence import Sides, decoding_of, leading_sides
+from mixwright.verdict.text import count, format_change, format_interval, percent, points
 
 ABOUT = (
     "Where one string is right, its probability says what success says, without generating and with less noise. It was "
@@ -34,41 +32,57 @@ ABOUT = (
 class GoldSection(Section):
     """A row per task with a grader that accepts one string alone, and one of all of them where they are several."""
 
-    ORDER: ClassVar[int] = 46
-    TITLE: ClassVar[str] = "Probability of the gold answer"
+    ORDER = 46
+    TITLE = "Probability of the gold answer"
 
     def blocks(self, run: RunFolder) -> list[Block]:
         """Nothing where it was not read on both sides."""
-        sides = comparisons(run).get(headline_arm(run))
+        sides = leading_sides(run)
         tasks = read_tasks(sides) if sides is not None else []
         if sides is None or not tasks:
             return []
         groups = [(task, [task]) for task in tasks] + ([("all of these", tasks)] if len(tasks) > 1 else [])
-        rows = [row for name, own in groups if (row := _row(name, own, sides, decoding_of(run) == "greedy"))]
+        rows = [row for name, own in groups if (row := _row(name, own, sides, greedy=decoding_of(run) == "greedy"))]
+        others = sorted({item[0] for item in shared_items(*sides)} - set(tasks))
+        left_out = f" Not read of {join_some(others)}: their graders accept more than one string." if others else ""
         columns = ("task", "items read", "before", "after", "change", "success, plain", "success, adjusted")
         table = Table("Probability of the gold answer", columns, rows, (1, 2, 3))
-        return [Paragraph(ABOUT + _left_out(tasks, sides)), table] if rows else []
+        return [Paragraph(ABOUT + left_out), table] if rows else []
 
 
-def _left_out(tasks: list[str], sides: Sides) -> str:
-    """Tasks that were answered and not read, and why."""
-    others = sorted({item[0] for item in shared_items(*sides)} - set(tasks))
-    return f" Not read of {join_some(others)}: their graders accept more than one string." if others else ""
-
-
-def _row(name: str, tasks: list[str], sides: Sides, greedy: bool) -> tuple[str, ...] | None:
+def _row(name: str, tasks: list[str], sides: Sides, *, greedy: bool) -> tuple[str, ...] | None:
     moved = gold_change(sides, tasks)
     if moved is None:
         return None
-    means = [float(np.mean([mean_score(one, GOLD_MEASUREMENT, moved.items, by="items") for one in side])) for side in sides]
-    plain = estimate_change(*sides, decoding="greedy", weigh="items", only=lambda item: item[0] in tasks) if greedy else None
-    single = plain is not None and len(sides[0]) == 1
-    found = adjusted_change(sides[0][0], sides[1][0], plain.items) if plain is not None and single else None
-    return (
-        name,
-        f"{len(moved.items):,}",
-        *(percent(mean) for mean in means),
-        format_change(moved.success.interval),
-        format_change(plain.success.interval) if plain is not None else NO_VALUE_SIGN,
-        format_change(found.interval) if found is not None else NO_VALUE_SIGN,
+    before, after = (
+        float(np.mean([mean_score(one, GOLD_MEASUREMENT, moved.items, by="items") for one in side])) for side in sides
     )
+    plain = estimate_change(*sides, decoding="greedy", weigh="items", only=lambda item: item[0] in tasks) if greedy else None
+    found = adjusted_change(sides[0][0], sides[1][0], plain.items) if plain is not None and len(sides[0]) == 1 else None
+    changes = (moved.success, plain.success if plain else None, found)
+    told = (format_change(change.interval if change is not None else None) for change in changes)
+    return name, f"{len(moved.items):,}", percent(before), percent(after), *told
+
+
+def read_tasks(sides: Sides) -> list[str]:
+    """Tasks of which it was read; empty where one of the checkpoints was not read."""
+    if not all(scores.scores.get(GOLD_MEASUREMENT) for side in sides for scores in side):
+        return []
+    return sorted({item[0] for item in sides[0][0].scores[GOLD_MEASUREMENT]})
+
+
+def gold_change(sides: Sides, tasks: Collection[str]) -> Change | None:
+    """After minus before over what was read of these tasks, each item counted once; None where nothing was."""
+    before, after = ([keep_probe_columns(scores, "gold") for scores in side] for side in sides)
+    return estimate_change(before, after, decoding="gold", weigh="items", only=lambda item: item[0] in tasks)
+
+
+def gold_fact(sides: Sides) -> list[Fact]:
+    """The same of all tasks that were read, in one line; empty where none was."""
+    tasks = read_tasks(sides)
+    moved = gold_change(sides, tasks) if tasks else None
+    if moved is None:
+        return []
+    found = moved.success.interval
+    note = f"{format_interval(found)}; {count(len(moved.items), 'item')} of {join_some(tasks)}, read and not judged"
+    return [Fact("change of the gold answer's probability", f"{points(found.value)} points", note)]

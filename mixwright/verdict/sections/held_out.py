@@ -8,18 +8,14 @@ Blind spot: a lower loss or a higher preference accuracy does not say that an an
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import ClassVar
-
 from mixwright.contracts import Section
 from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, Outcome, format_unit
-from mixwright.records import Claim, cell_key
+from mixwright.records import cell_key
 from mixwright.runs import RunFolder
-from mixwright.verdict.arm_words import format_change
 from mixwright.verdict.blocks import Block, Fold, Paragraph, Table
 from mixwright.verdict.claims import claims_of, format_kind
 from mixwright.verdict.evidence import before_after_caption, decoding_of
-from mixwright.verdict.text import NO_VALUE_SIGN, amount, count
+from mixwright.verdict.text import NO_VALUE_SIGN, amount, count, format_change
 
 UNSAID_BY_OUTCOME: dict[Outcome, str] = {
     "loss": "No graded answers: nothing is said about whether answers are right, only how likely the given targets are.",
@@ -30,31 +26,26 @@ UNSAID_BY_OUTCOME: dict[Outcome, str] = {
 class HeldOut(Section):
     """What this outcome cannot say, and the claims about every cell as one table."""
 
-    ORDER: ClassVar[int] = 1
-    UNGRADED: ClassVar[bool] = True
+    ORDER = 1
+    UNGRADED = True
 
     def blocks(self, run: RunFolder) -> list[Block]:
         """Silent where answers were graded, and before anything was compared."""
-        outcome, claims = decoding_of(run), claims_of(run)
+        outcome, claims, caption = decoding_of(run), claims_of(run), before_after_caption(run)
         if outcome in GRADED_OUTCOMES or not claims:
             return []
-        table = _table(before_after_caption(run), claims, outcome)
-        folded = Fold(f"{table.caption}: {count(len(claims), 'claim')}", (table,))
+        unit = READINGS[outcome].unit
+        rows = [
+            (
+                f"{claim.task}, whole task" if claim.whole else cell_key(claim.task, claim.level),
+                amount(claim.before, unit),
+                amount(claim.after, unit) if claim.difference.n else NO_VALUE_SIGN,
+                format_change(claim.difference, unit),
+                format_kind(claim.kind, outcome),
+                claim.evidence,
+            )
+            for claim in claims
+        ]
+        columns = ("task and level", "before", "after", f"change, {format_unit(unit)}", "what it is called", "rests on")
+        folded = Fold(f"{caption}: {count(len(claims), 'claim')}", (Table(caption, columns, rows, (1, 2, 3)),))
         return [Paragraph(UNSAID_BY_OUTCOME[outcome], "caution"), folded]
-
-
-def _table(caption: str, claims: Sequence[Claim], outcome: Outcome) -> Table:
-    unit = READINGS[outcome].unit
-    rows = [
-        (
-            f"{claim.task}, whole task" if claim.whole else cell_key(claim.task, claim.level),
-            amount(claim.before, unit),
-            amount(claim.after, unit) if claim.difference.n else NO_VALUE_SIGN,
-            format_change(claim.difference, unit) if claim.difference.n else NO_VALUE_SIGN,
-            format_kind(claim.kind, outcome),
-            claim.evidence,
-        )
-        for claim in claims
-    ]
-    columns = ("task and level", "before", "after", f"change, {format_unit(unit)}", "what it is called", "rests on")
-    return Table(caption, columns, rows, (1, 2, 3))

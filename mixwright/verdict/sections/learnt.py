@@ -9,48 +9,34 @@ Blind spot: a guess that reads the form of a prompt depends on it; only the chan
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from mixwright.contracts import Section
 from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS
 from mixwright.runs import RunFolder
-from mixwright.verdict.blocks import Block, Claims, Fold, Paragraph, Terms
-from mixwright.verdict.claims import cells_first, claims_of, format_kind, undecided_because
+from mixwright.verdict.blocks import Block, Claims, Paragraph, Terms, folded_claims
+from mixwright.verdict.claims import MOST_CLAIMS_OPEN, cells_first, claims_of, format_kind, undecided_because
 from mixwright.verdict.evidence import arm_suffix, before_after_caption, decoding_of, seeds_of
-
-MOST_CLAIMS_OPEN = 5
-"""Claims that stay open."""
 
 
 class Learnt(Section):
     """Cells and tasks that got better."""
 
-    ORDER: ClassVar[int] = 10
-    TITLE: ClassVar[str] = "Learnt"
-    UNGRADED: ClassVar[bool] = True
+    ORDER = 10
+    TITLE = "Learnt"
+    UNGRADED = True
 
     def blocks(self, run: RunFolder) -> list[Block]:
         """The largest gains, the rest folded away; then what rose without being learnt."""
-        claims = claims_of(run)
+        claims, outcome, caption = claims_of(run), decoding_of(run), before_after_caption(run)
         if not claims:
             return []
-        outcome = decoding_of(run)
-        found, caption = cells_first(claims, "learnt"), before_after_caption(run)
-        blocks: list[Block] = [Claims(caption, tuple(found[:MOST_CLAIMS_OPEN]), outcome)]
-        if not found:
-            blocks = [
-                Paragraph(
-                    f"Nothing is shown to be learnt{arm_suffix(run)}. {undecided_because(claims, seeds_of(run))}".rstrip()
-                )
-            ]
-        if found[MOST_CLAIMS_OPEN:]:
-            blocks.append(
-                Fold(f"{len(found) - MOST_CLAIMS_OPEN} more", (Claims(caption, tuple(found[MOST_CLAIMS_OPEN:]), outcome),))
-            )
-        other = cells_first(claims, "commonest", "sharper")
-        if other:
-            blocks.append(Fold(f"{len(other)} rose without being learnt", (Claims(caption, tuple(other)),)))
+        found, other = cells_first(claims, "learnt"), cells_first(claims, "commonest", "sharper")
+        nothing = f"Nothing is shown to be learnt{arm_suffix(run)}. {undecided_because(claims, seeds_of(run))}".rstrip()
         parts = ("S", "D") if outcome in GRADED_OUTCOMES else ()
         chance = ("chance level",) if READINGS[outcome].unit == "share" else ()
-        words = [format_kind(claim.kind) for claim in other]
-        return [*blocks, Terms(("cell", "learnt", *parts, *chance, *dict.fromkeys(words)))]
+        return [
+            Paragraph("" if found else nothing),
+            Claims(caption, tuple(found[:MOST_CLAIMS_OPEN]), outcome),
+            folded_claims(f"{len(found) - MOST_CLAIMS_OPEN} more", caption, found[MOST_CLAIMS_OPEN:], outcome),
+            folded_claims(f"{len(other)} rose without being learnt", caption, other),
+            Terms(("cell", "learnt", *parts, *chance, *(format_kind(claim.kind) for claim in other))),
+        ]

@@ -9,8 +9,6 @@ grader does not read.
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from mixwright.contracts import Section
 from mixwright.records import Observation
 from mixwright.runs import RunFolder, read_list
@@ -23,21 +21,19 @@ MOST_NOTES = 20
 class Measuring(Section):
     """A sentence for each note, warnings first."""
 
-    ORDER: ClassVar[int] = 13
-    TITLE: ClassVar[str] = "Notes on measuring"
+    ORDER = 13
+    TITLE = "Notes on measuring"
 
     def blocks(self, run: RunFolder) -> list[Block]:
         """Paragraphs of the notes."""
-        if not run.notes.is_file():
-            return []
-        order = ("error", "warning", "info")
-        notes = sorted(read_list(run.notes, Observation), key=lambda note: order.index(note.severity))
+        notes = read_list(run.notes, Observation) if run.notes.is_file() else []
+        notes.sort(key=lambda note: ("error", "warning", "info").index(note.severity))
         shown: list[Block] = [
-            Paragraph(_sentence(note), "plain" if note.severity == "info" else "bad") for note in notes[:MOST_NOTES]
+            Paragraph(
+                f"{note.message[:1].upper()}{note.message[1:]}. {note.remedy}".strip(),
+                "plain" if note.severity == "info" else "bad",
+            )
+            for note in notes[:MOST_NOTES]
         ]
-        beyond = len(notes) - len(shown)
+        beyond = len(notes) - MOST_NOTES
         return [*shown, *([Paragraph(f"{beyond:,} more stand in {run.notes.name}.")] if beyond > 0 else [])]
-
-
-def _sentence(note: Observation) -> str:
-    return f"{note.message[:1].upper()}{note.message[1:]}. {note.remedy}".strip()

@@ -9,8 +9,6 @@ return nothing is shown.
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from mixwright.contracts import Section
 from mixwright.measure.returned import Returned, returned_file
 from mixwright.runs import RunFolder, read_json
@@ -21,7 +19,7 @@ from mixwright.verdict.text import count
 class ReturnedSection(Section):
     """How many lost answers return, beside the null, and what that does not show."""
 
-    ORDER: ClassVar[int] = 4
+    ORDER = 4
 
     def blocks(self, run: RunFolder) -> list[Block]:
         """Nothing where no lost answers were asked again."""

@@ -10,65 +10,47 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 from mixwright.contracts import Section
 from mixwright.records import RunManifest
 from mixwright.runs import RunFolder, read_json
 from mixwright.verdict.blocks import Block, Code, Fold, Table
 
-FIRST_SETTINGS = (
-    "loss_type",
-    "scale_rewards",
-    "beta",
-    "learning_rate",
-    "num_generations",
-    "max_completion_length",
-    "temperature",
-    "steps",
-)
-
-
-COMPLETION_SETTINGS = ("num_generations", "max_completion_length", "temperature", "scale_rewards")
+COMPLETION_SETTINGS = ("num_generations", "max_completion_length", "temperature")
 """Settings that mean nothing where no completion is written to train on."""
+FIRST_SETTINGS = ("loss_type", "scale_rewards", "beta", "learning_rate", *COMPLETION_SETTINGS, "steps")
 
 
 class Settings(Section):
     """Settings in full, the rest folded, and how to repeat the run."""
 
-    ORDER: ClassVar[int] = 90
-    TITLE: ClassVar[str] = "Settings and how to repeat"
-    UNGRADED: ClassVar[bool] = True
+    ORDER = 90
+    TITLE = "Settings and how to repeat"
+    UNGRADED = True
 
     def blocks(self, run: RunFolder) -> list[Block]:
         """Tables of the manifest."""
         if not run.manifest.is_file():
             return []
         manifest = read_json(run.manifest, RunManifest)
-        order = {name: place for place, name in enumerate(FIRST_SETTINGS)}
-        settings = dict(sorted(manifest.settings.items(), key=lambda item: (order.get(item[0], len(order)), item[0])))
-        about = {"made": manifest.created, "starting model": manifest.parent}
-        settings = {name: value for name, value in about.items() if value} | settings
-        settings = {name: value for name, value in settings.items() if _means_something(name, settings)}
-        blocks: list[Block] = []
-        if manifest.command:
-            blocks.append(Code("Repeat", manifest.command))
-        parts = (("Settings", settings), ("Seeds", manifest.seeds), ("Versions", manifest.versions))
-        blocks += [_table(name, values) for name, values in parts[:1] if values]
-        folded = [_table(name, values) for name, values in (*parts[1:], ("Inputs, sha256", manifest.inputs)) if values]
-        return [*blocks, *([Fold("Seeds, versions and inputs", tuple(folded))] if folded else [])]
-
-
-def _means_something(name: str, settings: Mapping[str, Any]) -> bool:
-    """Whether a setting acts under the objective; `beta` of 0 is GRPO's, and not what DPO or SFT train with."""
-    if settings.get("objective") not in ("sft", "dpo"):
-        return True
-    return name not in COMPLETION_SETTINGS and (name != "beta" or bool(settings[name]))
+        about = {name: value for name, value in (("made", manifest.created), ("starting model", manifest.parent)) if value}
+        first = {name: manifest.settings[name] for name in FIRST_SETTINGS if name in manifest.settings}
+        settings = about | first | dict(sorted(manifest.settings.items()))
+        if settings.get("objective") in ("sft", "dpo"):  # `beta` of 0 is GRPO's, and not what DPO or SFT train with
+            idle = {"scale_rewards", *COMPLETION_SETTINGS, *([] if settings.get("beta") else ["beta"])}
+            settings = {name: value for name, value in settings.items() if name not in idle}
+        parts = {"Seeds": manifest.seeds, "Versions": manifest.versions, "Inputs, sha256": manifest.inputs}
+        return [
+            Code("Repeat", manifest.command),
+            _table("Settings", settings),
+            Fold("Seeds, versions and inputs", tuple(_table(name, values) for name, values in parts.items())),
+        ]
 
 
 def _table(caption: str, values: Mapping[str, Any]) -> Table:
-    return Table(caption, ("name", "value"), [(name, _value(value)) for name, value in values.items()])
-
-
-def _value(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    rows = [
+        (name, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str))
+        for name, value in values.items()
+    ]
+    return Table(caption, ("name", "value"), rows)
