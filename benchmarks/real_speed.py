@@ -66,7 +66,8 @@ class Writers:
     def ours(self, prompts: Sequence[Sequence[int]], room: int, seed: int) -> int:
         """Completions written by Mixwright's own generation."""
         from mixwright.learner.batches import reading_mode
-        from mixwright.learner.generation import Decoding, GenerationJob, generate
+        from mixwright.learner.generation import Decoding, GenerationJob
+        from mixwright.learner.shared_generation import generate
 
         jobs = [GenerationJob(ids, COUNT, (), (place, COUNT, 0)) for place, ids in enumerate(prompts)]
         with reading_mode(self.learner.model), _Endless(self.learner):

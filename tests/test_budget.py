@@ -86,7 +86,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """Time that passes only while completions are written."""
-    from mixwright.learner.generation import generate
+    from mixwright.learner.shared_generation import generate
 
     ticking = Clock()
 

@@ -11,9 +11,10 @@ import pytest
 from cli_call import Call, sums, write
 from trainers_tiny import model, tokenizer
 
-from mixwright.learner.generation import GenerationJob, generate
+from mixwright.learner.generation import GenerationJob
 from mixwright.learner.learner import Completion, Learner
 from mixwright.learner.prompt_form import PromptForm
+from mixwright.learner.shared_generation import generate
 from mixwright.measure.bases import read_completion_rows
 from mixwright.measure.kept_answers import KeepingLearner
 from mixwright.measure.kept_folder import was_stopped

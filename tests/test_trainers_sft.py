@@ -171,9 +171,9 @@ def test_canaries_are_read_as_prepared_and_leave_the_run_alone(tmp_path: Path, p
         trainer.steered.engine.watch = lambda signals, watch=watch: (watched.append(signals), watch(signals))[1]
         trainer.train()
         runs.append(trainer)
-    often, once, never = runs
-    assert [signals.step for signals in watched] == [0, 2, 4, 0]
-    assert torch.equal(parameters(often), parameters(once))
+    often, short, never = runs
+    assert [signals.step for signals in watched] == [0, 2, 4], "a run of 4 steps has no second look after 1000"
+    assert torch.equal(parameters(often), parameters(short))
     assert torch.equal(parameters(often), parameters(never))
     assert often.model.training
     examples = {row["id"]: row for row in data()}
@@ -194,7 +194,9 @@ def test_canaries_are_read_as_prepared_and_leave_the_run_alone(tmp_path: Path, p
 
 def test_the_kl_estimate_is_the_kl(tmp_path: Path) -> None:
     """Against the exact KL from start to now at the target positions, from all logits; 40 samples of the start."""
-    trainer = make(SteeredSFTTrainer, tmp_path, {"max_steps": 6, "learning_rate": 1e-2}, steering=Steering(watching()))
+    trainer = make(
+        SteeredSFTTrainer, tmp_path, {"max_steps": 6, "learning_rate": 1e-2}, steering=Steering(watching(), canary_every=6)
+    )
     trainer.train()
     exact, estimates = [], []
     start, now = model().eval(), trainer.model.eval()

@@ -1,4 +1,4 @@
-"""Completions of prompts, token by token: with shared prompts on a CPU (`shared_generation.py`), else batch by batch."""
+"""Completions of prompts, token by token, a batch of prompts at a time; `shared_generation.py` is quicker on a CPU."""
 
 # ruff: noqa: F722 - the shape strings of jaxtyping are not forward references
 
@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -15,11 +15,38 @@ from torch import Tensor
 
 from mixwright.learner.batches import MOST_TOKENS_PER_PASS, left_padded, logits_limit, row_batches, token_batches
 
-if TYPE_CHECKING:
-    from mixwright.learner.learner import Learner
-
 TOKENS_PER_BLOCK = 256
 """Entries of the vocabulary whose probabilities are added up before one of them is looked for."""
+
+
+@runtime_checkable
+class Writer(Protocol):
+    """What is asked of a `Learner`, whose docstrings say what each is."""
+
+    model: Any
+    tokenizer: Any
+    batch_size: int | None
+    shares_prompts: bool
+
+    @property
+    def device(self) -> torch.device:
+        """See `Learner`."""
+        ...
+
+    @property
+    def end_ids(self) -> frozenset[int]:
+        """See `Learner`."""
+        ...
+
+    @property
+    def forward_arguments(self) -> frozenset[str]:
+        """See `Learner`."""
+        ...
+
+    def forward(
+        self, ids: Tensor, mask: Tensor, *, last_positions: int = 0, cache: Any = None, use_cache: bool = False
+    ) -> Any:
+        """See `Learner`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,39 +100,8 @@ class Continuation:
     """True once the end token was chosen."""
 
 
-def generate(
-    learner: Learner,
-    jobs: Sequence[GenerationJob],
-    decoding: Decoding,
-    progress: Callable[[float], None] | None = None,
-) -> Iterator[dict[int, list[Continuation]]]:
-    """The completions of all jobs, those that have ended together at a time, by the index of their job.
-
-    Call it without gradients, in eval mode. `progress` is called at every token with the share that is written, 0..1.
-
-    Raises:
-        ValueError: a prefix as long as a completion may be.
-    """
-    from mixwright.learner.shared_generation import Unsupported, generate_shared, is_supported
-
-    if any(len(job.prefix) >= decoding.max_new_tokens for job in jobs):
-        raise ValueError("a completion is begun with as many tokens as it may have")
-    left = dict(enumerate(jobs))
-    if jobs and is_supported(learner):
-        try:
-            for made in generate_shared(learner, jobs, decoding, progress):
-                for place in made:
-                    del left[place]
-                yield made
-        except Unsupported:
-            learner.shares_prompts = False
-    rest = list(left)
-    for made in _generate_in_batches(learner, [jobs[place] for place in rest], decoding, progress, len(jobs)):
-        yield {rest[place]: rows for place, rows in made.items()}
-
-
-def _generate_in_batches(
-    learner: Learner,
+def generate_in_batches(
+    learner: Writer,
     jobs: Sequence[GenerationJob],
     decoding: Decoding,
     progress: Callable[[float], None] | None,
@@ -126,7 +122,7 @@ def _part_of(progress: Callable[[float], None], start: float, share: float) -> C
     return lambda done: progress(start + share * done)
 
 
-def _batches(learner: Learner, jobs: Sequence[GenerationJob], room: int) -> Iterator[list[int]]:
+def _batches(learner: Writer, jobs: Sequence[GenerationJob], room: int) -> Iterator[list[int]]:
     """Indices of jobs with equally many rows that are written together."""
     by_rows: dict[int, list[int]] = {}
     for place, job in enumerate(jobs):
@@ -143,7 +139,7 @@ def _batches(learner: Learner, jobs: Sequence[GenerationJob], room: int) -> Iter
 
 
 def _write_batch(
-    learner: Learner, jobs: Sequence[GenerationJob], decoding: Decoding, progress: Callable[[float], None] | None
+    learner: Writer, jobs: Sequence[GenerationJob], decoding: Decoding, progress: Callable[[float], None] | None
 ) -> list[list[Continuation]]:
     """The completions of jobs with equally many rows; stops when all have ended."""
     device, count = learner.device, jobs[0].rows

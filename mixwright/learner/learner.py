@@ -22,8 +22,9 @@ from torch import Tensor
 
 from mixwright.errors import InputError, disk_full_error
 from mixwright.learner.batches import left_padded, logits_limit, reading_mode, token_batches, without_progress_bars
-from mixwright.learner.generation import Continuation, Decoding, GenerationJob, generate
+from mixwright.learner.generation import Continuation, Decoding, GenerationJob
 from mixwright.learner.prompt_form import PromptForm, no_template, template_refused
+from mixwright.learner.shared_generation import generate
 
 if TYPE_CHECKING:
     from mixwright.records import Text

@@ -15,7 +15,7 @@ import math
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -24,10 +24,7 @@ from transformers import AttentionInterface
 from transformers.cache_utils import Cache, DynamicLayer
 
 from mixwright.learner.batches import left_padded
-from mixwright.learner.generation import Continuation, Decoding, GenerationJob, choose_tokens
-
-if TYPE_CHECKING:
-    from mixwright.learner.learner import Learner
+from mixwright.learner.generation import Continuation, Decoding, GenerationJob, Writer, choose_tokens, generate_in_batches
 
 ATTENTION_NAME = "mixwright_shared_prompts"
 MOST_CACHE_BYTES = 2**30
@@ -48,7 +45,36 @@ class Unsupported(Exception):
     """This model's attention has something that is not computed here."""
 
 
-def is_supported(learner: Learner) -> bool:
+def generate(
+    learner: Writer,
+    jobs: Sequence[GenerationJob],
+    decoding: Decoding,
+    progress: Callable[[float], None] | None = None,
+) -> Iterator[dict[int, list[Continuation]]]:
+    """The completions of all jobs, those that have ended together at a time, by the index of their job.
+
+    Call it without gradients, in eval mode. `progress` is called at every token with the share that is written, 0..1.
+
+    Raises:
+        ValueError: a prefix as long as a completion may be.
+    """
+    if any(len(job.prefix) >= decoding.max_new_tokens for job in jobs):
+        raise ValueError("a completion is begun with as many tokens as it may have")
+    left = dict(enumerate(jobs))
+    if jobs and is_supported(learner):
+        try:
+            for made in generate_shared(learner, jobs, decoding, progress):
+                for place in made:
+                    del left[place]
+                yield made
+        except Unsupported:
+            learner.shares_prompts = False
+    rest = list(left)
+    for made in generate_in_batches(learner, [jobs[place] for place in rest], decoding, progress, len(jobs)):
+        yield {rest[place]: rows for place, rows in made.items()}
+
+
+def is_supported(learner: Writer) -> bool:
     """Whether to try: a model on a CPU that calls its attention through the interface of transformers."""
     plain = learner.model.get_base_model() if hasattr(learner.model, "get_base_model") else learner.model
     asked = {"position_ids", "past_key_values", "logits_to_keep"}
@@ -61,9 +87,9 @@ def is_supported(learner: Learner) -> bool:
 
 
 def generate_shared(
-    learner: Learner, jobs: Sequence[GenerationJob], decoding: Decoding, progress: Callable[[float], None] | None = None
+    learner: Writer, jobs: Sequence[GenerationJob], decoding: Decoding, progress: Callable[[float], None] | None = None
 ) -> Iterator[dict[int, list[Continuation]]]:
-    """As `generation.generate`. Raises Unsupported, before the first token of a batch that it cannot write."""
+    """As `generate`. Raises Unsupported, before the first token of a batch that it cannot write."""
     done = 0
     for places in _of_similar_length(jobs):
         batch = _Batch(learner, [jobs[place] for place in places], decoding)
@@ -151,7 +177,7 @@ class SharedCache(Cache):
     def update(self, key_states: Tensor, value_states: Tensor, layer_idx: int, *_: Any, **__: Any) -> tuple[Tensor, Tensor]:
         """Keep the new token of each completion of this step; returns what it was given."""
         for kept, new in zip(self._own[layer_idx], (key_states, value_states), strict=True):
-            kept[self.rows, :, self.written[self.rows]] = new[:, :, 0]
+            kept[self.rows, :, self.written[self.rows]] = new[:, :, 0].to(kept.dtype)  # bf16 under autocast
         return key_states, value_states
 
     def get_seq_length(self, layer_idx: int = 0) -> int:
@@ -236,7 +262,7 @@ def _attending_to(cache: SharedCache, model: Any) -> Iterator[None]:
 class _Batch:
     """Jobs of similar length: those under way have a place each, the others wait."""
 
-    def __init__(self, learner: Learner, jobs: Sequence[GenerationJob], decoding: Decoding) -> None:
+    def __init__(self, learner: Writer, jobs: Sequence[GenerationJob], decoding: Decoding) -> None:
         self.learner, self.jobs, self.decoding = learner, jobs, decoding
         self.width = max(job.rows for job in jobs)
         longest, room = max(job.length for job in jobs), decoding.max_new_tokens - min(len(job.prefix) for job in jobs)

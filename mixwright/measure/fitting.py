@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from mixwright import catalog
+from mixwright.config import MeasureConfig
 from mixwright.estimates.cell_states import MIN_ITEMS
 
 
@@ -75,3 +77,8 @@ def fit_sizes(
         samples -= 1
     each = most_items_within(counts, seconds / max(cost.item(samples), 1e-12))
     return Sizes(each, samples) if each >= least_items(counts) else None
+
+
+def training_probes(config: MeasureConfig) -> tuple[str, ...]:
+    """Probes that train copies of the model: what they cost, and need, does not follow from a few items."""
+    return tuple(name for name in config.probes if catalog.load("probes", name).TRAINS)

@@ -92,7 +92,8 @@ class KeepingLearner(Learner):
         asked_now |= {"prompts": [prompts[place] for place in new], "draw_keys": [draw_keys[place] for place in new]}
         asked_now |= {"prefixes": prefixes and [prefixes[place] for place in new], "progress": progress}
         if continue_up_to is None or continue_up_to <= max_new_tokens:
-            super().sample(**asked_now, on_finished=keep)
+            made = super().sample(**asked_now, on_finished=keep)
+            keep({i: row for i, row in enumerate(made) if keys[new[i]] not in self._known})
         else:
             made = self.sample(**asked_now)  # kept by another name, so that a stop while these are continued loses none
             written = self.written

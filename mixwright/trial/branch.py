@@ -278,9 +278,9 @@ def _train(
     """Train the learner for one stage; what was seen on the way is in `folder`."""
     from mixwright.corpus.shuffled_levels import shuffle_levels
     from mixwright.learner.adapting import can_switch_off
+    from mixwright.measure.fitting import training_probes
     from mixwright.trial.arm_roles import of_data
     from mixwright.trial.data_rows import fit_plan, read_data, repeat_to_fill, rows_for
-    from mixwright.trial.dry_run import training_probes
     from mixwright.trial.training import adapted, follow_progress, load_optimizer, make_trainer, save_optimizer
 
     rows = shuffle_levels(corpus, config.seed) if branch.shuffle_levels else corpus

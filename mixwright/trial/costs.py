@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from mixwright.config import RunConfig
 from mixwright.errors import join_some
+from mixwright.measure.fitting import training_probes
 from mixwright.trial.arm_roles import Arms
-from mixwright.trial.dry_run import Timing, training_probes
+from mixwright.trial.dry_run import Timing
 from mixwright.workers.local import count_cores
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ def format_costs(parts: Sequence[tuple[str, float]], config: RunConfig, arms: Ar
 
     shown = [f"{name} {about(value)}" for name, value in parts]
     shape = f"({len(arms.first)} arms x {config.trial.seeds} seeds)"
-    whole, probes = about(sum(value for _, value in parts)), training_probes(config)
+    whole, probes = about(sum(value for _, value in parts)), training_probes(config.measure)
     left_out = f"nulls and what the probe{'s' * (len(probes) > 1)} {join_some(probes)} will train" if probes else "nulls"
     return (
         f"about {whole} minutes: {', '.join(shown)} {shape}, without {left_out}. Timed here: {timing.items} items at "

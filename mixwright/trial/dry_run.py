@@ -15,11 +15,11 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from mixwright import catalog
-from mixwright.config import MeasureConfig, RunConfig
+from mixwright.config import RunConfig
 from mixwright.corpus.trainable import has_pairs
 from mixwright.errors import InputError
 from mixwright.learner.bases import TINY_PREFIX
+from mixwright.measure.fitting import training_probes
 from mixwright.measure.free_answers import spread_items
 from mixwright.records import Plan, Stage, from_data
 from mixwright.trial.arm_roles import branch_of
@@ -171,11 +171,6 @@ def _measuring(config: RunConfig, corpus: Corpus, learner: Learner) -> tuple[flo
     few = count if now * samples <= ITEMS_TIME_LIMIT else min(2, count)
     more = seconds(few, samples)
     return now / count, max(more - now * few / count, 0.0) / few / samples, count
-
-
-def training_probes(config: MeasureConfig) -> tuple[str, ...]:
-    """Probes that train copies of the model: what they cost, and need, does not follow from a few items."""
-    return tuple(name for name in config.probes if catalog.load("probes", name).TRAINS)
 
 
 def _training(config: RunConfig, corpus: Corpus, learner: Learner, scratch: Path) -> tuple[float, float, int]:
