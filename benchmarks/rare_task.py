@@ -5,12 +5,12 @@ least frequent complex ones: 0.77, 0.68 and 0.60 % of the data. Every arm draws 
 the accuracy over all tasks: the mean over the 24 tables, every entry of each; the rare and the common accuracy are parts of
 it, and mechanisms.
 
-The plan by need (`_rare_plan.py`), `temperature` and `floor` (the rows' own shares, none under 2 %) are compared, paired by
-seed, with three references of the same width: `frozen` is the model at its initial weights, `natural` draws tasks as often
-as they have rows, which is what drawing rows uniformly does, and `uniform` draws all tasks equally often (equal shares);
-and with `natural` and `uniform` at width 128. Intervals are 95 % t intervals over seeds, not corrected for the number of
-comparisons. Nothing beats a reference that gets every entry right: a difference of exactly 0 then says "at the ceiling",
-not "shown to be alike".
+The plan of `rare_tasks`, `temperature` and `floor` (the rows' own shares, none under 2 %) are compared, paired by seed, with
+three references of the same width: `frozen` is the model at its initial weights, `natural` draws tasks as often as they have
+rows, which is what drawing rows uniformly does, and `uniform` draws all tasks equally often (equal shares); and with
+`natural` and `uniform` at width 128. Intervals are 95 % t intervals over seeds, not corrected for the number of comparisons.
+Nothing beats a reference that gets every entry right: a difference of exactly 0 then says "at the ceiling", not "shown to be
+alike".
 
 Arms of a comparison take as many steps, but for `frozen`; the probe of the plan comes on top. Compute is 6 x parameters x
 tokens per trained row and 2 x per row that is only read; the probe is charged. CPU seconds stand beside it: at these sizes
@@ -31,7 +31,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-from benchmarks._rare_plan import RareTasks
 from benchmarks._report import Goal, Result, interval, run
 from mixwright import Engine
 from mixwright.catalog import create
@@ -140,7 +139,7 @@ def _under_the_plan(training: Training, data: Data, job: Job) -> dict[str, Any]:
     before = STEPS_BEFORE_PROBE * steps // STEPS
     _follow(training, data, plan_of("natural", data, before), job.seed, before)
     found, cost, seconds = probe(model, data, job.rate, job.seed)
-    plan = RareTasks().plan(data.pool.cells, found, TrainingSetup(steps - before, "sft", BATCH))
+    plan = create("planners", "rare_tasks").plan(data.pool.cells, found, TrainingSetup(steps - before, "sft", BATCH))
     training.flops += cost
     training.seconds += seconds
     _follow(training, data, plan, job.seed + 1, steps - before)

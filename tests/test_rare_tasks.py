@@ -1,4 +1,4 @@
-"""The plan by need of the benchmark of rare tasks, on made-up retention measurements, against shares worked out by hand."""
+"""The planner `rare_tasks` on made-up retention measurements, against shares worked out by hand."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks._rare_plan import RareTasks
 from mixwright.errors import InputError
+from mixwright.plan.planners.rare_tasks import RareTasks
 from mixwright.plan.validate import validate_plan
 from mixwright.records import Cell, Measurement, TrainingSetup
 

@@ -76,6 +76,7 @@ class RareTasks(Finding):
     )
     FEATURES = {  # noqa: RUF012
         "probes/retention": ("rare complex: alone - mixture, width 16",),
+        "planners/rare_tasks": ("rare complex: six times as often at width 32 - mixture at width 128",),
     }
     REMARKS = "Cosines of gradients do not fall with width, only common norms do; `alone` lacks dilution, too."
     NOISE = ("mixture, width 32",)

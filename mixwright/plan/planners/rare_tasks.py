@@ -1,4 +1,4 @@
-"""Peer, a planner of the product before: gives each task the rows that learning it takes, or says that more do not help.
+"""Planner that gives each task the rows that learning it takes, by a retention probe, or says that more do not help.
 
 Rows needed by a probed task: rows of its burst x loss / gain of the burst, divided by the share of the gain that was left in
 the last two readings. Other tasks: their loss at the median rows per nat of the probed ones (those whose burst did not learn
@@ -9,7 +9,7 @@ the limit.
 
 Source: frequency against capacity and the gap between sightings, 2605.29548; the rule is ours.
 Unit: share of draws; rows; steps.
-Cost: none beyond the retention probe.
+Cost: none beyond the retention probe (`measure.probes` must name it; without it the planner refuses).
 Blind spot: rows per nat are taken as constant, loss as something that can reach `left`; needs are right to a factor of 2.
     On tables capacity was named in 5 of 10 runs that no mixture could have saved and in 4 of 15 that learnt (nearly) all: a
     hint. Equal weights did as well (benchmarks/rare_task.py: rare accuracy 1.00, natural 0.60) for a sixth less compute.
