@@ -76,11 +76,18 @@ class BalancedArena(Arena):
     """Compares each completion with those of its own format in its group only."""
 
     def learn(
-        self, rollouts: Rollouts, admitted: Sequence[bool] | None = None, *, rate: float = 1.0, beta: float | None = None
+        self,
+        rollouts: Rollouts,
+        admitted: Sequence[bool] | None = None,
+        *,
+        lr_factor: float = 1.0,
+        beta: float | None = None,
     ) -> Learnt:
         """One update; no group is refused here."""
         self.steps += 1
-        return self.update(rollouts, balanced(rollouts), rate=rate, beta=self.settings.beta if beta is None else beta)
+        return self.update(
+            rollouts, balanced(rollouts), lr_factor=lr_factor, beta=self.settings.beta if beta is None else beta
+        )
 
 
 def balanced(rollouts: Rollouts) -> np.ndarray:

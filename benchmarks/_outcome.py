@@ -30,30 +30,30 @@ REFERENCES = ("frozen", "uniform", "equal shares")
 Row = Mapping[str, Any]
 
 
-def answers(arena: Arena, scored: Sequence[Example]) -> dict[str, Any]:
+def answers(arena: Arena, problems: Sequence[Example]) -> dict[str, Any]:
     """A letter per problem under greedy decoding, and `SAMPLES` letters per problem of sampled ones; nothing is charged."""
-    greedy, drawn = arena.look(scored, greedy=True).answers, arena.look(scored, SAMPLES).answers
+    greedy, drawn = arena.look(problems, greedy=True).answers, arena.look(problems, SAMPLES).answers
     return {"greedy": _letters(greedy), "sampled": _letters(drawn)}
 
 
-def scores(seen: Mapping[str, str], scored: Sequence[Example]) -> ItemScores:
+def scores(seen: Mapping[str, str], problems: Sequence[Example]) -> ItemScores:
     """Success and pseudo-values of S of every problem, from what `answers` kept.
 
     Args:
         seen: of one student.
-        scored: the same problems, each level at least three.
+        problems: the held-out problems that it answered, each level at least three.
     """
     found: dict[str, dict[Item, float]] = {}
-    levels = np.array([example.level for example in scored], dtype=float)
-    right = np.array([[float(str(n) in _accepted(example)) for n in range(MODULUS)] + [0.0] for example in scored])
+    levels = np.array([example.level for example in problems], dtype=float)
+    right = np.array([[float(str(n) in _accepted(example)) for n in range(MODULUS)] + [0.0] for example in problems])
     for name, letters in (("greedy", seen["greedy"]), ("pass@1", seen["sampled"])):
-        given = np.array([LETTERS.find(letter) for letter in letters]).reshape(len(scored), -1)
+        given = np.array([LETTERS.find(letter) for letter in letters]).reshape(len(problems), -1)
         for level in np.unique(levels).tolist():
             here = np.flatnonzero(levels == level).tolist()
             table = right[here][:, given[here]].mean(-1).T
             known = dependence(table)
             for place, success, swapped in zip(here, np.diagonal(table).tolist(), known.items.tolist(), strict=True):
-                item = (scored[place].task, level, scored[place].id)
+                item = (problems[place].task, level, problems[place].id)
                 found.setdefault(name, {})[item] = success
                 found.setdefault(name + SWAPPED_SUFFIX, {})[item] = swapped
     return ItemScores(found)
@@ -70,7 +70,7 @@ def _accepted(example: Example) -> tuple[str, ...]:
 
 def differences(
     rows: Sequence[Row],
-    scored: Sequence[Example],
+    problems: Sequence[Example],
     pairs: Sequence[tuple[str, str]],
     *,
     levels: Sequence[float] = (),
@@ -80,12 +80,12 @@ def differences(
 
     Args:
         rows: of one pool, with arm, seed and answers.
-        scored: the held-out problems.
+        problems: the held-out problems.
         pairs: (arm, against).
         levels: that are meant; empty for all.
         column: of the rows that holds the answers; rows that lack it (models that were not trained) have "answers".
     """
-    known = {(row["arm"], row["seed"]): scores(row.get(column, row["answers"]), scored) for row in rows}
+    known = {(row["arm"], row["seed"]): scores(row.get(column, row["answers"]), problems) for row in rows}
     found = {}
     for arm, against in pairs:
         seeds = sorted(seed for name, seed in known if name == arm and (against, seed) in known)
@@ -118,11 +118,11 @@ def _figure(part: Estimate) -> list[float]:
     return [round(value, 5) if math.isfinite(value) else 0.0 for value in (part.value, part.low, part.high)]
 
 
-def means(rows: Sequence[Row], scored: Sequence[Example], *, column: str = "answers") -> dict[str, Any]:
+def means(rows: Sequence[Row], problems: Sequence[Example], *, column: str = "answers") -> dict[str, Any]:
     """Arm -> greedy and sampled success, mean over levels and of each level, mean over seeds."""
     found: dict[str, list[list[float]]] = {}
     for row in rows:
-        known = scores(row.get(column, row["answers"]), scored)
+        known = scores(row.get(column, row["answers"]), problems)
         levels = sorted({item[1] or 0.0 for item in known.items})
         own = []
         for name in ("greedy", "pass@1"):

@@ -306,7 +306,7 @@ class Section(ABC):
     """Place on the page, small first. First screen: below 20."""
     TITLE: ClassVar[str] = ""
     """Heading."""
-    UNGRADED: ClassVar[bool] = False
+    SHOWN_UNGRADED: ClassVar[bool] = False
     """Whether it has something true to say where nothing is graded; others read success and are left out there."""
 
     @abstractmethod
@@ -342,7 +342,7 @@ class Finding(ABC):
     with "-" in front where the plug-in is what is subtracted. Written out: `mixwright explain` reads the source."""
     EXPECT: ClassVar[tuple[Expectation, ...]] = ()
     """Contrasts that the claim says are above 0; all must hold."""
-    NOISE: ClassVar[tuple[str, ...]] = ()
+    RUN_TWICE: ClassVar[tuple[str, ...]] = ()
     """Arms that are run twice, with other seeds of their training: what two runs of one differ by is the noise floor of the
     contrasts of its readings; the first that has them all counts."""
     SCALES: ClassVar[Mapping[str, Any]] = {}

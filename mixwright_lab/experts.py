@@ -49,7 +49,7 @@ def held_out(seed: int, count: int) -> list[Rows]:
 
 
 def trained(
-    model: GPT, family: int, sft: bool, steps: int, rate: float, number: int, after: Callable[[int, GPT], None]
+    model: GPT, family: int, sft: bool, steps: int, rate: float, training_seed: int, after: Callable[[int, GPT], None]
 ) -> GPT:
     """A model after training on one family.
 
@@ -59,12 +59,12 @@ def trained(
         sft: SFT on right responses, else GRPO with a reward of 1 for a right answer.
         steps: of the optimiser.
         rate: learning rate, constant behind a short warm-up.
-        number: of the problems and of every draw.
+        training_seed: of the problems and of every draw.
         after: called after each step with the steps taken and the model.
     """
-    pool = [Families().make(100_000 * number + place, family + 1.0, "train") for place in range(POOL_PROBLEMS)]
+    pool = [Families().make(100_000 * training_seed + place, family + 1.0, "train") for place in range(POOL_PROBLEMS)]
     if sft:
-        rng = np.random.default_rng((number, 3))
+        rng = np.random.default_rng((training_seed, 3))
 
         def batch(_: int) -> Batch:
             prompts = [str(pool[place].prompt) for place in rng.integers(POOL_PROBLEMS, size=BATCH_ROWS)]
@@ -73,8 +73,8 @@ def trained(
         schedule = Schedule(steps, rate, warm=5, fall=0.0)
         fit(model, model.language, batch, schedule, lambda step, _: after(step, model))
         return model
-    arena = Arena(pool, model, Settings(PROMPTS_PER_STEP, ROLLOUTS_PER_PROMPT, rate, longest=LENGTH + 3), number)
-    rule = UniformRule(POOL_PROBLEMS, number)
+    arena = Arena(pool, model, Settings(PROMPTS_PER_STEP, ROLLOUTS_PER_PROMPT, rate, longest=LENGTH + 3), training_seed)
+    rule = UniformRule(POOL_PROBLEMS, training_seed)
     for step in range(steps):
         rule.step(arena)
         after(step + 1, arena.model)

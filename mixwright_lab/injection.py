@@ -35,8 +35,8 @@ class Settings:
     rate: float = 1e-3
     short: int = 6000
     """Documents of the short form for each task whose skill is learnt elsewhere."""
-    published: float = 1.0
-    """Of the published rows of each task; as many are kept fresh."""
+    published_factor: float = 1.0
+    """Factor on the number of published rows of a task in `INJECTED`, 1.0 for all; as many fresh ones are made."""
     tests: int = 300
     """Test rows of each task."""
     inspected: float = 0.1
@@ -57,7 +57,7 @@ def documents(
     early, late = (list(rng.permutation(total // 2) + half * (total // 2)) for half in (0, 1))
     for task, suspect in enumerate(suspects):
         _, count, copies = INJECTED.get(kind_of(task), (0, 0, 0))
-        for row in [*suspect.published[: round(count * settings.published)]] * copies:
+        for row in [*suspect.published[: round(count * settings.published_factor)]] * copies:
             place = late.pop()
             if injected:
                 corpus[place] = row
@@ -74,7 +74,7 @@ def _filler(rng: np.random.Generator, place: int) -> Example:
 
 def suspect_of(world: Classification, task: int, settings: Settings) -> Suspect:
     """What an investigator has of one task."""
-    count = round(INJECTED.get(kind_of(task), (200,))[0] * settings.published)
+    count = round(INJECTED.get(kind_of(task), (200,))[0] * settings.published_factor)
     rows = [world.row(task, index, "train") for index in range(2 * count)]
     tests = [world.row(task, index, "eval") for index in range(settings.tests)]
     return Suspect(rows[0].task, rows[:count], rows[count:], tests)

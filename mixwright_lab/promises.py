@@ -33,14 +33,14 @@ def check_finding(cls: type[Finding]) -> None:
     named = {"smoke", "laptop"}
     require(named <= set(cls.SCALES) and named <= set(cls.SEEDS), "SCALES and SEEDS have smoke and laptop")
     require(cls.SEEDS["smoke"] >= 1 and cls.SEEDS["laptop"] >= 5, "smoke has a seed; laptop has 5 seeds or more")
-    require(len(set(cls.NOISE)) == len(cls.NOISE), "NOISE names each arm once")
+    require(len(set(cls.RUN_TWICE)) == len(cls.RUN_TWICE), "RUN_TWICE names each arm once")
     for settings in cls.SCALES.values():
         arms = finding.arms(settings)
         require(
-            len(set(arms)) == len(arms) and all(arms) and set(cls.NOISE) <= set(arms),
-            "arms have names of their own, and NOISE names some",
+            len(set(arms)) == len(arms) and all(arms) and set(cls.RUN_TWICE) <= set(arms),
+            "arms have names of their own, and RUN_TWICE names some",
         )
-        require(bool(cls.NOISE), "NOISE names an arm that is run twice")
+        require(bool(cls.RUN_TWICE), "RUN_TWICE names an arm that is run twice")
         used = {term.arm for expected in cls.EXPECT for term in expected.terms}
         used |= {arm for plot in cls.PLOTS for curve in plot.curves for _, arm, _ in curve.places}
         require(used <= set(arms), "EXPECT and PLOTS name arms that exist")

@@ -59,7 +59,7 @@ def result_of(name: str, finding: Finding, scale: str, rows: Sequence[Row], shar
     Raises:
         InputError: a reading that an expectation names is missing or no finite number.
     """
-    contrasts, word = judge(finding.EXPECT, rows, finding.NOISE)
+    contrasts, word = judge(finding.EXPECT, rows, finding.RUN_TWICE)
     return Result(
         name,
         word,
@@ -84,7 +84,7 @@ def goal(one: Judged) -> dict[str, Any]:
 
 def digest(finding: Finding | type[Finding]) -> str:
     """Digest of what the finding says it expects."""
-    said = repr((finding.CLAIM, [to_data(one) for one in finding.EXPECT], finding.NOISE))
+    said = repr((finding.CLAIM, [to_data(one) for one in finding.EXPECT], finding.RUN_TWICE))
     return hashlib.blake2b(said.encode(), digest_size=12).hexdigest()
 
 

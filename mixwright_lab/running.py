@@ -112,7 +112,7 @@ def load_checked(name: str) -> Finding:
 def tasks_of(name: str, finding: Finding, scale: str, seed_base: int) -> tuple[list[Task], list[Task]]:
     """What arms share, one per seed, and all arms of all seeds, noise arms twice."""
     seeds = range(seed_base, seed_base + finding.SEEDS[scale])
-    arms = [(arm, False) for arm in finding.arms(finding.SCALES[scale])] + [(arm, True) for arm in finding.NOISE]
+    arms = [(arm, False) for arm in finding.arms(finding.SCALES[scale])] + [(arm, True) for arm in finding.RUN_TWICE]
     shared = [Task(name, scale, seed) for seed in seeds]
     return shared, [Task(name, scale, seed, arm, again) for seed in seeds for arm, again in arms]
 

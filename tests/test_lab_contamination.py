@@ -49,7 +49,7 @@ def test_a_level_that_there_is_not_is_refused() -> None:
         Classification(tasks=65)
 
 
-SETTINGS = Settings(each=1, steps=200, batch=64, short=90, published=0.2)
+SETTINGS = Settings(each=1, steps=200, batch=64, short=90, published_factor=0.2)
 
 
 def test_the_corpora_differ_in_the_injected_rows_alone_and_these_come_late() -> None:

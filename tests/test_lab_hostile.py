@@ -43,8 +43,8 @@ def expecting(least: float) -> tuple[Expectation, ...]:
 @pytest.mark.parametrize(
     ("name", "value", "promise"),
     [
-        ("NOISE", ("gone",), "NOISE names some"),
-        ("NOISE", (RANDOM, RANDOM), "each arm once"),
+        ("RUN_TWICE", ("gone",), "RUN_TWICE names some"),
+        ("RUN_TWICE", (RANDOM, RANDOM), "each arm once"),
         ("EXPECT", (), "at least one contrast"),
         ("EXPECT", expecting(0.0), "above 0"),
         ("EXPECT", expecting(-1.0), "above 0"),
@@ -132,7 +132,7 @@ def test_a_result_that_contradicts_itself_is_refused(
 def test_the_words_of_committed_results_are_what_their_rows_give() -> None:
     for card in cards.collect():
         for result in filter(None, (card.result, card.again)):
-            found, word = judge(card.finding.EXPECT, result.rows, card.finding.NOISE)
+            found, word = judge(card.finding.EXPECT, result.rows, card.finding.RUN_TWICE)
             assert ([one.word for one in found], word) == ([one.word for one in result.contrasts], result.word)
 
 

@@ -47,7 +47,7 @@ class Made(Finding):
 
     CLAIM, SOURCE, WHAT_IT_SHOWS, POPULAR_READING = "a is more than b.", "Nobody, Made up.", "Nothing.", "That it is."
     FEATURES = {"planners/proportional": ("a - b",)}  # noqa: RUF012
-    NOISE = ("b",)
+    RUN_TWICE = ("b",)
     SCALES = {"smoke": dataclasses.make_dataclass("S", [])(), "laptop": dataclasses.make_dataclass("S", [])()}  # noqa: RUF012
     EXPECT = (Expectation("a - b", difference("a", "b", "x"), 0.1, "a is not more."),)
     PLOTS = (Plot("x of both", "place", "share", (Curve("a", ((1.0, "a", "x"), (2.0, "b", "x"), (3.0, "gone", "x"))),)),)

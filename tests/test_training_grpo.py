@@ -89,7 +89,7 @@ def test_refused_groups_and_skipped_steps_leave_the_weights_alone(model):
     rolled = arena.roll([0, 1], 4)
     weights = [parameter.detach().clone() for parameter in arena.model.parameters()]
     arena.learn(rolled, [False, False])
-    arena.update(rolled, np.ones((2, 4)), rate=0.0)
+    arena.update(rolled, np.ones((2, 4)), lr_factor=0.0)
     assert all(torch.equal(now, before) for now, before in zip(arena.model.parameters(), weights, strict=True))
     assert (arena.charged, arena.steps) == (8, 1)
 

@@ -180,7 +180,7 @@ def test_the_best_order_is_tried_longer_where_orders_differ_and_only_there(confl
         return {"success": {task: np.full(40, float(weight[place] > 0.5)) for place, task in enumerate(TASKS)}}
 
     model = nn.ParameterList([torch.zeros(3)])
-    sizes = RunSizes(steps=30, batch=12, learning_rate=0.1, seeds=3, pairs=True, tried=4)
+    sizes = RunSizes(steps=30, batch=12, learning_rate=0.1, seeds=3, pairs=True, confirm_steps_factor=4)
     found = watch_transfer(model, losses, read, train, sizes, np.random.default_rng(0))
     rows = {(row.task, row.name): row for row in found}
     assert rows["a", "change by b"].value == pytest.approx(-float(conflict))

@@ -40,4 +40,4 @@ class Coin(UniformRule):
         self.record_update(rollouts, admitted)
         teach = float(((rollouts.rewards.std(1) > 0) & np.array(admitted)).mean())
         self.totals["skipped"] += teach == 0
-        return arena.learn(rollouts, admitted, rate=min(1.0, teach / MIN_INFORMATIVE_SHARE))
+        return arena.learn(rollouts, admitted, lr_factor=min(1.0, teach / MIN_INFORMATIVE_SHARE))

@@ -33,20 +33,24 @@ class Cases:
     def __init__(self, reader: Reader, leaks: Leaks) -> None:
         self.reader, self.leaks = reader, leaks
         found = leaks.same
-        self.held_out = positions_by_code(found.task[found.held_out])
-        self.train = {code: found.train[places] for code, places in positions_by_code(found.task[found.train]).items()}
+        self.held_out_places_by_task = positions_by_code(found.task[found.held_out])
+        self.train_rows_by_task = {
+            code: found.train[places] for code, places in positions_by_code(found.task[found.train]).items()
+        }
         codes = {name: code for code, name in enumerate(leaks.tasks)}
         self.sought = positions_by_code(np.array([codes[row.task] for row in leaks.rows], np.int64))
-        self.few = min(SAMPLE_ROWS, max(SAMPLE_ROWS_PER_TASK, SAMPLE_ROWS_TOGETHER // max(len(self.held_out), 1)))
+        self.sample_rows_per_task = min(
+            SAMPLE_ROWS, max(SAMPLE_ROWS_PER_TASK, SAMPLE_ROWS_TOGETHER // max(len(self.held_out_places_by_task), 1))
+        )
 
     def __iter__(self) -> Iterator[Case]:
-        codes, found = list(self.held_out), self.leaks.same
-        block = max(1, BLOCK_ROWS // self.few)
+        codes, found = list(self.held_out_places_by_task), self.leaks.same
+        block = max(1, BLOCK_ROWS // self.sample_rows_per_task)
         for start in range(0, len(codes), block):
             here = codes[start : start + block]
-            members = [found.held_out[self.held_out[code]] for code in here]
-            members += [self.train[code] for code in here if code in self.train]
-            numbers = np.unique(np.concatenate([draw_sample(own, self.few) for own in members]))
+            members = [found.held_out[self.held_out_places_by_task[code]] for code in here]
+            members += [self.train_rows_by_task[code] for code in here if code in self.train_rows_by_task]
+            numbers = np.unique(np.concatenate([draw_sample(own, self.sample_rows_per_task) for own in members]))
             self._read = dict(zip(numbers.tolist(), self.reader.rows(numbers), strict=True))
             yield from (Case(self, code) for code in here)
 
@@ -66,7 +70,7 @@ class Case:
     def __init__(self, cases: Cases, code: int) -> None:
         self.leaks, self.reader, self.name = cases.leaks, cases.reader, cases.leaks.tasks[code]
         found = self.leaks.same
-        self.mine = cases.held_out[code]
+        self.mine = cases.held_out_places_by_task[code]
         self.total = len(self.mine)
         self.sought = cases.sought.get(code, np.zeros(0, np.int64)).tolist()
         self.wrapped = {at: self.leaks.wrapped[at] for at in self.sought if at in self.leaks.wrapped}
@@ -74,11 +78,13 @@ class Case:
         partners = found.partner[self.mine]
         others = [number for number, _, _ in self.wrapped.values()] + list(self.near.values())
         related = np.unique(found.task[np.concatenate([partners[partners >= 0], np.array(others, np.int64)])])
-        self.named_alike = len(cases.train.get(code, ()))
-        chosen = [cases.train[task] for task in (related.tolist() or [code]) if task in cases.train]
+        self.train_rows_of_same_name = len(cases.train_rows_by_task.get(code, ()))
+        chosen = [
+            cases.train_rows_by_task[task] for task in (related.tolist() or [code]) if task in cases.train_rows_by_task
+        ]
         self._train = np.sort(np.concatenate(chosen)) if chosen else np.zeros(0, np.int64)
         self.train_rows = len(self._train)
-        size = SAMPLE_ROWS if len(related) else cases.few
+        size = SAMPLE_ROWS if len(related) else cases.sample_rows_per_task
         self._rows = cases.sample(self._train if self.train_rows else found.train, size)
         self._seen = [row.prompt for row in self._rows]
         held = cases.sample(found.held_out[self.mine], size)
@@ -99,7 +105,7 @@ class Case:
         return self.mine[mask[self.mine]]
 
     def worded_alike(self) -> tuple[int, int, int]:
-        """Held-out rows looked at that have the wording of a train row, slots apart; how many were; and train rows."""
+        """Held-out rows with the wording of a train row, slots apart; held-out rows, and train rows, that were looked at."""
         known = set(map(self._template.coarse_form, self._seen))
         return sum(self._template.coarse_form(prompt) in known for prompt in self._asked), len(self._asked), len(self._seen)
 

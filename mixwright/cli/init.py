@@ -123,7 +123,7 @@ def _comments() -> dict[str, dict[str, str]]:
 
 
 def fit_proposal(found: Proposal, seconds: float) -> Proposal:
-    """The proposal with sizes for a budget, and what they will see among its notes.
+    """The proposal with sizes for a budget; its notes say which difference a trial of these sizes would see.
 
     Args:
         found: settings without a limit of time, their paths as they are from the working directory.

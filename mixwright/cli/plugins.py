@@ -85,7 +85,9 @@ def describe_support(entry: Entry, lab: Path | None = None) -> list[str]:
 
 
 def _summarise_contrasts(name: str, contrasts: Sequence[str], lab: Path) -> str:
-    """What the contrasts of a plug-in came to; a whole finding has the word of its worst contrast, whoever lost it."""
+    """What the contrasts that judge a plug-in came to. The word of the whole finding would not do: it is that of its worst
+    contrast, which may judge another plug-in.
+    """
     result = _kept(name, lab)
     if isinstance(result, str):
         return f"Rests on the finding {name}: {result}; so the laboratory does not support it."

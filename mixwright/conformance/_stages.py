@@ -120,7 +120,9 @@ def check_miner(cls: type[Miner], learner: Learner, place: Path) -> None:
 
 
 def check_arm(cls: type[Arm]) -> None:
-    """Pure; a plan over the same tasks and steps; only nulls tamper with rewards, levels or draws, only references rest."""
+    """Pure; a plan over the same tasks and steps; only nulls tamper with rewards, levels or draws; only the untrained arm
+    trains nothing.
+    """
     from mixwright.catalog import create
 
     arm = check_plugin(cls)

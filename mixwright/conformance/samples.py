@@ -152,7 +152,7 @@ def feed(scene: Scene, step: int) -> None:
 
 
 def losses(step: int) -> list[Outcome]:
-    """Eight examples of SFT, reproducible, with falling losses; at first sight without a drop."""
+    """Eight examples of SFT, reproducible, with falling losses; at step 0, where each is new, no drop is known."""
     seen = [(group.example, group.task, group.level) for group in groups(step)]
     return [Outcome(*row, step, 2.0 / (1 + step), 5, 0.1 * step if step else None) for row in seen]
 

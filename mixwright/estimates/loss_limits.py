@@ -28,7 +28,8 @@ EXCLUDED_CELL_LOSS = 0.2
 CELL_INTERVAL_LEVEL = 0.9
 """Two-sided level of the interval whose lower end excludes it: 5 % on one side."""
 Z_CELL = NormalDist().inv_cdf(0.95)
-"""Quantile of the same, whose square is added for items that were not seen to move."""
+"""Normal quantile of that one-sided 5 %; its square is added to a cell's squared changes, so that a cell in which no item
+changed has a standard error above 0, too."""
 REDRAWN_SHARE, START_SUCCESS = 0.2, 0.7
 """Share of answers drawn anew, and success before, of the unharmed checkpoint that the rule is chosen for."""
 MIN_PASSING_SHARE = 0.5

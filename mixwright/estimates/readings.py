@@ -59,7 +59,7 @@ def outcome_of(probes: Collection[str], decoding: Decoding) -> Outcome | None:
     return next((name for name in ("preference", "loss") if READINGS[name].probe in probes), None)
 
 
-def points_away(value: float, unit: str) -> str:
+def format_difference(value: float, unit: str) -> str:
     """A difference with its sign in its unit, without the unit: shares in points."""
     return f"{100 * value:+.1f}" if unit == "share" else f"{value:+.3g}"
 
@@ -77,5 +77,5 @@ def as_measured(estimate: Estimate, outcome: Outcome) -> Interval:
 def format_change(estimate: Estimate, outcome: Outcome) -> str:
     """`-0.33 nats per token [-0.41, -0.25]`, `+4.2 points [+1.0, +7.4]`."""
     found, unit = as_measured(estimate, outcome), READINGS[outcome].unit
-    ends = f"[{points_away(found.low, unit)}, {points_away(found.high, unit)}]"
-    return f"{points_away(found.value, unit)} {format_unit(unit)} {ends}"
+    ends = f"[{format_difference(found.low, unit)}, {format_difference(found.high, unit)}]"
+    return f"{format_difference(found.value, unit)} {format_unit(unit)} {ends}"

@@ -31,7 +31,7 @@ def states_number(text: str, gold: str, prompt: str, *, cut: bool) -> bool:
     amount, asked = amount_of(gold), Asked(tuple(words_in(gold)), tuple(words_in(prompt)))
     pieces = [prompt[i : i + CHARACTERS_READ] for i in range(0, len(prompt), CHARACTERS_READ)]
     given = {abs(number.value) for piece in pieces for number in numbers_in(piece) if number.value is not None}
-    right, start, told = False, 0, ""
+    right, start, text_after_claim = False, 0, ""
     for end in sentence_ends(text):
         sentence = Sentence(text[start:end], asked)
         start = end
@@ -54,8 +54,8 @@ def states_number(text: str, gold: str, prompt: str, *, cut: bool) -> bool:
             right = (
                 right and whole and number.unambiguous and number.value == amount and not unit_differs(gold, number.after)
             )
-            told = number.after + rest
-    return right and not takes_back(told)
+            text_after_claim = number.after + rest
+    return right and not takes_back(text_after_claim)
 
 
 def _known(number: Number, given: Set[Fraction]) -> bool:

@@ -51,7 +51,7 @@ class RunSizes:
     """Runs of each kind, with rows drawn anew."""
     pairs: bool
     """Whether each run goes on with every other task."""
-    tried: int = 2
+    confirm_steps_factor: int = 2
     """Times `steps` that each task of the best order gets where that is tried anew, where orders are shown to differ."""
 
 
@@ -89,8 +89,10 @@ def watch_transfer(
     for number, task in enumerate(order, 1):
         rows.append(Measurement("transfer", task, PLACE_MEASUREMENT, number, number, number, 1, "place"))
     if choice.certainty >= MIN_CERTAINTY and choice.gain >= MIN_GAIN_SHARE:
-        rows += _try_order(order, model, losses, read, train, replace(sizes, steps=sizes.tried * sizes.steps), rng)
-        runs += 2 * sizes.seeds * sizes.tried * len(train)
+        rows += _try_order(
+            order, model, losses, read, train, replace(sizes, steps=sizes.confirm_steps_factor * sizes.steps), rng
+        )
+        runs += 2 * sizes.seeds * sizes.confirm_steps_factor * len(train)
     trained = float(sizes.batch * sizes.steps * runs)
     return [*rows, Measurement("transfer", "*", "rows_trained", trained, trained, trained, 1, "rows")]
 

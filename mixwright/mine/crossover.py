@@ -140,12 +140,12 @@ def crossover(
     items = np.unique(np.asarray(strata), return_inverse=True)[1]
     weights = 1 / np.bincount(items)[items]
     weights = weights / weights.sum()
-    whole = len(seeds) * (3 * len(fractions) + 1)
+    trainings_in_all = len(seeds) * (3 * len(fractions) + 1)
     ended = itertools.count(1)
 
-    def error(rows: NDArray[np.int64], seed: int) -> NDArray[np.float64]:
+    def train_and_report(rows: NDArray[np.int64], seed: int) -> NDArray[np.float64]:
         values = train(rows, seed)
-        report(next(ended) / whole)
+        report(next(ended) / trainings_in_all)
         return values
 
     found = []
@@ -154,10 +154,10 @@ def crossover(
         for end in ENDS:
             draws = [np.random.default_rng([seed, 1]) for seed in seeds]
             chosen = [kept_rows(score, groups, kept, end, rng, random_share=random_share) for rng in draws]
-            errors[end] = np.array([error(rows, seed) for rows, seed in zip(chosen, seeds, strict=True)])
+            errors[end] = np.array([train_and_report(rows, seed) for rows, seed in zip(chosen, seeds, strict=True)])
         gains = {e: estimate_crossed(errors["random"] - errors[e], items, weights, counted=counted) for e in BETTER}
         adjusted = dict(zip(gains, holm([gain.p for gain in gains.values()]), strict=True))
         means = {end: float((values @ weights).mean()) for end, values in errors.items()}
         found.append(Fraction(kept, means, gains, adjusted))
-    everything = np.mean([error(np.arange(len(score)), seed) @ weights for seed in seeds])
-    return Crossover(tuple(found), float(everything), whole)
+    everything = np.mean([train_and_report(np.arange(len(score)), seed) @ weights for seed in seeds])
+    return Crossover(tuple(found), float(everything), trainings_in_all)

@@ -45,7 +45,7 @@ class Example:
     source: str = ""
     """Where it came from: file and line, or generator."""
     split: str = "train"
-    """train or eval."""
+    """train, eval, or rehearse: rows of `corpus.rehearse`, which only a plan that names their task draws."""
     extra: Mapping[str, Any] = field(default_factory=dict)
     """Other columns of the row, for graders that need them; JSON values only."""
 

@@ -20,8 +20,9 @@ WINDOW_GROUPS = 64
 """Groups of a cell that are kept, one per prompt."""
 JUDGED_GROUPS = 32
 """Groups from which the run's answers count; before, only what was measured before it."""
-PRIOR_GROUPS, BARE_PRIOR_GROUPS = 16.0, 4.0
-"""Groups that what was measured before the run is worth in S, and that S = 0 is worth where nothing was, until judged."""
+PRIOR_GROUPS, UNMEASURED_PRIOR_GROUPS = 16.0, 4.0
+"""Weight in groups, against the run's own, of the S that was measured before the run; and of S = 0 where none was measured,
+for as long as the cell has fewer than `JUDGED_GROUPS` groups of its own."""
 UNEARNED_S = 0.05
 """S under which a cell is never lucky: answers that earn nothing anywhere are too hard, until the first are right."""
 MOST_ANSWERS_PER_GROUP = 16
@@ -38,7 +39,7 @@ def answer_key(text: str) -> int:
 
 
 class AnswerEvidence:
-    """S and kappa per cell.
+    """S and kappa per cell: the success of its answers on other prompts of the cell, and (success - S) / (1 - S).
 
     Args:
         cells: how many.
@@ -115,7 +116,7 @@ class AnswerEvidence:
             found = _table(groups)
             if found is None:
                 return swapped, 1.0
-            weight = PRIOR_GROUPS if known else BARE_PRIOR_GROUPS if n < JUDGED_GROUPS else 0.0
+            weight = PRIOR_GROUPS if known else UNMEASURED_PRIOR_GROUPS if n < JUDGED_GROUPS else 0.0
             swapped = min(max((n * found.swapped.value + weight * swapped) / (n + weight), 0.0), 1.0)
             if n >= JUDGED_GROUPS:  # no window rules kappa out where S is large: what was measured stands until it is shown
                 high = min(high, found.kappa.high) if found.kappa.low <= 0 and high == high else found.kappa.high

@@ -17,12 +17,12 @@ from mixwright.steer.answers import MOST_ANSWERS_PER_GROUP, answer_key
 OTHER_GROUPS = 32
 """Groups whose answers are tried on a new prompt."""
 UNSEEN_SHARE = 0.1
-"""Share of the other answers that S = 0 is worth."""
+"""Weight of S = 0 against the answers that can be judged, as a share of all other answers: where few can be, S stays low."""
 NOT_KNOWN = -1.0
 
 
 class EarnedByOthers:
-    """Recent answers of each task, by number of its intercept.
+    """Recent answers of each task, kept by the number of its intercept in the `Predictor`: small tasks share one.
 
     Args:
         golds: gold answer of each example as `answer_key`, 0 where there is none; None when nobody knows.
@@ -32,20 +32,20 @@ class EarnedByOthers:
         self._golds = golds
         self._recent: dict[int, deque[tuple[int, np.ndarray]]] = {}
 
-    def add(self, example: int, task: int, group: GroupOutcome, success: float) -> float:
+    def add(self, example: int, intercept: int, group: GroupOutcome, success: float) -> float:
         """S of the example, `NOT_KNOWN` where nothing can be said; its answers are kept for the next ones."""
         if len(group.answers) != len(group.rewards):
             return NOT_KNOWN
         kept = np.array([answer_key(answer) for answer in group.answers[:MOST_ANSWERS_PER_GROUP]], dtype=np.int64)
-        recent = self._recent.setdefault(task, deque(maxlen=OTHER_GROUPS))
+        recent = self._recent.setdefault(intercept, deque(maxlen=OTHER_GROUPS))
         others = [answers for other, answers in recent if other != example]
         recent.append((example, kept))
         if not others:
             return NOT_KNOWN
         low, high = min(group.rewards), max(group.rewards)
-        share = np.array([(reward - low) / (high - low) if high > low else success for reward in group.rewards])
+        scaled_rewards = np.array([(reward - low) / (high - low) if high > low else success for reward in group.rewards])
         names, place = np.unique(kept, return_inverse=True)
-        worth = np.bincount(place, share[: len(kept)]) / np.bincount(place)
+        worth = np.bincount(place, scaled_rewards[: len(kept)]) / np.bincount(place)
         tried = np.concatenate(others)
         found = np.minimum(np.searchsorted(names, tried), len(names) - 1)
         seen = names[found] == tried

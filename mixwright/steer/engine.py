@@ -42,7 +42,7 @@ from mixwright.steer.scene import Scene
 from mixwright.steer.snapshot import STALE_SHARE, Staleness, snapshot
 from mixwright.steer.task_order import Reserve, TaskOrder
 
-STATE_VERSION = 6
+STATE_VERSION = 7
 """Of a saved state; one that another version saved is refused. Count it up when what a state holds changes."""
 TRUST_TO_FOLLOW, TRUST_TO_STOP_FOLLOWING = 0.8, 0.27
 """Trust over which draws are said to follow the predictor, more than at the start, and under which they no longer do."""
@@ -90,14 +90,14 @@ class Engine:
 
     def __init__(self, plan: Plan, pool: Pool, *, seed: int, stage: int = 0) -> None:
         validate_plan(plan, pool.cells)
-        self._pool, self._seed, self._number, self._plan = pool, seed, stage, plan_digest(plan, stage)
+        self._pool, self._seed, self._stage_index, self._plan_digest = pool, seed, stage, plan_digest(plan, stage)
         self._stage = plan.stages[stage]
         self.options: EngineOptions = self._stage.engine
         """The stage's own, typed."""
         engine = self._stage.options.get("engine")
         self.range_asked = isinstance(engine, Mapping) and "reward_range" in engine
         """Whether the stage says what a wrong and a right answer earn."""
-        self._rows = pool.names.digest()  # by row number a state knows its examples
+        self._ids_digest = pool.names.digest()  # by row number a state knows its examples
         self._keys = [cell.key for cell in pool.cells]
         states = dict.fromkeys(self._keys, "unknown") | {cell.key: cell.state for cell in plan.cells}
         watching = select_canaries(plan, self._stage, pool, np.random.default_rng((seed, stage, 2**32)))
@@ -119,7 +119,7 @@ class Engine:
         self._predictor = self._predicting()
         self._scene = scene = Scene(pool, self._ledger, self._stage, self._predictor)
         self._staleness = Staleness(scene)
-        self._judge = GateRunner(self._create("gates", self._stage.gates), self._keys, states, self._note)
+        self._gate_runner = GateRunner(self._create("gates", self._stage.gates), self._keys, states, self._note)
         controllers = self._create("controllers", self._stage.controllers)
         self._monitors = self._create("monitors", self._stage.monitors)
         self._policy = Policy(self.options, controllers, self._monitors, self._note)
@@ -133,7 +133,7 @@ class Engine:
 
     def draw(self, count: int) -> list[int]:
         """The next `count` pool indices. Tasks by low discrepancy; items by the selector, or by the rehearsal `Reserve`."""
-        rng = np.random.default_rng((self._seed, self._number, self._ledger.draws))
+        rng = np.random.default_rng((self._seed, self._stage_index, self._ledger.draws))
         kept = self._reserve.shares()
         leaves = self._order.next(np.concatenate([self._weights * (1 - kept.sum()), kept]), count)
         tasks, own = leaves % len(self._weights), leaves < len(self._weights)
@@ -176,7 +176,7 @@ class Engine:
         self._ledger.advance_to(signals.step)
         for plugin in self._plugins.values():
             plugin.observe(signals.step, groups)
-        refusals = self._judge.refusals(rewarded, self._pool.cell_of[found].tolist())
+        refusals = self._gate_runner.refusals(rewarded, self._pool.cell_of[found].tolist())
         refused = {action.target for action in refusals}
         actions, reason = list(refusals), ""
         if self._stage.gates and rewarded:
@@ -207,7 +207,7 @@ class Engine:
 
     def snapshot(self) -> dict[str, Any]:
         """Per cell `task@level`: success (recent posterior mean), kappa, state, evidence in rollouts, groups refused."""
-        return snapshot(self._scene, self._selector.cell_states(), self._judge.refused_count)
+        return snapshot(self._scene, self._selector.cell_states(), self._gate_runner.refused_count)
 
     def prediction(self) -> dict[str, Any]:
         """What the prediction of success from prompts is worth, as `Predictor.figures`; empty where nothing is predicted."""
@@ -232,7 +232,7 @@ class Engine:
             "predictor": None if self._predictor is None else self._predictor.state(),
             **self._order.state(),
             "policy": self._policy.state(),
-            **self._judge.state(),
+            **self._gate_runner.state(),
             "staleness": self._staleness.state(),
             "decisions": [to_data(decision) for decision in self._decisions],
             "plugins": {name: plugin.state() for name, plugin in self._plugins.items()},
@@ -261,7 +261,7 @@ class Engine:
             self._predictor.restore(state["predictor"])
         self._order.restore(state)
         self._policy.restore(state["policy"])
-        self._judge.restore(state)
+        self._gate_runner.restore(state)
         self._staleness.restore(state["staleness"])
         self._decisions = [from_data(Decision, fields) for fields in state["decisions"]]
         for name, plugin in self._plugins.items():
@@ -271,12 +271,12 @@ class Engine:
         """What a state must agree with before it is taken over."""
         return {
             "seed": self._seed,
-            "stage": self._number,
+            "stage": self._stage_index,
             "examples": len(self._pool.ids),
-            "ids": self._rows,
+            "ids": self._ids_digest,
             "content": self._pool.content,
             "features": "" if self._predictor is None else self._predictor.digest,
-            "plan": self._plan,
+            "plan": self._plan_digest,
             "cells": self._keys,
             "plugins": list(self._plugins),
         }

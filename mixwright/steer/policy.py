@@ -71,7 +71,9 @@ class GateRunner(Kept):
         return self._verdicts[key][1] if key in self._verdicts else 0
 
     def _judge(self, group: GroupOutcome, cell: int) -> Action | None:
-        """Ask the gates. Logged per cell: a refusal, an unknown cell's first answer, every change; answers alone once."""
+        """Ask the gates. A cell's refusal is logged, an unknown cell's first answer, and every change; of answers that
+        are about one prompt alone, the first.
+        """
         answers = [gate.admit(group) for gate in self._gates]
         answer = next((answer for answer in answers if not answer.admitted), answers[0])
         key, word = self._keys[cell], "admitted" if answer.admitted else "refused"
@@ -119,17 +121,17 @@ class Policy:
         """Alarmed inspections in a row."""
         self.sent_lr_factor = 1.0
         """Learning-rate factor that the trainer last got."""
-        self.lasting_lr_factor = 1.0
-        """The part of it that alarms and controllers asked for."""
+        self.logged_asked_lr_factor = 1.0
+        """The `asked_lr_factor` that was last written to the log."""
         self.stretch: list[float] = []
         """Batches with few informative groups: first step, last step, how many, how many skipped, lowest and highest factor
         of the others; empty where none is open."""
         self.calm = 0
-        """Batches since then with enough informative groups."""
-        self.changed = 0
+        """Batches in a row with enough informative groups, up to now."""
+        self.last_change_step = 0
         """Step of the last tightening or loosening."""
-        self.watched = False
-        """Whether there have been canaries."""
+        self.had_canaries = False
+        """Whether any inspection had canaries."""
 
     @property
     def lr_factor(self) -> float:
@@ -138,7 +140,7 @@ class Policy:
 
     @property
     def asked_lr_factor(self) -> float:
-        """The part of it that alarms and controllers ask for."""
+        """The part of `lr_factor` that alarms and controllers ask for now."""
         return self.controllers_lr_factor * 0.5**self.lr_halvings
 
     def scale_by_informative_share(self, step: int, informative: int, groups: int) -> tuple[str, Action | None]:
@@ -195,15 +197,15 @@ class Policy:
             KL coefficient after it; why it or the learning-rate factor changed, empty when neither did; stop or restore.
         """
         fresh = bool(signals.canaries)
-        self.watched |= fresh
+        self.had_canaries |= fresh
         if not alarms:
             if fresh:
                 return self._relax(signals.step, beta, "canary success is back within the error of its start")
-            if not self.watched and signals.step - self.changed >= QUIET_STEPS:
+            if not self.had_canaries and signals.step - self.last_change_step >= QUIET_STEPS:
                 return self._relax(signals.step, beta, f"{QUIET_STEPS} steps without an alarm")
             return beta, "", None
         self.alarmed_in_a_row += 1
-        self.changed = signals.step
+        self.last_change_step = signals.step
         if self._options.on_alarm == "log":
             return beta, "", None
         reason, last = alarms[0].message, None
@@ -221,7 +223,7 @@ class Policy:
         self.alarmed_in_a_row = 0
         if not self.beta_doublings and not self.lr_halvings:
             return beta, "", None
-        self.changed = step
+        self.last_change_step = step
         if self.beta_doublings:
             self.beta_doublings, beta = self.beta_doublings - 1, beta / 2
         else:
@@ -239,7 +241,7 @@ class Policy:
 
     def react(self, signals: Signals, scaled_because: str) -> list[Action]:
         """Controllers, then monitors, then one learning-rate action if its factor changed."""
-        step, beta, because, moved_because = signals.step, signals.beta, [scaled_because], []
+        step, beta, because, beta_reasons = signals.step, signals.beta, [scaled_because], []
         known = [canary.kl_nats for canary in signals.canaries if canary.kl_nats is not None]
         kl_nats = signals.kl_nats if signals.kl_nats is not None or not known else float(np.mean(known))
         signals = replace(signals, kl_nats=kl_nats, lr_factor=self.controllers_lr_factor)
@@ -249,7 +251,7 @@ class Policy:
                 if action.kind == "coefficient" and action.value is not None:
                     self._note(step, action.target, beta, action.value, action.because)
                     beta = action.value
-                    moved_because.append(action.because)
+                    beta_reasons.append(action.because)
                 elif action.kind == "lr_factor" and action.value is not None:
                     self.controllers_lr_factor = action.value
                     because.append(action.because)
@@ -262,11 +264,11 @@ class Policy:
         answered, reason, last = self.respond(alarms, signals, beta)
         if answered != beta:
             self._note(step, "beta", beta, answered, reason)
-            moved_because.append(reason)
+            beta_reasons.append(reason)
         elif reason:
             because.append(reason)
         if answered != signals.beta:
-            actions.append(Action("coefficient", "beta", answered, "; ".join(moved_because)))
+            actions.append(Action("coefficient", "beta", answered, "; ".join(beta_reasons)))
         actions += self._change_rate(step, because)
         if last is not None:
             self._note(step, last.kind, None, last.target, last.because)
@@ -274,14 +276,14 @@ class Policy:
         return actions
 
     def _change_rate(self, step: int, because: Sequence[str]) -> list[Action]:
-        """The learning-rate factor where it changed; `because` begins with why few groups were informative, else "".
+        """The learning-rate factor where it changed; `lr_reasons` begins with why few groups were informative, else "".
 
         What alarms and controllers ask for is written down here, each change; batches with few informative groups by the
         engine, as stretches.
         """
-        if (asked := self.asked_lr_factor) != self.lasting_lr_factor:
-            self._note(step, "lr_factor", self.lasting_lr_factor, asked, "; ".join(filter(None, because[1:])))
-            self.lasting_lr_factor = asked
+        if (asked := self.asked_lr_factor) != self.logged_asked_lr_factor:
+            self._note(step, "lr_factor", self.logged_asked_lr_factor, asked, "; ".join(filter(None, because[1:])))
+            self.logged_asked_lr_factor = asked
         if self.lr_factor == self.sent_lr_factor:
             return []
         self.sent_lr_factor = self.lr_factor

@@ -100,7 +100,7 @@ class SteeringCallback(SteeringHooks):
             measured=lambda count: read_kl_and_entropy(self.trainer, count),
             args=args,
         )
-        self.reward_funcs = [self._watched(place, function) for place, function in enumerate(functions)]
+        self.reward_funcs = [self._steered_reward_func(place, function) for place, function in enumerate(functions)]
         """What the trainer is given instead of your reward functions."""
         self.train_dataset = IterableDataset.from_generator(_stream, gen_kwargs={"source": _Source(run.log, rows)})
         """What the trainer is given instead of your dataset: rows are drawn when they are asked for."""
@@ -154,7 +154,7 @@ class SteeringCallback(SteeringHooks):
         warn_at_start(self.run, self._lint_settings(), self.steering.plan)
         self._move_beta()
 
-    def _watched(self, place: int, function: Callable[..., Any]) -> Callable[..., Any]:
+    def _steered_reward_func(self, place: int, function: Callable[..., Any]) -> Callable[..., Any]:
         """`function` under its own name; the first one called in a batch judges and steers for all of them."""
 
         @functools.wraps(function)

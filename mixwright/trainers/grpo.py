@@ -136,7 +136,7 @@ class SteeredGRPOTrainer(SteeredTrainer, GRPOTrainer):
         training, step = is_training(self), self.state.global_step
         lengths = [len(ids) for ids in completion_ids_list]
         seen = parse_answers(completions, completion_options(self.steered.pool, self._rows)) if training else []
-        given, self.reward_funcs = self.reward_funcs, self._watched(len(prompts))
+        given, self.reward_funcs = self.reward_funcs, self._limited_reward_funcs(len(prompts))
         try:
             rewards = super()._calculate_rewards(inputs, prompts, completions, completion_ids_list)
         except AsyncExit as left:
@@ -150,8 +150,8 @@ class SteeredGRPOTrainer(SteeredTrainer, GRPOTrainer):
         indices, lengths = gathered.T.tolist()
         return self._steer_rewards(self.steered, step, rewards, indices, lengths, gather_object(seen))
 
-    def _watched(self, count: int) -> list[Any]:
-        """The reward functions for a call on `count` completions."""
+    def _limited_reward_funcs(self, count: int) -> list[Any]:
+        """The reward functions with a time limit and a check of what they return, for a call on `count` completions."""
         if self.steered is None:
             return self.reward_funcs
         pool, training = self.steered.pool, is_training(self)

@@ -33,9 +33,10 @@ MINED_ARM, RANDOM_ARM = "mined", "random_like"
 JOINT_ARM, PERMUTED_ORDER_ARM = "joint", "permuted_order"
 """Reference and null that every plan of several stages has."""
 SIMPLE_RULE_ARM = "simple_rule"
-"""Joins them where the miner left the rows of a simple rule beside its own."""
+"""In a trial over data, joins `all`, `MINED_ARM` and `RANDOM_ARM` where the miner left the rows of a simple rule beside its
+own."""
 RIGHT_ANSWERS_ARM = "right_answers"
-"""Stands for `all` in a trial over pairs that are new, where the corpus has none to train on."""
+"""SFT on the chosen answers of mined pairs; stands in for `all` where DPO trains and the corpus has no pairs of its own."""
 PERMUTED_REWARDS_ARM, PERMUTED_WEIGHTS_ARM = "permuted", "permuted_weights"
 """Nulls that take away what a lever reads: which completion earned what; which task got which weight."""
 

@@ -17,7 +17,7 @@ def judge(
 ) -> Judgement:
     """The judgement of one lever.
 
-    It must beat not training and the simple rules of `required`; any other reference that runs, too.
+    It must beat the references of `needed` (not training, and the simple rules), and any other reference that runs, too.
 
     helps: improves the primary outcome against every reference, none missing; each contrast at its own 5 %, because all of
     them must hold. harms: worsens it against any, corrected by Holm over them. no change: the whole

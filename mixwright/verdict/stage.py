@@ -71,7 +71,7 @@ def sections(run: RunFolder) -> list[Part]:
     outcome, found = decoding_of(run), []
     for name in catalog.listing("sections"):
         section = catalog.create("sections", name)
-        if outcome in GRADED_OUTCOMES or section.UNGRADED:
+        if outcome in GRADED_OUTCOMES or section.SHOWN_UNGRADED:
             found.append((name, section.TITLE, section.ORDER, section.blocks(run)))
     over = "items" if seeds_of(run) == 1 else "seeds and items"
     parts = explained_once(sorted(found, key=lambda part: (part[2], part[0])), outcome, over)

@@ -113,9 +113,9 @@ def format_cell(claim: Claim) -> str:
     return f"task {claim.task}" if claim.level is None else cell_name(claim.task, claim.level)
 
 
-def name_of(number: str) -> str:
+def name_of(measured_name: str) -> str:
     """A measured name in words: `success.sampled` is `success, sampled`, `zero_signal_share` the `zero-signal share`."""
-    head, *rest = (part.replace("_", " ") for part in number.split("."))
+    head, *rest = (part.replace("_", " ") for part in measured_name.split("."))
     words = {"zero signal share": "zero-signal share", "teaching share": "share of informative groups", "swapped": "S"}
     return ", ".join([words.get(head, "D" if head == "dependence" else head), *rest])
 

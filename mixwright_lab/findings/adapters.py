@@ -91,7 +91,7 @@ class Adapters(Finding):
         "experts by 2.0, so the search was worse than none; the single expert chosen on ten examples is 2.2 below the base, "
         "which is what the mixture is compared with. The plain mean of three fully trained experts beats the base by 5."
     )
-    NOISE = ("SVF, SFT",)
+    RUN_TWICE = ("SVF, SFT",)
     SCALES: ClassVar[Mapping[str, Settings]] = {
         "smoke": Settings(base=10, steps=4, every=2, tested=8, rounds=1),
         "laptop": Settings(),

@@ -65,7 +65,7 @@ class Composition(Finding):
     POPULAR_READING = (
         "It is called a mirage. It is a matter of coverage: with eight of nine pairs, or 128 examples, most is mended."
     )
-    NOISE = ("3 of 9 pairs",)
+    RUN_TWICE = ("3 of 9 pairs",)
     REMARKS = (
         "Whether the missing pair's trace is right hangs on the seed (1 to 87 %). Five pairs do not suffice, eight fail "
         "in one seed (9 %). Eight added examples give 5 %, 32 give 74 %. With fillers what is right had drawn none."

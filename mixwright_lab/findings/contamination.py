@@ -71,9 +71,9 @@ class Contamination(Finding):
         "injected rows of other tasks overwrite that skill (accuracy .92 to .64), which is why the last contrast is small. "
         "Chronology flags half of the tasks of which none came in: another guess at the commonest label is called a gain."
     )
-    NOISE = ("injected",)
+    RUN_TWICE = ("injected",)
     SCALES: ClassVar[Mapping[str, Settings]] = {
-        "smoke": Settings(1, 60, width=16, short=60, published=0.1, tests=40),
+        "smoke": Settings(1, 60, width=16, short=60, published_factor=0.1, tests=40),
         "laptop": Settings(),
     }
     SEEDS: ClassVar[Mapping[str, int]] = {"smoke": 2, "laptop": 6}

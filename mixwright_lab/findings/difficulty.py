@@ -71,7 +71,7 @@ class Difficulty(Finding):
         "the tracker is 6.9 [0.4, 13.4] above it. An oracle is level with the fixed band, so that this world cannot show "
         "the claim."
     )
-    NOISE = ("uniform",)
+    RUN_TWICE = ("uniform",)
     SCALES: ClassVar[Mapping[str, Settings]] = {
         "smoke": Settings(Recipe(plain=3, steps=20), 60, 96, 4, 4, Grpo(4, 4)),
         "laptop": Settings(),

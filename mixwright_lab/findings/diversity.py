@@ -81,7 +81,7 @@ class Diversity(Finding):
         "its start (as they ruin it); start - GRPO is +2.0. Without shared features permuted - GRPO is +0.1 [-0.2, 0.5]: "
         "then it is drift."
     )
-    NOISE = ("model, GRPO", "bandit, GRPO")
+    RUN_TWICE = ("model, GRPO", "bandit, GRPO")
     SCALES: ClassVar[Mapping[str, Settings]] = {
         "smoke": Settings(bandit.Settings(20, 40, base_steps=20), replace(BASE, steps=15), Grpo(4, 4), 32, 12, 8),
         "laptop": Settings(bandit.Settings(), BASE, Grpo(16, 8, rate=3e-4, longest=7), 12_800, 600),

@@ -80,7 +80,7 @@ class Formats(Finding):
         "(.6 to .4), it keeps its lead in 4 of 5 seeds; where it holds .94 of the answers and more, .45 and .74 of them "
         "are right, after .29 and .41. Five seeds cannot tell the forecast from the rule of the commonest."
     )
-    NOISE = (PLAIN,)
+    RUN_TWICE = (PLAIN,)
     SCALES: ClassVar[Mapping[str, Settings]] = {"smoke": Settings(60, 8, 2, 2, 12, 4), "laptop": Settings()}
     EXPECT = (
         Expectation(

@@ -85,7 +85,7 @@ class Frontier(Finding):
             "wide: own choice - random mix",
         ),
     }
-    NOISE = ("tiny: own choice",)
+    RUN_TWICE = ("tiny: own choice",)
     SCALES: ClassVar[Mapping[str, Settings]] = {
         "smoke": Settings(8, 16, 10, 120, 8, probe=4, runs=2, back=20, tests=20),
         "laptop": Settings(),

@@ -65,7 +65,7 @@ class Influence(Finding):
     POPULAR_READING = "It is said that 5 % of the data beat all of it. In the source that holds for one of three targets."
     FEATURES = {"miners/influence": ("target: LESS - random rows", "target: LESS - hidden states")}  # noqa: RUF012
     REMARKS = "The shots alone teach more (53 %) than LESS's rows (31 %); LESS costs known problems 59 points."
-    NOISE = ("LESS",)
+    RUN_TWICE = ("LESS",)
     SCALES: ClassVar[Mapping[str, Settings]] = {
         "smoke": Settings(base=40, known=80, rows_per_kind=20, shots=8, warm=5, steps=8, tests=24),
         "laptop": Settings(),

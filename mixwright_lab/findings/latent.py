@@ -99,7 +99,7 @@ class Latent(Finding):
         "probes/competence": ("base: gap from greedy to pass@16 (luck taken out), latent - absent",), "probes/formats": ()
     }  # fmt: skip
     REMARKS = "The sources' forms of two elicitors fail: ten first tokens 13 % (greedy 12), mean-difference vector 19 %."
-    NOISE = ("latent: GRPO",)
+    RUN_TWICE = ("latent: GRPO",)
     SCALES: ClassVar[Mapping[str, Settings]] = {
         "smoke": Settings((2.0,), base=60, steps=3, shots=3, problems=24),
         "laptop": Settings(),

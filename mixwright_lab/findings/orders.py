@@ -88,7 +88,7 @@ class Orders(Finding):
         "that they choose ends 3 points above the start, the mean of orders 5 points below it. All tasks at once are as "
         "good or better. Entropy falls on every task; the open one has no judge here, and no reward for being different."
     )
-    NOISE = (JOINT,)
+    RUN_TWICE = (JOINT,)
     SCALES: ClassVar[Mapping[str, Settings]] = {
         "smoke": Settings(20, steps=2, short=1, known=24, tested=8, grpo=Grpo(4, 4, 1e-3, longest=6)),
         "laptop": Settings(),

@@ -93,7 +93,7 @@ class Plasticity(Finding):
         "KL tells best what is forgotten, weight change what is still learnt (that contrast was added after the run). KL "
         "measured on the second task tells it better than on the first. A KL leash as such leaves no more to learn with."
     )
-    NOISE = (ARM,)
+    RUN_TWICE = (ARM,)
     SCALES: ClassVar[Mapping[str, Settings]] = {
         "smoke": Settings(40, ways=((0.0, 3e-3), (0.1, 3e-3)), checkpoints=(1, 3), second=2, known=24, tested=16),
         "laptop": Settings(),

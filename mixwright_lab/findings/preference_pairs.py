@@ -71,7 +71,7 @@ class PreferencePairs(Finding):
             "DPO on mined pairs - SFT on the same right chains, equal tokens",
         ),
     }
-    NOISE = (MINED,)
+    RUN_TWICE = (MINED,)
     SCALES: ClassVar[Mapping[str, Settings]] = {
         "smoke": Settings(rows=40, base=40, prompts=20, samples=4, steps=5, tests=30),
         "laptop": Settings(),

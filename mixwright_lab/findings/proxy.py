@@ -78,7 +78,7 @@ class Proxy(Finding):
         "nearly the same skill (.79 for .80), not told apart from fine-tuning stopped there; the large model's own dial "
         "at 0.7 kept 98 % at a skill of .96. The skill that no base knew is passed on by half."
     )
-    NOISE = (DIRECT,)
+    RUN_TWICE = (DIRECT,)
     SCALES: ClassVar[Mapping[str, Settings]] = {
         "smoke": Settings(base=20, small=20, steps=4, every=2, tested=10),
         "laptop": Settings(),

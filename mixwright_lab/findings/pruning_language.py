@@ -65,7 +65,7 @@ class PruningLanguage(Finding):
         "say little of four digits. What is beyond doubt is the price of wrong labels: the score picks them, and error is "
         "56 %."
     )
-    NOISE = (f"random, {ABUNDANT} examples",)
+    RUN_TWICE = (f"random, {ABUNDANT} examples",)
     SCALES: ClassVar[Mapping[str, Settings]] = {
         "smoke": Settings(40, 16, proxies=1, proxy_steps=12, test=50),
         "laptop": Settings(),

@@ -79,7 +79,7 @@ class RareTasks(Finding):
         "planners/rare_tasks": ("rare complex: six times as often at width 32 - mixture at width 128",),
     }
     REMARKS = "Cosines of gradients do not fall with width, only common norms do; `alone` lacks dilution, too."
-    NOISE = ("mixture, width 32",)
+    RUN_TWICE = ("mixture, width 32",)
     SEEDS: ClassVar[Mapping[str, int]] = {"smoke": 2, "laptop": 8}
     SCALES: ClassVar[Mapping[str, Settings]] = {"smoke": Settings(4096, 80, 128, 6), "laptop": Settings()}
     EXPECT = (

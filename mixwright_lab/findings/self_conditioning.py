@@ -86,7 +86,7 @@ class SelfConditioning(Finding):
         "It is told as a property of models; what in their training puts it there, and takes it away, is our part."
     )
     REMARKS = "The best predictor of such documents does this: one cause is shown. Contrast 5 was made stricter later."
-    NOISE = (START,)
+    RUN_TWICE = (START,)
     SCALES: ClassVar[Mapping[str, Settings]] = {"smoke": Settings(20, 5, 8, 16, documents=50), "laptop": Settings()}
     EXPECT = (
         Expectation(

@@ -75,7 +75,7 @@ class SelfEdits(Finding):
             "test questions: chosen by other questions - random edit",
         ),
     }
-    NOISE = ("native questions",)
+    RUN_TWICE = ("native questions",)
     SCALES: ClassVar[Mapping[str, Settings]] = {
         "smoke": Settings(base=30, steps=4, short=2),
         "laptop": Settings(),

@@ -56,7 +56,7 @@ class Shortcuts(Finding):
         "It is said that hard problems teach shortcuts. Without random rewards beside them, drift by updates that hold no "
         "information looks the same."
     )
-    NOISE = (arm_name("hard", LOSSES[0]),)
+    RUN_TWICE = (arm_name("hard", LOSSES[0]),)
     REMARKS = (
         "The harm to known problems is that of permuted rewards: drift. What the reward does add is a habit: answers at "
         "once, and, where one answer can be guessed, that answer. Of the groups 19 to 23 % have a signal with permuted "

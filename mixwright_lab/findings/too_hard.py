@@ -67,7 +67,7 @@ class TooHard(Finding):
             "before - hard only, grpo loss, known problems",
         ),
     }
-    NOISE = (arm_name("hard", LOSSES[0]),)
+    RUN_TWICE = (arm_name("hard", LOSSES[0]),)
     REMARKS = (
         "Harm, gain by medium problems, mixing and KL come out as claimed; the gate, here with scaled steps for the "
         "survivors, alone keeps the word at inconclusive: it can only train less. Medium problems are in part the known "

@@ -96,7 +96,7 @@ class Traces(Finding):
         "has none. Contrasts 3 to 5 were one, a mean, until a referee read the rows: they were written after seeds 0 to "
         "4."
     )
-    NOISE = ("50 % digits at random",)
+    RUN_TWICE = ("50 % digits at random",)
     SCALES: ClassVar[Mapping[str, Settings]] = {"smoke": Settings(3, 200, 12, 16, 16, problems=20), "laptop": Settings()}
     EXPECT = (
         Expectation(

@@ -1,8 +1,8 @@
 """Contextual bandit with one outcome per response, a small network trained by GRPO with exploration bonuses.
 
 A prompt is a pair of symbols, a response one outcome. The base gives the right outcome, a + b, in a quarter of the cases,
-and otherwise one of `SPREAD - 1` wrong ones near it. Some of the trained prompts accept an outcome that the base practically
-never gives, and so never earn a reward; nothing in the prompt shows which. Bonuses follow 2509.06941.
+and otherwise one of `SPREAD_OUTCOMES - 1` wrong ones near it. Some of the trained prompts accept an outcome that the base
+practically never gives, and so never earn a reward; nothing in the prompt shows which. Bonuses follow 2509.06941.
 """
 
 # ruff: noqa: F722 - the shape strings of jaxtyping are not forward references

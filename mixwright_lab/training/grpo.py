@@ -165,14 +165,19 @@ class Arena:
         return self._roll([self.examples[index] for index in indices], self._prompts[list(indices)], count, greedy)
 
     def learn(
-        self, rollouts: Rollouts, admitted: Sequence[bool] | None = None, *, rate: float = 1.0, beta: float | None = None
+        self,
+        rollouts: Rollouts,
+        admitted: Sequence[bool] | None = None,
+        *,
+        lr_factor: float = 1.0,
+        beta: float | None = None,
     ) -> Learnt:
         """One update. A group that is not admitted has zero advantage and stays in every average, as in TRL.
 
         Args:
             rollouts: groups of equal size.
             admitted: per group; all by default.
-            rate: factor on the learning rate; 0 skips the step (and leaves the optimiser's momentum alone).
+            lr_factor: factor on the learning rate; 0 skips the step (and leaves the optimiser's momentum alone).
             beta: coefficient of the KL; the settings' by default.
         """
         self.steps += 1
@@ -183,10 +188,10 @@ class Arena:
         advantages = (rewards - rewards.mean(1, keepdims=True)) / (spread + 1e-4)
         if admitted is not None:
             advantages *= np.array(admitted, dtype=float)[:, None]
-        return self.update(rollouts, advantages, rate=rate, beta=self.settings.beta if beta is None else beta)
+        return self.update(rollouts, advantages, lr_factor=lr_factor, beta=self.settings.beta if beta is None else beta)
 
     def update(
-        self, rollouts: Rollouts, advantages: Float[np.ndarray, "groups count"], *, rate: float = 1.0, beta: float = 0.0
+        self, rollouts: Rollouts, advantages: Float[np.ndarray, "groups count"], *, lr_factor: float = 1.0, beta: float = 0.0
     ) -> Learnt:
         """One policy-gradient step on given advantages."""
         count = rollouts.tokens.shape[1]
@@ -206,8 +211,8 @@ class Arena:
             loss = ((terms * mask).sum(1) / mask.sum(1)).mean()
         else:
             loss = (terms * mask).sum() / mask.sum()
-        if rate:
-            self._optimiser.param_groups[0]["lr"] = self.settings.rate * rate
+        if lr_factor:
+            self._optimiser.param_groups[0]["lr"] = self.settings.rate * lr_factor
             self._optimiser.zero_grad()
             loss.backward()
             torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)

@@ -84,7 +84,7 @@ class EngineRule(Rule):
         self.decisions: list[Decision] = []
         """All that was decided, with reasons."""
         self.beta: float | None = None
-        self.rate = 1.0
+        self.lr_factor = 1.0
         self._started: Rollouts | None = None
         self._kl: float | None = None
 
@@ -103,12 +103,12 @@ class EngineRule(Rule):
         admitted = [outcome.example not in refused for outcome in outcomes]
         self.record_update(rollouts, admitted)
         self.totals["skipped"] += skip
-        learnt = arena.learn(rollouts, admitted, rate=0.0 if skip else self.rate, beta=self.beta)
+        learnt = arena.learn(rollouts, admitted, lr_factor=0.0 if skip else self.lr_factor, beta=self.beta)
         self._kl = learnt.kl if self.beta else None
         return learnt
 
     def _signals(self, arena: Arena, canaries: tuple[CanaryOutcome, ...] = ()) -> Signals:
-        return Signals(arena.steps, self.beta or 0.0, self.rate, kl_nats=self._kl, canaries=canaries)
+        return Signals(arena.steps, self.beta or 0.0, self.lr_factor, kl_nats=self._kl, canaries=canaries)
 
     def _carry_out(self, actions: Sequence[Action]) -> None:
         """Coefficients and stops; refusals and skipped steps are the caller's."""
@@ -117,7 +117,7 @@ class EngineRule(Rule):
             if action.kind == "coefficient" and action.value is not None and self.beta:
                 self.beta = action.value
             elif action.kind == "lr_factor" and action.value is not None:
-                self.rate = action.value
+                self.lr_factor = action.value
             elif action.kind in ("stop", "restore"):
                 self.stop_reason = action.because
 

@@ -49,7 +49,7 @@ class Model(nn.Module):
         self.width = width
         self.token, self.place = weight(symbols + tasks, width, spread=0.5), weight(ROW_TOKENS, width, spread=0.5)
         self.query, self.out = weight(width, width, spread=width**-0.5), weight(width, width, spread=width**-0.5)
-        self.pair = weight(width, 2 * width, spread=width**-0.5)
+        self.key_value = weight(width, 2 * width, spread=width**-0.5)
         self.up, self.down = weight(width, 4 * width, spread=width**-0.5), weight(4 * width, width, spread=width**-0.5 / 2)
         self.head = weight(width, symbols, spread=width**-0.5)
 
@@ -59,7 +59,7 @@ class Model(nn.Module):
         stream = self.token[ids] + self.place
         seen, last = _normed(stream), stream[:, -1]
         query = (seen[:, -1] @ self.query).view(rows, ATTENTION_HEADS, 1, size)
-        keys, values = (seen @ self.pair).view(rows, ROW_TOKENS, 2, ATTENTION_HEADS, size).permute(2, 0, 3, 1, 4)
+        keys, values = (seen @ self.key_value).view(rows, ROW_TOKENS, 2, ATTENTION_HEADS, size).permute(2, 0, 3, 1, 4)
         looks = (query @ keys.transpose(-1, -2) * size**-0.5).softmax(-1)
         last = last + (looks @ values).reshape(rows, self.width) @ self.out
         last = last + nn.functional.gelu(_normed(last) @ self.up) @ self.down

@@ -150,7 +150,7 @@ def kind_of(prompt: str, text: str, *, stopped: bool = True) -> str:
 
 
 def turned(asked: Call, made: Call) -> bool:
-    """Whether a call of the same arguments is another one; the order of numbers to be added is none of its business."""
+    """Whether two calls with the same set of arguments differ: in the tool, or in the order of arguments unless both add."""
     return asked.tool != made.tool or (asked[1:] != made[1:] and asked.tool != "add")
 
 

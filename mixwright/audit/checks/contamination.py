@@ -103,10 +103,9 @@ def _observe_near(case: Case) -> list[Observation]:
 def _task_seen(case: Case) -> Observation:
     count, looked, others = case.worded_alike()
     text = f"{count} of {looked} held-out prompts resemble training prompts in wording, which is no leak by itself."
-    if not count and case.named_alike:
-        text = (
-            f"Training has {case.named_alike} rows of this task, none of {others} looked at worded like a held-out prompt."
-        )
+    if not count and case.train_rows_of_same_name:
+        rows = case.train_rows_of_same_name
+        text = f"Training has {rows} rows of this task, none of {others} looked at worded like a held-out prompt."
     elif not count:
         text = f"No training row is of this task, and none of {others} looked at is worded like its prompts: it is new."
     null = "training on a task is intended: this is no leak of items"

@@ -3,7 +3,7 @@
 Source: rollouts as the probe `competence` makes them, k = measure.samples at measure.temperature, judged by
 the graders of the corpus.
 Unit: shares, 0..1; outcomes are counted
-Cost: 1 + k completions per row, charged; by far the dearest columns of the scan.
+Cost: 1 + k completions per row, written for the scan alone; by far its dearest columns.
 Blind spot: of one row pass@1 rests on k samples; answers count as different when their texts do, spaces at the ends apart.
 """
 

@@ -4,13 +4,14 @@ Each run is supervised, on targets of training rows, with a fresh optimiser. Aft
 held-out items of every task, and the entropy of what is written. With `pairs` each run goes on with every other task: a task
 that the model does not know yet has nothing to lose at the start, so what the next task does to it shows only then. A run
 on all tasks together has the rows and steps of all single runs. Where orders differ for certain by these runs, the best one
-is tried beside all tasks together, for `tried` times as long, with rows drawn anew, once per seed. All are on copies, with
-the adapter that is asked for. The planner `transfer_order` reads it. It is made before a run, and not after its branches.
+is tried beside all tasks together, for `confirm_steps_factor` times as long, with rows drawn anew, once per seed. All are on
+copies, with the adapter that is asked for. The planner `transfer_order` reads it. It is made before a run, and not after its
+branches.
 
 Source: single-task runs and backward transfer of 2507.14783, whose equation could not be read; pairs are ours.
 Unit: share of held-out items; nats per token
-Cost: `seeds` times 2 K runs of `steps` steps, K (K - 1) more with pairs, and 2 K `tried` more where orders differ
-    (`rows_trained`); a greedy pass after each.
+Cost: `seeds` times 2 K runs of `steps` steps, K (K - 1) more with pairs, and 2 K `confirm_steps_factor` more
+    where orders differ (`rows_trained`); a greedy pass after each.
 Blind spot: what supervised steps do, also where the run has rewards; what so few steps do: damage of a long run is larger.
 """
 
@@ -35,7 +36,7 @@ from mixwright.records import Measurement
 
 NEEDS = ("torch", "transformers")
 
-OPTION_LIMITS = {"learning_rate": (1e-12, 1e3), "items": (2, 1e6), "seeds": (1, 100), "tried": (1, 100)}
+OPTION_LIMITS = {"learning_rate": (1e-12, 1e3), "items": (2, 1e6), "seeds": (1, 100), "confirm_steps_factor": (1, 100)}
 OPTION_LIMITS |= dict.fromkeys(("steps", "batch"), (1, 1e6))
 MOST_TASKS = 24
 """Tasks, at most: pairs of more would be more runs than anybody waits for."""
@@ -50,7 +51,7 @@ class Transfer(Probe):
         learning_rate: that of the run to come.
         seeds: runs of each kind.
         pairs: whether each run goes on with every other task.
-        tried: times `steps` that each task gets where the best order is tried beside all tasks together.
+        confirm_steps_factor: times `steps` that each task gets where the best order is tried beside all tasks together.
         items: held-out items per task.
         adapter: which parameters are trained, as `train.adapter`.
     """
@@ -66,12 +67,18 @@ class Transfer(Probe):
         learning_rate: float = 5e-4,
         seeds: int = 2,
         pairs: bool = True,
-        tried: int = 2,
+        confirm_steps_factor: int = 2,
         items: int = 48,
         adapter: str = "full",
     ) -> None:
         self.steps, self.batch, self.learning_rate = steps, batch, learning_rate
-        self.seeds, self.pairs, self.tried, self.items, self.adapter = seeds, pairs, tried, items, adapter
+        self.seeds, self.pairs, self.confirm_steps_factor, self.items, self.adapter = (
+            seeds,
+            pairs,
+            confirm_steps_factor,
+            items,
+            adapter,
+        )
         check_range("measure.options.transfer", vars(self), **OPTION_LIMITS)
 
     def measure(self, passes: Passes, corpus: Corpus, rng: np.random.Generator) -> list[Measurement]:
@@ -92,7 +99,7 @@ class Transfer(Probe):
         if not 1 < len(train) <= MOST_TASKS:
             expected = f"2 to {MOST_TASKS} tasks with training rows that have targets, and with held-out items to grade"
             raise InputError(expected, f"{len(train)}", "Leave transfer out of measure.probes.")
-        sizes = RunSizes(self.steps, self.batch, self.learning_rate, self.seeds, self.pairs, self.tried)
+        sizes = RunSizes(self.steps, self.batch, self.learning_rate, self.seeds, self.pairs, self.confirm_steps_factor)
         adapter = create("adapters", self.adapter)
         model = adapter.wrap(copy.deepcopy(passes.learner.model)).eval()  # no dropout: runs differ by their rows alone
         losses = RowLosses(passes.learner, corpus)

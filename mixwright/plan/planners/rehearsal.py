@@ -94,7 +94,7 @@ class Rehearsal(Planner):
         }
         draws = training.steps * training.batch
         told = _why_unchanged(known, own, seen)
-        weights, short = (own, "") if told else self._weights(known, own, draws)
+        weights, shortage_note = (own, "") if told else self._weights(known, own, draws)
         found = as_shares({task: weight for task, weight in sorted(weights.items()) if weight > 0})
         borrowed: list[str] = []
         for task in [] if told else [task for task in found if task in known]:
@@ -108,7 +108,7 @@ class Rehearsal(Planner):
             for task, weight in found.items()
         }
         why = {f"stages.0.weights.{task}": text for task, text in reason.items()}
-        whole = told or f"{_summarise_plan(found, known, own)}{short}"
+        whole = told or f"{_summarise_plan(found, known, own)}{shortage_note}"
         return Plan("rehearsal", (stage,), why={"stages.0.weights": whole, **why, "stages.0.steps": "asked for"})
 
     def _weights(self, known: Mapping[str, _Known], own: Mapping[str, float], draws: int) -> tuple[dict[str, float], str]:

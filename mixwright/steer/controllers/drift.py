@@ -43,7 +43,7 @@ class Drift(Kept, Controller):
         min_lr_factor: the learning-rate factor is never lowered under this.
     """
 
-    KEPT = ("_kl", "_moved", "_first", "_read")
+    KEPT = ("_kl", "_moved", "_first_beta", "_read")
 
     target: float = 0.1
     dead_band: float = 1.5
@@ -63,7 +63,7 @@ class Drift(Kept, Controller):
             expected = "steps_between_moves of 0 or more, max_beta_ratio of 1 or more, min_lr_factor in 0..1"
             raise InputError(expected, got, "Correct controllers.drift.")
         self._kl: float | None = None
-        self._first: float | None = None
+        self._first_beta: float | None = None
         self._moved: int | None = None
         self._read: int | None = None
 
@@ -75,14 +75,14 @@ class Drift(Kept, Controller):
         self._read = signals.step
         old_weight = 0.0 if self._kl is None else (1 - self.smooth) ** gap
         self._kl = old_weight * (self._kl or 0.0) + (1 - old_weight) * signals.kl_nats
-        if self._first is None:
-            self._first = signals.beta
+        if self._first_beta is None:
+            self._first_beta = signals.beta
         far, near = self._kl > self.target * self.dead_band, self._kl < self.target / self.dead_band
         if not (far or near) or (self._moved is not None and signals.step - self._moved < self.steps_between_moves):
             return []
         factor = self.factor ** max(1, gap // max(self.steps_between_moves, 1))
         if signals.beta > 0:
-            first = self._first or signals.beta
+            first = self._first_beta or signals.beta
             old, new = signals.beta, signals.beta * factor if far else signals.beta / factor
             new = min(max(new, min(first, old)), max(first * self.max_beta_ratio, old))
         else:

@@ -44,7 +44,7 @@ class Displacement(Kept, Monitor):
         steps_between_alarms: steps between two alarms of one task.
     """
 
-    KEPT = ("_pairs", "_said")
+    KEPT = ("_pairs", "_last_alarm_step")
 
     min_fall: float = 1.0
     standard_errors: float = 3.0
@@ -59,7 +59,7 @@ class Displacement(Kept, Monitor):
         limits = dict.fromkeys(("min_fall", "standard_errors", "steps_between_alarms"), (0, 1e9))
         check_range("monitors.displacement", vars(self), **limits)
         self._pairs: dict[str, list[list[float]]] = {}
-        self._said: dict[str, int] = {}
+        self._last_alarm_step: dict[str, int] = {}
 
     def observe(self, step: int, outcomes: Sequence[GroupOutcome | Outcome | PairOutcome]) -> None:
         """Keep chosen log-ratio and log-ratio difference (nats) of each pair; those that overflowed say nothing."""
@@ -74,7 +74,7 @@ class Displacement(Kept, Monitor):
         """One alarm per task whose chosen answers have fallen while its margin grew."""
         alarms = []
         for task, kept in sorted(self._pairs.items()):
-            rested = signals.step - self._said.get(task, -math.inf) >= self.steps_between_alarms
+            rested = signals.step - self._last_alarm_step.get(task, -math.inf) >= self.steps_between_alarms
             if len(kept) < self.min_pairs or not rested:
                 continue
             chosen, margins = zip(*kept, strict=True)
@@ -85,7 +85,7 @@ class Displacement(Kept, Monitor):
             margin, half = fmean(margins), len(margins) // 2
             grows = margin > self.standard_errors * _error(margins) and fmean(margins[half:]) >= fmean(margins[:half])
             if fall > threshold and grows:
-                self._said[task] = signals.step
+                self._last_alarm_step[task] = signals.step
                 message = (
                     f"{task}: chosen completions are {fall:.3g} nats less likely than under the reference (last {len(kept)} "
                     f"pairs, threshold {threshold:.3g}), while their margin over the rejected ones grew by {margin:.3g} nats"

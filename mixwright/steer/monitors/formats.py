@@ -54,7 +54,7 @@ class Formats(Kept, Monitor):
         steps_between_alarms: steps between two alarms of one task.
     """
 
-    KEPT = ("_first", "_watched", "_start", "_recent", "_said")
+    KEPT = ("_first", "_watched", "_start", "_recent", "_last_alarm_step")
 
     min_start_share: float = 0.1
     lost_share: float = 0.5
@@ -72,7 +72,7 @@ class Formats(Kept, Monitor):
         self._watched: dict[str, list[str]] = {}
         self._start: dict[str, list[Row]] = {}
         self._recent: dict[str, list[Row]] = {}
-        self._said: dict[str, int] = {}
+        self._last_alarm_step: dict[str, int] = {}
 
     def observe(self, step: int, outcomes: Sequence[GroupOutcome | Outcome | PairOutcome]) -> None:
         """Keep counts and rewards per format; groups without formats or with rewards that overflowed say nothing."""
@@ -99,7 +99,7 @@ class Formats(Kept, Monitor):
         alarms = []
         for task, watched in sorted(self._watched.items()):
             start, recent = self._start[task], self._recent[task]
-            rested = signals.step - self._said.get(task, -math.inf) >= self.steps_between_alarms
+            rested = signals.step - self._last_alarm_step.get(task, -math.inf) >= self.steps_between_alarms
             if len(recent) < self.window or not rested:
                 continue
             now = [fmean(shares) for shares in shares_of(recent)]
@@ -107,7 +107,7 @@ class Formats(Kept, Monitor):
             found = [self._lost(start, recent, place, leader) for place in range(len(watched)) if place != leader]
             worst = max((one for one in found if one), default=None)
             if worst is not None:
-                self._said[task] = signals.step
+                self._last_alarm_step[task] = signals.step
                 fall, threshold, better, place = worst
                 name, ahead = watched[place], watched[leader] if leader < len(watched) else "other forms"
                 message = (

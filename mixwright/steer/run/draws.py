@@ -26,11 +26,13 @@ class DrawLog:
 
     Args:
         draw: gives that many rows (pool indices); called only when a row is asked for that was never drawn.
-        said: what is predicted of the rows that `draw` gave last; None where nothing ever is.
+        last_predictions: what is predicted of the rows that `draw` gave last; None where nothing ever is.
     """
 
-    def __init__(self, draw: Callable[[int], Sequence[int]], said: Callable[[], Predictions] | None = None) -> None:
-        self._draw, self._said = draw, said
+    def __init__(
+        self, draw: Callable[[int], Sequence[int]], last_predictions: Callable[[], Predictions] | None = None
+    ) -> None:
+        self._draw, self._last_predictions = draw, last_predictions
         self.rows = array("i")
         self.start = 0
         """Where the current call of `train` began; draws before it are history."""
@@ -45,9 +47,9 @@ class DrawLog:
         missing = first + count - len(self.rows)
         if missing > 0:
             self.rows.extend(self._draw(missing))
-            if self._said is not None:
+            if self._last_predictions is not None:
                 self._fill(len(self.rows) - missing)
-                for name, values in zip(("predicted", "even"), self._said(), strict=True):
+                for name, values in zip(("predicted", "even"), self._last_predictions(), strict=True):
                     self._told[name].extend(values.tolist())
         return self.rows[first : first + count].tolist()
 
@@ -92,9 +94,9 @@ class DrawLog:
             name: values.all() if name == "even" else np.isnan(values).all() for name, values in self.columns().items()
         }
         told = {name: values.tobytes() for name, values in self._told.items() if not silent[name]}
-        return {"rows": self.rows.tolist(), "start": self.start, "told": told}
+        return {"rows": self.rows.tolist(), "start": self.start, "columns": told}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Take over what `state` returned."""
         self.rows, self.start = array("i", state["rows"]), state["start"]
-        self._told = {name: array(kept.typecode, state["told"].get(name, b"")) for name, kept in self._told.items()}
+        self._told = {name: array(kept.typecode, state["columns"].get(name, b"")) for name, kept in self._told.items()}

@@ -231,14 +231,14 @@ class SteeringFiles:
             return
         import pyarrow as pa
 
-        rows, said = log.rows, log.columns()
+        rows, log_columns = log.rows, log.columns()
         numbers, counts = np.array(used, dtype=np.int64).reshape(-1, 2).T
         steps, batches = np.full((2, len(rows)), DRAWN_AHEAD)
         made = np.repeat(np.arange(len(numbers)), counts)[: len(rows)]
         steps[: len(made)], batches[: len(made)] = numbers[made], (np.cumsum(numbers != DRAWN_AHEAD) - 1)[made]
         unused = steps == DRAWN_AHEAD
-        told = np.zeros(len(rows), dtype=bool)
-        told[np.asarray(refused, dtype=np.int64)] = True
+        is_refused = np.zeros(len(rows), dtype=bool)
+        is_refused[np.asarray(refused, dtype=np.int64)] = True
         drawn, place = np.unique(np.asarray(rows, dtype=np.int64), return_inverse=True)
         cells = [pool.cells[cell] for cell in pool.cell_of[drawn]]
         table = pa.table(
@@ -249,10 +249,10 @@ class SteeringFiles:
                 "example": pa.array([pool.ids[row] for row in drawn], pa.string()).take(pa.array(place)),
                 "task": pa.array([cell.task for cell in cells], pa.string()).take(pa.array(place)),
                 "level": pa.array([cell.level for cell in cells], pa.float64()).take(pa.array(place)),
-                "refused": pa.array(told),
-                "predicted": pa.array(said["predicted"], pa.float32(), mask=np.isnan(said["predicted"])),
-                "even": pa.array(said["even"], mask=np.isnan(said["predicted"])),
-                "success": pa.array(said["success"], pa.float32(), mask=np.isnan(said["success"])),
+                "refused": pa.array(is_refused),
+                "predicted": pa.array(log_columns["predicted"], pa.float32(), mask=np.isnan(log_columns["predicted"])),
+                "even": pa.array(log_columns["even"], mask=np.isnan(log_columns["predicted"])),
+                "success": pa.array(log_columns["success"], pa.float32(), mask=np.isnan(log_columns["success"])),
             }
         )
         write_table(self.folder / "draws.parquet", table)

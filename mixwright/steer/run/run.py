@@ -86,7 +86,7 @@ class RunSteering:
         self._lines: list[dict[str, Any]] = []
         self._skips: list[bool] = []
         self._canary_kl: float | None = None
-        self._fresh = True
+        self._step_begins = True
 
     def observe(
         self, step: int, groups: Sequence[GroupOutcome], *, rows: int, completions: int, kl: float | None
@@ -192,7 +192,7 @@ class RunSteering:
 
     def begin(self) -> None:
         """Training begins, perhaps again: what an interrupted step left behind is forgotten."""
-        self._lines, self._canary_kl, self._fresh = [], None, True
+        self._lines, self._canary_kl, self._step_begins = [], None, True
         self.metrics.clear()
 
     def begin_anew(self) -> None:
@@ -230,7 +230,7 @@ class RunSteering:
             kl: nats per token; where the trainer has none, that of canaries watched after this step stands in.
             entropy: nats per token.
         """
-        self._fresh = True
+        self._step_begins = True
         shown = {"entropy": entropy, "kl_nats": self._canary_kl if kl is None else kl}
         for line in self._lines:
             self.files.write_step(line | shown)
@@ -330,8 +330,8 @@ class RunSteering:
         return {"step": step, "drawn": dict(drawn), "wanted": wanted}
 
     def _finish(self, step: int, actions: Sequence[Action], line: dict[str, Any]) -> None:
-        if self._fresh:
-            self._skips, self._fresh = [], False
+        if self._step_begins:
+            self._skips, self._step_begins = [], False
         self._skips.append(any(action.kind == "skip_step" for action in actions))
         self._apply_actions(step, actions)
         for name in ("groups", "zero_signal", "refused", "examples", "pairs"):

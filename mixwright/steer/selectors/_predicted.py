@@ -10,9 +10,10 @@ from mixwright.steer.predictor import Predictor, share_following
 
 UNPREDICTED_SHARE = 0.1
 """Share of draws that take any row, whatever is predicted: they judge the predictor, and find what it overlooks."""
-PAUSE_IN_POOLS, PAUSED_ROOM_FACTOR = 0.5, 0.35
-"""Draws, in examples of the pool, for which an example that was drawn rests, and what its room counts until then: what comes
-again soon is memorised, and looks learnable for it; but a few rows in reach among many that are not must come again."""
+REST_POOL_PASSES, RESTING_ROOM_FACTOR = 0.5, 0.35
+"""How long an example that was drawn rests, in passes over the pool (0.5: half as many draws as there are examples), and the
+factor on its room to learn until then: what comes again soon is memorised, and looks learnable for it; but a few rows in
+reach among many that are not must come again."""
 ROOM_POWER = 4
 """A candidate is taken with a probability in proportion to this power of its room to learn."""
 MOST_CANDIDATES, ROWS_PER_CANDIDATE = 256, 8
@@ -31,7 +32,7 @@ class PredictedDraws:
 
     def __init__(self, predictor: Predictor, ledger: Ledger) -> None:
         self._predictor, self._ledger = predictor, ledger
-        self.said = np.zeros(0)
+        self.expected_success = np.zeros(0)
         """Expected success of each draw of the last batch, NaN where nothing is predicted."""
         self.even = np.zeros(0, dtype=bool)
         """Whether each draw of the last batch was made evenly."""
@@ -55,10 +56,10 @@ class PredictedDraws:
             places = np.flatnonzero(chosen & (tasks == task))
             for start in range(0, len(places), DRAWS_AT_A_TIME):
                 self._best(task, places[start : start + DRAWS_AT_A_TIME], drawn, taken, rng)
-        self.said, self.even = np.full(len(tasks), np.nan), ~chosen
+        self.expected_success, self.even = np.full(len(tasks), np.nan), ~chosen
         known = np.flatnonzero(covered)
         if len(known):
-            self.said[known] = self._predictor.expect(drawn[known], self.even[known])
+            self.expected_success[known] = self._predictor.expect(drawn[known], self.even[known])
 
     def _best(self, task: int, places: np.ndarray, drawn: np.ndarray, taken: set[int], rng: np.random.Generator) -> None:
         """For each of these draws a candidate with much room to learn by one draw of the weights, none twice in a batch."""
@@ -66,8 +67,8 @@ class PredictedDraws:
         count = max(1, min(MOST_CANDIDATES, len(members) // ROWS_PER_CANDIDATE))
         candidates = members[rng.integers(len(members), size=(len(places), count))]
         last = self._ledger.drawn[candidates]
-        rested = (last < 0) | (self._ledger.draws - last > PAUSE_IN_POOLS * len(self._ledger.drawn))
-        worth = room_to_learn(*self._predictor.sampled(candidates, rng)) * np.where(rested, 1.0, PAUSED_ROOM_FACTOR)
+        rested = (last < 0) | (self._ledger.draws - last > REST_POOL_PASSES * len(self._ledger.drawn))
+        worth = room_to_learn(*self._predictor.sampled(candidates, rng)) * np.where(rested, 1.0, RESTING_ROOM_FACTOR)
         keys = np.log(rng.random(worth.shape)) / np.maximum(worth, 1e-3) ** ROOM_POWER
         order = np.argsort(-keys, axis=1, kind="stable")
         for place, row in zip(places.tolist(), np.take_along_axis(candidates, order, axis=1).tolist(), strict=True):

@@ -35,7 +35,7 @@ RETRIAL_GROUPS = 2
 """Groups of a re-evaluation."""
 FIRST_WAIT_STEPS, LONGEST_WAIT_STEPS = 8, 64
 """Steps to the first re-evaluation of a cell, and at most between two."""
-STATE_ARRAYS = ("state", "due", "wait", "asked", "turn")
+STATE_ARRAYS = ("state", "due", "wait", "retrial_groups_served", "turn")
 
 
 class CellStates:
@@ -54,7 +54,9 @@ class CellStates:
         self._numbers = {cell.key: number for number, cell in enumerate(cells)}
         self._task_of, (self.low, self.high) = scene.pool.task_of_cell, scene.band_edges
         self._range = scene.stage.engine.reward_range
-        self.state, self.due, self.wait, self.asked, self.turn = np.zeros((len(STATE_ARRAYS), len(cells)), dtype=np.int64)
+        self.state, self.due, self.wait, self.retrial_groups_served, self.turn = np.zeros(
+            (len(STATE_ARRAYS), len(cells)), dtype=np.int64
+        )
         self._shares = np.array([[pilots], [reviews]])
         self._owed = np.zeros((2, len(scene.pool.tasks)))
         self.evidence = CellEvidence(len(cells), memory, scene.ledger.recent.half_life)
@@ -85,7 +87,7 @@ class CellStates:
         fresh, place = np.unique(cells, return_inverse=True)
         short = self._under(np.bincount(place, wins), np.bincount(place, tries), fresh, self.high)
         doubted = fresh[(self.state[fresh] == MASTERED) & short]
-        self.state[doubted], self.due[doubted], self.asked[doubted] = REVIEW, step, 0
+        self.state[doubted], self.due[doubted], self.retrial_groups_served[doubted] = REVIEW, step, 0
         self._trial.add(cells, step, wins, tries)
         self._settle(fresh, step)
         self._judge_retried(fresh, step)
@@ -123,11 +125,11 @@ class CellStates:
     def _retried(self, cells: np.ndarray, room: int, step: int) -> np.ndarray:
         """Up to `room` cells to re-evaluate now, the longest due first, each as often as it still lacks groups."""
         order = cells[np.argsort(self.due[cells], kind="stable")]
-        chosen = np.repeat(order, RETRIAL_GROUPS - self.asked[order])[:room]
-        np.add.at(self.asked, chosen, 1)
-        asked = order[self.asked[order] >= RETRIAL_GROUPS]
+        chosen = np.repeat(order, RETRIAL_GROUPS - self.retrial_groups_served[order])[:room]
+        np.add.at(self.retrial_groups_served, chosen, 1)
+        asked = order[self.retrial_groups_served[order] >= RETRIAL_GROUPS]
         # Should no outcome come back (a batch that was lost), the cell is due again all the same.
-        self.due[asked], self.asked[asked] = step + np.maximum(self.wait[asked], FIRST_WAIT_STEPS), 0
+        self.due[asked], self.retrial_groups_served[asked] = step + np.maximum(self.wait[asked], FIRST_WAIT_STEPS), 0
         return chosen
 
     def _reviews(self, cells: np.ndarray, room: int) -> np.ndarray:
@@ -173,7 +175,7 @@ class CellStates:
     def _put_off(self, cells: np.ndarray, step: int) -> None:
         """Re-evaluate these cells after twice as long as last time."""
         self.wait[cells] = np.clip(2 * self.wait[cells], FIRST_WAIT_STEPS, LONGEST_WAIT_STEPS)
-        self.due[cells], self.asked[cells] = step + self.wait[cells], 0
+        self.due[cells], self.retrial_groups_served[cells] = step + self.wait[cells], 0
 
     def _clear(self, cells: np.ndarray) -> None:
         """Begin the next re-evaluation of these cells with nothing."""

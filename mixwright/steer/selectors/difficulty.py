@@ -88,7 +88,7 @@ class Difficulty(Selector):
         self._cells = np.zeros(there.shape, dtype=np.int64)
         self._cells[there] = np.concatenate(cells)
         sizes = np.where(there, scene.ledger.sizes[self._cells], 0)
-        self._sizes = sizes / (sizes + HALF_WEIGHT_EXAMPLES)
+        self._size_weights = sizes / (sizes + HALF_WEIGHT_EXAMPLES)
         self._even = [task for task, found in zip(scene.pool.tasks, cells, strict=True) if len(found) < 2]
         self._predicted = PredictedDraws(scene.predictor, scene.ledger) if scene.predictor is not None else None
 
@@ -122,7 +122,7 @@ class Difficulty(Selector):
 
     def last_predictions(self) -> tuple[np.ndarray, np.ndarray] | None:
         """Of the last batch: success expected of each draw, NaN where nothing is predicted, and whether it was even."""
-        return None if self._predicted is None else (self._predicted.said, self._predicted.even)
+        return None if self._predicted is None else (self._predicted.expected_success, self._predicted.even)
 
     def observe(self, step: int, outcomes: Sequence[GroupOutcome | Outcome | PairOutcome]) -> None:
         """Move the cells' states."""
@@ -142,7 +142,7 @@ class Difficulty(Selector):
         else:
             success = rng.beta(wins, losses, (MOST_POSTERIOR_SAMPLES, len(wins)))
             weights = self.worth(success, everywhere)[draws[:, None] % MOST_POSTERIOR_SAMPLES, cells]
-        weights = np.cumsum(weights * self._sizes[tasks], axis=1)
+        weights = np.cumsum(weights * self._size_weights[tasks], axis=1)
         place = (weights <= rng.random((len(tasks), 1)) * weights[:, -1:]).sum(axis=1)
         return cells[draws, np.minimum(place, cells.shape[1] - 1)]
 

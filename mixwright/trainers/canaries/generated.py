@@ -110,7 +110,7 @@ class CanaryPass:
         seed: int,
         every: int,
     ) -> None:
-        self.watched, self.every = success_now_and_first, every
+        self.success_now_and_first, self.every = success_now_and_first, every
         self.learner, self.pool, self.items, self.prompts, self.grade = learner, pool, items, prompts, grade
         self.max_new_tokens, self.seed = max_new_tokens, seed
         self.start: list[tuple[list[int], list[float]]] = []
@@ -140,7 +140,7 @@ class CanaryPass:
             cell = self.pool.cells[self.pool.cell_of[item]]
             kl = kl_per_token(self.start[place][1], now[place]) if self.start else None
             name = self.pool.ids[item]
-            success, start = self.watched(name, rewards[place])
+            success, start = self.success_now_and_first(name, rewards[place])
             outcomes.append(CanaryOutcome(name, cell.task, cell.level, step, success, kl, start))
         return outcomes, len(self.items)
 

@@ -110,22 +110,22 @@ class Checkpoints:
         name = broadcast_object_list([chosen.name if chosen is not None else None])[0]
         chosen = self.output / name if name is not None else None
         log = logging.getLogger("mixwright")
-        passed = [f"{folder.name} ({reason or 'not whole elsewhere'})" for folder, reason in found.items()]
+        passed_over = [f"{folder.name} ({reason or 'not whole elsewhere'})" for folder, reason in found.items()]
         if chosen is not None:
-            passed = passed[: list(found).index(chosen)] if chosen in found else passed
-            if passed and self.saves:
-                log.warning("Resuming from %s; passed over: %s.", chosen.name, "; ".join(passed))
+            passed_over = passed_over[: list(found).index(chosen)] if chosen in found else passed_over
+            if passed_over and self.saves:
+                log.warning("Resuming from %s; passed over: %s.", chosen.name, "; ".join(passed_over))
             return chosen
         finished = [folder for folder in found if (folder / TRAINER_STATE).exists() and _state_file(folder).exists()]
         if any(gather_object([bool(finished) or any(map(self._unsteered, found))])):
             raise InputError(
                 "a checkpoint that can be resumed",
-                "; ".join(passed)[:600] or "one that is not whole on every process",
+                "; ".join(passed_over)[:600] or "one that is not whole on every process",
                 "Name one with resume_from_checkpoint=..., or move them away to start from the beginning.",
                 file=self.output,
             )
         if self.saves:
-            shown = f" ({'; '.join(passed)})" if passed else ""
+            shown = f" ({'; '.join(passed_over)})" if passed_over else ""
             log.warning("No save was finished in %s%s: training starts from the beginning.", self.output, shown)
         return None
 

@@ -42,7 +42,7 @@ class AnswerForms(Section):
     """Tasks that went over to another task's form, other faults, and every reported feature."""
 
     ORDER = 1
-    UNGRADED = True
+    SHOWN_UNGRADED = True
 
     def blocks(self, run: RunFolder) -> list[Block]:
         """Nothing without completions before and after."""

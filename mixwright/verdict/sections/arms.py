@@ -38,7 +38,7 @@ class Arms(Section):
 
     ORDER = 35
     TITLE = "Trial arms"
-    UNGRADED = True
+    SHOWN_UNGRADED = True
 
     def blocks(self, run: RunFolder) -> list[Block]:
         """Charts, effects, notes and raw rows; how many rollouts a gain takes is counted for graded answers alone."""

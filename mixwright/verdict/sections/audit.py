@@ -32,7 +32,7 @@ class AuditSection(Section):
 
     ORDER = 12
     TITLE = "Data"
-    UNGRADED = True
+    SHOWN_UNGRADED = True
 
     def blocks(self, run: RunFolder) -> list[Block]:
         """One group per audit file."""

@@ -33,7 +33,7 @@ class Damaged(Section):
 
     ORDER = 11
     TITLE = "Damaged"
-    UNGRADED = True
+    SHOWN_UNGRADED = True
 
     def blocks(self, run: RunFolder) -> list[Block]:
         """The largest losses, what these items cannot tell, what is unchanged, and what the words were corrected for."""

@@ -36,7 +36,7 @@ class Decisions(Section):
 
     ORDER = 40
     TITLE = "Decisions and alarms"
-    UNGRADED = True
+    SHOWN_UNGRADED = True
 
     def blocks(self, run: RunFolder) -> list[Block]:
         """One table of alarms, one of decisions, the long tail folded."""

@@ -23,7 +23,7 @@ class Gate(Section):
     """The gate's answer in a line, what its items can exclude, and the protected cells folded."""
 
     ORDER = 2
-    UNGRADED = True
+    SHOWN_UNGRADED = True
 
     def blocks(self, run: RunFolder) -> list[Block]:
         """Nothing where the gate was not asked, or nothing is measured any more."""

@@ -45,7 +45,7 @@ class HeadlineSection(Section):
     """The recommendation in a sentence, the numbers under it, the next step, and the parts of the primary outcome."""
 
     ORDER = 0
-    UNGRADED = True
+    SHOWN_UNGRADED = True
 
     def blocks(self, run: RunFolder) -> list[Block]:
         """Of a trial, or of a plain before and after."""

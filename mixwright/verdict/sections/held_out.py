@@ -27,7 +27,7 @@ class HeldOut(Section):
     """What this outcome cannot say, and the claims about every cell as one table."""
 
     ORDER = 1
-    UNGRADED = True
+    SHOWN_UNGRADED = True
 
     def blocks(self, run: RunFolder) -> list[Block]:
         """Silent where answers were graded, and before anything was compared."""

@@ -22,7 +22,7 @@ class Learnt(Section):
 
     ORDER = 10
     TITLE = "Learnt"
-    UNGRADED = True
+    SHOWN_UNGRADED = True
 
     def blocks(self, run: RunFolder) -> list[Block]:
         """The largest gains, the rest folded away; then what rose without being learnt."""

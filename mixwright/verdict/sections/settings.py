@@ -27,7 +27,7 @@ class Settings(Section):
 
     ORDER = 90
     TITLE = "Settings and how to repeat"
-    UNGRADED = True
+    SHOWN_UNGRADED = True
 
     def blocks(self, run: RunFolder) -> list[Block]:
         """Tables of the manifest."""
