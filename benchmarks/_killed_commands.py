@@ -30,6 +30,7 @@ from mixwright.cli import ready
 from mixwright.config import ModelConfig, WarmupConfig
 from mixwright.corpus import Corpus
 from mixwright.learner import learner as learners
+from mixwright.learner import shared_generation
 from mixwright.learner.tiny import build_tiny
 from mixwright.learner.warmup import warm_up
 from mixwright.records import Example
@@ -42,8 +43,8 @@ TEMPLATE = (
 )
 """Of the checkpoints: prompts as plain text are another form, which measuring asks a few items in."""
 STEPS, SEEDS, LARGE_BUDGET_MINUTES = 4, 2, 600
-SMALL_BATCH_TOKENS = 192
-"""Of a forward pass where no batch size is given: a dozen rows, so that there are many batches."""
+FEW_ROWS = 12
+"""Completions that are written side by side where no batch size is given, so that they end at many moments."""
 CALL_SECONDS = 120.0
 """Longest that a call which nobody kills may take."""
 OUTPUT = "stderr"
@@ -80,7 +81,7 @@ def warm() -> None:
     for name in ("datasets", "trl.trainer.sft_trainer", "trl.trainer.grpo_trainer", "pyarrow.parquet"):
         importlib.import_module(name)
     local._start = _forked_worker
-    learners.MOST_TOKENS_PER_PASS = SMALL_BATCH_TOKENS
+    shared_generation.MOST_ROWS = FEW_ROWS
     ready.monotonic = lambda: 0.0  # seconds per item stand in the manifest and on the page: a clock gives them, no result
 
 

@@ -231,9 +231,9 @@ def fingerprints(corpus: Corpus, *, further: bool = False) -> Fingerprints:
         more += extra
         owners += [(row.number, turn > 1)] * len(extra)
     found = np.concatenate([found, np.array(more, _FINGERPRINT)])
-    columns = (found[name] for name in _FINGERPRINT.names or ())
+    columns = {name: found[name] for name in _FINGERPRINT.names or ()}
     owner, several = (np.array([pair[at] for pair in owners], kind) for at, kind in ((0, np.int64), (1, bool)))
-    return Fingerprints(tuple(codes), *columns, owner, several)
+    return Fingerprints(tuple(codes), **columns, row_of_extra_text=owner, is_chat_turn=several)
 
 
 def _fingerprints_of(row: Row, code: int, further: bool) -> list[tuple[Any, ...]]:

@@ -11,7 +11,7 @@ import inspect
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -321,11 +321,11 @@ class Learner:
             options |= {"past_key_values": cache, "use_cache": use_cache}
         return self.model(input_ids=ids, **options)
 
-    @cached_property
+    @property
     def forward_arguments(self) -> frozenset[str]:
         """Names of the arguments that the model's forward takes (that of the wrapped model under PEFT)."""
         plain = self.model.get_base_model() if hasattr(self.model, "get_base_model") else self.model
-        return frozenset(inspect.signature(plain.forward).parameters)
+        return _arguments_of(type(plain))
 
     def save(self, folder: Path) -> None:
         """Write model (safetensors) and tokenizer; `load_learner(str(folder))` reads them back.
@@ -354,3 +354,9 @@ class Learner:
                 f"{continue_up_to}",
                 "Shorten the prompts or lower max_new_tokens.",
             )
+
+
+@cache
+def _arguments_of(kind: type) -> frozenset[str]:
+    """Names of the arguments of a model's forward."""
+    return frozenset(inspect.signature(kind.forward).parameters)  # type: ignore[attr-defined]

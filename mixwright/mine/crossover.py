@@ -45,7 +45,7 @@ class Fraction:
     def winner(self) -> Word:
         """The end that beats random rows, the better one where both do; else keep all."""
         won: list[Word] = [end for end in BETTER if self.gains[end].value > 0 and self.p[end] < 1 - COVERAGE]
-        return min(won, key=lambda end: self.errors[end], default="keep all")
+        return min(won, key=lambda end: self.errors[end]) if won else "keep all"
 
 
 @dataclass(frozen=True)

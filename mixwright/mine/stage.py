@@ -174,7 +174,8 @@ def summary(mining: Mining, corpus: Corpus) -> dict[str, Any]:
 
 def _table(rows: Sequence[MinedRow] | Sequence[Example]) -> Any:
     """New rows with the columns of a corpus, chosen ones with id, weight and reason."""
-    if rows and isinstance(rows[0], Example):
-        return build_table(rows)
+    examples = [row for row in rows if isinstance(row, Example)]
+    if examples:
+        return build_table(examples)
     schema = pa.schema([("id", pa.string()), ("weight", pa.float64()), ("reason", pa.string())])
     return pa.table({name: [getattr(row, name) for row in rows] for name in schema.names}, schema=schema)

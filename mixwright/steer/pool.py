@@ -234,4 +234,6 @@ def corpus_pool(corpus: Corpus, *, features: bool = False) -> Pool:
     columns = corpus.table.select(["id", "task", "level", "answer"]).to_pydict()
     options = [option_texts(example) for example in corpus]
     prompts = [plain(example.prompt) for example in corpus] if features else None
-    return make_pool(*columns.values(), options if any(options) else None, cells=corpus.cells(), prompts=prompts)
+    ids, tasks, levels, answers = (columns[name] for name in ("id", "task", "level", "answer"))
+    given = options if any(options) else None
+    return make_pool(ids, tasks, levels, answers, given, cells=corpus.cells(), prompts=prompts)

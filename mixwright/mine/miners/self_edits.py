@@ -149,8 +149,8 @@ class SelfEdits(Miner):
             f"{len(whole)} of {len(facts)} rows with facts are replaced by {len(made)} in the way {names[tried.best]!r}. "
             "All other training rows stay, so that the table can be trained on as it is."
         )
-        both = {"new_rows": (*made, *stay), "null_rows": tuple(null)}
-        return MiningResult("self_edits", **both, rollouts=rollouts, notes=tuple(notes))
+        new = (*made, *stay)
+        return MiningResult("self_edits", new_rows=new, null_rows=tuple(null), rollouts=rollouts, notes=tuple(notes))
 
     def _ways(
         self, facts: Rows, read: Sequence[Sequence[Slots]], others: Rows, asked: Rows, learner: Learner, rng: Generator
