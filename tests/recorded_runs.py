@@ -55,6 +55,14 @@ RENAMED = (
     (r"(policy/)tight\b", r"\1lr_halvings"),
     (r"(policy/)tight_beta\b", r"\1beta_doublings"),
     (r"(policy/)alarmed\b", r"\1alarmed_in_a_row"),
+    (r"(policy/)lasting_lr_factor\b", r"\1logged_asked_lr_factor"),
+    (r"(policy/)changed\b", r"\1last_change_step"),
+    (r"(policy/)watched\b", r"\1had_canaries"),
+    (r"(plugins/monitors\.\w+/)said\b", r"\1last_alarm_step"),
+    (r"(plugins/controllers\.drift/)first\b", r"\1first_beta"),
+    (r"(plugins/selectors\.difficulty/)asked\b", r"\1retrial_groups_served"),
+    (r"(answers/)places\b", r"\1cells_and_examples"),
+    (r"(draws/)told\b", r"\1columns"),
 )
 """Pattern in the path of a value -> what stands there now; paths have `/` between keys."""
 UNLIKE = re.compile(
