@@ -141,7 +141,7 @@ def test_a_coin_refuses_its_share_and_steps_follow_the_informative_groups():
     plain = Coin(40, 0, 0.0)
     plain.step(where)
     assert plain.totals["refused"] == 0
-    assert where.given == {"rate": 1.0}  # two of four groups are informative: over the quarter that a full step needs
+    assert where.given == {"lr_factor": 1.0}  # two of four groups are informative: over the quarter that a full step needs
 
 
 def row(arm, seed, accuracies):
