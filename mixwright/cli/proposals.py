@@ -17,7 +17,7 @@ from mixwright.corpus.reading import read_rows
 from mixwright.corpus.rows import pc
 from mixwright.errors import InputError, join_some
 from mixwright.learner.bases import TINY_PREFIX
-from mixwright.learner.sources import is_gguf
+from mixwright.learner.sources import count_parameters, is_gguf
 from mixwright.measure.first_answers import read_first_answers
 from mixwright.measure.free_answers import find_room
 from mixwright.measure.room import SOLUTION_TOKENS, Room, keep_fitting_corpus, room_for
@@ -241,12 +241,16 @@ def lora_settings(objective: str) -> dict[str, float]:
 
 
 def _is_slow(path: str) -> bool:
-    """Whether steps with all weights take long: a large model, and no accelerator."""
-    import torch
-
-    from mixwright.learner.sources import count_parameters
-
-    return not torch.accelerator.is_available() and count_parameters(path) >= LARGE_ON_A_CPU
+    """Whether steps with all weights take long: a large model, and no accelerator; no where nothing here can tell."""
+    try:
+        import torch
+        from safetensors import SafetensorError
+    except ImportError:  # settings are written without the training extra, too
+        return False
+    try:
+        return not torch.accelerator.is_available() and count_parameters(path) >= LARGE_ON_A_CPU
+    except (InputError, OSError, SafetensorError):  # a model that the run will refuse
+        return False
 
 
 def _arms(corpus: Corpus, objective: str, *, graded: bool) -> tuple[PlanConfig, TrialConfig, str]:
