@@ -135,6 +135,9 @@ class MeasureConfig:
     none."""
     decoding: Literal["greedy", "sampled"] = "greedy"
     """The declared decoding: how the model will be used, and what the primary outcome is read from."""
+    options_by: Literal["writing", "likelihood"] = "writing"
+    """How the answer to a row with options is found, where its task has the grader `choice`: what the model writes, or the
+    option to which the model gives the highest log-probability, end token included."""
     probes: tuple[str, ...] = ("competence", "formats", "entropy", "drift")
     """Probes that measure before and after, by name (`mixwright list probes`)."""
     options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)

@@ -19,7 +19,7 @@ from mixwright.records import Measurement, RunManifest
 from mixwright.runs import RunFolder, read_json, read_measurements, read_yaml, write_json, write_measurements
 from mixwright.verdict.beside import BESIDE_NAME, Beside, beside_file
 
-READING_SETTINGS = ("grader", "probe", "prompts", "system message", "adapter")
+READING_SETTINGS = ("options_by", "grader", "probe", "prompts", "system message", "adapter")
 """Settings of how prompts and answers are read; where the rows lie may differ, and their digest may not."""
 CUT_SETTING = "cut at max_new_tokens, {}"
 """Name of a setting in a comparison's manifest: the share of completions that were cut before, or after."""

@@ -58,7 +58,7 @@ def sweep_strengths(
         raise InputError(CORPUS_OPTION, "nothing", "Name the examples that the strengths are compared on.")
     if wrong := [each for each in alphas if not 0 < each <= MOST_ALPHA]:
         raise InputError(f"--alpha above 0, {MOST_ALPHA:g} at most", f"{wrong[0]:g}", "Correct it; 0 is always among them.")
-    unused = [name for name in asked.given() if name in ("--samples", "--temperature")]
+    unused = [name for name in asked.given() if name in ("--samples", "--temperature", "--options-by")]
     unused += ["--sampled"] if asked.greedy is False else []
     if unused:
         raise InputError("greedy decoding", unused[0], "Leave it out: the dial is read greedily.")

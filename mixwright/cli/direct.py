@@ -24,6 +24,7 @@ from mixwright.measure.former import FormerAnswers, read_former_answers, rows_to
 from mixwright.measure.free_answers import FreeAnswers, find_room
 from mixwright.measure.kept_folder import drop_kept, was_stopped
 from mixwright.measure.notes import notes_on, write_notes
+from mixwright.measure.option_answers import options_of
 from mixwright.measure.other_form import other_form_notes
 from mixwright.measure.returned import MIN_LOST_ANSWERS, MOST_ASKED, Returned, lost_answers, returned
 from mixwright.measure.room import keep_fitting_corpus
@@ -105,7 +106,7 @@ def prepare(
     """
     if asked.system is not None and asked.chat_template is False:
         raise InputError("--system with the chat template", "--no-chat-template", "Leave one of the two out.")
-    wanted = {"samples": asked.samples, "temperature": asked.temperature}
+    wanted = {"samples": asked.samples, "temperature": asked.temperature, "options_by": asked.options_by}
     settled = replace(measure, **{name: value for name, value in wanted.items() if value is not None})
     if not 0.01 <= settled.temperature <= 100:
         got = f"{settled.temperature:g}"
@@ -133,6 +134,7 @@ def prepare(
             named = rows.corpus.tasks if everywhere is not None else {**known, **single}
             rows, notes = with_first_answers(rows, learners[0], settled, tasks_with_named_grader=named, say=say)
         settled = _with_gold(settled, rows.corpus)
+        _tell_options(rows.corpus, settled)
         config = replace(config, corpus=rows.config, measure=settled)
     form = learners[0].form.describe(example.prompt for example in rows.corpus)
     say(f"prompts: {form}")
@@ -161,6 +163,20 @@ def _with_room(
     say(f"completions: up to {tokens:,} tokens ({why}){further}; another length: --max-new-tokens")
     settled = replace(settled, max_new_tokens=tokens, continued_tokens=continued)
     return replace(rows, corpus=corpus), settled, tuple(found)
+
+
+def _tell_options(corpus: Corpus, measure: MeasureConfig) -> None:
+    """Say which tasks' answers are the likeliest option. Raises InputError where that was asked for and none has options."""
+    if measure.options_by == "writing":
+        return
+    items = corpus.measured()
+    tasks = sorted({items[place].task for place in options_of(items, corpus, measure)})
+    if not tasks:
+        remedy = "Add a column `options`, choose the grader (--grader TASK=choice), or leave --options-by out."
+        raise InputError("a task with options and the grader choice, for --options-by likelihood", "none", remedy)
+    written = sorted(set(corpus.tasks) - set(tasks))
+    others = f"; {join_some(written)} {'are' if len(written) > 1 else 'is'} answered by writing" if written else ""
+    say(one_line(f"options: of {join_some(tasks)} the option with the highest log-probability is the answer{others}"))
 
 
 def _with_gold(measure: MeasureConfig, corpus: Corpus) -> MeasureConfig:
@@ -200,12 +216,15 @@ def _noted(config: RunConfig, rows: Graded, asked: Measuring, form: str) -> dict
     how = {"prompts": form, "system message": asked.system, "adapter": asked.adapter, "batch size": asked.batch_size}
     names = [name for name in (MEASURED if graded else ("items",)) if name != "temperature" or config.measure.samples]
     measured = {name: to_data(getattr(config.measure, name)) for name in names}
+    if graded and config.measure.options_by != "writing":
+        measured["options_by"] = config.measure.options_by
     return {name: value for name, value in {**data, **measured, **how}.items() if value is not None}
 
 
 def ask_lost_answers(ready: Ready, found: Mapping[str, MeasureResult]) -> Returned | None:
     """Answers that AFTER lost, asked again with their first word given; None where it is not asked or too few were lost."""
-    if not ready.graded or ready.config.measure.decoding != "greedy":
+    measure = ready.config.measure
+    if not ready.graded or measure.decoding != "greedy" or measure.options_by != "writing":
         return None
     before, after = found["before"].completions, found["after"].completions
     lost = len(lost_answers(before, after))
@@ -252,7 +271,7 @@ def note_measured(
     if not ready.graded:
         return []
     length, notes = ready.config.measure.longest_completion, list[Observation]()
-    if ask_other_form:
+    if ask_other_form and ready.config.measure.options_by == "writing":
         chosen = asked.chat_template is not None
         notes = other_form_notes(ready.learners[0], ready.corpus, found["before"], length, chosen=chosen)
     notes = [*notes_on(found, ready.corpus, length), *notes]

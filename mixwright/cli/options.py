@@ -37,6 +37,10 @@ ITEMS_HELP = (
 )
 SAMPLES_HELP = "Sampled completions per item; 0 decodes greedily alone, at 1/9 of the cost. Default: 8."
 TOKENS_HELP = "Longest completion, tokens. Default: from the longest answer, its grader and the model's context."
+OPTIONS_BY_HELP = (
+    "How rows with options are answered (grader choice): by what the model writes, or by the option that it finds "
+    "likeliest, which takes one reading of the prompt. Default: writing."
+)
 BATCH_HELP = "Completions that are generated together. Default: what fits in 16,384 tokens."
 ADAPTER_HELP = (
     "Adapter (PEFT, svf) to put on the checkpoint (on both of verdict); one that stands alone may be the checkpoint itself."
@@ -88,6 +92,7 @@ class Measuring:
     samples: Annotated[int | None, typer.Option(min=0, help=SAMPLES_HELP)] = None
     temperature: Annotated[float | None, typer.Option(help="Temperature of the sampled ones. Default: 1.")] = None
     greedy: Annotated[bool | None, typer.Option("--greedy/--sampled", help="How the model will be used: greedy.")] = None
+    options_by: Annotated[Literal["writing", "likelihood"] | None, typer.Option(help=OPTIONS_BY_HELP)] = None
     max_new_tokens: Annotated[int | None, typer.Option(min=1, help=TOKENS_HELP)] = None
     batch_size: Annotated[int | None, typer.Option(min=1, help=BATCH_HELP)] = None
     adapter: Annotated[str | None, typer.Option(help=ADAPTER_HELP)] = None

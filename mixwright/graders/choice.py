@@ -55,6 +55,18 @@ class Choice(Grader):
         """Mean of 1 / number of different options; None when a row has no options."""
         return luck_of([len(set(self._options(example).values())) for example in examples])
 
+    def candidates(self, example: Example) -> tuple[str, ...]:
+        """What a completion can be, no two of them one option: the options' texts where the answer is one of
+        them, else their labels. Empty where the row has no options.
+        """
+        columns = (self.column,) if self.column else OPTION_COLUMNS
+        options, answer = labelled_options(example, columns), _normal(example.answer or "")
+        as_text = answer in map(_normal, options.values())
+        different: dict[str, str] = {}
+        for label, text in options.items():
+            different.setdefault(_normal(text), text if as_text else label)
+        return tuple(different.values())
+
     def _options(self, example: Example) -> dict[str, str]:
         """Label -> text, both normalised; empty when the row has none."""
         return _normalised(labelled_options(example, (self.column,) if self.column else OPTION_COLUMNS))

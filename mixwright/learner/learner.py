@@ -183,7 +183,7 @@ class Learner:
             InputError: prompts longer than the model's context, or chat prompts without a chat template.
         """
         encoded = [self.encode(prompt) for prompt in prompts]
-        self._check_length(max(map(len, encoded), default=0) + max(max_new_tokens, continue_up_to or 0))
+        self.check_length(max(map(len, encoded), default=0) + max(max_new_tokens, continue_up_to or 0))
         rows = 1 if temperature == 0 else count
         width = min(rows, self.batch_size or rows)
         numbers = range(len(prompts)) if draw_keys is None else draw_keys
@@ -228,7 +228,7 @@ class Learner:
     ) -> None:
         """Continue what `sample` cut, in place, as `sample` with `continue_up_to` does. Raises InputError as that does."""
         encoded = [self.encode(prompt) for prompt in prompts]
-        self._check_length(max(map(len, encoded), default=0) + continue_up_to)
+        self.check_length(max(map(len, encoded), default=0) + continue_up_to)
         with reading_mode(self.model):
             self._lengthen(encoded, found, temperature, continue_up_to, seed, draw_keys, on_finished)
 
@@ -288,7 +288,7 @@ class Learner:
         """
         rows = [(self.encode(prompt), list(tokens)) for prompt, tokens in zip(prompts, completions, strict=True)]
         used = [i for i, (_, tokens) in enumerate(rows) if tokens]
-        self._check_length(max((len(rows[i][0]) + len(rows[i][1]) for i in used), default=0))
+        self.check_length(max((len(rows[i][0]) + len(rows[i][1]) for i in used), default=0))
         sizes = [len(rows[i][0]) + len(rows[i][1]) for i in used]
         for batch in token_batches(sizes, logits_limit(self.model)):
             members = [used[place] for place in batch]
@@ -346,7 +346,8 @@ class Learner:
         text = self.tokenizer.decode(row.token_ids, skip_special_tokens=True)
         return Completion(text, tuple(row.token_ids), tuple(row.logprobs), row.finished)
 
-    def _check_length(self, continue_up_to: int) -> None:
+    def check_length(self, continue_up_to: int) -> None:
+        """Raises InputError where a prompt and a completion of so many tokens together pass the model's context."""
         limit = self.context
         if limit is not None and continue_up_to > limit:
             raise InputError(

@@ -20,6 +20,7 @@ from mixwright.errors import InputError
 from mixwright.estimates.chance import RIGHT_FROM_SCORE
 from mixwright.estimates.intervals import rate
 from mixwright.estimates.outcome import MEASUREMENT_BY_DECODING
+from mixwright.measure.option_answers import answer_items
 from mixwright.records import Example, Measurement, plain
 
 if TYPE_CHECKING:
@@ -159,16 +160,16 @@ class Passes:
     @cached_property
     def rollouts(self) -> dict[str, ExampleRollouts]:
         """Greedy and sampled completions of every item, graded, by example id."""
-        config, prompts = self.config, [item.prompt for item in self.items]
+        config, asked = self.config, (self.learner, self.items, self.corpus, self.config)
         length, first = completion_lengths(config), WRITING_TIME_SHARE / (1 + config.samples)
-        greedy = self.learner.sample(prompts, count=1, temperature=0, seed=self.seed, **length, **self._heard(0, first))
-        found, sampled = {}, [[] for _ in prompts]
+        greedy = answer_items(*asked, count=1, temperature=0, seed=self.seed, **length, **self._heard(0, first))
+        found, sampled = {}, [[] for _ in self.items]
         if config.samples:
             how = {"count": config.samples, "temperature": config.temperature, "seed": self.seed, **length}
             if self.nested:  # draws depend on the item, whatever stands beside it
                 digests = [hashlib.sha256(item.id.encode()).digest() for item in self.items]
                 how["draw_keys"] = [int.from_bytes(digest[:4], "big") for digest in digests]
-            sampled = self.learner.sample(prompts, **how, **self._heard(first, WRITING_TIME_SHARE))
+            sampled = answer_items(*asked, **how, **self._heard(first, WRITING_TIME_SHARE))
         for item, (best,), samples in zip(self.items, greedy, sampled, strict=True):
             score, *scores = (self.grades.grade(item, made.text, cut=not made.finished) for made in (best, *samples))
             found[item.id] = ExampleRollouts(best, score, tuple(samples), tuple(scores))

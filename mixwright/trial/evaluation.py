@@ -11,6 +11,7 @@ import numpy as np
 from transformers import TrainerCallback
 
 from mixwright.corpus.timed_grades import TimedGrades
+from mixwright.measure.option_answers import answer_items
 from mixwright.measure.passes import RIGHT_FROM_SCORE
 from mixwright.records import Example, cell_key
 from mixwright.workers.progress import report
@@ -114,8 +115,11 @@ class ProgressCallback(TrainerCallback):
         greedy = self.config.decoding == "greedy"
         count = 1 if greedy else max(1, EVALUATION_COMPLETIONS // len(self.items) // len(examples))
         self.evaluated += count * len(examples)
-        groups = self.learner.sample(
-            [example.prompt for example in examples],
+        groups = answer_items(
+            self.learner,
+            examples,
+            self.corpus,
+            self.config,
             count=count,
             temperature=0.0 if greedy else self.config.temperature,
             max_new_tokens=self.config.max_new_tokens,

@@ -1,0 +1,113 @@
+"""Answers of a model to items: what it writes, or for rows with options the one that it finds likeliest."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mixwright.config import MeasureConfig
+from mixwright.corpus import Corpus
+from mixwright.graders.choice import Choice
+from mixwright.records import Example
+
+if TYPE_CHECKING:
+    from mixwright.learner.learner import Completion, Learner
+
+READ_TOGETHER = 64
+"""Items whose options are read and kept together."""
+
+
+def options_of(items: Sequence[Example], corpus: Corpus, config: MeasureConfig) -> dict[int, tuple[str, ...]]:
+    """Index of an item -> the options that its answer is chosen from by log-probability; only the items where it is."""
+    if config.options_by == "writing":
+        return {}
+    graders = {task: corpus.grader(task) for task in {item.task for item in items}}
+    choosers = {task: grader for task, grader in graders.items() if isinstance(grader, Choice)}
+    found = {place: choosers[item.task].candidates(item) for place, item in enumerate(items) if item.task in choosers}
+    return {place: own for place, own in found.items() if len(own) > 1}
+
+
+def answer_items(
+    learner: Learner,
+    items: Sequence[Example],
+    corpus: Corpus,
+    config: MeasureConfig,
+    *,
+    count: int,
+    temperature: float,
+    seed: int,
+    draw_keys: Sequence[int] | None = None,
+    **how: Any,
+) -> list[list[Completion]]:
+    """`count` answers per item, as `Learner.sample` gives them.
+
+    Where `config.options_by` is `likelihood`, the answer to an item with options is one of them: the likeliest at
+    temperature 0, else one drawn in proportion to exp(log-probability / temperature), with a number that depends on the
+    seed, the item and the sample alone. Log-probabilities are summed over an option's tokens, so that a longer one is rarer.
+
+    Raises:
+        InputError: as `Learner.sample` does.
+    """
+    numbers = list(range(len(items)) if draw_keys is None else draw_keys)
+    options = options_of(items, corpus, config)
+    written = [place for place in range(len(items)) if place not in options]
+    found: list[list[Completion]] = [[] for _ in items]
+    if written:
+        prompts, keys = [items[place].prompt for place in written], [numbers[place] for place in written]
+        how |= {"count": count, "temperature": temperature, "seed": seed, "draw_keys": keys}
+        for place, made in zip(written, learner.sample(prompts, **how), strict=True):
+            found[place] = made
+    for place, choices in _read(learner, items, options).items():
+        weights = [math.fsum(choice.logprobs) for choice in choices]
+        if temperature == 0:
+            found[place] = [choices[int(np.argmax(weights))]] * count
+        else:
+            found[place] = _draw(choices, np.array(weights) / temperature, count, [seed % 2**64, numbers[place]])
+    return found
+
+
+def _draw(choices: Sequence[Completion], logits: np.ndarray, count: int, key: Sequence[int]) -> list[Completion]:
+    """`count` of the choices, each in proportion to the exponential of its logit."""
+    shares = np.exp(logits - logits.max()).cumsum()
+    drawn = np.random.Generator(np.random.Philox(key=list(key))).random(count)
+    return [choices[place] for place in np.searchsorted(shares, drawn * shares[-1], side="right")]
+
+
+def _read(learner: Learner, items: Sequence[Example], options: Mapping[int, tuple[str, ...]]) -> dict[int, list[Completion]]:
+    """The options of each item as completions with their log-probabilities; kept as the learner's other answers are."""
+    from mixwright.learner.alternatives import read_alternatives
+    from mixwright.learner.learner import Completion
+    from mixwright.learner.warmup import completion_tokens
+
+    found: dict[int, list[Completion]] = {}
+    places = sorted(options, key=lambda place: len(learner.encode(items[place].prompt)))
+    for first in range(0, len(places), READ_TOGETHER):
+        part = places[first : first + READ_TOGETHER]
+        prompts = [items[place].prompt for place in part]
+        tokens = [[completion_tokens(learner, text) for text in options[place]] for place in part]
+        asked = ["options", [learner.encode(prompt) for prompt in prompts], tokens]
+        read = _kept(
+            learner, asked, lambda prompts=prompts, tokens=tokens: dict(read_alternatives(learner, prompts, tokens))
+        )
+        for row, place in enumerate(part):
+            found[place] = [
+                Completion(text, tuple(ids), tuple(logs), True)
+                for text, ids, logs in zip(options[place], tokens[row], read[row], strict=True)
+            ]
+    return found
+
+
+def _kept(
+    learner: Learner, asked: Sequence[Any], make: Callable[[], Mapping[int, list[list[float]]]]
+) -> list[list[list[float]]]:
+    """What was read of each prompt, in order; kept where the learner keeps its answers, so that it is read once."""
+    from mixwright.measure.kept_answers import KeepingLearner
+
+    def in_order() -> dict[str, Any]:
+        made = make()
+        return {"read": [made[place] for place in sorted(made)]}
+
+    return (learner.remember(asked, in_order) if isinstance(learner, KeepingLearner) else in_order())["read"]
