@@ -141,6 +141,8 @@ def scan(
         for note in result.notes:
             output.say(one_line(f"  {note}"))
         now = f"{result.made} of {result.shards} shards now" if result.made else "nothing was left to do"
+        peaks = {"": result.peak_bytes, " of the accelerator": result.device_bytes}
+        now += "".join(f", at most {size / 2**30:.1f} GiB{where} per worker" for where, size in peaks.items() if size)
         output.out(f"{scan_folder(run, result.base)}: {result.rows:,} rows, {now}")
 
 

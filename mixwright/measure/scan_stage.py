@@ -44,7 +44,7 @@ from mixwright.measure.sketch_calibration import (
 )
 from mixwright.records import Example, from_data, to_data
 from mixwright.runs import RunFolder
-from mixwright.workers.local import Job, Workers, count_cores
+from mixwright.workers.local import Job, Workers, count_cores, peak_memory
 from mixwright.workers.progress import report
 
 SCAN_SEED = 2_000_003
@@ -89,6 +89,26 @@ class ScanResult:
     """Tokens of prompts and targets in those."""
     notes: tuple[str, ...]
     """What a reader of the table has to know."""
+    peak_bytes: int = 0
+    """Most memory that one worker held, bytes; 0 where nothing was made now or the system does not say."""
+    device_bytes: int = 0
+    """Most memory of an accelerator that one worker held, bytes; 0 without one."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScannedShards:
+    """What one worker made."""
+
+    shards: int
+    """How many."""
+    tokens: int
+    """Tokens of prompts and targets in them."""
+    kinds: Counter[str]
+    """Kinds of rows by how often; see `_lines`."""
+    peak_bytes: int
+    """See `ScanResult`."""
+    device_bytes: int
+    """See `ScanResult`."""
 
 
 def scan_bases(
@@ -162,10 +182,11 @@ def _remove_stale_shards(folder: Path, key: Mapping[str, Any]) -> Iterator[str]:
         path.unlink()
 
 
-def _result(job: ScanJob, key: Mapping[str, Any], made: Sequence[tuple[int, int, Counter[str]]]) -> ScanResult:
-    counts = sum((counts for *_, counts in made), Counter[str]())
-    shards, tokens = sum(shards for shards, *_ in made), sum(tokens for _, tokens, _ in made)
-    return ScanResult(base_name(job.base), key["rows"], key["shards"], shards, tokens, _lines(counts, key["limit"]))
+def _result(job: ScanJob, key: Mapping[str, Any], made: Sequence[ScannedShards]) -> ScanResult:
+    counts = sum((one.kinds for one in made), Counter[str]())
+    shards, tokens = sum(one.shards for one in made), sum(one.tokens for one in made)
+    peaks = (max((one.peak_bytes for one in made), default=0), max((one.device_bytes for one in made), default=0))
+    return ScanResult(base_name(job.base), key["rows"], key["shards"], shards, tokens, _lines(counts, key["limit"]), *peaks)
 
 
 def prepare_scan(job: ScanJob) -> dict[str, Any]:
@@ -193,8 +214,8 @@ def prepare_scan(job: ScanJob) -> dict[str, Any]:
     return key
 
 
-def scan_shards(job: ScanJob) -> tuple[int, int, Counter[str]]:
-    """Make or complete the shards of one job, in a worker: how many, their tokens, and kinds of rows by how often."""
+def scan_shards(job: ScanJob) -> ScannedShards:
+    """Make or complete the shards of one job, in a worker."""
     corpus, config, learner, groups = _load_job(job)
     places, folder = sampled_rows(corpus, job.sample), _directions_file(job).parent
     calibration = load_calibration(_directions_file(job), job.key)
@@ -216,7 +237,8 @@ def scan_shards(job: ScanJob) -> tuple[int, int, Counter[str]]:
         tokens += sum(len(row.prompt) + len(row.target) for row in rows)
         kinds.update(_kind(row.example) for row in rows)
         kinds["cut"] += sum(row.cut_tokens > 0 for row in rows)
-    return len(job.shards), tokens, kinds
+    on_device = torch.cuda.max_memory_allocated() if torch.cuda.is_available() else 0
+    return ScannedShards(len(job.shards), tokens, kinds, peak_memory(), on_device)
 
 
 def _load_job(job: ScanJob) -> tuple[Corpus, RunConfig, Learner, dict[str, Columns]]:
