@@ -159,7 +159,7 @@ def fit_to_budget(ready: Ready, budget: Budget, measured: Sequence[int]) -> Read
     done = count_items(counts, first) * cost.item(sizes.samples)
     chosen = _refit(counts, done + budget.left - RESERVE * budget.seconds, cost, sizes, wanted, first)
     ends = budget.spent + count_items(counts, chosen.items) * cost.item(chosen.samples) - done
-    say(_format_sizes(counts, chosen, cost, ends, budget))
+    say(_format_sizes(counts, chosen, cost, ends + RESERVE * budget.seconds, budget))
     return replace(_sized(ready, chosen), pace=cost.item(chosen.samples) / len(measured))
 
 

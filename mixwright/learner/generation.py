@@ -111,15 +111,15 @@ def generate_in_batches(
     done = of_all - len(jobs)
     for batch in _batches(learner, jobs, decoding.max_new_tokens):
         together = [jobs[place] for place in batch]
-        tell = None if progress is None else _part_of(progress, done / of_all, len(batch) / of_all)
+        tell = part_of(progress, done / of_all, len(batch) / of_all)
         made = _write_batch(learner, together, decoding, tell)
         done += len(batch)
         yield dict(zip(batch, made, strict=True))
 
 
-def _part_of(progress: Callable[[float], None], start: float, share: float) -> Callable[[float], None]:
-    """Progress of a part as that of the whole, of which the part is `share`, from `start` on."""
-    return lambda done: progress(start + share * done)
+def part_of(progress: Callable[[float], None] | None, start: float, share: float) -> Callable[[float], None] | None:
+    """Progress of a part as that of the whole, of which the part is `share`, from `start` on; None where nobody listens."""
+    return None if progress is None else lambda done: progress(start + share * done)
 
 
 def _batches(learner: Writer, jobs: Sequence[GenerationJob], room: int) -> Iterator[list[int]]:

@@ -22,7 +22,7 @@ from torch import Tensor
 
 from mixwright.errors import InputError, disk_full_error
 from mixwright.learner.batches import left_padded, logits_limit, reading_mode, token_batches, without_progress_bars
-from mixwright.learner.generation import Continuation, Decoding, GenerationJob
+from mixwright.learner.generation import Continuation, Decoding, GenerationJob, part_of
 from mixwright.learner.prompt_form import PromptForm, no_template, template_refused
 from mixwright.learner.shared_generation import generate
 
@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
 CONTINUATION_PLACE_OFFSET = 2**32
 """Added to the place of a prompt where numbers are drawn that continue its completions; no corpus has as many prompts."""
+FIRST_WRITING_SHARE = 0.6
+"""Share of the time that completions take until they reach their first room, where longer ones are then continued; roughly,
+for the progress line."""
 
 
 @dataclass(frozen=True)
@@ -196,8 +199,9 @@ class Learner:
                 owners.append((place, first))
         found: list[list[Completion | None]] = [[None] * rows for _ in prompts]
         longest = continue_up_to if continue_up_to is not None and continue_up_to > max_new_tokens else max_new_tokens
+        first = part_of(progress, 0.0, FIRST_WRITING_SHARE if longest > max_new_tokens else 1.0)
         with reading_mode(self.model):
-            for made in generate(self, jobs, Decoding(temperature, max_new_tokens, seed), progress):
+            for made in generate(self, jobs, Decoding(temperature, max_new_tokens, seed), first):
                 for number, written in made.items():
                     place, first = owners[number]
                     found[place][first : first + len(written)] = [self._completion(row) for row in written]
@@ -212,7 +216,8 @@ class Learner:
                     on_finished(ended)
             whole_rows = [[row for row in own if row is not None] for own in found]
             if longest > max_new_tokens:
-                self._lengthen(encoded, whole_rows, temperature, longest, seed, numbers, on_finished)
+                rest = part_of(progress, FIRST_WRITING_SHARE, 1 - FIRST_WRITING_SHARE)
+                self._lengthen(encoded, whole_rows, temperature, longest, seed, numbers, on_finished, rest)
         return [own * count for own in whole_rows] if temperature == 0 else whole_rows
 
     def lengthen(
@@ -225,12 +230,13 @@ class Learner:
         seed: int,
         draw_keys: Sequence[int],
         on_finished: Callable[[Mapping[int, list[Completion]]], None] | None = None,
+        progress: Callable[[float], None] | None = None,
     ) -> None:
         """Continue what `sample` cut, in place, as `sample` with `continue_up_to` does. Raises InputError as that does."""
         encoded = [self.encode(prompt) for prompt in prompts]
         self.check_length(max(map(len, encoded), default=0) + continue_up_to)
         with reading_mode(self.model):
-            self._lengthen(encoded, found, temperature, continue_up_to, seed, draw_keys, on_finished)
+            self._lengthen(encoded, found, temperature, continue_up_to, seed, draw_keys, on_finished, progress)
 
     def _lengthen(
         self,
@@ -241,6 +247,7 @@ class Learner:
         seed: int,
         numbers: Sequence[int],
         on_finished: Callable[[Mapping[int, list[Completion]]], None] | None,
+        progress: Callable[[float], None] | None,
     ) -> None:
         """Continue what was cut, in place; its further numbers depend on (seed, place of the prompt, sample, position)."""
         cut = [(i, k) for i, row in enumerate(found) for k, made in enumerate(row) if not made.finished]
@@ -249,7 +256,7 @@ class Learner:
             GenerationJob(prompts[i], 1, found[i][k].token_ids, (CONTINUATION_PLACE_OFFSET + numbers[i], len(found[i]), k))
             for i, k in cut
         ]
-        for made in generate(self, jobs, Decoding(temperature, continue_up_to, seed)):
+        for made in generate(self, jobs, Decoding(temperature, continue_up_to, seed), progress):
             ended = {}
             for number, (row,) in made.items():
                 i, k = cut[number]

@@ -14,7 +14,8 @@ from typing import Any
 import torch
 
 from mixwright.errors import system_error
-from mixwright.learner.learner import Completion, Learner
+from mixwright.learner.generation import part_of
+from mixwright.learner.learner import FIRST_WRITING_SHARE, Completion, Learner
 from mixwright.learner.prompt_form import PromptForm
 from mixwright.measure.kept_folder import FOLDER, NAMES
 from mixwright.records import Text
@@ -95,9 +96,11 @@ class KeepingLearner(Learner):
             made = super().sample(**asked_now, on_finished=keep)
             keep({i: row for i, row in enumerate(made) if keys[new[i]] not in self._known})
         else:
+            asked_now["progress"] = part_of(progress, 0.0, FIRST_WRITING_SHARE)
             made = self.sample(**asked_now)  # kept by another name, so that a stop while these are continued loses none
             written = self.written
-            how = {name: asked_now[name] for name in ("temperature", "seed", "draw_keys")}
+            how: dict[str, Any] = {name: asked_now[name] for name in ("temperature", "seed", "draw_keys")}
+            how["progress"] = part_of(progress, FIRST_WRITING_SHARE, 1 - FIRST_WRITING_SHARE)
             self.lengthen(asked_now["prompts"], made, continue_up_to=continue_up_to, on_finished=keep, **how)
             keep({i: row for i, row in enumerate(made) if keys[new[i]] not in self._known})
             self.written = written  # those that were continued count once
