@@ -74,10 +74,10 @@ def test_the_first_part_tells_how_much_slower_it_is_and_what_was_known_took_no_t
 
 
 class Clock:
-    """A clock that the model moves on: one second per completion that it writes."""
+    """A clock that the model moves on: one second per completion that it writes, unless told otherwise."""
 
     def __init__(self) -> None:
-        self.now = 0.0
+        self.now, self.per_call, self.per_completion = 0.0, 0.0, 1.0
 
     def __call__(self) -> float:
         return self.now
@@ -91,8 +91,9 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     ticking = Clock()
 
     def counted(*asked: Any) -> Any:
+        ticking.now += ticking.per_call
         for made in generate(*asked):
-            ticking.now += sum(map(len, made.values()))
+            ticking.now += ticking.per_completion * sum(map(len, made.values()))
             yield made
 
     monkeypatch.setattr("mixwright.learner.learner.generate", counted)
@@ -139,6 +140,17 @@ def test_measuring_takes_its_budget_and_writes_nothing_twice(
         assert sizes.samples < 8, "samples go first"
     whole = sizes.items * (1 + sizes.samples)
     assert clock.now < whole + 16 * 4, "beside the items themselves only a few were completed to time them"
+
+
+def test_a_model_that_is_much_quicker_in_large_batches_takes_its_budget_as_well(
+    call: Call, clock: Clock, checkpoints: Path
+) -> None:
+    clock.per_call, clock.per_completion = 4.0, 0.01
+    rows = write("a.jsonl", [{"task": "t", "prompt": f"{n}+1=", "answer": f"{n + 1}"} for n in range(9000)])
+    checkpoint = str(checkpoints / "before")
+    code, _, err = call("measure", checkpoint, "--corpus", rows, "--grader", "exact", "--samples", "1", "--budget", "120s")
+    assert code == 0, err
+    assert 0.75 * 120 <= clock.now <= 120, "what a few completions take says little of what many do"
 
 
 def test_a_budget_under_what_a_cell_needs_is_refused_with_what_it_needs(call: Call, checkpoints: Path) -> None:

@@ -27,6 +27,10 @@ FIRST_SHARE = 0.3
 """Share of the items after which the time is taken: what is left is chosen by it."""
 RESERVE = 0.08
 """Share of the budget that is kept for what follows measuring: answers that were lost, the page."""
+PARTS = ("first part", "second part", "third part", "fourth part")
+"""Parts that are timed at most: a further one where the one before was much quicker than expected."""
+MUCH_QUICKER = 0.75
+"""Times as long as expected, from which down a part was much quicker."""
 FEW_COMPLETIONS = 8
 """Completions under which the time of the first part says nothing."""
 MOST_TIMES_OFF = 5.0
@@ -128,7 +132,7 @@ def measure_with_progress(title: str, learner: Learner, ready: Ready, *, start: 
 
 
 def fit_to_budget(ready: Ready, budget: Budget, measured: Sequence[int]) -> Ready:
-    """Settings with as many items as the budget allows; a first part of them is measured, by whose time the rest is chosen.
+    """Settings with as many items as the budget allows; parts of them are measured, by whose time the rest is chosen.
 
     What the first part wrote is kept, so that nothing is written twice.
 
@@ -151,14 +155,19 @@ def fit_to_budget(ready: Ready, budget: Budget, measured: Sequence[int]) -> Read
         expected = f"a budget of {format_duration(needed)} or more, for {least_items(counts)} items of each cell"
         remedy = "Fewer are never judged. Allow more time, leave tasks out, or give --max-new-tokens a smaller number."
         raise InputError(expected, format_duration(budget.seconds), remedy)
-    first = max(1, most_items_within(counts, FIRST_SHARE * count_items(counts, sizes.items)))
-    began, known = budget.spent, _written(ready, measured)
-    _measure(_sized(ready, Sizes(first, sizes.samples)), measured, "first part")
-    taken, new = budget.spent - began, _written(ready, measured) - known
-    cost = cost.scaled(_slower(cost, taken, new, count_items(counts, first), sizes.samples, len(measured)))
-    done = count_items(counts, first) * cost.item(sizes.samples)
-    chosen = _refit(counts, done + budget.left - RESERVE * budget.seconds, cost, sizes, wanted, first)
-    ends = budget.spent + count_items(counts, chosen.items) * cost.item(chosen.samples) - done
+    for title in PARTS:
+        first = max(1, most_items_within(counts, FIRST_SHARE * count_items(counts, sizes.items)))
+        began, known = budget.spent, _written(ready, measured)
+        _measure(_sized(ready, Sizes(first, sizes.samples)), measured, title)
+        taken, new = budget.spent - began, _written(ready, measured) - known
+        factor = _slower(cost, taken, new, count_items(counts, first), sizes.samples, len(measured))
+        cost = cost.scaled(factor)
+        done = count_items(counts, first) * cost.item(sizes.samples)
+        chosen = _refit(counts, done + budget.left - RESERVE * budget.seconds, cost, sizes, wanted, first)
+        ends = budget.spent + count_items(counts, chosen.items) * cost.item(chosen.samples) - done
+        if factor > MUCH_QUICKER or chosen.items <= first:
+            break
+        sizes = chosen  # many more items than were timed: a part of them shows what they take
     say(_format_sizes(counts, chosen, cost, ends + RESERVE * budget.seconds, budget))
     return replace(_sized(ready, chosen), pace=cost.item(chosen.samples) / len(measured))
 
