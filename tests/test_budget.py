@@ -107,7 +107,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 def _timed(clock: Clock) -> Any:
     from mixwright.measure.free_answers import complete_freely
 
-    return lambda learner, items, most: complete_freely(learner, items, most, clock)
+    return lambda learner, items, most, seconds: complete_freely(learner, items, most, seconds, clock)
 
 
 @pytest.fixture(scope="module")

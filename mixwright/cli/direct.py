@@ -21,7 +21,7 @@ from mixwright.manifest import settings_file, write_manifest, write_settings
 from mixwright.measure.bases import base_name, completions_path, write_completions
 from mixwright.measure.first_answers import with_first_answers
 from mixwright.measure.former import FormerAnswers, read_former_answers, rows_to_read, same_tokens
-from mixwright.measure.free_answers import FreeAnswers, find_room
+from mixwright.measure.free_answers import MAX_SECONDS, FreeAnswers, find_room
 from mixwright.measure.kept_folder import drop_kept, was_stopped
 from mixwright.measure.notes import notes_on, write_notes
 from mixwright.measure.option_answers import options_of
@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 
 ITEMS, CELL_ITEMS = 200, 32
 """Items that `measure` and `plan` take over all cells, and per cell at least."""
+FREE_ANSWERS_SHARE = 0.15
+"""Share of a budget that finding the room for answers may take, all models together."""
 MEASURED = ("decoding", "items", "samples", "temperature", "max_new_tokens", "continued_tokens")
 """Settings of measuring that are noted."""
 GOLD_PROBE = READINGS["gold"].probe
@@ -157,7 +159,8 @@ def _with_room(
     elif known is not None:
         (tokens, continued), why = known, "as in the measuring that is taken over"
     else:
-        room, continued, found = find_room(learners, corpus, settled, say)
+        seconds = math.inf if asked.budget is None else FREE_ANSWERS_SHARE * asked.budget.seconds / len(learners)
+        room, continued, found = find_room(learners, corpus, settled, say, seconds=min(MAX_SECONDS, seconds))
         tokens, why = room.tokens, room.why
     further = f", and those that reach it are continued up to {continued:,}" if continued else ""
     say(f"completions: up to {tokens:,} tokens ({why}){further}; another length: --max-new-tokens")

@@ -79,7 +79,11 @@ def spread_items(items: Sequence[Example], count: int = TIMED_ITEMS) -> list[Exa
 
 
 def complete_freely(
-    learner: Learner, items: Sequence[Example], most: int = MOST_TOKENS, clock: Callable[[], float] = monotonic
+    learner: Learner,
+    items: Sequence[Example],
+    most: int = MOST_TOKENS,
+    seconds: float = MAX_SECONDS,
+    clock: Callable[[], float] = monotonic,
 ) -> FreeAnswers:
     """Greedy answers to these items, with ever more room.
 
@@ -87,6 +91,7 @@ def complete_freely(
         learner: the model.
         items: few.
         most: longest answer, tokens.
+        seconds: that they may take, about.
         clock: seconds.
 
     Raises:
@@ -106,14 +111,20 @@ def complete_freely(
         waiting = [place for place in waiting if not ended[place]]
         spent, written = clock() - began, sum(map(len, tokens))
         further = size * len(waiting)
-        if size >= most or written + further > limit or spent + spent / max(written, 1) * further > MAX_SECONDS:
+        if size >= most or written + further > limit or spent + spent / max(written, 1) * further > seconds:
             break
         size = min(2 * size, most)
     return FreeAnswers(tuple(map(len, tokens)), tuple(ended), clock() - began)
 
 
 def find_room(
-    learners: Sequence[Learner], corpus: Corpus, config: MeasureConfig, say: Callable[[str], None], *, trained: bool = False
+    learners: Sequence[Learner],
+    corpus: Corpus,
+    config: MeasureConfig,
+    say: Callable[[str], None],
+    *,
+    trained: bool = False,
+    seconds: float = MAX_SECONDS,
 ) -> tuple[Room, int, list[FreeAnswers]]:
     """The room for measuring these models, to how many tokens longer completions are continued, and what it rests on.
 
@@ -123,6 +134,7 @@ def find_room(
         config: how many items.
         say: told what is done.
         trained: completions are written to prompts of all rows, not only of those that are measured.
+        seconds: that completing the items may take for each model, about.
 
     Raises:
         InputError: nothing to grade, or chat prompts without a chat template.
@@ -134,7 +146,8 @@ def find_room(
     left = [one.context - max(len(one.encode(row.prompt)) for row in rows) for one in learners if one.context]
     limit = max(1, min(left)) if left else None
     say(f"room for answers: {len(items):,} items are completed freely by each model")
-    found = [_kept_or_completed(one, items, MOST_TOKENS if limit is None else min(MOST_TOKENS, limit)) for one in learners]
+    most = MOST_TOKENS if limit is None else min(MOST_TOKENS, limit)
+    found = [_kept_or_completed(one, items, most, seconds) for one in learners]
     gold = longest_answer(learners, corpus, config)[0]
     return *room_of(found, otherwise, gold, limit), found
 
@@ -149,7 +162,7 @@ def time_answers(
     """
     items = spread_items(Passes(learners[0], None, config, corpus).items)
     say(f"price: {len(items):,} items are completed by each model to time it")
-    return [_kept_or_completed(one, items, most) for one in learners]
+    return [_kept_or_completed(one, items, most, MAX_SECONDS) for one in learners]
 
 
 def _remembered(learner: Learner, asked: Sequence[Any], make: Callable[[], Mapping[str, Any]]) -> Mapping[str, Any]:
@@ -159,10 +172,10 @@ def _remembered(learner: Learner, asked: Sequence[Any], make: Callable[[], Mappi
     return learner.remember(asked, make) if isinstance(learner, KeepingLearner) else make()
 
 
-def _kept_or_completed(learner: Learner, items: Sequence[Example], most: int) -> FreeAnswers:
+def _kept_or_completed(learner: Learner, items: Sequence[Example], most: int, seconds: float) -> FreeAnswers:
     """What completing the items showed."""
     asked = ["free answers", [learner.encode(item.prompt) for item in items], most]
-    found = _remembered(learner, asked, lambda: asdict(complete_freely(learner, items, most)))
+    found = _remembered(learner, asked, lambda: asdict(complete_freely(learner, items, most, seconds)))
     return FreeAnswers(tuple(found["lengths"]), tuple(found["ended"]), float(found["seconds"]))
 
 
