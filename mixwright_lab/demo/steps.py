@@ -220,10 +220,8 @@ class Demo:
         """Write down seconds and exit codes beside the comparison `page`; say where its page is."""
         found: dict[str, Any] = {"seed": self.seed, "codes": dict(codes), "seconds": self.seconds}
         (self.folder / page / "demo.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-        say(
-            "Next, on your own rows: .venv/bin/mixwright audit train.jsonl --eval eval.jsonl, then measure MODEL --corpus eval.jsonl;"
-        )
-        say("README.md, 'On your own data', goes on from there.")
+        say("Next, on your own rows: .venv/bin/mixwright audit train.jsonl --eval eval.jsonl,")
+        say("then .venv/bin/mixwright measure MODEL --corpus eval.jsonl; 'On your own data' in README.md goes on from there.")
         say(f"done in {time.monotonic() - self.began:.0f} s, installation not counted")
         say(f"verdict: {self.folder / page / 'verdict.html'}")
 
