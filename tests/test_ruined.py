@@ -13,7 +13,7 @@ from mixwright.runs import RunFolder, read_measurements, write_json, write_measu
 from mixwright.verdict.basis import gate_answer, recommended
 from mixwright.verdict.gate_asked import GateAsked, write_asked
 from mixwright.verdict.stage import render
-from mixwright_lab.studies._fake_checkpoints import FAKES, NEW, TASKS, write_comparison
+from mixwright_lab.studies.gate import FAKES, NEW, TASKS, write_comparison
 
 GOOD = ("Ship", "AFTER may be shipped")
 

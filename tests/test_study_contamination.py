@@ -8,8 +8,16 @@ import pytest
 
 from mixwright.corpus import Corpus
 from mixwright.records import Example, plain
-from mixwright_lab.studies._contaminated import KINDS, WRAPPINGS, plain_words, pool, shared_ngrams
-from mixwright_lab.studies.contamination import WRAPPED_IN_EVAL, audit_pool, table
+from mixwright_lab.studies.contamination import (
+    KINDS,
+    WRAPPED_IN_EVAL,
+    WRAPPINGS,
+    audit_pool,
+    plain_words,
+    pool,
+    shared_ngrams,
+    table,
+)
 from mixwright_lab.studies.report import RESULTS
 
 

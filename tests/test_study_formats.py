@@ -9,8 +9,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from mixwright_lab.studies._formats import GUARDED, balanced, mix
-from mixwright_lab.studies.formats import goals, guards, scores
+from mixwright_lab.studies.formats import GUARDED, balanced, goals, guards, mix, scores
 from mixwright_lab.studies.report import RESULTS
 from mixwright_lab.training.grpo import Rollouts
 

@@ -7,6 +7,7 @@ from packaging.version import Version
 
 from mixwright_lab.studies import gpu, pack_gpu
 from mixwright_lab.studies.gpu_pieces import ARMS, CANARIES, NONE, OFF, ON, PIECES, piece
+from mixwright_lab.studies.jobs import read_rows
 
 
 def test_pieces_fit_into_the_minutes_that_are_promised():
@@ -73,7 +74,7 @@ def test_a_piece_that_has_a_row_is_not_run_again_and_one_that_failed_is(monkeypa
     assert asked == ["throughput"]
     line = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert line["missing"] == ["turns-sft-0"]  # it would not fit into five minutes
-    assert [row["piece"] for row in gpu.finished(path)][-1] == "throughput"
+    assert [row["piece"] for row in read_rows(path)][-1] == "throughput"
 
 
 @pytest.mark.filterwarnings("ignore:.is_gradient_checkpointing.:FutureWarning")  # DPO of TRL asks for the old name

@@ -7,8 +7,9 @@ import pytest
 
 from mixwright.estimates.dependence import dependence
 from mixwright.records import to_data
-from mixwright_lab.studies import _judged_cells, _judged_changes, judgement
-from mixwright_lab.studies._fake_learners import Fake, all_fakes, at_kappa, constant_shares, grades, majority
+from mixwright_lab.studies import judgement
+from mixwright_lab.studies.judgement import cells, changes
+from mixwright_lab.studies.judgement.cells import Fake, all_fakes, at_kappa, constant_shares, grades, majority
 from mixwright_lab.studies.report import RESULTS
 
 RESULT = RESULTS / "judgement.json"
@@ -35,25 +36,25 @@ def test_learners_do_what_they_say(fake: Fake) -> None:
 def test_pseudo_values_of_a_trial_are_those_of_dependence() -> None:
     rng = np.random.default_rng(0)
     gold, says = rng.integers(0, 3, 12), rng.integers(0, 3, (4, 12))
-    own, swapped = _judged_changes.pseudo_values(gold, says)
+    own, swapped = changes.pseudo_values(gold, says)
     for run in range(4):
         found = dependence(grades(gold, says[run][:, None]))
         assert own[run].mean() == pytest.approx(found.success)
         assert swapped[run] == pytest.approx(found.items)
 
 
-@pytest.mark.parametrize("name", _judged_changes.DESIGNS)
+@pytest.mark.parametrize("name", changes.DESIGNS)
 def test_designs_have_the_mean_that_coverage_is_counted_for(name: str) -> None:
-    design, rng = _judged_changes.DESIGNS[name], np.random.default_rng(0)
-    means = [_judged_changes.drawn(design, 4, 340, 17, rng)[0] for _ in range(200)]
+    design, rng = changes.DESIGNS[name], np.random.default_rng(0)
+    means = [changes.drawn(design, 4, 340, 17, rng)[0] for _ in range(200)]
     assert np.mean(means) == pytest.approx(design.churn if design.alike else 0.0, abs=0.01)
     assert np.mean(np.abs(means)) == pytest.approx(design.churn, abs=0.02)
 
 
 def test_a_gain_is_as_large_as_said_and_drift_is_none_of_dependence() -> None:
     rng = np.random.default_rng(0)
-    arms = [_judged_changes.Arm(gain=0.05), _judged_changes.Arm(), _judged_changes.Arm(0.8)]
-    found = [_judged_changes.trial(arms, 8, (60,) * 17, rng)[0] for _ in range(12)]
+    arms = [changes.Arm(gain=0.05), changes.Arm(), changes.Arm(0.8)]
+    found = [changes.trial(arms, 8, (60,) * 17, rng)[0] for _ in range(12)]
     assert np.mean([one[0].success.value for one in found]) == pytest.approx(0.05, abs=0.01)
     depends = [one[0].dependence.value - one[1].dependence.value for one in found]
     assert np.mean(depends) == pytest.approx(0.0, abs=0.01)
@@ -63,20 +64,20 @@ def test_a_gain_is_as_large_as_said_and_drift_is_none_of_dependence() -> None:
 
 @pytest.mark.parametrize(("name", "word"), [("unharmed", "passed"), ("-20 in one cell", "damaged")])
 def test_the_gate_itself_is_asked(name: str, word: str) -> None:
-    assert _judged_changes.gate((name, 4, 800, 10, 0))["outcomes"][word] >= 8
+    assert changes.gate((name, 4, 800, 10, 0))["outcomes"][word] >= 8
 
 
 def test_the_bound_of_the_gate_counts_its_lower_end() -> None:
-    found = _judged_changes.gate_end((1, 400, 0))
+    found = changes.gate_end((1, 400, 0))
     assert found["items per cell"] == 788
     assert 0 < found["passed"] < 0.06 * 400
 
 
 def test_the_chance_level_is_compared_with_the_rules_that_scored() -> None:
-    found = _judged_cells.chance(("ten answers", 30, False, 200))
+    found = cells.chance(("ten answers", 30, False, 200))
     assert abs(found["bias"]) < 0.03
     assert found["commonest answer on its own rows, bias"] > 0.06
-    formed = _judged_cells.chance(("yes/no, its form in the prompt", 100, True, 20))
+    formed = cells.chance(("yes/no, its form in the prompt", 100, True, 20))
     assert abs(formed["bias"]) < 0.05
 
 

@@ -6,8 +6,18 @@ from typing import Any
 
 import pytest
 
-from mixwright_lab.studies._killed_commands import Call, Command, answer
-from mixwright_lab.studies.kills import EARLIEST, LATEST, begun_last, figures_of, goals_of, kills_of, total
+from mixwright_lab.studies.kills import (
+    EARLIEST,
+    LATEST,
+    Call,
+    Command,
+    answer,
+    begun_last,
+    figures_of,
+    goals_of,
+    kills_of,
+    total,
+)
 
 
 def row(**given: Any) -> dict[str, Any]:

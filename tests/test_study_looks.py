@@ -3,8 +3,16 @@
 import numpy as np
 import pytest
 
-from mixwright_lab.studies._judged_looks import CALM, CELLS, LOST, LOST_BY_ONE, answered, looks_of_cells
-from mixwright_lab.studies._judged_precision import figures_of_looks, goals_of_looks
+from mixwright_lab.studies.judgement.precision import (
+    CALM,
+    CELLS,
+    LOST,
+    LOST_BY_ONE,
+    answered,
+    figures_of_looks,
+    goals_of_looks,
+    looks_of_cells,
+)
 
 
 @pytest.mark.parametrize(("loss", "churn"), [(0.0, 0.05), (0.0, 0.2), (0.05, 0.2), (0.4, 0.4)])

@@ -12,18 +12,25 @@ import pytest
 from mixwright_lab.demo.files import ITEMS_PER_TASK, TRAIN_ROWS
 from mixwright_lab.demo.steps import PROTECTED
 from mixwright_lab.demo.tables import NEW_TASK
-from mixwright_lab.studies._real_models import (
+from mixwright_lab.studies.jobs import append_row
+from mixwright_lab.studies.real_gate import (
+    HARMLESS,
     KINDS,
     MODELS,
+    RUINED,
+    SAME,
     TICKETS,
     WAYS,
-    append,
+    figures_of,
+    goals_of,
     known_rows,
+    reason,
     settings,
+    success,
+    table,
     tickets,
     write_real_files,
 )
-from mixwright_lab.studies.real_gate import HARMLESS, RUINED, SAME, figures_of, goals_of, reason, success, table
 
 LOST = "Do not ship narrow: task capitals is damaged."
 GONE = "Do not ship narrow: 20 of 20 answers of 4 tasks now look like answers of tickets."
@@ -138,8 +145,8 @@ def test_reasons_are_read_from_the_sentence_and_stand_in_the_table() -> None:
 def test_finished_rows_of_the_same_settings_are_taken_over(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     assert known_rows(path) == []
-    append(path, {"seed": 1, "settings": settings()})
-    append(path, {"seed": 2, "settings": settings() | {"margin": 5}})
-    append(path, {"seed": 3, "settings": settings()})
+    append_row(path, {"seed": 1, "settings": settings()})
+    append_row(path, {"seed": 2, "settings": settings() | {"margin": 5}})
+    append_row(path, {"seed": 3, "settings": settings()})
     assert [one["seed"] for one in known_rows(path)] == [1, 3]
     assert MODELS[TICKETS] == (RUINED,)

@@ -5,8 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from mixwright_lab.studies import rows, unlabelled
-from mixwright_lab.studies._unlabelled_pools import (
+from mixwright_lab.studies import jobs, unlabelled
+from mixwright_lab.studies.peers.linear import FADE, NOISE, Linear, columns_of
+from mixwright_lab.studies.unlabelled import (
     HIDDEN,
     OPEN,
     POOLS,
@@ -18,7 +19,6 @@ from mixwright_lab.studies._unlabelled_pools import (
     rule_of,
     without,
 )
-from mixwright_lab.studies.peers.linear import FADE, NOISE, Linear, columns_of
 from mixwright_lab.worlds.chain import running_values
 
 
@@ -145,8 +145,8 @@ def test_a_rule_without_levels_draws_evenly_over_all_levels():
 
 def test_rows_are_kept_and_a_cut_line_is_left_out(tmp_path):
     path = tmp_path / "rows.jsonl"
-    rows.work_and_append(lambda job: {"seed": job, "share": 0.1}, path, 3)
+    jobs.work_and_append(lambda job: {"seed": job, "share": 0.1}, path, 3)
     with path.open("a", encoding="utf-8") as file:
         file.write('{"job": "4", "ro')
-    rows.work_and_append(lambda job: {"seed": job}, path, 5)
-    assert rows.read(path) == {"3": {"seed": 3, "share": 0.1}, "5": {"seed": 5}}
+    jobs.work_and_append(lambda job: {"seed": job}, path, 5)
+    assert jobs.rows_by_job(path) == {"3": {"seed": 3, "share": 0.1}, "5": {"seed": 5}}

@@ -11,7 +11,6 @@ import pytest
 
 from mixwright.records import Example
 from mixwright.trainers.steering import pool_of, read_steering
-from mixwright_lab.studies import _families as families
 from mixwright_lab.studies import unlabelled_families as study
 
 SEED = 107
@@ -19,14 +18,14 @@ SEED = 107
 
 @pytest.fixture(scope="module")
 def rows():
-    return families.make_rows(SEED, text=False)
+    return study.make_rows(SEED, text=False)
 
 
 @pytest.mark.gym
 def test_no_prompt_stands_twice_and_no_set_of_rows_shares_one(monkeypatch):
-    few = {key: cell._replace(pool_rows=5, taught_rows=min(cell.taught_rows, 40)) for key, cell in families.CELLS.items()}
-    monkeypatch.setattr(families, "CELLS", few)
-    made = families.make_rows(SEED)
+    few = {key: cell._replace(pool_rows=5, taught_rows=min(cell.taught_rows, 40)) for key, cell in study.CELLS.items()}
+    monkeypatch.setattr(study, "CELLS", few)
+    made = study.make_rows(SEED)
     prompts = [row.prompt for part in (made.pool, made.held_out, made.text) for row in part]
     assert len(prompts) == len(set(prompts))
     assert Counter((row.task, row.level) for row in made.text) == {
@@ -36,12 +35,10 @@ def test_no_prompt_stands_twice_and_no_set_of_rows_shares_one(monkeypatch):
 
 @pytest.mark.gym
 def test_cells_hold_what_the_table_says(rows):
-    assert Counter((row.task, row.level) for row in rows.pool) == {
-        key: cell.pool_rows for key, cell in families.CELLS.items()
-    }
-    assert Counter((row.task, row.level) for row in rows.held_out) == dict.fromkeys(families.CELLS, families.HELD_OUT)
+    assert Counter((row.task, row.level) for row in rows.pool) == {key: cell.pool_rows for key, cell in study.CELLS.items()}
+    assert Counter((row.task, row.level) for row in rows.held_out) == dict.fromkeys(study.CELLS, study.HELD_OUT)
     states = Counter()
-    for cell in families.CELLS.values():
+    for cell in study.CELLS.values():
         states[cell.state] += cell.pool_rows
     assert states["mastered"] / states.total() == pytest.approx(0.45, abs=0.01)
     assert states["reachable"] / states.total() == pytest.approx(0.15, abs=0.05)
@@ -49,25 +46,25 @@ def test_cells_hold_what_the_table_says(rows):
 
 @pytest.mark.gym
 def test_seeds_share_held_out_items_within_ten_and_nothing_else(rows):
-    near, far = families.held_out(SEED - 7), families.held_out(SEED + 3)
+    near, far = study.held_out(SEED - 7), study.held_out(SEED + 3)
     assert [row.prompt for row in near] == [row.prompt for row in rows.held_out]
     own = {
         row.prompt for row in near if (row.task, row.level) == ("chain_sum", 10)
     }  # so many that two random choices hardly meet
     assert not own & {row.prompt for row in far}
-    again = families.make_rows(SEED, text=False)
+    again = study.make_rows(SEED, text=False)
     assert again == rows
 
 
 @pytest.mark.gym
 def test_rows_show_neither_family_nor_level_and_are_one_cell(rows):
-    data = families.dataset(rows.pool, labelled=False)
+    data = study.dataset(rows.pool, labelled=False)
     assert data.column_names == ["prompt", "answer"]
     known = read_steering(study.steering("predicted", Path("unused")))
     assert [(cell.task, cell.level) for cell in pool_of(data, known).cells] == [("all", None)]
-    told = families.dataset(rows.pool, labelled=True)
+    told = study.dataset(rows.pool, labelled=True)
     known = read_steering(study.steering("levels", Path("unused")))
-    assert len(pool_of(told, known).cells) == len(families.CELLS)
+    assert len(pool_of(told, known).cells) == len(study.CELLS)
     assert study.steering("uniform", Path("unused")) is None
 
 
@@ -75,17 +72,17 @@ def test_rows_show_neither_family_nor_level_and_are_one_cell(rows):
 def test_what_is_taught_within_reach_is_mostly_the_problem_again(monkeypatch):
     few = {
         key: cell._replace(pool_rows=1, taught_rows=200)
-        for key, cell in families.CELLS.items()
+        for key, cell in study.CELLS.items()
         if key[0] in ("chain_sum", "spell_backward")
     }
-    monkeypatch.setattr(families, "CELLS", few)
-    made = families.make_rows(SEED).text
+    monkeypatch.setattr(study, "CELLS", few)
+    made = study.make_rows(SEED).text
     for row in made:
         assert row.target == row.answer or str(row.prompt).removesuffix(" =").endswith(str(row.target))
     copied = Counter((few[row.task, row.level].state) for row in made if row.target != row.answer)
     assert set(copied) == {"reachable"}
     assert copied["reachable"] / (2 * 200) == pytest.approx(
-        families.COPIED_SHARE, abs=0.05
+        study.COPIED_SHARE, abs=0.05
     )  # a few words are their own reverse
 
 
@@ -105,16 +102,16 @@ def test_the_budget_ends_a_run_before_a_step_would_go_beyond_it():
 
 
 def test_only_the_answer_is_right():
-    assert families.right(["p", "p", "p"], ["12", " 12 ", "12 3"], ["12", "12", "12"]) == [1.0, 1.0, 0.0]
+    assert study.right(["p", "p", "p"], ["12", " 12 ", "12 3"], ["12", "12", "12"]) == [1.0, 1.0, 0.0]
 
 
 def test_shares_of_draws_by_hand():
     pool = [Example(str(level), "chain_sum", "p", level=float(level)) for level in (3, 6, 10)]
-    assert families.shares([0, 1, 2, 2], pool) == {"mastered": 0.0, "reachable": 0.25, "beyond": 0.75}
+    assert study.shares([0, 1, 2, 2], pool) == {"mastered": 0.0, "reachable": 0.25, "beyond": 0.75}
 
 
 def test_contrasts_count_cells_alike_by_hand(monkeypatch):
-    items = [(family, float(level), f"{family}@{level}:{place}") for family, level in families.CELLS for place in range(4)]
+    items = [(family, float(level), f"{family}@{level}:{place}") for family, level in study.CELLS for place in range(4)]
     monkeypatch.setattr(study, "items_of", lambda seed: items)
     greedy = {"uniform": 0.0, "predicted": 1.0}
 
@@ -124,8 +121,8 @@ def test_contrasts_count_cells_alike_by_hand(monkeypatch):
         return {"arm": arm, "seed": seed} | columns | {"greedy": json.dumps(right)}
 
     found = study.compare([row(arm, seed) for arm in greedy for seed in (100, 101)])
-    cells = [key for key in families.CELLS if key[0] == "chain_sum"]
-    assert found["predicted - uniform"]["success"][0] == pytest.approx(len(cells) / len(families.CELLS), abs=1e-4)
+    cells = [key for key in study.CELLS if key[0] == "chain_sum"]
+    assert found["predicted - uniform"]["success"][0] == pytest.approx(len(cells) / len(study.CELLS), abs=1e-4)
     assert found["predicted - uniform"]["mastered"][0] == 0.0
     reached = {goal.name.partition(":")[0]: goal.reached for goal in study.goals_of(found)}
     assert reached == {"predicted - uniform": True}

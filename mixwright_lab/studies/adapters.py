@@ -31,8 +31,8 @@ from mixwright.learner.dial import Dial, Reader, complete, sweep
 from mixwright.learner.learner import Learner
 from mixwright.records import Interval, to_data
 from mixwright_lab.studies import adapter_task as task
+from mixwright_lab.studies.jobs import run_in_processes
 from mixwright_lab.studies.report import Goal, Result, interval, run
-from mixwright_lab.workers import run_in_processes
 
 SEEDS = tuple(range(0, 8 * 37, 37))
 LEVEL, TUNED, MOST = 0.8, 0.97, 500

@@ -29,9 +29,9 @@ from mixwright.estimates.intervals import mean_interval, share_interval
 from mixwright.mine.crossover import Crossover, Train, crossover
 from mixwright.records import Interval
 from mixwright_lab.pruned import Rows, Settings, el2n, examples, trained
+from mixwright_lab.studies.jobs import run_in_processes
 from mixwright_lab.studies.report import Goal, Result, run
 from mixwright_lab.training.gpt import GPT
-from mixwright_lab.workers import run_in_processes
 
 SIZES, NOISE = (60, 300, 2400, 6000), (0.0, 0.05, 0.2)
 KEPT, STEPS, WIDTH = 0.25, 300, 32

@@ -52,6 +52,7 @@ from mixwright_lab.demo.steps import (
 )
 from mixwright_lab.demo.tables import NEW_TASK, OLD_TASKS, SUM, questions, requests
 from mixwright_lab.demo.training import Training
+from mixwright_lab.studies.jobs import append_row, read_rows
 from mixwright_lab.studies.report import RESULTS, Goal, Result, run
 
 SEEDS, QUICK = tuple(range(31, 41)), (100,)
@@ -206,8 +207,7 @@ def _rounded(values: Sequence[float]) -> dict[str, float]:
 
 def kept_rows() -> list[dict[str, Any]]:
     """Finished rows of these settings: those of the demo, and those of what was mixed by hand."""
-    lines = ROWS.read_text(encoding="utf-8").splitlines() if ROWS.is_file() else []
-    return [row for row in map(json.loads, lines) if row["settings"] == settings()]
+    return [row for row in read_rows(ROWS) if row["settings"] == settings()]
 
 
 def merged(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -233,8 +233,7 @@ def measure(quick: bool) -> Result:
         for done in as_completed([workers.submit(run_demo, *job) for job in jobs if job not in known]):
             rows.append(done.result())
             if not quick:
-                with ROWS.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps(rows[-1], ensure_ascii=False) + "\n")
+                append_row(ROWS, rows[-1])
             print(table(merged(rows)), flush=True)
     rows = merged(rows)
     print(table(rows))

@@ -36,6 +36,7 @@ from mixwright.records import Interval
 from mixwright.runs import write_json
 from mixwright_lab.conditions import conditions
 from mixwright_lab.studies.gpu_pieces import BOOKKEEPING, CANARIES, NONE, OFF, ON, PIECES, PROBES
+from mixwright_lab.studies.jobs import append_row, read_rows
 from mixwright_lab.studies.report import RESULTS, Goal
 from mixwright_lab.studies.turns import Meter
 
@@ -44,17 +45,6 @@ MOST_PIECE_MINUTES = 8.0
 """Minutes that one piece may take."""
 NULL = "TRL again"
 Row = Mapping[str, Any]
-
-
-def finished(path: Path) -> list[dict[str, Any]]:
-    """Rows of pieces that are there; a line that was cut is none."""
-    found = []
-    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
-        try:
-            found.append(json.loads(line))
-        except json.JSONDecodeError:
-            continue
-    return found
 
 
 def run_piece(name: str, model: str, *, tiny: bool) -> dict[str, Any]:
@@ -165,20 +155,19 @@ def main() -> None:
     began = time.perf_counter()
     with tempfile.TemporaryDirectory() as name:
         path = Path(name) / ROWS.name if given.quick else given.rows
-        have = {row["piece"] for row in finished(path) if "error" not in row}
+        have = {row["piece"] for row in read_rows(path) if "error" not in row}
         for piece, minutes in PIECES.items():
             left = given.minutes - (time.perf_counter() - began) / 60
             if piece in have or (not given.quick and minutes > left):
                 continue
             row = run_piece(piece, given.model, tiny=given.quick)
-            with path.open("a", encoding="utf-8") as out:
-                out.write(json.dumps(row) + "\n")
+            append_row(path, row)
             print(
                 f"{piece}: {row.get('minutes', 0.0):.1f} min{', error' if 'error' in row else ''}",
                 file=sys.stderr,
                 flush=True,
             )
-        rows = list({row["piece"]: row for row in finished(path)}.values())
+        rows = list({row["piece"]: row for row in read_rows(path)}.values())
     goals = goals_of(rows)
     missing = [piece for piece in PIECES if piece not in {row["piece"] for row in rows}]
     line = {"name": "gpu", "value": float(len(rows)), "unit": "pieces that ran", "quick": given.quick, "missing": missing}

@@ -1,6 +1,6 @@
 """Study of the miner `influence`: whether it tells rows that help from look-alikes, what a row costs, and transfer.
 
-The data of its last case (`influence_cases.py`): of 1,200 scraped rows every second follows another convention in the same
+The data of its last case in `mine`: of 1,200 scraped rows every second follows another convention in the same
 words. After the case's warm-up each row is compared with 40 trusted rows by gradient sketch, words (BM25) and hidden states;
 the figure is the area under the ROC curve of right against other rows, mean cosine over the trusted rows. The rows that are
 chosen are those of the miner. Transfer: a model of half the width chooses for the whole one.
@@ -24,10 +24,10 @@ from scipy.stats import mannwhitneyu
 from mixwright.config import CorpusConfig, ModelConfig, WarmupConfig
 from mixwright.corpus import Corpus, read_corpus
 from mixwright.mine.relevance import bm25, choose_in_turn, cosines
-from mixwright_lab.studies import influence_cases as case
+from mixwright_lab.studies.jobs import run_in_processes
+from mixwright_lab.studies.mine import write_digits
 from mixwright_lab.studies.report import Goal, Result, interval, run
 from mixwright_lab.studies.scan import plain
-from mixwright_lab.workers import run_in_processes
 
 SEEDS = tuple(range(0, 8 * 37, 37))
 SHOTS, KEPT_SHARE, LAST = 40, 0.25, 3
@@ -38,7 +38,7 @@ GRADIENTS, WORDS, HIDDEN, SMALLER = "gradients", "words", "hidden states", "grad
 def scraped(seed: int) -> tuple[Corpus, np.ndarray]:
     """Training rows of the case, and whether each follows the convention of the trusted ones."""
     with tempfile.TemporaryDirectory() as folder:
-        case.digits(Path(folder), seed)
+        write_digits(Path(folder), seed)
         corpus = read_corpus(CorpusConfig("train.jsonl", eval="held.jsonl", grader="exact"), base=Path(folder))
     corpus = corpus.select(split="train")
     return corpus, np.array([str(row.prompt)[LAST] == row.target for row in corpus])

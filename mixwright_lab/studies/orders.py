@@ -45,9 +45,8 @@ from mixwright.measure.bursts import train_on
 from mixwright.measure.row_losses import RowLosses, rows_by_task
 from mixwright.measure.transfers import RunSizes, watch_transfer
 from mixwright.records import Example, Interval, TrainingSetup, to_data
-from mixwright_lab.studies.kept import load_or_make
+from mixwright_lab.studies.jobs import load_or_make, run_in_processes
 from mixwright_lab.studies.report import Goal, Result, interval, run
-from mixwright_lab.workers import run_in_processes
 
 TASKS = ("a", "b", "c")
 ONE_WAY, WRONG, TWO_WAY, NONE, HELP = "one-way damage", "wrong rows", "two-way damage", "no damage", "mutual help"

@@ -39,12 +39,12 @@ from mixwright.estimates.cell_states import BAND
 from mixwright.estimates.intervals import clustered_share
 from mixwright.records import Cell, CellPlan, Example, Plan, Stage, to_data
 from mixwright_lab.studies import outcome
+from mixwright_lab.studies.jobs import run_in_processes
 from mixwright_lab.studies.peers.coin import Coin
 from mixwright_lab.studies.report import Goal, Result, run
 from mixwright_lab.training.bases import Recipe, base_model
 from mixwright_lab.training.grpo import Arena, Settings
 from mixwright_lab.training.rules import EngineRule, Rule, cell_plan, pool_of, unique_examples
-from mixwright_lab.workers import run_in_processes
 from mixwright_lab.worlds.chain import MODULUS, MOST_OPERATIONS, Chain
 
 STEPS, QUICK = 80, (30, 31)

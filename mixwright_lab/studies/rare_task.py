@@ -35,9 +35,9 @@ from mixwright import Engine
 from mixwright.catalog import create
 from mixwright.measure.bursts import Burst, watch_bursts
 from mixwright.records import Interval, Measurement, Plan, Stage, TrainingSetup
+from mixwright_lab.studies.jobs import run_in_processes
 from mixwright_lab.studies.report import Goal, Result, interval, run
 from mixwright_lab.training.tables import ROW_TOKENS, Data, Model, Training, accuracies
-from mixwright_lab.workers import run_in_processes
 from mixwright_lab.worlds.tables import Tables
 
 ROWS, BATCH, STEPS, STEPS_BEFORE_PROBE = 20_480, 128, 1600, 200

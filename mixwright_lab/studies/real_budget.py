@@ -33,6 +33,7 @@ from mixwright.records import TrialResult
 from mixwright.runs import RunFolder, read_json, read_yaml
 from mixwright_lab.demo.files import DemoFiles, write_files
 from mixwright_lab.demo.training import Training, fine_tune
+from mixwright_lab.studies.jobs import append_row, read_rows
 from mixwright_lab.studies.report import RESULTS, Goal, Result, run
 
 SEED = 61
@@ -233,14 +234,14 @@ def measure(quick: bool) -> Result:
     """Do the jobs that are left."""
     place, kept, jobs = (PLACE / "quick", None, QUICK_JOBS) if quick else (PLACE, ROWS_FILE, JOBS)
     place.mkdir(parents=True, exist_ok=True)
-    rows = [json.loads(line) for line in kept.read_text().splitlines()] if kept is not None and kept.is_file() else []
+    rows = [] if kept is None else read_rows(kept)
     files = Files(place)
     for job in jobs:
         if job.name in [row["name"] for row in rows]:
             continue
         rows.append(do_job(job, files))
         if kept is not None:
-            kept.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+            append_row(kept, rows[-1])
         print(json.dumps(rows[-1]), file=sys.stderr, flush=True)
     goals = goals_of(rows)
     ratios = {row["name"]: round(row["seconds"] / 60 / row["minutes"], 3) for row in rows}

@@ -30,6 +30,7 @@ from typing import Any
 from mixwright.config import CorpusConfig
 from mixwright.records import Interval, to_data
 from mixwright_lab.demo.files import write_files
+from mixwright_lab.studies.jobs import append_row, read_rows
 from mixwright_lab.studies.report import RESULTS, Goal, Result, interval, run
 
 MODEL = "smollm2"
@@ -193,7 +194,7 @@ def measure(quick: bool) -> Result:
     torch.set_num_threads(1)
     cases, seeds, prompts = (QUICK_CASES, SEEDS[:2], 4) if quick else (CASES, SEEDS, PROMPTS)
     kept = None if quick else ROWS_FILE
-    rows = [json.loads(line) for line in kept.read_text().splitlines()] if kept is not None and kept.is_file() else []
+    rows = [] if kept is None else read_rows(kept)
     parts = (
         measure_generation(cases, seeds, prompts, list(rows)),
         measure_scan(list(rows), quick=quick),
@@ -203,7 +204,7 @@ def measure(quick: bool) -> Result:
         rows.append(row)
         print(json.dumps(row), file=sys.stderr, flush=True)
         if kept is not None:
-            kept.write_text("".join(json.dumps(one) + "\n" for one in rows), encoding="utf-8")
+            append_row(kept, rows[-1])
     first, made = cases[0], generation_figures(rows, cases)
     return Result(
         made[_named(first)],

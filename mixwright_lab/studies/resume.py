@@ -4,9 +4,9 @@ Each trainer runs once undisturbed. Then the same run is killed at moments drawn
 included, and started again with `resume_from_checkpoint=True` until it ends; five kills to a run. `save_total_limit=1`, so
 there is never a second checkpoint to fall back on. Compared at the end: decisions, steps, draws and proof as files, byte by
 byte; the state in the last checkpoint (posteriors, coefficients, alarms); every logged loss, every completion, the weights.
-TRL alone is killed and resumed the same way, from the last checkpoint that it finished, as the baseline for the last three.
-Attempts are forked from one warm process; the last run of each trainer is resumed by fresh ones
-(with --quick GRPO's only).
+The runs are tiny, over several epochs, and save at each step, with every lever moving. TRL alone is killed and resumed the
+same way, from the last checkpoint that it finished, as the baseline for the last three. Attempts are forked from one warm
+process; the last run of each trainer is resumed by fresh ones (with --quick GRPO's only).
 """
 
 from __future__ import annotations
@@ -22,16 +22,232 @@ import sys
 import tempfile
 import time
 import traceback
+import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from datasets import Dataset
 from tqdm.std import TqdmDefaultWriteLock  # type: ignore[attr-defined]
+from transformers import AutoModelForCausalLM, AutoTokenizer
 from transformers.trainer_utils import get_last_checkpoint
 
-from mixwright import read_state
+from mixwright import Steering, read_state
+from mixwright.config import ModelConfig
 from mixwright.estimates.intervals import share_interval
-from mixwright_lab.studies import _resume_runs as runs
+from mixwright.learner.settings import cheap_settings
+from mixwright.learner.tiny import build_tiny
+from mixwright.records import CellPlan, Plan, Stage
 from mixwright_lab.studies import report
+from mixwright_lab.studies.trainer_runs import checksum, rows
+
+TASKS = ("add", "copy", "gcd")
+STATES = ("mastered", "unknown", "hopeless")
+SIZE = ModelConfig(width=32, depth=2, heads=2, vocabulary=300)
+PER_CELL = 8
+TOKENS = 6
+"""Of a completion."""
+STEPS = 24
+EPOCH, REUSED = 18, 4
+"""Steps of an epoch of `grpo`; steps that a generation batch of `grpo_reused` feeds."""
+COMPLETIONS = "completions.jsonl"
+
+
+def data() -> Dataset:
+    """72 rows: 3 tasks of 3 levels."""
+    made, kept = rows(), []
+    seen: dict[tuple[str, float], int] = {}
+    for number, cell in enumerate(zip(made["task"], made["level"], strict=True)):
+        seen[cell] = seen.get(cell, 0) + 1
+        if cell[0] in TASKS and seen[cell] <= PER_CELL:
+            kept.append(number)
+    return made.select(kept)
+
+
+def plan(objective: str) -> Plan:
+    """Every lever, set so that gates refuse, coefficients move and alarms are raised within few steps."""
+    weights = dict.fromkeys(TASKS, 1 / len(TASKS))
+    levers: dict[str, Any] = {"controllers": ("drift",), "monitors": ("canary",)}
+    nervous: dict[str, Any] = {
+        "monitors.canary": {"standard_errors": 0.1, "min_fall": 0.0},
+        "controllers.drift": {"target": 0.001, "steps_between_moves": 2},
+    }
+    if objective == "grpo":
+        levers |= {"selector": "difficulty", "gates": ("too_hard",)}
+    if objective == "dpo":
+        levers["monitors"] = ("canary", "displacement")
+        nervous["monitors.displacement"] = {
+            "min_fall": 0.001,
+            "standard_errors": 0.1,
+            "min_pairs": 2,
+            "steps_between_alarms": 2,
+        }
+    stage = Stage(objective, objective, STEPS, weights, options=nervous, **levers)  # type: ignore[arg-type]
+    cells = [
+        CellPlan(task, float(level), state, (0.95, 0.4, 0.03)[level], 0.0, 64, PER_CELL)  # type: ignore[arg-type]
+        for task in TASKS
+        for level, state in enumerate(STATES)
+    ]
+    return Plan("resume", (stage,), tuple(cells))
+
+
+def make_model(folder: Path) -> None:
+    """The starting model of all runs, on disk: TRL takes its reference from there. Attention drops out, so that it draws."""
+    made = build_tiny(data()["prompt"], SIZE, 0)
+    made.model.config.attention_dropout = 0.1
+    made.model.save_pretrained(folder)
+    made.tokenizer.save_pretrained(folder)
+
+
+def common(folder: Path, **own: Any) -> dict[str, Any]:
+    """What all three trainers share, and the settings that one of them has of its own."""
+    return cheap_settings("cpu") | {
+        "output_dir": str(folder),
+        "max_steps": STEPS,
+        "learning_rate": 3e-3,
+        "save_strategy": "steps",
+        "save_steps": 1,
+        "save_total_limit": 1,
+        "logging_steps": 1,
+        **own,
+    }
+
+
+def recorded(folder: Path, attempt: int) -> Callable[..., list[float]]:
+    """The reward; completions go to a file, one line per call, with the attempt that made them."""
+
+    def reward(**given: Any) -> list[float]:
+        line = {"attempt": attempt, "step": given["trainer_state"].global_step, "texts": given["completions"]}
+        with (folder / COMPLETIONS).open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+        return checksum(**given)
+
+    return reward
+
+
+def grpo(model: Path, folder: Path, steered: bool, attempt: int, **settings: Any) -> Any:
+    """GRPO with a KL penalty (beta > 0)."""
+    from trl.trainer.grpo_config import GRPOConfig
+    from trl.trainer.grpo_trainer import GRPOTrainer
+
+    from mixwright import SteeredGRPOTrainer
+
+    sizes = {"per_device_train_batch_size": 16, "num_generations": 4, "max_completion_length": TOKENS, "beta": 0.02}
+    args = GRPOConfig(**(common(folder) | sizes | settings))
+    given: dict[str, Any] = {
+        "model": str(model),
+        "reward_funcs": recorded(folder, attempt),
+        "args": args,
+        "train_dataset": data().select_columns(["id", "task", "level", "prompt"]),
+        "processing_class": AutoTokenizer.from_pretrained(model, padding_side="left"),
+    }
+    if steered:
+        return SteeredGRPOTrainer(**given, steering=Steering(plan("grpo"), canary_every=4))
+    return GRPOTrainer(**given)
+
+
+def grpo_reused(model: Path, folder: Path, steered: bool, attempt: int) -> Any:
+    """GRPO whose generation batches feed four steps: most saves would fall into the middle of one."""
+    return grpo(model, folder, steered, attempt, per_device_train_batch_size=8, steps_per_generation=2, num_iterations=2)
+
+
+def sft(model: Path, folder: Path, steered: bool, attempt: int) -> Any:
+    """SFT with dropout."""
+    from trl.trainer.sft_config import SFTConfig
+    from trl.trainer.sft_trainer import SFTTrainer
+
+    from mixwright import SteeredSFTTrainer
+
+    args = SFTConfig(**common(folder, per_device_train_batch_size=8, max_length=64))
+    given: dict[str, Any] = {
+        "model": AutoModelForCausalLM.from_pretrained(model),
+        "args": args,
+        "train_dataset": data().select_columns(["id", "task", "level", "prompt", "completion"]),
+        "processing_class": AutoTokenizer.from_pretrained(model),
+    }
+    return SteeredSFTTrainer(**given, steering=Steering(plan("sft"), canary_every=4)) if steered else SFTTrainer(**given)
+
+
+def dpo(model: Path, folder: Path, steered: bool, attempt: int) -> Any:
+    """DPO with dropout."""
+    from trl.trainer.dpo_config import DPOConfig
+    from trl.trainer.dpo_trainer import DPOTrainer
+
+    from mixwright import SteeredDPOTrainer
+
+    args = DPOConfig(**common(folder, per_device_train_batch_size=8, max_length=64))
+    given: dict[str, Any] = {
+        "model": AutoModelForCausalLM.from_pretrained(model),
+        "args": args,
+        "train_dataset": data().select_columns(["id", "task", "level", "prompt", "chosen", "rejected"]),
+        "processing_class": AutoTokenizer.from_pretrained(model),
+    }
+    return SteeredDPOTrainer(**given, steering=Steering(plan("dpo"), canary_every=4)) if steered else DPOTrainer(**given)
+
+
+KINDS: dict[str, Callable[[Path, Path, bool, int], Any]] = {
+    "grpo": grpo,
+    "grpo_reused": grpo_reused,
+    "sft": sft,
+    "dpo": dpo,
+}
+
+
+def slow_saves(seconds: float = 0.03) -> None:
+    """Stretch the moments that a kill would seldom hit, from now on in this process, by what Python tells of opened files.
+
+    They are: before TRL's last file of a checkpoint (which is then half written), before our own there, and the middle of
+    a line. Nothing of TRL or Mixwright is replaced.
+    """
+    inside = False
+
+    def stretch(event: str, given: tuple[Any, ...]) -> None:
+        nonlocal inside
+        if inside or event != "open" or not isinstance(given[0], str | os.PathLike) or not isinstance(given[1], str):
+            return
+        path, mode, inside = Path(given[0]), given[1], True
+        try:
+            if path.name == "trainer_state.json" and "w" in mode:
+                path.write_text("{")
+                time.sleep(seconds)
+            elif path.name == ".steering.npz" and "w" in mode:
+                time.sleep(seconds)
+            elif path.suffix == ".jsonl" and path.parent.name == "steering" and "a" in mode:
+                whole = path.stat().st_size if path.exists() else 0
+                with path.open("ab") as file:
+                    file.write(b'{"step": ')
+                time.sleep(seconds)
+                os.truncate(path, whole)
+        finally:
+            inside = False
+
+    sys.addaudithook(stretch)
+
+
+def train(kind: str, model: Path, folder: Path, steered: bool, attempt: int) -> None:
+    """One attempt: from the last whole checkpoint, or from the beginning."""
+    folder.mkdir(parents=True, exist_ok=True)
+    trainer = KINDS[kind](model, folder, steered, attempt)
+    if steered:
+        trainer.train(resume_from_checkpoint=True)
+    else:
+        whole = [path for path in checkpoints(folder) if whole_for_trl(path)]
+        trainer.train(resume_from_checkpoint=str(whole[-1]) if whole else None)
+
+
+def checkpoints(folder: Path) -> list[Path]:
+    """Oldest first."""
+    return sorted(folder.glob("checkpoint-*"), key=lambda path: int(path.name.partition("-")[2]))
+
+
+def whole_for_trl(checkpoint: Path) -> bool:
+    """Whether TRL finished writing it. TRL does not look: `resume_from_checkpoint=True` takes the last folder."""
+    try:
+        json.loads((checkpoint / "trainer_state.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return zipfile.is_zipfile(checkpoint / "rng_state.pth") and (checkpoint / "model.safetensors").exists()
+
 
 TqdmDefaultWriteLock.mp_lock = None  # type: ignore[assignment] # one of all forks: a killed one would keep it for ever
 SEED = 0
@@ -60,10 +276,12 @@ def attempt(
     """
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "output.txt").open("ab") as output:
-        words = [kind, str(model), str(folder), "steered" if steered else "alone", str(number)]
         if process_kind == "fresh":
-            command = [sys.executable, "-m", "mixwright_lab.studies._resume_runs", *words]
-            child = subprocess.Popen(command, stdout=output, stderr=output, cwd=Path(__file__).parents[2]).pid
+            given = f"{kind!r}, Path({str(model)!r}), Path({str(folder)!r}), {steered}, {number}"
+            code = f"from pathlib import Path; from mixwright_lab.studies.resume import train; train({given})"
+            child = subprocess.Popen(
+                [sys.executable, "-c", code], stdout=output, stderr=output, cwd=Path(__file__).parents[2]
+            ).pid
         else:
             child = os.fork()
             if child == 0:
@@ -87,8 +305,8 @@ def _inside(kind: str, model: Path, folder: Path, steered: bool, number: int, ou
         os.dup2(output_fd, 1)
         os.dup2(output_fd, 2)
         if slow:
-            runs.slow_saves()
-        runs.train(kind, model, folder, steered, number)
+            slow_saves()
+        train(kind, model, folder, steered, number)
         code = 0
     except BaseException:
         traceback.print_exc()
@@ -101,11 +319,11 @@ def _inside(kind: str, model: Path, folder: Path, steered: bool, number: int, ou
 
 def moment(folder: Path, steered: bool) -> str:
     """Where a kill struck, as the files show it."""
-    found = runs.checkpoints(folder)
+    found = checkpoints(folder)
     if not found:
         return "before the first save"
     last = found[-1]
-    if not runs.whole_for_trl(last):
+    if not whole_for_trl(last):
         return "while TRL saved"
     if steered and not (last / "steering.json").exists():
         return "between TRL's files and ours"
@@ -117,7 +335,7 @@ def moment(folder: Path, steered: bool) -> str:
 
 def outcome(folder: Path, steered: bool) -> dict[str, Any]:
     """All that is compared."""
-    last = runs.checkpoints(folder)[-1]
+    last = checkpoints(folder)[-1]
     history = json.loads((last / "trainer_state.json").read_text(encoding="utf-8"))["log_history"]
     lines = [{k: v for k, v in line.items() if not any(clock in k for clock in TIME_FIELDS)} for line in history]
     found: dict[str, Any] = {
@@ -137,7 +355,7 @@ def outcome(folder: Path, steered: bool) -> dict[str, Any]:
 
 def completions(folder: Path) -> dict[str, Any]:
     """Step and size of the batch (canaries have another) -> texts of the last attempt that generated them."""
-    path = folder / runs.COMPLETIONS
+    path = folder / COMPLETIONS
     found: dict[str, tuple[int, list[Any]]] = {}
     for text in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
         try:
@@ -159,10 +377,10 @@ def chain(kind: str, model: Path, folder: Path, steered: bool, kills: list[float
             break
         if code != -signal.SIGKILL:
             return {"failed": (folder / "output.txt").read_text(errors="replace")[-1500:], "kills": struck}
-        whole = [path.name for path in runs.checkpoints(folder) if runs.whole_for_trl(path)]
+        whole = [path.name for path in checkpoints(folder) if whole_for_trl(path)]
         struck.append({"after": stop, "moment": moment(folder, steered), "resumed_from": whole[-1] if whole else None})
         last = get_last_checkpoint(str(folder))
-        wrong_last += last is not None and not runs.whole_for_trl(Path(last))
+        wrong_last += last is not None and not whole_for_trl(Path(last))
     return {
         "kills": struck,
         "attempts": number + 1,
@@ -200,11 +418,11 @@ def compare(kind: str, work: Path, model: Path, steered: bool, points: int, rng:
 
 def measure(quick: bool) -> report.Result:
     """All trainers, steered and TRL alone."""
-    points = dict.fromkeys(runs.KINDS, 4) if quick else {"grpo": 25, "grpo_reused": 25, "sft": 50, "dpo": 50}
+    points = dict.fromkeys(KINDS, 4) if quick else {"grpo": 25, "grpo_reused": 25, "sft": 50, "dpo": 50}
     rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory(prefix="mixwright-resume-", ignore_cleanup_errors=True) as scratch:
         work = Path(scratch)
-        runs.make_model(work / "model")
+        make_model(work / "model")
         for kind, count in points.items():
             rng = random.Random(f"{SEED}-{kind}")
             rows += compare(kind, work, work / "model", True, count, rng)
@@ -218,7 +436,7 @@ def measure(quick: bool) -> report.Result:
         [SEED],
         rows,
         {"by trainer": summary(rows), "where TRL alone differs": causes(rows)},
-        {"steps": runs.STEPS, "kills per run": KILLS_PER_RUN, "save_steps": 1, "save_total_limit": 1},
+        {"steps": STEPS, "kills per run": KILLS_PER_RUN, "save_steps": 1, "save_total_limit": 1},
     )
 
 
@@ -250,8 +468,8 @@ def causes(rows: list[dict[str, Any]]) -> dict[str, Any]:
     given the first one's order. Inside a batch: TRL keeps no generated completions in a checkpoint and generates anew.
     """
     suspects = {
-        "grpo": ("resumed in a later epoch", lambda step: step >= runs.EPOCH),
-        "grpo_reused": ("resumed inside a generation batch", lambda step: step % runs.REUSED != 0),
+        "grpo": ("resumed in a later epoch", lambda step: step >= EPOCH),
+        "grpo_reused": ("resumed inside a generation batch", lambda step: step % REUSED != 0),
     }
     found: dict[str, Any] = {}
     for kind, (name, present) in suspects.items():

@@ -43,6 +43,7 @@ import numpy as np
 from mixwright import Pool, default_plan
 from mixwright.records import Example, Plan, Stage, to_data
 from mixwright_lab.studies import outcome
+from mixwright_lab.studies.jobs import run_in_processes
 from mixwright_lab.studies.peers.refill import Refill
 from mixwright_lab.studies.peers.screen import Screen
 from mixwright_lab.studies.peers.spread import Spread
@@ -54,7 +55,6 @@ from mixwright_lab.training.grpo import Arena, Rollouts, Settings
 from mixwright_lab.training.oracle import Oracle
 from mixwright_lab.training.rules import EngineRule, Rule, UniformRule, drive, pool_of, unique_examples
 from mixwright_lab.training.static_band import StaticBand
-from mixwright_lab.workers import run_in_processes
 from mixwright_lab.worlds.chain import MODULUS, MOST_OPERATIONS, Chain
 
 BASE = Recipe(plain=3, steps=600, styles=(("full", 0.3), ("direct", 0.7)))

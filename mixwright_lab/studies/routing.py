@@ -33,8 +33,8 @@ from mixwright.learner.singular import scales, set_scales
 from mixwright.records import to_data
 from mixwright_lab.studies import adapter_task as task
 from mixwright_lab.studies.adapter_task import Pairs
+from mixwright_lab.studies.jobs import run_in_processes
 from mixwright_lab.studies.report import Goal, Result, interval, run
-from mixwright_lab.workers import run_in_processes
 
 SEEDS = tuple(range(0, 8 * 37, 37))
 WORLDS = ("marked", "unmarked")

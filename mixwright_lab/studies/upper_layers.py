@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from mixwright_lab.demo.files import write_files
+from mixwright_lab.studies.jobs import append_row, read_rows
 from mixwright_lab.studies.report import RESULTS, Goal, Result, interval, run
 
 MODEL = "smollm2"
@@ -166,14 +167,14 @@ def measure(quick: bool) -> Result:
     torch.set_num_threads(1)
     seeds, seconds, items = (SEEDS[:2], 2.0, 2) if quick else (SEEDS, SECONDS, ITEMS)
     kept = None if quick else ROWS_FILE
-    rows = [json.loads(line) for line in kept.read_text().splitlines()] if kept is not None and kept.is_file() else []
+    rows = [] if kept is None else read_rows(kept)
     for seed in seeds:
         if any(row["seed"] == seed for row in rows):
             continue
         rows += measure_seed(seed, (None, *ARMS), seconds, items)
         print(json.dumps(rows[-len(ARMS) - 1 :]), file=sys.stderr, flush=True)
-        if kept is not None:
-            kept.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+        for row in rows[-len(ARMS) - 1 :] if kept is not None else ():
+            append_row(kept, row)
     found = {
         (arm.name, what): interval([_of(rows, seed, arm.name)[what] - _of(rows, seed, ARMS[0].name)[what] for seed in seeds])
         for arm in ARMS[1:]

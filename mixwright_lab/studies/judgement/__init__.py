@@ -1,6 +1,6 @@
 """Study of judgements where the truth is known: S, D, kappa, states, chance level, intervals, words and the gate.
 
-Beside it the width of intervals against an earlier formula, and planned looks of the gate (`_judged_precision.py`). What
+Beside it the width of intervals against an earlier formula, and planned looks of the gate (`precision.py`). What
 whole comparisons say and which code they leave with are other studies: `gate` with made-up answers, `real_gate` with
 fine-tunes of a pretrained model, `demo_seeds` with the demo.
 
@@ -13,23 +13,18 @@ with what came out.
 
 from __future__ import annotations
 
-import multiprocessing
-import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
 from mixwright.estimates.cell_states import LUCKY_KAPPA, PERMUTATION_ALPHA
 from mixwright.estimates.intervals import wilson
 from mixwright.records import Interval
-from mixwright_lab.studies import _judged_cells as cells
-from mixwright_lab.studies import _judged_changes as changes
-from mixwright_lab.studies import _judged_precision as precision
-from mixwright_lab.studies._fake_learners import all_fakes
-from mixwright_lab.studies.report import Goal, Result, run
+from mixwright_lab.studies.jobs import run_in_processes
+from mixwright_lab.studies.judgement import cells, changes, precision
+from mixwright_lab.studies.judgement.cells import all_fakes
+from mixwright_lab.studies.report import Goal, Result
 
-WORKER_COUNT = 2
 Row = Mapping[str, Any]
 Job = tuple[str, tuple[Any, ...], int]
 """Kind of job, its arguments but the last, and how many times."""
@@ -275,21 +270,10 @@ def done(job: Job) -> dict[str, Any]:
     return KINDS[kind]((*what[:-1], times, what[-1]) if kind in ("words", "gate", "gate end") else (*what, times))
 
 
-def spread(work: Sequence[Any], do: Callable[[Any], Any], size: int = 4) -> list[Any]:
-    """All of them, in order, in processes of one thread each."""
-    with ProcessPoolExecutor(WORKER_COUNT, mp_context=multiprocessing.get_context("spawn")) as workers:
-        found = []
-        for number, row in enumerate(workers.map(do, work, chunksize=size), 1):
-            found.append(row)
-            if number % 100 == 0:
-                print(f"simulation {number} of {len(work)}", file=sys.stderr, flush=True)
-        return found
-
-
 def measure(quick: bool) -> Result:
     """All simulations; the headline is how often a trial in which nothing is better says that something is."""
-    rows = spread(jobs(quick), done)
-    widths = [row for own in spread(precision.jobs(quick)[::-1], precision.rows_of, 1) for row in own]
+    rows = run_in_processes(done, jobs(quick), say="simulation")
+    widths = [row for own in run_in_processes(precision.rows_of, precision.jobs(quick)[::-1], say="widths") for row in own]
     goals = [*goals_of_cells([row for row in rows if row["part"] == "cells"]), *goals_of_changes(rows)]
     headline = next(goal.found for goal in goals if "say improves" in goal.name)
     goals += precision.goals_of(widths)
@@ -307,7 +291,3 @@ def measure(quick: bool) -> Result:
     }
     unit = "share of simulated trials, in which nothing is better, that say improves of anything; the worst scene"
     return Result(headline, unit, [0], [*rows, *widths], figures, settings, goals=goals)
-
-
-if __name__ == "__main__":
-    run("judgement", __doc__, measure)
