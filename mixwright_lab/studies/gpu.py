@@ -49,15 +49,8 @@ Row = Mapping[str, Any]
 
 def run_piece(name: str, model: str, *, tiny: bool) -> dict[str, Any]:
     """One piece in a process of its own; what went wrong is its row's `error`."""
-    command = [
-        sys.executable,
-        "-m",
-        "mixwright_lab.studies.gpu_pieces",
-        name,
-        "--model",
-        model,
-        *(["--tiny"] if tiny else []),
-    ]
+    command = [sys.executable, "-m", "mixwright_lab.studies.gpu_pieces", name, "--model", model]
+    command += ["--tiny"] if tiny else []
     began = time.perf_counter()
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=60 * MOST_PIECE_MINUTES, check=False)

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from mixwright.estimates.cell_states import LUCKY_KAPPA, PERMUTATION_ALPHA
-from mixwright.estimates.intervals import wilson
+from mixwright.estimates.intervals import share_interval
 from mixwright.records import Interval
 from mixwright_lab.studies.jobs import run_in_processes
 from mixwright_lab.studies.judgement import cells, changes, precision
@@ -42,12 +42,6 @@ TESTED_GAINS = (0.02, 0.05, 0.1)
 ITEMS_PER_CELL = (10, 40, 100, 200)
 PROTECTED_CELLS = (1, 2, 4, 8, 17)
 SKILLED = "45 % skill, else constant, majority 40 %"
-
-
-def share(hits: float, tries: float) -> Interval:
-    """Hits out of tries with Wilson's interval."""
-    low, high = wilson(float(hits), float(tries))
-    return Interval(hits / tries, float(low), float(high), int(tries))
 
 
 def at_least(name: str, found: Iterable[Interval], limit: float) -> Goal:
@@ -76,7 +70,7 @@ def pooled(rows: Sequence[Row], by: Sequence[str], hits: Callable[[Row], float])
     for row in rows:
         for name in by:
             groups[name, row[name]].append(row)
-    return [share(sum(map(hits, own)), sum(row["times"] for row in own)) for own in groups.values()]
+    return [share_interval(sum(map(hits, own)), sum(row["times"] for row in own)) for own in groups.values()]
 
 
 def states(name: str) -> Callable[[Row], float]:
@@ -188,7 +182,7 @@ def limits(rows: Sequence[Row]) -> dict[str, Any]:
         row
         for row in rows
         if row["part"] == "cells"
-        and any(share(row["inside"][part], row["times"]).high < MIN_COVERAGE for part in cells.PARTS)
+        and any(share_interval(row["inside"][part], row["times"]).high < MIN_COVERAGE for part in cells.PARTS)
     ]
     return {
         "blind spots, states at 200 prompts": {row["learner"]: row["states"] for row in blind},

@@ -28,7 +28,7 @@ from mixwright.cli.compare import plan_looks
 from mixwright.estimates import crossed as estimates
 from mixwright.estimates.adjusted import estimate_adjusted
 from mixwright.estimates.crossed import Estimate, estimate_crossed
-from mixwright.estimates.intervals import Z, wilson
+from mixwright.estimates.intervals import Z, share_interval
 from mixwright.estimates.looks import Look
 from mixwright.estimates.outcome import Item, ItemScores
 from mixwright.records import Cell, Interval
@@ -339,9 +339,7 @@ def rows_of(job: tuple[str, tuple[Any, ...]]) -> list[dict[str, Any]]:
 
 def share(rows: Sequence[Row], name: str) -> Interval:
     """Share of these rows' draws in which something was so."""
-    hits, tries = float(sum(row[name] for row in rows)), float(sum(row["times"] for row in rows))
-    low, high = wilson(hits, tries)
-    return Interval(hits / tries, float(low), float(high), int(tries))
+    return share_interval(sum(row[name] for row in rows), sum(row["times"] for row in rows))
 
 
 def ratio(rows: Sequence[Row]) -> Interval:
