@@ -104,7 +104,7 @@ def test_a_run_gives_goals_limits_and_tables(monkeypatch: pytest.MonkeyPatch) ->
     once = [(name, (*given[:-1], 1)) for name, given in widths if name != "simulated" or given[0] == "nothing but chance"]
     monkeypatch.setattr(judgement, "jobs", few)
     monkeypatch.setattr(judgement.precision, "jobs", lambda _: once)
-    monkeypatch.setattr(judgement, "spread", lambda work, do, size=1: [do(job) for job in work])
+    monkeypatch.setattr(judgement, "run_in_processes", lambda do, work, say="": [do(job) for job in work])
     result = judgement.measure(quick=True)
     names = [goal.name for goal in result.goals]
     assert len(names) == len(set(names)) == 38
