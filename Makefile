@@ -3,7 +3,7 @@
 #   make check    format, lint, types, layout
 #   make test     the tests, the slim install among them     (GYM=1: also those of Reasoning Gym, which takes a C compiler)
 #   make lab      every finding of the laboratory with its smallest settings: that they run, not what they say
-#   make gpu      every piece of the benchmark for accelerators, with a tiny model on whatever there is: that they run
+#   make gpu      every piece of the study for accelerators, with a tiny model on whatever there is: that they run
 #   make oldest   the trainers' tests on the oldest TRL and transformers of the declared range
 #   make slow     the tests that take minutes
 #   make mutants  mutation testing: 120 changed tokens, and how many of them the tests notice (an hour or more)
@@ -54,7 +54,7 @@ lab: $(READY)-train
 	@$(BIN)/python -m mixwright_lab all --scale smoke
 
 gpu: $(READY)-dev
-	@OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.gpu --quick
+	@OMP_NUM_THREADS=1 $(BIN)/python -m mixwright_lab.studies.gpu --quick
 
 oldest: $(OLDEST)/.ready
 	@OMP_NUM_THREADS=1 $(OLDEST)/bin/python -m pytest $(TWO) -m "not slow" $(CONTRACT)
@@ -63,7 +63,7 @@ slow: $(READY)-dev
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m slow
 
 mutants: $(READY)-mutants
-	@$(BIN)/python -m benchmarks.mutants
+	@$(BIN)/python -m mixwright_lab.studies.mutants
 
 $(READY)-core: $(PACKAGE) | $(BIN)/python
 	@echo "installing Mixwright into $(VENV) (once)"

@@ -42,7 +42,7 @@ _MODULES = {
     "learner.": "adapting dial learner load mixing routing settings singular tiny warmup",
     # statistics; each stands alone
     "estimates.": "adjusted cell_states chance crossed dependence intervals judgement looks orders outcome",
-    # parts of stages that benchmarks measure on their own
+    # parts of stages that studies measure on their own
     "measure.": "bursts former gradient_sketch probes.formats row_losses scan scan_passes scan_rows scan_stage "
     "sketch_calibration stage transfers",
     "mine.": "crossover candidates halving pairing relevance",  # tried with any trainer

@@ -25,7 +25,7 @@ def conditions() -> dict[str, Any]:
     """Versions, processor and commit: what a figure depends on, and nothing that names the machine or its owner."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     commit = _git("rev-parse", "HEAD")
-    changes = _git("status", "--porcelain", "--", ".", ":!benchmarks/results", ":!mixwright_lab/results")
+    changes = _git("status", "--porcelain", "--", ".", ":!mixwright_lab/studies/results", ":!mixwright_lab/results")
     return {
         "commit": commit or "unknown",
         "tree": "unknown" if changes is None else "as committed" if not changes else "changed since the commit",

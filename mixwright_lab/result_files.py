@@ -22,7 +22,7 @@ from mixwright.runs import read_json, write_json
 from mixwright_lab.conditions import conditions
 from mixwright_lab.judging import WORDS_WORST_FIRST, Judged, Row, Word, judge, word_of
 
-RESULTS_FOLDER = Path(__file__).parent / "results"
+RESULTS_FOLDER = Path(__file__).parent / "results" / "findings"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Result:
     conditions: Mapping[str, Any]
     """Versions, processor, commit."""
     goals: tuple[Mapping[str, Any], ...]
-    """The expectations in the form that all benchmarks have."""
+    """The expectations in the form that all studies have."""
 
 
 def result_of(name: str, finding: Finding, scale: str, rows: Sequence[Row], shared_seconds: float) -> Result:

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from project_files import ROOT
 
-from benchmarks import levers
 from mixwright.catalog import listing
+from mixwright_lab.studies import levers
 
 PAGE = (ROOT / "docs" / "controllers.md").read_text(encoding="utf-8")
 
@@ -57,7 +57,7 @@ def as_printed(values: Iterable[float], decimals: int) -> tuple[str, ...]:
 def test_every_interval_of_a_page_is_that_of_a_result(page: str) -> None:
     """In points or as it stands, either way round (gain or loss)."""
     known = set()
-    for path in (ROOT / "benchmarks" / "results").glob("*.json"):
+    for path in (ROOT / "mixwright_lab" / "results" / "studies").glob("*.json"):
         for value, low, high in triples(json.loads(path.read_text(encoding="utf-8"))["figures"]):
             for scale in (1, 100):
                 for decimals in (0, 1, 2):

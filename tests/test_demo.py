@@ -1,4 +1,4 @@
-"""Files of the demo, the scaled adapter of FULL=1, and what the benchmark of ten seeds counts."""
+"""Files of the demo, the scaled adapter of FULL=1, and what the study of ten seeds counts."""
 
 from __future__ import annotations
 
@@ -88,8 +88,8 @@ def seed_row(seed: int, narrow: int, planned: int, learnt: int) -> dict[str, Any
     return {"seed": seed, "codes": {"narrow": narrow, "planned": planned, "mixed": 4}, "answers": answers, "wall": 300}
 
 
-def test_the_benchmark_counts_exit_codes_apart_and_the_least_success() -> None:
-    from benchmarks.demo_seeds import figures_of, goals_of, success, table
+def test_the_study_counts_exit_codes_apart_and_the_least_success() -> None:
+    from mixwright_lab.studies.demo_seeds import figures_of, goals_of, success, table
 
     found = [seed_row(1, 3, 0, 9), seed_row(2, 3, 4, 10), seed_row(3, 0, 3, 7)]
     assert success(found[0], "planned", NEW_TASK) == 0.9

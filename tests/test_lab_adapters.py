@@ -9,8 +9,7 @@ import torch
 from mixwright.errors import InputError
 from mixwright.learner.mixing import mix_experts
 from mixwright.learner.singular import scales, set_scales
-from mixwright_lab.experts import loss_at, mixtures, rows_of, success, trained
-from mixwright_lab.training.adapted import MATRICES, adapted, changes, moved
+from mixwright_lab.findings.adapters import MATRICES, adapted, changes, loss_at, mixtures, moved, rows_of, success, trained
 from mixwright_lab.training.gpt import GPT
 from mixwright_lab.worlds.chain import OPERATIONS, in_eval
 from mixwright_lab.worlds.families import FAMILIES, MIXED, Families, language

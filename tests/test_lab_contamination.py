@@ -9,19 +9,26 @@ import pytest
 import torch
 
 from mixwright.errors import InputError
-from mixwright_lab.detectors import (
+from mixwright_lab.findings.contamination import (
+    CLEAN,
+    ELSEWHERE,
+    INJECTED,
+    KINDS,
+    LANGUAGE,
+    Settings,
     Suspect,
     above_majority,
     document,
+    documents,
     extracted,
     improved,
     inspected,
+    kind_of,
     log_probabilities,
     membership,
     rights,
+    suspect_of,
 )
-from mixwright_lab.findings.contamination import LANGUAGE
-from mixwright_lab.injection import CLEAN, ELSEWHERE, INJECTED, KINDS, Settings, documents, kind_of, suspect_of
 from mixwright_lab.training.gpt import GPT
 from mixwright_lab.training.sft import Batch, Schedule, fit
 from mixwright_lab.worlds.classification import LETTERS, LETTERS_OF_COMMON_LABEL, Classification

@@ -11,7 +11,7 @@ from scipy import stats
 
 from mixwright.records import Example
 from mixwright_lab.changes import entropy_of, spearman, weight_change
-from mixwright_lab.elicitors import direction_of, most_certain, paths, steered_paths, trained_vector
+from mixwright_lab.findings.latent import direction_of, most_certain, paths, steered_paths, trained_vector
 from mixwright_lab.training.bases import CHAIN
 from mixwright_lab.training.gpt import GPT
 from mixwright_lab.training.grpo import Arena, Settings

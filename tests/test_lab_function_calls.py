@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from mixwright.errors import InputError
-from mixwright_lab.training.dpo import logprob, read_pairs
+from mixwright_lab.findings.preference_pairs import logprob, read_pairs
 from mixwright_lab.training.gpt import GPT
 from mixwright_lab.worlds.function_calls import (
     KINDS,

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from mixwright.errors import InputError
-from mixwright_lab.influences import gradients, hidden_states
+from mixwright_lab.findings.influence import gradients, hidden_states
 from mixwright_lab.training.gpt import GPT
 from mixwright_lab.training.sft import Batch, Schedule, fit, nll
 from mixwright_lab.worlds.chain import MODULUS

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from mixwright.errors import InputError
-from mixwright_lab.orders import additive_prediction, compared, success_by_order, success_of
+from mixwright_lab.findings.orders import additive_prediction, compared, success_by_order, success_of
 from mixwright_lab.training.gpt import GPT
 from mixwright_lab.training.grpo import Settings, reward_accepted
 from mixwright_lab.worlds import four_tasks
@@ -60,7 +60,7 @@ def test_every_order_is_trained_and_a_beginning_only_once(monkeypatch: pytest.Mo
         calls.append(key)
         return model
 
-    monkeypatch.setattr("mixwright_lab.orders.trained", trained)
+    monkeypatch.setattr("mixwright_lab.findings.orders.trained", trained)
     found = success_by_order(start, rows, rows, 1, Settings(longest=6), 0)
     assert set(found) == set(itertools.permutations(range(3)))
     assert len(calls) == 3 + 6 + 6

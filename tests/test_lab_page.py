@@ -254,11 +254,11 @@ def test_a_plugin_gets_the_word_of_its_own_contrast(
 
 
 def laboratory(folder: Path, named: dict[str, tuple[str, ...]], text: str | None) -> Path:
-    for name in ("findings", "results"):
-        (folder / name).mkdir()
+    for name in ("findings", "results/findings"):
+        (folder / name).mkdir(parents=True)
     (folder / "findings" / "difficulty.py").write_text(f"class Difficulty:\n    FEATURES = {named!r}\n", encoding="utf-8")
     if text is not None:
-        (folder / "results" / "difficulty.json").write_text(text, encoding="utf-8")
+        (folder / "results" / "findings" / "difficulty.json").write_text(text, encoding="utf-8")
     return folder
 
 

@@ -5,9 +5,17 @@ import pytest
 import torch
 
 from mixwright.errors import InputError
-from mixwright_lab.proxied import Readings, interpolate_readings, readings_at_skill, short_rows
+from mixwright_lab.findings.proxy import (
+    Readings,
+    divergence,
+    greedy,
+    interpolate_readings,
+    logits_of,
+    readings_at_skill,
+    short_rows,
+    tune,
+)
 from mixwright_lab.training.gpt import GPT
-from mixwright_lab.training.mixed import divergence, greedy, logits_of, tune
 from mixwright_lab.training.sft import Schedule
 from mixwright_lab.worlds.chain import in_eval
 from mixwright_lab.worlds.facts_and_skills import (

@@ -114,12 +114,13 @@ def test_the_library_never_imports_the_lab() -> None:
 
 
 def test_only_trainers_know_trl() -> None:
-    outside = [path for path in PRODUCT if "trainers" not in path.parts and path.parts[-2] not in ("mixwright_lab", "demo")]
+    knowing = ("trainers", "demo", "studies")
+    outside = [path for path in PRODUCT if not set(path.relative_to(ROOT).parts) & {*knowing}]
     assert [name(path) for path in outside if any(module.split(".")[0] == "trl" for module in imported(path))] == []
 
 
 USERS = [path for path in SOURCES if path.relative_to(ROOT).parts[0] == "examples"]
-"""What users copy; the laboratory and the benchmarks measure internals, too."""
+"""What users copy; the laboratory and the studies measure internals, too."""
 
 
 def reached_inside(source: str) -> Iterator[str]:
@@ -229,7 +230,7 @@ def clone_of(root: Path) -> None:
 PLACES = ["venv", "env", ".tox", "site-packages", "data"]
 
 
-@pytest.mark.parametrize("place", [*PLACES, "mixwright/venv", "docs/data", "benchmarks/.env"])
+@pytest.mark.parametrize("place", [*PLACES, "mixwright/venv", "docs/data", "mixwright_lab/.env"])
 @pytest.mark.skipif(not shutil.which("git"), reason="no git")
 def test_in_a_clone_only_what_git_keeps_is_held_to_the_rules(place: str, tmp_path: Path) -> None:
     """An environment under any name, or somebody's data, anywhere in the clone; a file that is gone is no file."""

@@ -129,8 +129,8 @@ def test_a_fifth_of_each_task_is_held_back() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("size", "noise", "harmful"), [(2400, 0.0, "easy"), (2400, 0.2, "hard"), (60, 0.0, "hard")])
 def test_the_end_that_does_harm_is_never_named(size: int, noise: float, harmful: str) -> None:
-    from benchmarks.crossover import STEPS, errors, part
     from mixwright_lab.pruned import Settings, el2n, examples, trained
+    from mixwright_lab.studies.crossover import STEPS, errors, part
 
     rng = np.random.default_rng((101, size))
     settings = Settings(STEPS, proxies=2, proxy_steps=80)

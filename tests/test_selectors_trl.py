@@ -1,4 +1,4 @@
-"""What the benchmark of rollouts shows on the bare loop, the same direction through TRL's own trainer."""
+"""What the study of rollouts shows on the bare loop, the same direction through TRL's own trainer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The bare GRPO loop of lab and benchmarks: its update, its books, its engine, and that learning happens in it."""
+"""The bare GRPO loop of lab and studies: its update, its books, its engine, and that learning happens in it."""
 
 from dataclasses import replace
 

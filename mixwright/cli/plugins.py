@@ -163,7 +163,7 @@ def read_features(source: Path) -> dict[str, tuple[str, ...]]:
 def _kept(name: str, lab: Path) -> dict[str, Any] | str:
     """The kept result at scale laptop, or what to say where there is none."""
     try:
-        result: Any = json.loads((lab / "results" / f"{name}.json").read_text(encoding="utf-8"))
+        result: Any = json.loads((lab / "results" / "findings" / f"{name}.json").read_text(encoding="utf-8"))
     except FileNotFoundError:
         return "not run"
     except (OSError, ValueError, RecursionError):

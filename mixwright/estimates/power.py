@@ -49,7 +49,7 @@ PRIOR_NOISE: dict[tuple[Decoding, Against], Noise] = {
     ("sampled", "untrained"): Noise(0.004, 0.12, 0.18),
     ("sampled", "trained"): Noise(0.004, 0.01, 0.2),
 }
-"""From benchmarks/results/leave_one_out.json (contrasts through TRL). The noise of seeds was 0 to 2.1 points there and 0 to
+"""From the study `leave_one_out` (contrasts through TRL). The noise of seeds was 0 to 2.1 points there and 0 to
 3.4 in rollouts.json, 4 to 18 in overhard.json where runs collapsed: such a trial sees less than this says."""
 PRIOR_WORTH_SEEDS = 6
 """Seeds that the prior is worth beside those of the run itself."""

@@ -6,7 +6,7 @@ x the difference of their accuracies per step, and cross at step ln(share_j / sh
 accuracy_j)): a rare format wins if it is right more often and the run is long enough. Left out: accuracies that move, and
 lengths.
 
-Scored on 20 mixes of three formats (`benchmarks.formats`): 17 winners predicted, all of the 14 that it called decided;
+Scored on 20 mixes of three formats (the study `formats`): 17 winners predicted, all of the 14 that it called decided;
 chance is 1 in 3, share alone 13, accuracy alone 16, share x accuracy 17. So it is not shown to beat the two simple rules;
 what it adds is a step, a range and "undecided". The 80 % ranges held 43 of 60 shares.
 """

@@ -12,7 +12,7 @@ follows from few informative groups and from alarms:
   else the learning-rate factor halves. After `patience` alarmed inspections in a row the `then` action is taken, if the user
   asked for one. Each inspection of fresh canaries without an alarm undoes one tightening; where there are no canaries,
   `QUIET_STEPS` steps without an alarm undo one.
-- **Measured** (benchmarks/overhard.py, over-hard data, points of greedy success under not training): uniform draws 50,
+- **Measured** (the study `overhard`, over-hard data, points of greedy success under not training): uniform draws 50,
   refusing alone 36 (22 to 50), with `min_informative_share` 8 (3 to 13); `rehearsal_share` alone 16 (8 to 23); a tighter
   beta on alarms 15 (6 to 22). Beside the selector, where levels are known, each of them changes nothing:
   docs/controllers.md.

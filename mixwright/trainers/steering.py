@@ -308,7 +308,7 @@ def default_plan(pool: Pool, objective: str, steps: int, *, kl_penalty: bool = T
     effect; canaries only on request, since without a measurement they raised no alarm in any run, also where half of the
     success was lost. On an over-hard pool, on which an unsteered run lost 50 points, this plan (with canaries) lost none, as
     equal shares of the levels did; without levels it lost 23, and 3 where beta was 0.01; a fifth of the learning rate lost
-    nothing (benchmarks/overhard.py). DPO: displacement, which reads what training shows anyway; its alarms are written down
+    nothing (the study `overhard`). DPO: displacement, which reads what training shows anyway; its alarms are written down
     and change nothing, and no pair is held back. SFT: none. There canaries would keep rows from being learnt before
     anything says that the model can do them, and the KL from the start grows because learning is moving away from it:
     a KL penalty would throttle just that. A plan that was measured may ask for both.

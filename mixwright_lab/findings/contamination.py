@@ -7,22 +7,193 @@ Blind spot: clean tasks cannot be solved at all, unless other text teaches the s
 few-shot ability, so that part of the source is not tried.
 """
 
+# ruff: noqa: F722 - the shape strings of jaxtyping are not forward references
+
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import ClassVar
 
 import numpy as np
 import torch
+from jaxtyping import Float
+from scipy.stats import binomtest, mannwhitneyu
+from torch import Tensor
 
+from mixwright import catalog
 from mixwright.contracts import Finding
-from mixwright.records import Curve, Expectation, Plot, Term
-from mixwright_lab.detectors import Suspect, above_majority, document, extracted, improved, inspected, membership, rights
-from mixwright_lab.injection import CLEAN, ELSEWHERE, INJECTED, KINDS, Settings, documents, suspect_of
+from mixwright.corpus import Corpus
+from mixwright.records import Curve, Example, Expectation, Plot, Term
 from mixwright_lab.training.gpt import GPT
+from mixwright_lab.training.language import HASH
 from mixwright_lab.training.sft import Batch, Schedule, fit
-from mixwright_lab.worlds.classification import Classification, language
+from mixwright_lab.worlds.classification import LABELS, LENGTHS, LETTERS, Classification, language
+
+FALSE_ALARM_SHARE = 0.05
+"""Share of false alarms that each test allows."""
+LOWEST_TOKENS_SHARE = 0.2
+"""Share of a document's tokens, the least probable ones, whose mean is its membership score."""
+
+
+@dataclass(frozen=True)
+class Suspect:
+    """A benchmark's task, and what an investigator has of it."""
+
+    name: str
+    published: Sequence[Example]
+    """Rows of its train split, which may have been trained on."""
+    fresh: Sequence[Example]
+    """As many rows of the same kind that nobody has trained on."""
+    tests: Sequence[Example]
+    """Rows of its test split."""
+
+
+def document(example: Example) -> str:
+    """A labelled row as text."""
+    return f"{example.prompt} {HASH} {example.answer}"
+
+
+@torch.no_grad()
+def log_probabilities(model: GPT, examples: Sequence[Example]) -> Float[Tensor, "rows tokens"]:
+    """Of every token of these documents but their end; rows of one length."""
+    spoken = model.language
+    tokens = spoken.encode_responses([document(example) for example in examples])
+    tokens = tokens[:, : len(document(examples[0]).split())]
+    logits = model.logits_of(spoken.encode_prompts([""] * len(tokens)), tokens)
+    return logits.log_softmax(-1).gather(2, tokens[..., None])[..., 0]
+
+
+@torch.no_grad()
+def rights(model: GPT, examples: Sequence[Example]) -> np.ndarray:
+    """Whether the more probable label is the right one, bool of shape (examples,)."""
+    scores = [log_probabilities(model, [replace(one, answer=label) for one in examples])[:, -1] for label in LABELS]
+    wanted = np.array([LABELS.index(str(example.answer)) for example in examples])
+    return torch.stack(scores).argmax(0).numpy() == wanted
+
+
+def above_majority(right: np.ndarray, examples: Sequence[Example]) -> bool:
+    """Whether a model is right more often than who always gives the commonest label of these examples."""
+    yes = sum(example.answer == LABELS[1] for example in examples) / len(examples)
+    return bool(binomtest(int(right.sum()), len(right), max(yes, 1 - yes), "greater").pvalue < FALSE_ALARM_SHARE)
+
+
+def improved(before: np.ndarray, after: np.ndarray) -> bool:
+    """Chronology: whether a later model is right more often on the same examples (McNemar's exact test)."""
+    won, lost = int((after & ~before).sum()), int((before & ~after).sum())
+    return _more(won, lost)
+
+
+def membership(model: GPT, suspect: Suspect) -> tuple[float, bool]:
+    """Min-20 %: the area under the ROC curve of published against fresh rows, and whether it is above one half."""
+    own, other = (_lowest(log_probabilities(model, rows)) for rows in (suspect.published, suspect.fresh))
+    found = mannwhitneyu(own, other, alternative="greater")
+    return float(found.statistic) / (len(own) * len(other)), bool(found.pvalue < FALSE_ALARM_SHARE)
+
+
+def extracted(model: GPT, suspect: Suspect) -> tuple[float, bool]:
+    """Share of published rows whose second half the model writes, greedily, and whether fresh ones are fewer."""
+    own, other = (_completed(model, rows) for rows in (suspect.published, suspect.fresh))
+    return own / len(suspect.published), _more(own, other)
+
+
+def inspected(corpus: Sequence[Example], suspects: Sequence[Suspect]) -> set[str]:
+    """Tasks of which the product's check finds published rows in this part of the training data."""
+    known = [replace(example, id=f"train {place}", split="train") for place, example in enumerate(corpus)]
+    sought = [replace(example, split="eval") for suspect in suspects for example in suspect.published]
+    seen = catalog.create("checks", "contamination").check(Corpus.from_examples([*known, *sought]))
+    return {str(observation.task) for observation in seen if observation.severity == "error"}
+
+
+def _lowest(scores: Float[Tensor, "rows tokens"]) -> np.ndarray:
+    count = max(round(LOWEST_TOKENS_SHARE * scores.shape[1]), 1)
+    return scores.sort(1).values[:, :count].mean(1).numpy()
+
+
+def _completed(model: GPT, rows: Sequence[Example]) -> int:
+    spoken = model.language
+    wanted = spoken.encode_responses([document(row) for row in rows])
+    given = len(str(rows[0].prompt).split()) // 2 + 1  # the name and half of the letters
+    start = torch.cat((spoken.encode_prompts([""] * len(rows)), wanted[:, :given]), 1)
+    made = model.sample(start, 1, spoken.response_tokens - given, greedy=True, generator=torch.Generator())[:, 0]
+    return sum(
+        spoken.decode(own) == spoken.decode(row) for own, row in zip(made.tolist(), wanted[:, given:].tolist(), strict=True)
+    )
+
+
+def _more(own: int, other: int) -> bool:
+    return own + other > 0 and bool(binomtest(own, own + other, 0.5, "greater").pvalue < FALSE_ALARM_SHARE)
+
+
+INJECTED = {
+    "50 rows": (200, 50, 8),
+    "20 rows, often": (100, 20, 300),
+    "800 rows": (800, 800, 8),
+    "800 rows once": (800, 800, 1),
+}
+"""Kinds of tasks: rows that are published, those of them that the later half of the corpus holds, and copies of each."""
+ELSEWHERE, CLEAN = "skill learnt elsewhere", "nothing"
+KINDS = (*INJECTED, ELSEWHERE, CLEAN)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Of the corpus, the model and the investigation."""
+
+    each: int = 3
+    """Tasks of each kind."""
+    steps: int = 2000
+    """Of pretraining; labelled rows are injected in the later half."""
+    batch: int = 64
+    width: int = 64
+    rate: float = 1e-3
+    short: int = 6000
+    """Documents of the short form for each task whose skill is learnt elsewhere."""
+    published_factor: float = 1.0
+    """Factor on the number of published rows of a task in `INJECTED`, 1.0 for all; as many fresh ones are made."""
+    tests: int = 300
+    """Test rows of each task."""
+    inspected: float = 0.1
+    """Share of the corpus that can be inspected."""
+
+
+def kind_of(task: int) -> str:
+    """Kinds take turns."""
+    return KINDS[task % len(KINDS)]
+
+
+def documents(
+    world: Classification, suspects: Sequence[Suspect], settings: Settings, rng: np.random.Generator, *, injected: bool
+) -> list[Example]:
+    """The corpus in the order of training, shape (steps * batch,): strings of letters, short forms, injected rows."""
+    total = settings.steps * settings.batch
+    corpus = [_filler(rng, place) for place in range(total)]
+    early, late = (list(rng.permutation(total // 2) + half * (total // 2)) for half in (0, 1))
+    for task, suspect in enumerate(suspects):
+        _, count, copies = INJECTED.get(kind_of(task), (0, 0, 0))
+        for row in [*suspect.published[: round(count * settings.published_factor)]] * copies:
+            place = late.pop()
+            if injected:
+                corpus[place] = row
+        for number in range(settings.short if kind_of(task) == ELSEWHERE else 0):
+            corpus[(early, late)[number % 2].pop()] = world.row(task, number, "train", 1.0)
+    return corpus
+
+
+def _filler(rng: np.random.Generator, place: int) -> Example:
+    """A string of letters without a label."""
+    letters = rng.integers(len(LETTERS), size=LENGTHS[2.0][0])
+    return Example(f"text {place}", "text", " ".join(LETTERS[letter] for letter in letters))
+
+
+def suspect_of(world: Classification, task: int, settings: Settings) -> Suspect:
+    """What an investigator has of one task."""
+    count = round(INJECTED.get(kind_of(task), (200,))[0] * settings.published_factor)
+    rows = [world.row(task, index, "train") for index in range(2 * count)]
+    tests = [world.row(task, index, "eval") for index in range(settings.tests)]
+    return Suspect(rows[0].task, rows[:count], rows[count:], tests)
+
 
 LANGUAGE = language()
 MOST_SEEN_KINDS = ("20 rows, often", "800 rows")

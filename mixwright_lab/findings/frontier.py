@@ -14,18 +14,132 @@ as these students never read a prompt after its response.
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+import torch
+from torch.nn import functional
 
 from mixwright.contracts import Finding
 from mixwright.mine.candidates import Candidates, lowest_per_prompt, random_per_prompt, train_on_each_source
 from mixwright.records import Curve, Expectation, Plot, difference
-from mixwright_lab import students
+from mixwright_lab.training.bases import kept
 from mixwright_lab.training.gpt import GPT
-from mixwright_lab.worlds.permutations import Permutations
+from mixwright_lab.training.sft import Batch, Schedule, fit
+from mixwright_lab.worlds import permutations
+from mixwright_lab.worlds.permutations import DIGITS, LETTERS, Permutations
+
+LANGUAGE = permutations.language()
+KNOWN_LETTERS = 4
+"""Letters that students know."""
+
+
+@dataclass(frozen=True)
+class Problems:
+    """Problems with the answer that is true."""
+
+    prompts: tuple[str, ...]
+    starts: np.ndarray
+    letters: np.ndarray
+    answers: np.ndarray
+
+
+def problems(world: Permutations, count: int, length: int, split: str, rng: np.random.Generator) -> Problems:
+    """Problems of one split."""
+    starts, letters = world.problems(count, length, split, rng)
+    answers = world.states(starts, letters)[:, -1]
+    return Problems(tuple(permutations.prompts(starts, letters)), starts, letters, answers)
+
+
+def select(problems: Problems, rows: np.ndarray) -> Problems:
+    """Some of them."""
+    texts = tuple(problems.prompts[row] for row in rows)
+    return Problems(texts, problems.starts[rows], problems.letters[rows], problems.answers[rows])
+
+
+def with_mistakes(tables: np.ndarray, share: float, rng: np.random.Generator) -> np.ndarray:
+    """The tables with a share of their entries wrong: a teacher that makes the same mistakes again and again."""
+    wrong = tables.copy().reshape(-1)
+    places = rng.permutation(wrong.size)[: round(share * wrong.size)]
+    wrong[places] = (wrong[places] + rng.integers(1, DIGITS, size=len(places))) % DIGITS
+    return wrong.reshape(tables.shape)
+
+
+def traces(problems: Problems, tables: np.ndarray, letters_per_digit: int) -> list[str]:
+    """What a teacher with these tables writes: the letters, and the digit after every so many of them; then the answer."""
+    state, lines = problems.starts, [list[str]() for _ in problems.prompts]
+    for step in range(problems.letters.shape[1]):
+        state = tables[problems.letters[:, step], state]
+        for line, letter, digit in zip(lines, problems.letters[:, step], state, strict=True):
+            line.append(LETTERS[letter])
+            if not (step + 1) % letters_per_digit:
+                line.append(str(digit))
+    return [" ".join((*line, "#", str(digit))) for line, digit in zip(lines, state, strict=True)]
+
+
+def train_student(world: Permutations, width: int, steps: int, seed: int) -> GPT:
+    """A model taught on right traces of four of the letters, half with a digit after each, half after every second one."""
+    torch.manual_seed(seed)
+    model = GPT(LANGUAGE, width)
+
+    def train() -> None:
+        rng = np.random.default_rng((seed, 0xBA5E))
+        drawn = problems(world, 32_000, 4, "train", rng)
+        given = select(drawn, np.flatnonzero((drawn.letters < KNOWN_LETTERS).all(1)))
+        both = [*traces(given, world.tables, 1), *traces(given, world.tables, 2)]
+        teach(model, given.prompts * 2, both, steps, 3e-3, rng)
+
+    return kept(model, f"student-{world.seed}-{width}-{steps}-{torch.__version__}", train)
+
+
+def teach(
+    model: GPT,
+    prompts: Sequence[str],
+    responses: Sequence[str],
+    steps: int,
+    rate: float,
+    rng: np.random.Generator,
+    *,
+    decay_share: float = 0.5,
+) -> GPT:
+    """SFT in place, 64 random rows per step; the rate falls over the last share of the steps. Returns the model."""
+    asked, said = LANGUAGE.encode_prompts(prompts), LANGUAGE.encode_responses(responses)
+
+    def batch(_: int) -> Batch:
+        rows = torch.from_numpy(rng.integers(len(prompts), size=64))
+        return Batch(asked[rows], said[rows])
+
+    fit(model, LANGUAGE, batch, Schedule(steps, rate, min(20, steps // 4), decay_share))
+    return model
+
+
+def greedy_correct(model: GPT, problems: Problems) -> np.ndarray:
+    """1 where the greedy response ends in the true answer, else 0."""
+    made = model.sample(
+        LANGUAGE.encode_prompts(problems.prompts), 1, LANGUAGE.response_tokens, greedy=True, generator=torch.Generator()
+    )
+    ends = [LANGUAGE.decode(row).split()[-2:] for row in made[:, 0].tolist()]
+    return np.array([float(end == ["#", str(answer)]) for end, answer in zip(ends, problems.answers, strict=True)])
+
+
+@torch.no_grad()
+def statistics(model: GPT, prompts: Sequence[str], responses: Sequence[str]) -> dict[str, np.ndarray]:
+    """Mean and largest NLL of each response, and IFD against the same response behind an empty prompt."""
+    said = LANGUAGE.encode_responses(responses)
+    used = LANGUAGE.mask(said)
+
+    def nats(asked: Sequence[str]) -> torch.Tensor:
+        logits = model.logits_of(LANGUAGE.encode_prompts(asked), said)
+        return functional.cross_entropy(logits.transpose(1, 2), said, reduction="none").masked_fill(~used, 0.0)
+
+    given, alone = nats(prompts), nats([""] * len(prompts))
+    count = used.sum(1)
+    found = {"nll": given.sum(1) / count, "nll_max": given.max(1).values}
+    found["ifd"] = torch.exp(found["nll"] - alone.sum(1) / count)
+    return {name: values.double().numpy() for name, values in found.items()}
+
 
 SIZES = ("tiny", "wide")
 LETTERS_PER_DIGIT = {"weak, all steps": 1, "strong, each second step": 2}
@@ -129,13 +243,13 @@ class Frontier(Finding):
         """Choose a response to each problem, train on them, and solve held-out problems."""
         size, _, way = arm.partition(": ")
         world, rng = Permutations(seed=seed), np.random.default_rng((seed, 0x23))
-        tests = students.problems(world, settings.tests, 4, "eval", rng)
-        given = students.problems(world, settings.problems, 4, "train", rng)
-        wrong = students.with_mistakes(world.tables, 0.1, rng)
+        tests = problems(world, settings.tests, 4, "eval", rng)
+        given = problems(world, settings.problems, 4, "train", rng)
+        wrong = with_mistakes(world.tables, 0.1, rng)
         texts = [
             text
             for name, every in LETTERS_PER_DIGIT.items()
-            for text in students.traces(given, wrong if name == WEAK else world.tables, every)
+            for text in traces(given, wrong if name == WEAK else world.tables, every)
         ]
         count, model = len(given.prompts), _student(size, seed, settings)
         names = np.repeat(list(LETTERS_PER_DIGIT), count)
@@ -145,22 +259,22 @@ class Frontier(Finding):
         places = _chosen(way, judge, found, given, texts, settings, order)
         if len(places):
             prompts = [given.prompts[place % count] for place in places]
-            students.teach(model, prompts, [texts[place] for place in places], settings.steps, settings.rate, order)
+            teach(model, prompts, [texts[place] for place in places], settings.steps, settings.rate, order)
         shares = {
             f"chosen: {name}": float((names[places] == name).mean()) if len(places) else 0.0 for name in LETTERS_PER_DIGIT
         }
-        return {"right": float(students.greedy_correct(model, tests).mean()), **shares}
+        return {"right": float(greedy_correct(model, tests).mean()), **shares}
 
 
 def _student(size: str, seed: int, settings: Settings) -> GPT:
-    return students.train_student(Permutations(seed=seed), getattr(settings, size), settings.base, seed)
+    return train_student(Permutations(seed=seed), getattr(settings, size), settings.base, seed)
 
 
 def _chosen(
     way: str,
     judge: GPT,
     found: Candidates,
-    given: students.Problems,
+    given: Problems,
     texts: list[str],
     settings: Settings,
     rng: np.random.Generator,
@@ -174,22 +288,22 @@ def _chosen(
         return random_per_prompt(found.prompt_ids, rng)
     asked = [given.prompts[place] for place in found.prompt_ids]
     if way in STATISTICS:
-        return lowest_per_prompt(students.statistics(judge, asked, texts)[way], found.prompt_ids)
+        return lowest_per_prompt(statistics(judge, asked, texts)[way], found.prompt_ids)
     back = rng.permutation(len(given.prompts))[: settings.back]
-    items, steps = students.select(given, back), min(50, settings.probe) if way.endswith("50 steps") else settings.probe
+    items, steps = select(given, back), min(50, settings.probe) if way.endswith("50 steps") else settings.probe
 
     def train(places: np.ndarray, seed: int) -> np.ndarray:
         own = np.random.default_rng(seed)
         said = [texts[place] for place in places]
-        model = students.teach(
+        model = teach(
             copy.deepcopy(judge), [asked[place] for place in places], said, steps, settings.rate, own, decay_share=0.0
         )
-        return students.greedy_correct(model, items)
+        return greedy_correct(model, items)
 
     usable = ~np.isin(found.prompt_ids, back)
     seeds = rng.integers(2**31, size=settings.runs).tolist()
     told = train_on_each_source(
-        found, usable, train, students.greedy_correct(judge, items), np.full(len(back), "permutations"), seeds
+        found, usable, train, greedy_correct(judge, items), np.full(len(back), "permutations"), seeds
     )
     winner = told["permutations"].winner
     return np.flatnonzero(found.sources == winner) if winner else np.arange(len(texts))

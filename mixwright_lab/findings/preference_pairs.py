@@ -6,6 +6,8 @@ Cost: about 25 CPU seconds per seed.
 Blind spot: one toy language; right answers are the data's targets where the model was never right, in every arm.
 """
 
+# ruff: noqa: F722 - the shape strings of jaxtyping are not forward references
+
 from __future__ import annotations
 
 import copy
@@ -16,16 +18,120 @@ from typing import ClassVar
 
 import numpy as np
 import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+from torch.nn import functional
 
 from mixwright.contracts import Finding
+from mixwright.mine.pairing import Candidate, balanced, closeness, error_class, near_misses
 from mixwright.records import Curve, Example, Expectation, Plot, difference
-from mixwright_lab.paired_calls import Triple, paired
 from mixwright_lab.training.bases import kept
-from mixwright_lab.training.dpo import logprob, read_pairs
 from mixwright_lab.training.gpt import GPT
 from mixwright_lab.training.language import END
 from mixwright_lab.training.sft import Batch, Schedule, Sft, fit
 from mixwright_lab.worlds.function_calls import KINDS, FunctionCalls, kind_of, language
+
+
+@dataclass(frozen=True)
+class EncodedPairs:
+    """Pairs as tokens, with what the starting model says of them."""
+
+    prompts: Int[Tensor, "pairs prompt"]
+    chosen: Int[Tensor, "pairs response"]
+    rejected: Int[Tensor, "pairs response"]
+    start_logprobs: tuple[Float[Tensor, " pairs"], Float[Tensor, " pairs"]]
+    """Log-probabilities of chosen and of rejected under the starting model, nats."""
+
+    def loss(self, model: GPT, places: Sequence[int], beta: float) -> Float[Tensor, ""]:
+        """Mean over these pairs of -log sigmoid(beta * (change of chosen - change of rejected))."""
+        own = torch.as_tensor(places)
+        both = torch.cat((self.chosen[own], self.rejected[own]))
+        now = logprob(model, self.prompts[own].repeat(2, 1), both)
+        moved = now - torch.cat([side[own] for side in self.start_logprobs])
+        return -functional.logsigmoid(beta * (moved[: len(own)] - moved[len(own) :])).mean()
+
+
+def read_pairs(model: GPT, pairs: Sequence[tuple[str, str, str]]) -> EncodedPairs:
+    """Pairs of (prompt, chosen, rejected), read by the model that the training begins with."""
+    spoken = model.language
+    prompts = spoken.encode_prompts([prompt for prompt, _, _ in pairs])
+    chosen, rejected = (spoken.encode_responses([pair[side] for pair in pairs]) for side in (1, 2))
+    with torch.no_grad():
+        start = (logprob(model, prompts, chosen), logprob(model, prompts, rejected))
+    return EncodedPairs(prompts, chosen, rejected, start)
+
+
+def logprob(
+    model: GPT, prompts: Int[Tensor, "rows prompt"], responses: Int[Tensor, "rows response"]
+) -> Float[Tensor, " rows"]:
+    """Log-probability of whole responses, their end included, nats."""
+    told = model.language.mask(responses)
+    longest = int(told.sum(1).max())
+    responses, told = responses[:, :longest], told[:, :longest]
+    logits = model.logits_of(prompts, responses)
+    each = functional.cross_entropy(logits.flatten(0, 1), responses.flatten(), reduction="none").view(responses.shape)
+    return -(each * told).sum(1)
+
+
+LENGTH_TOLERANCE_SHARE = 0.05
+"""Of the share of pairs in which the longer chain is the chosen one, as the miner `pairs` has it."""
+Triple = tuple[str, str, str]
+"""Prompt, chosen, rejected."""
+
+
+def paired(model: GPT, rows: Sequence[Example], samples: int, seed: int) -> dict[str, list[Triple]]:
+    """Pairs of the same prompts and right chains, by how the wrong one was chosen: mined, random wrong, any own wrong.
+
+    Args:
+        model: writes the chains.
+        rows: questions, with the target that is chosen where the model was never right.
+        samples: chains per question.
+        seed: of all that is drawn.
+    """
+    rng = np.random.default_rng((seed, 2))
+    right, wrong = _written(model, rows, samples, seed)
+    options = [_options(n, row, right[n] or [str(row.target)], wrong[n], model, rng) for n, row in enumerate(rows)]
+    pairs, _ = balanced([own for own in options if own], LENGTH_TOLERANCE_SHARE)
+    every = [(place, chain) for place, own in enumerate(wrong) for chain in own]
+    found: dict[str, list[Triple]] = {"mined": [], "random wrong": [], "any own wrong": []}
+    for pair in pairs:
+        prompt = str(rows[pair.place].prompt)
+        own = wrong[pair.place] or [pair.rejected]
+        order = [every[at] for at in rng.permutation(len(every)).tolist()]
+        other = (chain for place, chain in order if place != pair.place and kind_of(prompt, chain) != "right")
+        found["mined"].append((prompt, pair.chosen, pair.rejected))
+        found["any own wrong"].append((prompt, pair.chosen, own[int(rng.integers(len(own)))]))
+        found["random wrong"].append((prompt, pair.chosen, next(other, pair.rejected)))
+    return found
+
+
+def _written(model: GPT, rows: Sequence[Example], samples: int, seed: int) -> tuple[list[list[str]], list[list[str]]]:
+    """Different chains of each question that came to their end: right ones, and wrong ones."""
+    spoken, generator = model.language, torch.Generator().manual_seed(seed)
+    prompts = spoken.encode_prompts([str(row.prompt) for row in rows])
+    made = model.sample(prompts, samples, spoken.response_tokens, greedy=False, generator=generator).tolist()
+    right, wrong = [], []
+    for row, own in zip(rows, made, strict=True):
+        chains = list(dict.fromkeys(spoken.decode(one) for one in own if spoken.index[END] in one))
+        good = [chain for chain in chains if kind_of(str(row.prompt), chain) == "right"]
+        right.append(good)
+        wrong.append([chain for chain in chains if chain not in good])
+    return right, wrong
+
+
+def _options(
+    place: int, row: Example, right: Sequence[str], wrong: Sequence[str], model: GPT, rng: np.random.Generator
+) -> list[Candidate]:
+    """Every pair of one question; where the model was never wrong, right chains are edited."""
+    found = []
+    for good in right:
+        known, prompt = set(model.language.words), str(row.prompt)
+        edits = [text for text, _ in near_misses(good, rng) if set(text.split()) <= known] if not wrong else []
+        for bad in wrong or [text for text in edits if kind_of(prompt, text) != "right"]:
+            longer = len(good.split()) - len(bad.split())
+            found.append(Candidate(place, good, bad, error_class(good, bad), closeness(good, bad), longer, bool(wrong)))
+    return found
+
 
 BEFORE, SFT, SFT_EQUAL_TOKENS = "before", "SFT, equal steps", "SFT, equal tokens"
 MINED, RANDOM, OWN = "DPO, mined pairs", "DPO, random wrong", "DPO, any own wrong"

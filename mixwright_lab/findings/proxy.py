@@ -6,23 +6,179 @@ Cost: about 100 CPU seconds per seed.
 Blind spot: facts and skills in a tiny GPT; answers of a few tokens, so that errors of decoding hardly add up.
 """
 
+# ruff: noqa: F722 - the shape strings of jaxtyping are not forward references
+
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
+import itertools
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+from torch.nn import functional
 
 from mixwright.contracts import Finding
 from mixwright.records import Curve, Expectation, Plot, Term, difference
-from mixwright_lab.proxied import Readings, interpolate_readings, readings_at_skill, short_rows
 from mixwright_lab.training.bases import Recipe, base_model
 from mixwright_lab.training.gpt import GPT
-from mixwright_lab.training.mixed import Rows, tune
-from mixwright_lab.training.sft import Schedule
+from mixwright_lab.training.language import PAD
+from mixwright_lab.training.sft import Schedule, Sft
+from mixwright_lab.worlds.facts_and_skills import LONG, SHORT, SKILLS, FactsAndSkills, format_answer, question_of
+
+WeightedModels = Sequence[tuple[float, GPT]]
+"""Weights and models of one language; a single model has weight 1."""
+Rows = tuple[Int[Tensor, "rows prompt"], Int[Tensor, "rows response"]]
+"""Prompts and responses as tokens."""
+
+
+def logits_of(parts: WeightedModels, rows: Rows) -> Float[Tensor, "rows response words"]:
+    """Weighted sum of logits at each response token, teacher-forced; models of weight 0 are not read.
+
+    It is that of `mixwright.learner.dial.ExpertDial`, after Liu et al., 2401.08565.
+    """
+    read = [weight * model.logits_of(*rows) for weight, model in parts if weight]
+    return torch.stack(read).sum(0)
+
+
+@torch.no_grad()
+def greedy(
+    parts: WeightedModels, prompts: Int[Tensor, "rows prompt"], begun: Sequence[int] = ()
+) -> Int[Tensor, "rows response"]:
+    """The likeliest response, token by token, behind tokens that it is made to begin with; to the language's full length."""
+    language = parts[0][1].language
+    made = torch.full((len(prompts), language.response_tokens), language.index[PAD])
+    made[:, : len(begun)] = torch.tensor(begun, dtype=torch.long)
+    for place in range(len(begun), language.response_tokens):
+        made[:, place] = logits_of(parts, (prompts, made[:, : place + 1]))[:, -1].argmax(-1)
+    return made
+
+
+def divergence(parts: WeightedModels, base: GPT, rows: Rows) -> Float[Tensor, ""]:
+    """KL(parts || base) in nats, mean over the tokens of the responses, padding left out."""
+    own = logits_of(parts, rows).log_softmax(-1)
+    with torch.no_grad():
+        other = base.logits_of(*rows).log_softmax(-1)
+    each, mask = (own.exp() * (own - other)).sum(-1), base.language.mask(rows[1]).float()
+    return (each * mask).sum() / mask.sum()
+
+
+def tune(
+    model: GPT,
+    base: GPT,
+    batches: Callable[[int], Rows],
+    schedule: Schedule,
+    penalty: float,
+    after: Callable[[int], None] | None = None,
+) -> None:
+    """SFT in place with a KL penalty.
+
+    Args:
+        model: trained.
+        base: what it is held to.
+        batches: rows of a step, 0 is the first.
+        schedule: of the run.
+        penalty: coefficient of KL(model || base) per response token on the rows of the step; 0 for plain SFT.
+        after: called after each step with the steps taken.
+    """
+    sft = Sft(model, schedule)
+    for step in range(schedule.steps):
+        rows = batches(step)
+        mask = model.language.mask(rows[1])
+        loss = functional.cross_entropy(model.logits_of(*rows)[mask], rows[1][mask])
+        if penalty:
+            loss = loss + penalty * divergence([(1.0, model)], base, rows)
+        sft.step(loss)
+        if after is not None:
+            after(sft.done)
+
+
+POOL_ROWS = 1000
+"""Rows of each skill that tuning draws from."""
+ReadingByName = Mapping[str, float]
+
+
+class Readings:
+    """Skill, facts and KL of any sum of models, on the held-out rows of a seed.
+
+    Args:
+        seed: of the facts, and of the problems.
+        problems_per_skill: held-out problems of each skill.
+        base: the KL is to this one.
+    """
+
+    def __init__(self, seed: int, problems_per_skill: int, base: GPT) -> None:
+        world, self.base = FactsAndSkills(seed=seed), base
+        skills = [world.make(1000 * seed + place, level, "eval") for level in SKILLS for place in range(problems_per_skill)]
+        pairs = [question_of(fact) for fact in world.facts], [(str(row.prompt), str(row.answer)) for row in skills]
+        self.prompts = [base.language.encode_prompts([prompt for prompt, _ in rows]) for rows in pairs]
+        self.answers = [[answer for _, answer in rows] for rows in pairs]
+        self.targets = base.language.encode_responses([format_answer(answer, SHORT) for answer in self.answers[1]])
+
+    def __call__(self, parts: WeightedModels) -> dict[str, float]:
+        """Facts in any form, and where a form is begun for the model; skills in the short form; KL in nats per token."""
+        forms = {"facts": (), "facts, long form": LONG, "facts, short form": SHORT}
+        found = {name: float(np.mean(self._right(parts, 0, form))) for name, form in forms.items()}
+        solved = np.split(np.array(self._right(parts, 1, (), (SHORT,)), dtype=float), len(SKILLS))
+        found |= {f"skill {level:g}": float(own.mean()) for level, own in zip(SKILLS, solved, strict=True)}
+        with torch.no_grad():
+            found["KL"] = float(divergence(parts, self.base, (self.prompts[1], self.targets)))
+        return found | {"skill": float(np.mean(solved)), "any form": float(np.mean(self._right(parts, 1, ())))}
+
+    def read_each(self, models_by_weight: Mapping[float, WeightedModels]) -> dict[str, float]:
+        """The same at each weight, by names such as "facts, 0.4"."""
+        return {
+            f"{name}, {alpha}": value for alpha, parts in models_by_weight.items() for name, value in self(parts).items()
+        }
+
+    def _right(
+        self,
+        parts: WeightedModels,
+        kind: int,
+        response_prefix: Sequence[str],
+        forms: Sequence[Sequence[str]] = (LONG, SHORT),
+    ) -> list[bool]:
+        """Whether each answer is given in one of the forms, the response being made to begin with these words."""
+        spoken = self.base.language
+        made = greedy(parts, self.prompts[kind], [spoken.index[word] for word in response_prefix]).tolist()
+        wanted = [{format_answer(answer, tuple(form)) for form in forms} for answer in self.answers[kind]]
+        return [spoken.decode(row) in own for row, own in zip(made, wanted, strict=True)]
+
+
+def short_rows(model: GPT, seed: int) -> Rows:
+    """Training rows of the skills in the short form."""
+    world, spoken = FactsAndSkills(), model.language
+    rows = [world.make(100_000 * seed + place, level, "train") for level in SKILLS for place in range(POOL_ROWS)]
+    prompts = spoken.encode_prompts([str(row.prompt) for row in rows])
+    return prompts, spoken.encode_responses([format_answer(str(row.answer), SHORT) for row in rows])
+
+
+def readings_at_skill(readings_over_steps: Sequence[ReadingByName], skill: float) -> dict[str, float]:
+    """Readings where a training first has that skill, linear between two looks; its last ones where it never has."""
+    for before, after in itertools.pairwise(readings_over_steps):
+        if after["skill"] >= skill:
+            rise = after["skill"] - before["skill"]
+            return _blend(before, after, min(max((skill - before["skill"]) / rise, 0.0), 1.0) if rise > 0 else 1.0)
+    return dict(readings_over_steps[-1])
+
+
+def interpolate_readings(found: Sequence[ReadingByName], name: str, wanted: float) -> dict[str, float]:
+    """Readings at a value of one of them, linear between the two neighbours of it; the nearest where it is outside."""
+    ordered = sorted(found, key=lambda each: each[name])
+    for before, after in itertools.pairwise(ordered):
+        if before[name] <= wanted <= after[name]:
+            span = after[name] - before[name]
+            return _blend(before, after, (wanted - before[name]) / span if span else 0.0)
+    return dict(min(ordered, key=lambda each: abs(each[name] - wanted)))
+
+
+def _blend(before: ReadingByName, after: ReadingByName, share: float) -> dict[str, float]:
+    return {name: (1 - share) * before[name] + share * after[name] for name in before}
+
 
 BEFORE, DIRECT, SMALL, PROXY = "before tuning", "fine-tuning", "small tuned model", "proxy"
 STOPPED, PENALTY = "stopped fine-tuning", "fine-tuning with KL penalty"

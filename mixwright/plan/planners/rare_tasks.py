@@ -12,7 +12,7 @@ Unit: share of draws; rows; steps.
 Cost: none beyond the retention probe (`measure.probes` must name it; without it the planner refuses).
 Blind spot: rows per nat are taken as constant, loss as something that can reach `left`; needs are right to a factor of 2.
     On tables capacity was named in 5 of 10 runs that no mixture could have saved and in 4 of 15 that learnt (nearly) all: a
-    hint. Equal weights did as well (benchmarks/rare_task.py: rare accuracy 1.00, natural 0.60) for a sixth less compute.
+    hint. Equal weights did as well (the study `rare_task`: rare accuracy 1.00, natural 0.60) for a sixth less compute.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ back up to 1 the same way. Beta is never moved to 0 nor from 0. At most one move
 readings are further apart (canaries), a reading counts for the steps that it stands for: in the running mean, and as one
 move per `steps_between_moves` of them.
 
-Measured (benchmarks/overhard.py, greedy success over everything held out, 80 steps on over-hard data): started at
+Measured (the study `overhard`, greedy success over everything held out, 80 steps on over-hard data): started at
 beta 0.01 it ends 2 points under not training (1 to 3), beta 0.01 alone 31 (16 to 45), uniform draws without either
 50. Without levels the trainer's own plan ends 3 under it with both (1 to 5), 23 without (18 to 29). From beta 0 an
 earlier run showed no effect: a lower rate pulls nothing back, and comes when most is lost. So start with beta above

@@ -10,7 +10,7 @@ groups of 8 with 4 right each. Where the selector predicts success from prompts 
 levels are judged by their predicted success, their own earlier groups included, once the prediction is shown to work
 (`steer/predictor.py`).
 
-Measured (benchmarks/overhard.py, greedy success over everything held out): on over-hard data without levels, at a high
+Measured (the study `overhard`, greedy success over everything held out): on over-hard data without levels, at a high
 learning rate, the trainer's own plan ends 29 points over itself without it (20 to 37), mostly by training less: a coin
 that refuses as many groups ends 5 under it (-1 to 11), half the learning rate 10 over it (4 to 17). With levels the selector
 keeps away by itself, and nothing shows; alone, on uniform draws, it ends 14 over a coin (2 to 27). It needs the engine's

@@ -8,7 +8,7 @@ False alarms (20,000 simulated passes of 16 items, each right with the same prob
 task and pass at probability 0.95, 1.4 % at 0.9, 3 % at 0.8. Power: a fall from 0.95 to 0.6 is seen in 75 % of passes, to
 0.75 in 37 %, to 0.85 in 11 %.
 
-Measured (benchmarks/overhard.py, passes every 5 steps, greedy success over everything held out): doubling beta on its
+Measured (the study `overhard`, passes every 5 steps, greedy success over everything held out): doubling beta on its
 alarms, from 0.01, ends 15 points under not training (6 to 22) where beta alone ends 31 under it (16 to 45). That was
 with items that had been measured as mastered; chosen without a measurement, among rows most of
 which the model cannot do, they raised no alarm in 20 of 20 runs that lost 52 points. So unmeasured items are off by default:

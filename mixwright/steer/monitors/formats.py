@@ -11,7 +11,7 @@ False alarms (1,000 simulated runs of 40 steps of 4 groups of 8; shares 0.6, 0.3
 3 % of runs; of 100 steps 7 %. Power (500 runs; the 0.3 format shrinks by a tenth per step), by its advantage in accuracy:
 97 % at +0.1, 77 % at 0, 36 % at -0.1, 7 % at -0.2 (where it is rightly lost: these two are false alarms).
 
-Off by default: tightening at its alarms was tried on 3 mixes x 5 seeds (`benchmarks.formats`). It kept some variety of forms
+Off by default: tightening at its alarms was tried on 3 mixes x 5 seeds (the study `formats`). It kept some variety of forms
 in one mix (from beta 0.04: entropy 0.52, against 0.23 of 1) and raised neither pass@1 nor pass@16 in any. Use it to know.
 
 Source: one of several formats takes over under reinforcement learning, not always the best (2504.07912).

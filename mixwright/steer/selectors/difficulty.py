@@ -11,7 +11,7 @@ A task of one cell (data without levels) is drawn evenly. With `predict: true` i
 prompts' features (`steer/predictor.py`), as far as that has shown its worth; the rest of its draws are even. Of up to 256
 random candidates one is taken in proportion to the fourth power of its room, 4k(1 - k), under one draw of the regression's
 weights. That is off by default: through TRL the one skill that was learnt rose by 17 points with it, by 30 under uniform
-draws and by 32 under even ones (benchmarks/unlabelled_families.py). SFT and DPO do not use it: losses and margins are no
+draws and by 32 under even ones (the study `unlabelled_families`). SFT and DPO do not use it: losses and margins are no
 success.
 
 Source: MoPPS 2507.04632 (Beta posterior, Thompson), LILO 2502.12272 (learnability u(1 - u)), Pilot-Commit 2605.26606 (defer

@@ -1,6 +1,6 @@
 """Lever: the plan, trained through one scale per singular value, and merged into plain weights at the end.
 
-Source: 2501.06252; against forgetting it did no better than LoRA of its size in our benchmark (docs/adapters.md).
+Source: 2501.06252; against forgetting it did no better than LoRA of its size in our study (docs/adapters.md).
 Unit: one branch per seed.
 Cost: one training run per seed.
 Blind spot: it needs a far higher learning rate than full training; directions that a matrix lacks cannot be learnt.

@@ -1,0 +1,115 @@
+"""Jobs of studies: in two processes of one thread each, and rows that are kept, so that a study that was stopped goes on."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+from mixwright.runs import write_json
+from mixwright.workers import local
+from mixwright_lab.conditions import conditions
+
+WORKER_COUNT = 2
+CACHE_FOLDER = Path(tempfile.gettempdir()) / "mixwright-cases"
+"""Of parts that are kept by the code that made them. Remove the folder to make everything anew."""
+Job = TypeVar("Job")
+Answer = TypeVar("Answer")
+
+
+def run_in_processes(
+    work: Callable[[Job], Answer], jobs: Sequence[Job], *, say: str = "job", chunk: int = 1
+) -> list[Answer]:
+    """What `work` answers for each job, in their order. `work` is a function of a module; what it prints is not shown.
+
+    Args:
+        work: done once per job, in a process with one thread.
+        jobs: in any order; seeds belong into them.
+        say: what the lines on stderr call a job.
+        chunk: jobs that are sent at once, where each takes milliseconds.
+    """
+    parts = [jobs[place : place + chunk] for place in range(0, len(jobs), chunk)]
+    found = local.run_jobs([local.Job(say, partial(_all, work), part) for part in parts], workers=WORKER_COUNT, title=say)
+    return [answer for answers in found for answer in answers]
+
+
+def _all(work: Callable[[Job], Answer], jobs: Sequence[Job]) -> list[Answer]:
+    return [work(job) for job in jobs]
+
+
+def load_or_make(code: Path, key: str, make: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
+    """What `make` gives, with the commit that it ran on; or as it was kept.
+
+    Args:
+        code: file whose content decides what is made.
+        key: which part it is.
+        make: makes a part, JSON values.
+    """
+    digest = hashlib.sha256(code.read_bytes() + key.encode()).hexdigest()[:24]
+    path = CACHE_FOLDER / f"{digest}.json"
+    if not path.is_file():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_json(path, dict(make()) | {"commit": conditions()["commit"]})
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def resumed(name: str, work: Callable[[Job], Mapping[str, Any]], jobs: Sequence[Job]) -> list[dict[str, Any]]:
+    """The row of each job, in their order; those that an earlier run of the same commit made are read.
+
+    Args:
+        name: of the study.
+        work: makes a row that JSON can hold, in a process of its own.
+        jobs: with a `repr` that names all they depend on.
+    """
+    path = rows_path(name)
+    done = rows_by_job(path)
+    run_in_processes(partial(work_and_append, work, path), [job for job in jobs if repr(job) not in done], say="run")
+    done = rows_by_job(path)
+    return [done[repr(job)] for job in jobs]
+
+
+def rows_path(name: str) -> Path:
+    """File of the rows that this commit made; without any where the tree differs from it: nobody knows what made those."""
+    made = conditions()
+    path = Path(tempfile.gettempdir()) / "mixwright-rows" / f"{name}-{made['commit']}.jsonl"
+    path.parent.mkdir(exist_ok=True)
+    if made["tree"] != "as committed":
+        path.unlink(missing_ok=True)
+    return path
+
+
+def rows_by_job(path: Path) -> dict[str, dict[str, Any]]:
+    """Rows that `work_and_append` wrote, by job."""
+    return {kept["job"]: kept["row"] for kept in read_rows(path)}
+
+
+def work_and_append(work: Callable[[Job], Mapping[str, Any]], path: Path, job: Job) -> None:
+    """Work, and append the row under its job."""
+    append_row(path, {"job": repr(job), "row": work(job)})
+
+
+def read_rows(path: Path) -> list[dict[str, Any]]:
+    """Rows of a JSONL file, none where there is no file; a line that was cut is left out."""
+    found = []
+    for line in path.read_text(encoding="utf-8").split("\n") if path.exists() else ():
+        try:
+            found.append(json.loads(line))
+        except ValueError:
+            continue
+    return found
+
+
+def append_row(path: Path, row: Mapping[str, Any]) -> None:
+    """Append a row in one write, for two processes may share the file; after a line that was cut it begins anew."""
+    cut = path.exists() and path.read_bytes()[-1:] not in (b"", b"\n")
+    line = "\n" * cut + json.dumps(row, ensure_ascii=False) + "\n"
+    place = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+    try:
+        os.write(place, line.encode())
+    finally:
+        os.close(place)

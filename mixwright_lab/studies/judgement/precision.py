@@ -1,0 +1,442 @@
+"""Width of intervals, against an earlier formula, and what that does to coverage: a part of `judgement`.
+
+Simulated cells whose items are known to some degree, answered once (greedy) or eight times, and judged as two checkpoints or
+as six seeds: success and D, in worlds where nothing is better and in those where 1 item in 100 turns in every seed. And
+committed trials through TRL (`leave_one_out.json`), thinned to 480 and 240 items, where the widths are those of real
+changes. The earlier formula adds a fixed number of whole squares (`earlier`).
+
+Two ways to more power stand beside it. Greedy success adjusted by a covariate that is read on `MORE` times the items, on the
+same committed trials: they kept no probability of the gold answer, so that eight samples stand for it, with their noise. And
+planned looks of the gate (`looks`) at a quarter, a half, three quarters and all of 800 items, in simulated checkpoints; and
+the same of 8 cells of 50 items each (`looks_of_cells`).
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import time
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mixwright.cli.compare import plan_looks
+from mixwright.estimates import crossed as estimates
+from mixwright.estimates.adjusted import estimate_adjusted
+from mixwright.estimates.crossed import Estimate, estimate_crossed
+from mixwright.estimates.intervals import Z, share_interval
+from mixwright.estimates.looks import Look
+from mixwright.estimates.outcome import Item, ItemScores
+from mixwright.records import Cell, Interval
+from mixwright.verdict.gate import MEAN_LOSS_MARGIN, check_protected
+from mixwright_lab.studies.judgement.cells import majority
+from mixwright_lab.studies.report import RESULTS, Goal
+
+Array = NDArray[np.float64]
+CELLS = (8, 50)
+"""Cells, and items of each, where there are many."""
+LOOKED = 800
+"""Items at the last look, in one cell."""
+CALM, LOST, LOST_BY_ONE = "unharmed, 5 % churned", "lost the margin", "lost the margin, all of it in one cell"
+LOSSES = {CALM: (0.0, 0.05), "unharmed, 20 % churned": (0.0, 0.2), LOST: (MEAN_LOSS_MARGIN, 0.2)}
+"""Loss, and share of the items that change, of a checkpoint that is looked at."""
+
+
+def looks(times: int) -> list[dict[str, Any]]:
+    """How often the gate passes in planned looks and at all items at once, and how many items it takes."""
+    rng, made = np.random.default_rng(11), []
+    for name, (loss, churn) in LOSSES.items():
+        every = (_looked(*answered(np.full((1, LOOKED), 0.7), loss, churn, rng)) for _ in range(times))
+        made.append(_counted("looks", name, every))
+    return made
+
+
+def looks_of_cells(times: int) -> list[dict[str, Any]]:
+    """The same of many small cells of different success, with a loss that all of them share, and with one of a single cell.
+
+    In a single cell the loss is as many times larger as there are cells, so that the mean over cells loses the same.
+    """
+    rng, made = np.random.default_rng(12), []
+    number, items = CELLS
+    success = np.repeat(np.linspace(0.5, 0.8, number)[:, None], items, axis=1)
+    worlds = {name: ([loss] * number, [churn] * number) for name, (loss, churn) in LOSSES.items()}
+    rest, churn = number - 1, LOSSES[LOST][1]
+    worlds[LOST_BY_ONE] = ([number * MEAN_LOSS_MARGIN] + [0.0] * rest, [number * MEAN_LOSS_MARGIN] + [churn] * rest)
+    for name, (losses, churns) in worlds.items():
+        loss, churned = (np.array(values)[:, None] for values in (losses, churns))
+        every = (_looked(*answered(success, loss, churned, rng)) for _ in range(times))
+        made.append(_counted("looks of cells", name, every))
+    return made
+
+
+def answered(
+    success: Array, loss: Array | float, churn: Array | float, rng: np.random.Generator
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Answers before and after, right or wrong, each of shape (cells, items).
+
+    Args:
+        success: before, of the same shape.
+        loss: after minus before, negated; a number or one per cell.
+        churn: share of the items whose answer changes, at least `loss`; the same.
+        rng: draws them.
+    """
+    old, draw = rng.random(success.shape) < success, rng.random(success.shape)
+    return old, np.where(old, draw >= (churn + loss) / 2 / success, draw < (churn - loss) / 2 / (1 - success))
+
+
+def _counted(part: str, world: str, every: Iterable[Mapping[str, int]]) -> dict[str, Any]:
+    """One row of many checkpoints: how many there were, how many of them were so, and the items of all."""
+    total = Counter[str]()
+    for one in every:
+        total.update(one)
+    return {"part": part, "world": world} | dict(total)
+
+
+def _looked(old: NDArray[np.bool_], new: NDArray[np.bool_]) -> dict[str, int]:
+    outcome, items = _decided(old, new)
+    found = {"times": 1, "passed": outcome == "passed", "damaged": outcome == "damaged", "items": items}
+    return {name: int(value) for name, value in found.items()} | {"passed at once": int(_asked(old, new, None) == "passed")}
+
+
+def _decided(old: NDArray[np.bool_], new: NDArray[np.bool_]) -> tuple[str, int]:
+    """What the gate says at the look that decides, and the items of that look."""
+    cells = [Cell(str(place), None, old.shape[1], 0.0) for place in range(len(old))]
+    outcome, items = "cannot tell", 0
+    for size, look in plan_looks(cells, old.size):
+        outcome, items = _asked(old[:, :size], new[:, :size], look), look.items
+        if outcome != "cannot tell":
+            break
+    return outcome, items
+
+
+def _asked(old: NDArray[np.bool_], new: NDArray[np.bool_], look: Look | None) -> str:
+    sides: list[list[ItemScores]] = []
+    for values in (old, new):
+        known: dict[Item, float] = {
+            (str(cell), None, f"{place:04}"): float(value) for (cell, place), value in np.ndenumerate(values)
+        }
+        sides.append([ItemScores({"greedy": known, "greedy.swapped": dict.fromkeys(known, 0.0)})])
+    protected = [(str(cell), None) for cell in range(len(old))]
+    return check_protected(sides[0], sides[1], protected, named=True, margin=MEAN_LOSS_MARGIN, look=look).outcome
+
+
+Row = Mapping[str, Any]
+SAMPLES = 8
+SIZES = ((1, 1000), CELLS, (40, 25))
+"""Cells, and items of each."""
+SEEDS = (1, 6)
+GOLD = majority(0.3)
+GUESS = 0.2 * np.eye(10)[0] + 0.8 * GOLD
+"""What is said where an item is not known."""
+ITEMS = (480, 240)
+MORE = 4
+"""How many times the answered items the covariate is read on."""
+OUTCOMES = ("greedy", "sampled", "D of greedy", "D of sampled")
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """What differs between two checkpoints."""
+
+    alike: bool = False
+    """All samples of an item are the same, as those of a very sure model."""
+    relearnt: float = 0.0
+    """Share of items whose knowledge is drawn anew, for each checkpoint: nothing is better."""
+    risen: float = 0.0
+    """Share of items that were not known and are known afterwards, in every seed."""
+
+
+WORLDS = {
+    "nothing but chance": World(),
+    "a fifth relearnt": World(relearnt=0.2),
+    "samples all alike, a twentieth relearnt": World(alike=True, relearnt=0.05),
+    "1 item in 100 learnt, in every seed": World(risen=0.01),
+    "1 item in 100 learnt, in every seed, samples all alike": World(alike=True, risen=0.01),
+}
+
+
+def earlier(values: Array, strata: NDArray[np.int64], weights: Array | None = None) -> Estimate:
+    """As it was: `Z` squared whole squares with one seed, one with several, whatever the outcome."""
+    kept = estimates.pseudo_squares
+    estimates.pseudo_squares = lambda *_: Z * Z if len(values) < 2 else 1.0
+    try:
+        return estimate_crossed(values, strata, weights)
+    finally:
+        estimates.pseudo_squares = kept
+
+
+def scored(said: NDArray[np.int64], gold: NDArray[np.int64]) -> tuple[Array, Array]:
+    """Success and pseudo-values of S of each item of one cell, from its answers, shape (items, samples); as `dependence`."""
+    n = len(gold)
+    own = (said == gold[:, None]).mean(axis=1)
+    given = (np.bincount(gold, minlength=10)[said].mean(axis=1) - own) / (n - 1)
+    received = (np.bincount(said.ravel(), minlength=10)[gold] / said.shape[1] - own) / (n - 1)
+    swapped = float(given.mean())
+    return own, swapped + (n - 1) / (n - 2) * (given + received - 2 * swapped)
+
+
+def cell(world: World, items: int, seeds: int, samples: int, rng: np.random.Generator) -> tuple[Array, Array]:
+    """After minus before of success and S, each (seeds, items)."""
+    gold, known = rng.choice(10, items, p=GOLD), rng.beta(0.4, 0.6, items)
+    if world.alike:
+        known = (rng.random(items) < known).astype(float)
+    fixed, risen = rng.choice(10, items, p=GUESS), rng.random(items) < world.risen
+    sides: list[list[tuple[Array, Array]]] = []
+    for after in (False, True):
+        found = []
+        for _ in range(seeds):
+            own = np.where(rng.random(items) < world.relearnt, rng.beta(0.4, 0.6, items), known)
+            own = np.where(risen, float(after), own)
+            shape = (items, 1 if world.alike else samples)
+            guess = fixed[:, None] if world.alike else rng.choice(10, shape, p=GUESS)
+            found.append(scored(np.where(rng.random(shape) < own[:, None], gold[:, None], guess), gold))
+        sides.append(found)
+    both = [np.array([[part[kind] for part in side] for side in sides]) for kind in (0, 1)]
+    return both[0][1] - both[0][0], both[1][1] - both[1][0]
+
+
+def truth(world: World, dependence: bool) -> float:
+    """True change of success, or of D, of which S is what the answer to one prompt earns on another."""
+    return world.risen * (1 - float(GOLD @ GOLD if dependence else GUESS @ GOLD))
+
+
+def simulated(name: str, size: tuple[int, int], seeds: int, samples: int, times: int) -> list[dict[str, Any]]:
+    """One world at one size: coverage, how often "no change" is rejected, and half-widths, of success and of D."""
+    world, (cells, items) = WORLDS[name], size
+    began, rng = time.process_time(), np.random.default_rng([8, list(WORLDS).index(name), cells, seeds, samples])
+    of = np.repeat(np.arange(cells), items)
+    found = {part: {way: Counter[str]() for way in ("now", "earlier")} for part in (False, True)}
+    for _ in range(times):
+        drawn = [cell(world, items, seeds, samples, rng) for _ in range(cells)]
+        own, swapped = (np.concatenate([part[kind] for part in drawn], axis=1) for kind in (0, 1))
+        for part, count in found.items():
+            values, true = own - swapped if part else own, truth(world, part)
+            for way, one in (("now", estimate_crossed(values, of, moves=own)), ("earlier", earlier(values, of))):
+                count[way]["inside"] += one.low - 1e-9 <= true <= one.high + 1e-9
+                count[way]["rejected"] += one.p < 0.05
+                count[way]["half"] += (one.high - one.low) / 2 / times  # type: ignore[assignment]
+    seconds = (time.process_time() - began) / 2
+    decoding = "greedy" if samples == 1 else "sampled"
+    return [
+        {
+            "part": "precision",
+            "outcome": f"D of {decoding}" if part else decoding,
+            "world": name,
+            "null": not world.risen,
+            "size": f"{cells} x {items}",
+            "seeds": seeds,
+            "times": times,
+            "cpu": seconds,
+        }
+        | {f"{kind}, {way}": value for way, kinds in count.items() for kind, value in kinds.items()}
+        for part, count in found.items()
+    ]
+
+
+def committed(times: int) -> list[dict[str, Any]]:
+    """Committed trials: each arm against the untrained model and against uniform draws, one seed, 480 of its items.
+
+    Items are drawn with replacement within their cells, so that the mean over the whole trial is the truth of each draw.
+    """
+    rows = json.loads((RESULTS / "leave_one_out.json").read_text(encoding="utf-8"))["rows"]
+    rng, made = np.random.default_rng(9), []
+    for case in ("refusing", "eight"):
+        own = [row for row in rows if row["case"] == case]
+        items = next(row["items"] for row in own if "items" in row)
+        items = json.loads(items) if isinstance(items, str) else items
+        known = {(row["arm"], int(row["seed"])): row for row in own if "arm" in row}
+        for outcome, column in (("greedy", "greedy"), ("sampled", "pass@1")):
+            table = {key: np.array(json.loads(row[column])) for key, row in known.items()}
+            for (arm, seed), against, count in itertools.product(known, ("frozen", "uniform"), ITEMS):
+                if arm not in ("frozen", against) and (against, seed) in known:
+                    found = _thinned(table[arm, seed] - table[against, seed], items, count, times, rng)
+                    made.append(found | {"outcome": outcome, "against": against, "case": case})
+    return made
+
+
+def _thinned(
+    moved: Array, items: Sequence[Sequence[Any]], size: int, times: int, rng: np.random.Generator
+) -> dict[str, Any]:
+    cells = np.unique([str(item[:2]) for item in items], return_inverse=True)[1]
+    tasks = np.unique([str(item[0]) for item in items], return_inverse=True)[1]
+    rows = [np.flatnonzero(cells == number) for number in range(cells.max() + 1)]
+    sizes = [max(2, round(size * len(row) / len(items))) for row in rows]
+    count = Counter[str]()
+    for _ in range(times):
+        pick = np.concatenate([rng.choice(row, own) for row, own in zip(rows, sizes, strict=True)])
+        weights = 1 / np.bincount(tasks[pick])[tasks[pick]] / len(np.unique(tasks))
+        share = np.bincount(cells[pick], weights)  # the truth of the draw counts each cell as the draw does
+        true = float(sum(part * moved[row].mean() for part, row in zip(share, rows, strict=True)))
+        values, of = moved[None, pick], cells[pick]
+        for way, one in (("now", estimate_crossed(values, of, weights)), ("earlier", earlier(values, of, weights))):
+            count[f"inside, {way}"] += one.low - 1e-9 <= true <= one.high + 1e-9
+            count[f"half, {way}"] += (one.high - one.low) / 2 / times  # type: ignore[assignment]
+    return {"part": "committed", "items": size, "times": times} | dict(count)
+
+
+def covariate(times: int) -> list[dict[str, Any]]:
+    """Committed trials: width of the adjusted change of greedy success at 480 items over that of the plain one, coverage."""
+    found = json.loads((RESULTS / "leave_one_out.json").read_text(encoding="utf-8"))["rows"]
+    rng, made = np.random.default_rng(10), []
+    for case, against in itertools.product(("refusing", "eight"), ("frozen", "uniform")):
+        own = [row for row in found if row["case"] == case]
+        items = next(row["items"] for row in own if "items" in row)
+        items = json.loads(items) if isinstance(items, str) else items
+        cells = np.unique([str(item[:2]) for item in items], return_inverse=True)[1]
+        rows = [np.flatnonzero(cells == number) for number in range(cells.max() + 1)]
+        sizes = [max(2, round(ITEMS[0] * len(row) / len(items))) for row in rows]
+        tables = [
+            {(row["arm"], row["seed"]): np.array(json.loads(row[name])) for row in own if "arm" in row}
+            for name in ("greedy", "pass@1")
+        ]
+        for arm, seed in tables[0]:
+            if arm in ("frozen", against):
+                continue
+            greedy, drawn = (table[arm, seed] - table[against, seed] for table in tables)
+            true = sum(size * greedy[row].mean() for size, row in zip(sizes, rows, strict=True)) / sum(sizes)
+            for _ in range(times):
+                pick, more = (
+                    np.concatenate([rng.choice(row, many * size) for row, size in zip(rows, sizes, strict=True)])
+                    for many in (1, MORE - 1)
+                )
+                plain = estimate_crossed(greedy[pick], cells[pick])
+                one = estimate_adjusted(greedy[pick], drawn[pick], cells[pick], drawn[more], cells[more]) or plain
+                made.append(
+                    {"part": "covariate", "case": case, "against": against, "times": 1}
+                    | {"half, now": (one.high - one.low) / 2, "half, earlier": (plain.high - plain.low) / 2}
+                    | {"inside, now": int(one.low - 1e-9 <= true <= one.high + 1e-9)}
+                )
+    return made
+
+
+def jobs(quick: bool) -> list[tuple[str, tuple[Any, ...]]]:
+    """All simulations and the committed trials: names of functions here, and their arguments; each returns rows."""
+    shapes = itertools.product(WORLDS, SIZES, SEEDS, (1, SAMPLES))
+    found: list[tuple[str, tuple[Any, ...]]] = [("simulated", (*shape, 10 if quick else 400)) for shape in shapes]
+    found += [("committed", (1 if quick else 10,)), ("covariate", (1 if quick else 3,))]
+    return [*found, ("looks", (10 if quick else 2000,)), ("looks_of_cells", (10 if quick else 2000,))]
+
+
+MAKERS = {
+    "simulated": simulated,
+    "committed": committed,
+    "covariate": covariate,
+    "looks": looks,
+    "looks_of_cells": looks_of_cells,
+}
+"""Function of a job, by name."""
+
+
+def rows_of(job: tuple[str, tuple[Any, ...]]) -> list[dict[str, Any]]:
+    """The rows of one job."""
+    name, given = job
+    return MAKERS[name](*given)
+
+
+def share(rows: Sequence[Row], name: str) -> Interval:
+    """Share of these rows' draws in which something was so."""
+    return share_interval(sum(row[name] for row in rows), sum(row["times"] for row in rows))
+
+
+def ratio(rows: Sequence[Row]) -> Interval:
+    """Half-width now over half-width before, of means over these rows, with a jackknife interval over rows."""
+    now, old = (np.array([row[f"half, {way}"] for row in rows]) for way in ("now", "earlier"))
+    found = now.sum() / old.sum()
+    without = (now.sum() - now) / (old.sum() - old)
+    error = 2 * float(np.sqrt((len(rows) - 1) * without.var()))
+    return Interval(float(found), float(found) - error, float(found) + error, len(rows))
+
+
+def goals_of(rows: Sequence[Row]) -> list[Goal]:
+    """Widths on committed trials; coverage and wrong rejections of every outcome, at the worst size and number of seeds."""
+    real = [row for row in rows if row["part"] == "committed"]
+    made = [row for row in rows if row["part"] == "precision"]
+    sampled = [row for row in real if (row["outcome"], row["items"]) == ("sampled", 480)]
+    narrow, kept = ratio(sampled), share(sampled, "inside, now")
+    found = [
+        Goal("half-width of sampled success at 480 items of committed trials, over the earlier one", narrow, "<= 0.75",
+             narrow.value <= 0.75),
+        Goal("coverage of it", kept, ">= 0.93", kept.value >= 0.93),
+    ]  # fmt: skip
+    beside = [row for row in rows if row["part"] == "covariate"]
+    for against in ("frozen", "uniform"):
+        part = [row for row in beside if row["against"] == against]
+        narrow, kept = ratio(part), share(part, "inside, now")
+        name = (
+            f"half-width of greedy success at 480 items, adjusted by 8 samples on {MORE} times the items, against {against}"
+        )
+        found.append(Goal(f"{name}, over plain", narrow, "<= 0.85", narrow.value <= 0.85))
+        found.append(Goal(f"coverage of it against {against}", kept, ">= 0.93", kept.value >= 0.93))
+    found += goals_of_looks(rows)
+    for outcome in OUTCOMES:
+        own = [row for row in made if row["outcome"] == outcome]
+        places = {(row["size"], row["seeds"]) for row in own}
+        groups = [[row for row in own if (row["size"], row["seeds"]) == place] for place in sorted(places)]
+        least = min((share(group, "inside, now") for group in groups), key=lambda one: one.value)
+        most = max((share([r for r in group if r["null"]], "rejected, now") for group in groups), key=lambda one: one.value)
+        found += [
+            Goal(f"coverage of {outcome}, worst size and seeds", least, ">= 0.93", least.value >= 0.93),
+            Goal(f"no change of {outcome} rejected, worst size and seeds", most, "<= 0.05", most.value <= 0.05),
+        ]
+    return found
+
+
+def goals_of_looks(rows: Sequence[Row]) -> list[Goal]:
+    """Wrong passes of a loss of the margin, and right ones of what lost nothing, over four looks."""
+
+    def of(part: str, world: str) -> list[Row]:
+        return [row for row in rows if (row["part"], row.get("world")) == (part, world)]
+
+    lost = share(of("looks", LOST), "passed")
+    cells = f"{CELLS[0]} cells x {CELLS[1]} items"
+    found = [Goal("a loss of the margin passes at one of four looks", lost, "<= 0.025", lost.value <= 0.025)]
+    for world in (LOST, LOST_BY_ONE):
+        lost = share(of("looks of cells", world), "passed")
+        name = f"a checkpoint that {world} passes at one of four looks, {cells}"
+        found.append(Goal(name, lost, "<= 0.025", lost.value <= 0.025))
+    kept = share(of("looks of cells", CALM), "passed")
+    found.append(Goal(f"a checkpoint that is {CALM}, passes, {cells}", kept, ">= 0.9", kept.value >= 0.9))
+    hurt = share(of("looks of cells", CALM), "damaged")
+    return [*found, Goal(f"a checkpoint that is {CALM}, is called damaged, {cells}", hurt, "<= 0.05", hurt.value <= 0.05)]
+
+
+def figures_of(rows: Sequence[Row]) -> dict[str, Any]:
+    """Coverage and half-width, earlier and now, of each world, size and number of seeds; and of the committed trials."""
+    ways = ("earlier", "now")
+    table = {
+        f"{row['outcome']}, {row['world']}, {row['size']}, {row['seeds']} seeds": {
+            "coverage": [row[f"inside, {way}"] / row["times"] for way in ways],
+            "half-width": [row[f"half, {way}"] for way in ways],
+        }
+        for row in rows
+        if row["part"] == "precision"
+    }
+    real = {}
+    for outcome, against, items in itertools.product(OUTCOMES[:2], ("frozen", "uniform"), ITEMS):
+        wanted = (outcome, against, items)
+        own = [
+            row for row in rows if row["part"] == "committed" and (row["outcome"], row["against"], row["items"]) == wanted
+        ]
+        real[f"{outcome}, against {against}, {items} items"] = {
+            "coverage": [share(own, f"inside, {way}").value for way in ways],
+            "half-width": [float(np.mean([row[f"half, {way}"] for row in own])) for way in ways],
+        }
+    return {"worlds, earlier and now": table, "committed trials, earlier and now": real} | figures_of_looks(rows)
+
+
+def figures_of_looks(rows: Sequence[Row]) -> dict[str, dict[str, dict[str, float]]]:
+    """Shares that passed in looks and at once, shares called damaged, and mean items, of each world."""
+    names, found = ("passed", "passed at once", "damaged", "items"), {}
+    for part in ("looks", "looks of cells"):
+        own = [row for row in rows if row["part"] == part]
+        worlds = dict.fromkeys(row["world"] for row in own)
+        groups = {world: [row for row in own if row["world"] == world] for world in worlds}
+        found[part] = {
+            world: {name: sum(row[name] for row in group) / sum(row["times"] for row in group) for name in names}
+            for world, group in groups.items()
+        }
+    return found

@@ -1,0 +1,119 @@
+"""Parts that every study shares: its command line, what it ran on, its intervals, and where its result goes.
+
+The last line printed is one JSON object (name, value or ratio, low, high, seeds, unit, quick, goals). A full run also writes
+`results/studies/NAME.json` with the raw rows, the versions, the processor, the commit and whether the tree differed; a
+quick run only prints.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from mixwright.estimates.intervals import mean_interval
+from mixwright.records import Interval
+from mixwright.runs import write_json
+from mixwright_lab.conditions import conditions
+
+RESULTS = Path(__file__).parent.parent / "results" / "studies"
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """A goal that was fixed before, and what came out."""
+
+    name: str
+    found: Interval
+    """What came out, with its 95 % interval."""
+    goal: str
+    """As a condition on the value, such as ">= 0.9"."""
+    reached: bool
+
+    def record(self) -> dict[str, Any]:
+        """As a table row."""
+        found = {"value": self.found.value, "low": self.found.low, "high": self.found.high, "times": self.found.n}
+        return {"name": self.name} | found | {"goal": self.goal, "reached": self.reached}
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a study found."""
+
+    value: Interval
+    """The headline figure with its 95 % interval."""
+    unit: str
+    """What it is a figure of, in words."""
+    seeds: Sequence[int]
+    """Seeds that it rests on."""
+    rows: Sequence[Mapping[str, Any]]
+    """Raw measurements, one per repetition: every figure can be recomputed from them."""
+    figures: Mapping[str, Any] = field(default_factory=dict)
+    """All other figures."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """What has to be known to repeat the run."""
+    kind: Literal["value", "ratio"] = "value"
+    """Name of the headline figure in the last line."""
+    goals: Sequence[Goal] = ()
+    """Fixed before the run."""
+
+
+def interval(differences: Sequence[float]) -> Interval:
+    """Mean of paired differences (or of repetitions) with its 95 % t interval.
+
+    Raises:
+        ValueError: fewer than two, which say nothing about their spread.
+    """
+    if len(differences) < 2:
+        raise ValueError(f"{len(differences)} repetition(s) have no interval; run at least two")
+    return mean_interval(np.array(differences, dtype=float))
+
+
+def run(name: str, about: str | None, measure: Callable[[bool], Result]) -> None:
+    """The command line of a study.
+
+    Args:
+        name: of the module, and of the file under `results/studies/`.
+        about: the module's docstring; shown by `--help`.
+        measure: does the work; True asks for the quick version.
+    """
+    parser = argparse.ArgumentParser(
+        prog=f"python -m mixwright_lab.studies.{name}",
+        description=about,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="fewer repetitions, at most 5 minutes on two cores; only prints"
+    )
+    quick = parser.parse_args().quick
+    made = conditions()
+    wall, cpu = time.perf_counter(), _cpu_seconds()
+    result = measure(quick)
+    seconds = {"wall": time.perf_counter() - wall, "cpu": _cpu_seconds() - cpu}
+    value = result.value
+    line = {
+        "name": name,
+        result.kind: value.value,
+        "low": value.low,
+        "high": value.high,
+        "seeds": list(result.seeds),
+        "unit": result.unit,
+        "quick": quick,
+        "goals": [goal.record() for goal in result.goals],
+    }
+    if not quick:
+        details = {"figures": result.figures, "settings": result.settings, "rows": list(result.rows)}
+        write_json(RESULTS / f"{name}.json", line | {"n": value.n, "seconds": seconds} | made | details)
+    print(json.dumps(line, allow_nan=False), flush=True)
+
+
+def _cpu_seconds() -> float:
+    """CPU time until now, of this process and of those that it has waited for."""
+    return sum(os.times()[:4])
