@@ -146,7 +146,8 @@ def test_the_default_plan_has_no_kl_penalty_where_there_is_no_coefficient_to_mov
     for beta, controllers in ((0.0, []), (0.01, ["controllers.drift"])):
         pool = pool_of(with_row_numbers(rows(), "grpo"), Steering())
         args = grpo_config(tmp_path / str(beta))
-        plugins = make_run(Steering(), pool, objective="grpo", args=args, beta=beta).engine.state()["made_of"]["plugins"]
+        engine = make_run(Steering(), pool, objective="grpo", args=args, beta=beta).engine
+        plugins = engine.state_dict()["made_of"]["plugins"]
         assert [name for name in plugins if name.startswith("controllers")] == controllers
         assert "gates.too_hard" in plugins
 
@@ -158,7 +159,7 @@ def test_options_are_laid_over_the_default_plan(tmp_path: Path) -> None:
         pool = pool_of(with_row_numbers(rows(), "grpo"), steering, prompts=True)
         engine = make_run(steering, pool, objective="grpo", args=grpo_config(tmp_path), beta=0.0).engine
         said.append({decision.what for decision in engine.take_decisions()})
-        assert "gates.too_hard" in engine.state()["made_of"]["plugins"], "the rest of the plan stays"
+        assert "gates.too_hard" in engine.state_dict()["made_of"]["plugins"], "the rest of the plan stays"
     assert "selector.even" in said[0]
     assert "selector.predicted" in said[1]
     with pytest.raises(InputError, match="keyword arguments under engine"):
