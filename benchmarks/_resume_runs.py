@@ -17,7 +17,7 @@ from benchmarks._runs import checksum, rows  # isort: skip
 from datasets import Dataset
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from mixwright import Steering
+from mixwright import SteeringConfig
 from mixwright.config import ModelConfig
 from mixwright.learner.settings import cheap_settings
 from mixwright.learner.tiny import build_tiny
@@ -124,7 +124,7 @@ def grpo(model: Path, folder: Path, steered: bool, attempt: int, **settings: Any
         "processing_class": AutoTokenizer.from_pretrained(model, padding_side="left"),
     }
     if steered:
-        return SteeredGRPOTrainer(**given, steering=Steering(plan("grpo"), canary_every=4))
+        return SteeredGRPOTrainer(**given, steering=SteeringConfig(plan("grpo"), canary_every=4))
     return GRPOTrainer(**given)
 
 
@@ -147,7 +147,9 @@ def sft(model: Path, folder: Path, steered: bool, attempt: int) -> Any:
         "train_dataset": data().select_columns(["id", "task", "level", "prompt", "completion"]),
         "processing_class": AutoTokenizer.from_pretrained(model),
     }
-    return SteeredSFTTrainer(**given, steering=Steering(plan("sft"), canary_every=4)) if steered else SFTTrainer(**given)
+    if steered:
+        return SteeredSFTTrainer(**given, steering=SteeringConfig(plan("sft"), canary_every=4))
+    return SFTTrainer(**given)
 
 
 def dpo(model: Path, folder: Path, steered: bool, attempt: int) -> Any:
@@ -164,7 +166,9 @@ def dpo(model: Path, folder: Path, steered: bool, attempt: int) -> Any:
         "train_dataset": data().select_columns(["id", "task", "level", "prompt", "chosen", "rejected"]),
         "processing_class": AutoTokenizer.from_pretrained(model),
     }
-    return SteeredDPOTrainer(**given, steering=Steering(plan("dpo"), canary_every=4)) if steered else DPOTrainer(**given)
+    if steered:
+        return SteeredDPOTrainer(**given, steering=SteeringConfig(plan("dpo"), canary_every=4))
+    return DPOTrainer(**given)
 
 
 KINDS: dict[str, Callable[[Path, Path, bool, int], Any]] = {

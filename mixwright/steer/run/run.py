@@ -145,7 +145,7 @@ class RunSteering:
                 logging.getLogger("mixwright").warning("step %d: nothing scored: %s", step, because)
         if self.objective == "grpo" and 0 < self.patience <= counts["unscored_in_a_row"]:
             expected, got = f"a reward in {self.patience} generation batches in a row", f"none, up to step {step}: {because}"
-            remedy = "Correct the reward functions, or set Steering(unscored_batches=0) to train on."
+            remedy = "Correct the reward functions, or set SteeringConfig(unscored_batches=0) to train on."
             raise InputError(expected, got, remedy)
 
     def _in_range(self, step: int, groups: Sequence[GroupOutcome]) -> Sequence[GroupOutcome] | None:
