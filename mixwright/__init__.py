@@ -3,7 +3,7 @@
 Public and stable are the names in `__all__` here and the modules in `PUBLIC`, without their names that begin with an
 underscore; everything else may change without notice. Plug-ins are made by name, with `mixwright.catalog.create`.
 
-The stages as functions (`run`, `audit`, `measure`, `plan`, `trial`, `verdict`) stand in `mixwright.api`, not here: there are
+The verbs of the command line as functions (`run`, `audit`, `measure` ...) stand in `mixwright.api`, not here: there are
 packages called `audit`, `measure`, `plan`, `trial` and `verdict`, and once one of them is imported, Python binds it to its
 name here, over any function of that name. The engine is called `Engine` everywhere, as in its own errors and documentation.
 
