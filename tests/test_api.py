@@ -9,7 +9,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +45,10 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     rows = [{"task": "sum", "prompt": f"{n}+1=", "answer": str(n + 1)} for n in (*range(40), 0)]
     Path("train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    both = [*rows, *({"task": "copy", "prompt": f"{n}", "answer": f"{n}"} for n in range(9))]
+    both = [
+        *rows,
+        *({"task": "copy", "prompt": f"{word} {n}", "answer": word} for n in range(9) for word in ("red", "blue")),
+    ]
     Path("two_tasks.jsonl").write_text("".join(json.dumps(row) + "\n" for row in both), encoding="utf-8")
     scores = [f"{name},{run},{worth + run / 100}" for name, worth in {"a": 1, "b": 2, "c": 3}.items() for run in range(3)]
     Path("scores.csv").write_text("\n".join(["candidate,run,score", *scores]), encoding="utf-8")
@@ -100,7 +103,7 @@ def test_a_verb_and_its_function_have_the_same_defaults(verb: str) -> None:
     }
     for settings in SETTINGS.get(verb, ()):
         for field in fields(settings):
-            if field.name in asked and field.name not in own and asked[field.name] is not None:
+            if asked.get(field.name) is not None and field.name not in own and field.default is not MISSING:
                 assert asked[field.name] == field.default, field.name
 
 
@@ -111,7 +114,16 @@ def test_defaults_that_a_help_text_names_are_those_of_the_settings() -> None:
         assert f"Default: {value}." in str(said[option].__metadata__[0].help), option
 
 
-def test_a_checkpoint_is_measured_as_on_the_command_line(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("corpus", "measuring", "last"),
+    [
+        ("two_tasks.jsonl", api.Measuring("two_tasks.jsonl"), "drift"),
+        (CorpusConfig("two_tasks.jsonl", eval_share=0.0), api.Measuring("two_tasks.jsonl", grader=["exact"]), "gold"),
+    ],
+)
+def test_a_checkpoint_is_measured_as_on_the_command_line(
+    corpus: Any, measuring: api.Measuring, last: str, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     found: list[MeasureConfig] = []
 
     class Stop(Exception):
@@ -124,11 +136,11 @@ def test_a_checkpoint_is_measured_as_on_the_command_line(place: Path, monkeypatc
     monkeypatch.setattr("mixwright.api.measure_learner", told)
     monkeypatch.setattr("mixwright.cli.direct.measure_with_progress", told)
     with pytest.raises(Stop):
-        api.measure("checkpoint", "two_tasks.jsonl")
+        api.measure("checkpoint", corpus)
     with pytest.raises(Stop):
-        direct.measure_checkpoint("checkpoint", api.Measuring("two_tasks.jsonl"), None)
+        direct.measure_checkpoint("checkpoint", measuring, None)
     assert found[0] == found[1]
-    assert (found[0].items, found[0].probes[-1]) == (100, "gold")
+    assert (found[0].items, found[0].probes[-1]) == (100, last)
 
 
 def test_two_checkpoints_are_compared_as_on_the_command_line(place: Path) -> None:
