@@ -66,13 +66,13 @@ def save(step: int) -> None:
     """The engine's state counts draws under way as drawn, so whoever saves keeps their rows."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     mine = {"step": step, "flying": [list(batch.drawn) for batch in flying]}
-    write_state(FOLDER, "steering", {"engine": engine.state(), "loop": mine})
+    write_state(FOLDER, "steering", {"engine": engine.state_dict(), "loop": mine})
 
 
 def load() -> tuple[Engine, int]:
     """A fresh engine where the saved one stood; what was under way is sent off again, with the weights of now."""
     state, fresh = read_state(FOLDER, "steering"), Engine(plan, pool, seed=0)
-    fresh.restore(state["engine"])
+    fresh.load_state_dict(state["engine"])
     flying.clear()
     step = state["loop"]["step"]
     for drawn in state["loop"]["flying"]:

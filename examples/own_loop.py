@@ -104,13 +104,13 @@ class Loop:
         """The engine's state and the loop's own belong together."""
         FOLDER.mkdir(parents=True, exist_ok=True)
         mine = {"step": self.step, "beta": self.beta, "factor": self.factor, "stop": self.stop}
-        write_state(FOLDER, "steering", {"engine": self.engine.state(), "loop": mine})
+        write_state(FOLDER, "steering", {"engine": self.engine.state_dict(), "loop": mine})
         torch.save([self.policy.state_dict(), self.optimizer.state_dict(), torch.get_rng_state()], FOLDER / "model.pt")
 
     def load(self) -> None:
         """Go on as if nothing had happened."""
         state = read_state(FOLDER, "steering")
-        self.engine.restore(state["engine"])
+        self.engine.load_state_dict(state["engine"])
         vars(self).update(state["loop"])
         policy, optimizer, chance = torch.load(FOLDER / "model.pt")
         self.policy.load_state_dict(policy)

@@ -3,7 +3,7 @@
 Public and stable are the names in `__all__` here and the modules in `PUBLIC`, without their names that begin with an
 underscore; everything else may change without notice. Plug-ins are made by name, with `mixwright.catalog.create`.
 
-The stages as functions (`run`, `audit`, `measure`, `plan`, `trial`, `verdict`) stand in `mixwright.api`, not here: there are
+The verbs of the command line as functions (`run`, `audit`, `measure` ...) stand in `mixwright.api`, not here: there are
 packages called `audit`, `measure`, `plan`, `trial` and `verdict`, and once one of them is imported, Python binds it to its
 name here, over any function of that name. The engine is called `Engine` everywhere, as in its own errors and documentation.
 
@@ -24,15 +24,14 @@ if TYPE_CHECKING:
     from mixwright.steer.engine import Engine
     from mixwright.steer.pool import Pool, corpus_pool, make_pool
     from mixwright.steer.run.state_file import read_state, write_state
-    from mixwright.trainers.arguments import SteeringArguments
     from mixwright.trainers.callback import SteeringCallback
     from mixwright.trainers.dpo import SteeredDPOTrainer
     from mixwright.trainers.grpo import SteeredGRPOTrainer
     from mixwright.trainers.sft import SteeredSFTTrainer
-    from mixwright.trainers.steering import Steering, default_plan
+    from mixwright.trainers.steering import SteeringConfig, default_plan
 
 __all__ = ["PUBLIC", "Corpus", "Engine", "Plan", "Pool", "corpus_pool", "default_plan", "make_pool", "read_corpus"]
-__all__ += ["SteeredDPOTrainer", "SteeredGRPOTrainer", "SteeredSFTTrainer", "Steering", "SteeringArguments"]
+__all__ += ["SteeredDPOTrainer", "SteeredGRPOTrainer", "SteeredSFTTrainer", "SteeringConfig"]
 __all__ += ["SteeringCallback", "read_state", "write_state"]
 __version__ = "0.1.0"
 
@@ -61,12 +60,11 @@ _PLACES = {
     "steer.engine": "Engine",
     "steer.pool": "Pool corpus_pool make_pool",
     "steer.run.state_file": "read_state write_state",
-    "trainers.arguments": "SteeringArguments",
     "trainers.callback": "SteeringCallback",
     "trainers.dpo": "SteeredDPOTrainer",
     "trainers.grpo": "SteeredGRPOTrainer",
     "trainers.sft": "SteeredSFTTrainer",
-    "trainers.steering": "Steering default_plan",
+    "trainers.steering": "SteeringConfig default_plan",
 }
 """Module -> the names of `__all__` that it has."""
 _TRAINING = ("SteeredDPOTrainer", "SteeredGRPOTrainer", "SteeredSFTTrainer", "SteeringCallback")

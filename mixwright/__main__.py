@@ -12,23 +12,49 @@ import sys
 import traceback
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Literal, NoReturn
+from typing import Annotated, Any, Literal, NoReturn
 
 import typer
+from typer.core import TyperGroup
 
 from mixwright import __version__
 from mixwright.cli import options, output
 from mixwright.cli.budget import Budget, start_budget
-from mixwright.cli.options import Measuring, columns_of, decoding_of, load_settings, with_budget, with_measuring
-from mixwright.cli.output import EXIT_FOUND, conclude
+from mixwright.cli.options import Measuring, columns_of, decoding_of, load_settings, with_measuring
+from mixwright.cli.output import EXIT_FOUND
 from mixwright.errors import InputError, disk_full_error, one_line, system_error
 
 EXIT_BAD_INPUT, EXIT_BUG = 1, 2
 FAILING_SEVERITIES = {"error": ("error",), "warning": ("error", "warning"), "never": ()}
 """What `audit --fail-on` is given -> severities that make it leave with `EXIT_FOUND`."""
+VERBS_BY_HEADING = {
+    "Most people begin with": ("audit", "measure", "plan", "verdict", "run"),
+    "Further stages of the flow": ("scan", "mine", "steer", "trial"),
+    "Beside the flow": ("dial", "replicates"),
+    "Plug-ins": ("list", "explain"),
+}
+"""Headings of `--help`, and the verbs under each."""
+
+
+class Verbs(TyperGroup):
+    """The verbs under their headings."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the part of `--help` that lists the verbs."""
+        width = max(map(len, self.commands))
+        for heading, names in VERBS_BY_HEADING.items():
+            with formatter.section(heading):
+                rows = [
+                    (name.ljust(width), self.commands[name].get_short_help_str(formatter.width - width - 6))
+                    for name in names
+                ]
+                formatter.write_dl(rows)
+
 
 app = typer.Typer(
+    cls=Verbs,
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -68,18 +94,17 @@ def audit(
     column: Annotated[list[str] | None, typer.Option(metavar="OURS=THEIRS", help=options.COLUMNS_HELP)] = None,
     task: Annotated[str, typer.Option(help="Task name of rows without a task column.")] = "all",
     grader: Annotated[str, typer.Option(help="Grader of every task.")] = "exact",
-    check: Annotated[list[str] | None, typer.Option(help="Only this check; repeatable.")] = None,
+    checks: Annotated[list[str] | None, typer.Option("--check", help="Only this check; repeatable.")] = None,
     fail_on: Annotated[Literal["error", "warning", "never"], typer.Option(help=options.FAIL_HELP)] = "never",
     full: Full = False,
     as_json: Json = False,
 ) -> None:
     """Look at the data: what is in it, and what should not be. No model needed."""
-    from mixwright.audit.stage import run_audit
+    from mixwright import api
     from mixwright.config import CorpusConfig
-    from mixwright.corpus import read_corpus
 
     config = CorpusConfig(train, held_out, eval_share=0.0, columns=columns_of(column), task=task, grader=grader)
-    observations = run_audit(read_corpus(config), check)
+    observations = api.audit(config, checks=checks)
     if as_json:
         output.out_json({"observations": observations})
     else:
@@ -127,16 +152,12 @@ def scan(
     folder: Folder = None,
 ) -> None:
     """Read every row once with the starting model: a table of losses, IFD, entropy, gradients, pass rates, per example."""
-    from mixwright.measure.scan import column_groups, scan_folder
-    from mixwright.measure.scan_stage import scan_bases
-    from mixwright.opening import open_with_workers
+    from mixwright import api
+    from mixwright.measure.scan import scan_folder
 
-    settings, run = load_settings(config, folder)
     asked = None if columns is None else [name.strip() for name in columns.split(",") if name.strip()]
-    column_groups(asked)  # first: an unknown one is refused before anything is opened
-    base, told = config.parent, output.say
-    with open_with_workers(settings, run, base=base) as (workers, _):
-        found = scan_bases(settings, run, workers, columns=asked, sample=sample, moments=moments, base=base, say=told)
+    found = api.scan(config, folder, columns=asked, sample=sample, moments=moments, say=output.say)
+    _, run = load_settings(config, folder)
     for result in found:
         for note in result.notes:
             output.say(one_line(f"  {note}"))
@@ -215,16 +236,14 @@ def plan(
 @app.command()
 def steer(config: Config, folder: Folder = None, dry_run: DryRun = False) -> None:
     """Train once under the plan; --dry-run shows what would be drawn."""
+    from mixwright import api
     from mixwright.cli.dry_run import first_draws
-    from mixwright.opening import open_with_workers
-    from mixwright.trial.stage import steer_once
 
-    settings, run = load_settings(config, folder)
     if dry_run:
+        settings, run = load_settings(config, folder)
         output.out_rows(("task", "planned share", "drawn", "of draws"), first_draws(settings, run, base=config.parent))
         return
-    with open_with_workers(settings, run, base=config.parent, whole=True, planned=True) as (workers, _):
-        output.out(str(steer_once(settings, run, workers, base=config.parent, say=output.say)))
+    output.out(str(api.steer(config, folder, say=output.say)))
 
 
 @app.command()
@@ -235,15 +254,10 @@ def trial(
     budget: Limit = None,
 ) -> None:
     """Try the plan against simpler choices, paired by seed; where it helps, against its nulls."""
-    from mixwright.opening import open_with_workers
+    from mixwright import api
     from mixwright.trial.selection import format_selection
-    from mixwright.trial.stage import try_plan
 
-    settings, run = load_settings(config, folder)
-    settings = settings if data is None else replace(settings, trial=replace(settings.trial, data=data))
-    settings, deadline = with_budget(settings, run, budget)
-    with open_with_workers(settings, run, base=config.parent, whole=True, planned=True) as (workers, _):
-        result = try_plan(settings, run, workers, base=config.parent, say=output.say, deadline=deadline)
+    result = api.trial(config, folder, data=data, budget=budget, say=output.say)
     output.out_effects(result.effects)
     for line in format_selection(result):
         output.out(one_line(line))
@@ -270,11 +284,12 @@ def verdict(
 ) -> None:
     """Say what was learnt and what was damaged; write the page."""
     from mixwright.cli.gating import Gating
-    from mixwright.cli.judging import judge
+    from mixwright.cli.judging import judge, show_verdict
 
     asked_gate = (gate, tuple(protect or ()), each, margin, cannot_tell, until_decided, max_items)
     gating = Gating(*asked_gate, decoding_of(asked.greedy, decoding), beside, measured)
-    if code := judge(before, after, asked, folder, gating, full=full):
+    result = judge(before, after, asked, folder, gating, partial(show_verdict, gating=gating, full=full))
+    if result is not None and (code := result.code(cannot_tell)):
         raise typer.Exit(code)
 
 
@@ -291,7 +306,7 @@ def run(
     budget: Limit = None,
 ) -> None:
     """Do the whole line, corpus to verdict; continues where it stopped."""
-    from mixwright import pipeline
+    from mixwright import api
     from mixwright.cli.dry_run import outline
 
     if init:
@@ -307,13 +322,13 @@ def run(
         raise InputError("--init beside --eval, --model and --objective", "none", "Add it, or set them in RUN.YAML.")
     if source is None:
         raise InputError("RUN.YAML", "nothing", "Write one with: mixwright run --init TRAIN.jsonl")
-    settings, place = load_settings(source, folder)
     if dry_run:
+        settings, place = load_settings(source, folder)
         output.out_rows(("stage", "what would be done"), outline(settings, place, base=source.parent))
         return
-    settings, deadline = with_budget(settings, place, budget)
-    page = pipeline.run(settings, place, base=source.parent, say=lambda line: output.say(one_line(line)), deadline=deadline)
-    conclude(place, page)
+    told = output.console()
+    page = api.run(source, folder, budget=budget, say=lambda line: output.say(one_line(line)), console=told)
+    output.out(f"verdict: {page}")
 
 
 @app.command()
@@ -352,7 +367,7 @@ def replicates(
 
 
 @app.command("list")
-def list_(
+def list_plugins(
     kind: Annotated[str | None, typer.Argument(help="checks, probes, planners ...; default: all kinds.")] = None,
     as_json: Json = False,
 ) -> None:

@@ -1,10 +1,11 @@
-"""Stages as functions, for notebooks and scripts: each does what the verb of its name does on the command line.
+"""Stages as functions: each does what the verb of its name does on the command line, by the same defaults.
 
     from mixwright.api import audit, measure, plan, run, trial, verdict
 
-`audit`, `measure` and `plan` take and return records and write no file; `run`, `trial` and `verdict` work on a run folder.
-A corpus is a `Corpus`, the path or name of examples (all of them, nothing is held out), or a `CorpusConfig`. `run` and
-`trial` start worker processes, so a script calls them under `if __name__ == "__main__":`.
+`audit`, `measure` and `plan` take and return records and write no file; `scan`, `mine`, `steer`, `trial` and `run` work on a
+run folder, `verdict` on one or on two checkpoints. A corpus is a `Corpus`, the path or name of examples (nothing of them is
+held out), or a `CorpusConfig`. What works on a run folder starts worker processes, so a script calls it under
+`if __name__ == "__main__":`.
 """
 
 from __future__ import annotations
@@ -13,32 +14,49 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING
 
 from mixwright import pipeline
 from mixwright.audit.stage import run_audit
+from mixwright.catalog import KIND_BY_NAME, Entry, listing
+from mixwright.cli.budget import Budget, parse_duration
+from mixwright.cli.direct import GOLD_PROBE, default_items, with_gold
+from mixwright.cli.gating import Gating
+from mixwright.cli.judging import judge
+from mixwright.cli.options import Measuring, load_settings, with_budget
+from mixwright.cli.plugins import find_entries
+from mixwright.cli.replicates import rank_source
 from mixwright.config import CorpusConfig, MeasureConfig, PlanConfig, RunConfig, TrainConfig
 from mixwright.corpus import Corpus, read_corpus
 from mixwright.corpus.graded import read_graded
 from mixwright.corpus.trainable import NEEDED_COLUMNS, check_training
 from mixwright.errors import InputError
+from mixwright.estimates.replicates import Ranking
 from mixwright.measure.free_answers import find_room
 from mixwright.measure.room import keep_fitting_corpus
+from mixwright.measure.scan import column_groups
 from mixwright.measure.stage import measure_learner
+from mixwright.mine.job import mine_in_run, options_of
+from mixwright.mine.stage import make_miner
 from mixwright.opening import open_with_workers
 from mixwright.plan.stage import make_plan
 from mixwright.preflight import check_items, check_settings
 from mixwright.records import Measurement, Observation, Plan, TrialResult
-from mixwright.runs import RunFolder, read_yaml
-from mixwright.trial.stage import try_plan
-from mixwright.verdict.stage import render, summarise
+from mixwright.runs import RunFolder
+from mixwright.trial.stage import steer_once, try_plan
+from mixwright.verdict.gate import GateResult
+from mixwright.verdict.stage import summarise
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from mixwright.learner.dial import Sweep
     from mixwright.learner.learner import Learner
+    from mixwright.measure.scan_stage import ScanResult
 
-__all__ = ["audit", "measure", "plan", "run", "trial", "verdict"]
+__all__ = ["Gating", "Measuring", "audit", "dial", "explain", "list_plugins", "measure", "mine", "plan", "replicates", "run"]
+__all__ += ["scan", "steer", "trial", "verdict"]
 
 IN_MEMORY = CorpusConfig("corpus in memory")
 """Stands in settings for rows that were read already."""
@@ -48,6 +66,7 @@ def run(
     config: RunConfig | str | Path,
     folder: RunFolder | str | Path | None = None,
     *,
+    budget: Budget | str | None = None,
     say: Callable[[str], None] = lambda line: None,
     console: Console | None = None,
 ) -> Path:
@@ -60,6 +79,7 @@ def run(
     Args:
         config: a settings file, or settings; relative paths start from the file's folder, or from the current one.
         folder: where everything is written; by default `runs/` and the name of the settings file.
+        budget: time that the whole run may take, such as "20m"; over that of the settings.
         say: told what is being done, line by line.
         console: where the first screen of the page is printed, too; None prints nothing.
 
@@ -67,7 +87,8 @@ def run(
         InputError: something in the settings or the data, before the folder is made where that can be known.
     """
     settings, place, base = _settings(config, folder)
-    page = pipeline.run(settings, place, base=base, say=say)
+    settings, deadline = with_budget(settings, place, _begun(budget))
+    page = pipeline.run(settings, place, base=base, say=say, deadline=deadline)
     if console is not None:
         summarise(place, console)
     return page
@@ -108,8 +129,8 @@ def measure(
         checkpoint: a folder, a hub name, or a loaded model, which is left as it was.
         corpus: its held-out rows are measured (all of them when there are none).
         start: the model that training began with, for drift.
-        settings: probes and sizes; None completes a few items freely and leaves the room that their answers need, and takes
-            the defaults otherwise.
+        settings: probes and sizes; None takes those of the command line: so many items, the probe of gold answers where an
+            answer is one string, and the room that the answers to a few items, completed freely, need.
         seed: of samples; the same before and after couples the two.
 
     Raises:
@@ -120,7 +141,9 @@ def measure(
 
     rows = _read_graded_corpus(corpus)
     check_items(rows)
-    chosen = settings or MeasureConfig()
+    log = logging.getLogger("mixwright")
+    plain = MeasureConfig(items=default_items(rows), probes=(*MeasureConfig().probes, GOLD_PROBE))
+    chosen = settings or with_gold(plain, rows, log.info)
     check_settings(RunConfig(IN_MEMORY, measure=chosen), rows)
     now, first = (
         model if model is None or isinstance(model, Learner) else load_learner(str(model)) for model in (checkpoint, start)
@@ -129,10 +152,72 @@ def measure(
     if settings is None:
         rows, notes = keep_fitting_corpus([now], rows, chosen)
         for note in notes:
-            logging.getLogger("mixwright").warning(note)
-        room, continued, _ = find_room([now], rows, chosen, logging.getLogger("mixwright").info)
+            log.warning(note)
+        room, continued, _ = find_room([now], rows, chosen, log.info)
         chosen = replace(chosen, max_new_tokens=room.tokens, continued_tokens=continued)
     return list(measure_learner(now, rows, chosen, start=first, seed=seed).measurements)
+
+
+def scan(
+    config: RunConfig | str | Path,
+    folder: RunFolder | str | Path | None = None,
+    *,
+    columns: Sequence[str] | None = None,
+    sample: int | None = None,
+    moments: Path | None = None,
+    say: Callable[[str], None] = lambda line: None,
+) -> list[ScanResult]:
+    """Read every row once with the starting model: a table of losses, IFD, entropy, gradients, pass rates, per example.
+
+    >>> [(found.rows, found.made) for found in scan("run.yaml", columns=["likelihood"])]
+    [(41, 1)]
+
+    Args:
+        config: as `run` takes them.
+        folder: as `run` takes it.
+        columns: groups or single columns, or `all`; None takes those without rollouts, gradients and vectors.
+        sample: only so many rows, by a hash of their ids.
+        moments: second moments of a warm-up, for the group `sketch`.
+        say: told what is being done.
+
+    Raises:
+        InputError: an unknown column, or something in the settings, the data or the model.
+    """
+    from mixwright.measure.scan_stage import scan_bases
+
+    settings, place, base = _settings(config, folder)
+    column_groups(columns)  # first: an unknown one is refused before anything is opened
+    with open_with_workers(settings, place, base=base) as (workers, _):
+        return scan_bases(settings, place, workers, columns=columns, sample=sample, moments=moments, base=base, say=say)
+
+
+def mine(
+    config: RunConfig | str | Path,
+    folder: RunFolder | str | Path | None = None,
+    *,
+    miner: str,
+    keep: float | None = None,
+    say: Callable[[str], None] = lambda line: None,
+) -> Path:
+    """Choose training rows, or make new ones, each with a reason; returns the table of them.
+
+    >>> mine("run.yaml", miner="pairs").as_posix()
+    'runs/run/mine/pairs.parquet'
+
+    Args:
+        config: as `run` takes them.
+        folder: as `run` takes it.
+        miner: how to choose or make rows, by name.
+        keep: share of the rows to choose, 0 to 1; None takes the settings'.
+        say: told what is being done.
+
+    Raises:
+        InputError: an unknown miner or option, what the miner refuses, or something in the settings, the data or the model.
+    """
+    settings, place, base = _settings(config, folder)
+    make_miner(miner, options_of(settings, miner, keep))  # first: an unknown one is refused before anything is opened
+    with open_with_workers(settings, place, base=base) as (workers, _):
+        return mine_in_run(settings, place, workers, miner, keep=keep, base=base, say=say)
 
 
 def plan(
@@ -166,10 +251,36 @@ def plan(
     return make_plan(config, rows, measured)
 
 
+def steer(
+    config: RunConfig | str | Path,
+    folder: RunFolder | str | Path | None = None,
+    *,
+    say: Callable[[str], None] = lambda line: None,
+) -> Path:
+    """Train once under the plan as it stands; returns the folder of the branch, which a later trial takes over.
+
+    >>> steer("run.yaml").as_posix()
+    'runs/run/trial/steered-0'
+
+    Args:
+        config: as `run` takes them.
+        folder: as `run` takes it; planned already.
+        say: told what is being done.
+
+    Raises:
+        InputError: something in the settings, the data or the plan, or a folder without a plan.
+    """
+    settings, place, base = _settings(config, folder)
+    with open_with_workers(settings, place, base=base, whole=True, planned=True) as (workers, _):
+        return steer_once(settings, place, workers, base=base, say=say)
+
+
 def trial(
     config: RunConfig | str | Path,
     folder: RunFolder | str | Path | None = None,
     *,
+    data: str | None = None,
+    budget: Budget | str | None = None,
     say: Callable[[str], None] = lambda line: None,
 ) -> TrialResult:
     """Try the plan of a run folder against simpler choices, paired by seed; where it helps, against its nulls.
@@ -181,34 +292,124 @@ def trial(
     Args:
         config: as `run` takes them.
         folder: as `run` takes it; measured and planned already. What is finished is not trained again.
+        data: a miner's name, or a table of rows, that is tried instead of the plan.
+        budget: as `run` takes it.
         say: told what is being done, and before the first branch what the trial can see.
 
     Raises:
         InputError: something in the settings, the data or the plan, or a folder without a plan.
     """
     settings, place, base = _settings(config, folder)
+    settings = settings if data is None else replace(settings, trial=replace(settings.trial, data=data))
+    settings, deadline = with_budget(settings, place, _begun(budget))
     with open_with_workers(settings, place, base=base, whole=True, planned=True) as (workers, _):
-        return try_plan(settings, place, workers, base=base, say=say)
+        return try_plan(settings, place, workers, base=base, say=say, deadline=deadline)
 
 
-def verdict(folder: RunFolder | str | Path, console: Console | None = None) -> Path:
-    """Judge what a run folder holds: what was learnt, what was damaged, which lever worked. Returns the page. No torch.
+def verdict(
+    before: RunFolder | str | Path,
+    after: str | Path | None = None,
+    *,
+    measuring: Measuring | str | Path | None = None,
+    gating: Gating | None = None,
+    folder: RunFolder | str | Path = Path("runs/comparison"),
+    console: Console | None = None,
+) -> Path:
+    """Judge a run folder, or measure and compare two checkpoints: what was learnt, what was damaged. Returns the page.
 
     >>> verdict("runs/run").name
     'verdict.html'
 
+    `mixwright.verdict.basis.gate_answer` says what the gate of that folder says, where it was asked. A run folder takes no
+    torch.
+
     Args:
-        folder: of a run, or of a comparison of two checkpoints.
+        before: folder of a run or of a comparison; with `after`, a checkpoint.
+        after: checkpoint that is compared with it.
+        measuring: examples that both are measured on, or a `Measuring` of them.
+        gating: whether and how the gate is asked.
+        folder: where a comparison is written.
         console: where the first screen of the page is printed, too; None prints nothing.
 
     Raises:
-        InputError: no run, or a file in it is broken.
+        InputError: no run, a file in it is broken, or checkpoints or examples that cannot be used.
     """
-    run = _folder(folder)
-    page = render(run)
-    if console is not None:
-        summarise(run, console)
-    return page
+    pages: list[Path] = []
+
+    def show(run: RunFolder, page: Path, _: GateResult | None) -> None:
+        pages.append(page)
+        if console is not None:
+            summarise(run, console)
+
+    source = before.path if isinstance(before, RunFolder) else before
+    tuned = None if after is None else str(after)
+    judge(str(source), tuned, _measuring(measuring), _folder(folder).path, gating or Gating(), show)
+    return pages[0]
+
+
+def dial(
+    base: str | Path,
+    tuned: str | Path,
+    measuring: Measuring | str | Path,
+    *,
+    keep: Sequence[str] | None = None,
+    alpha: Sequence[float] | None = None,
+    max_loss: float = 0.02,
+) -> Sweep:
+    """Skill and kept knowledge of a model between base and tuned, by strength, and the largest strength within a budget.
+
+    >>> found = dial("checkpoint", "checkpoint", "two_tasks.jsonl", keep=["copy"], alpha=[1.0])
+    >>> [setting.alpha for setting in found.settings]
+    [0.0, 1.0]
+
+    Args:
+        base: checkpoint before it was tuned.
+        tuned: checkpoint or adapter folder after it.
+        measuring: examples that every strength is measured on, or a `Measuring` of them.
+        keep: tasks whose success must not be lost.
+        alpha: strengths to try; None: .25, .5, .75 and 1.
+        max_loss: largest loss of success on the kept tasks that is accepted, 0..1.
+
+    Raises:
+        InputError: a model, an option or the examples cannot be used.
+    """
+    from mixwright.cli.dialling import sweep_strengths
+
+    return sweep_strengths(str(base), str(tuned), _measuring(measuring), keep or (), alpha or (), max_loss)[0]
+
+
+def replicates(scores: str | Path, *, target: float = 0.8) -> Ranking:
+    """Whether a ranking of candidates is one of noise, and how many runs of each a reliable one takes.
+
+    >>> replicates("scores.csv").word
+    'reliable'
+
+    Args:
+        scores: a run folder with a trial, or a table with the columns candidate and score, and perhaps group and run.
+        target: reliability that is wanted.
+
+    Raises:
+        InputError: no such table or trial, scores that are no numbers, or too few runs.
+    """
+    return rank_source(str(scores), target)
+
+
+def list_plugins(kind: str | None = None) -> list[Entry]:
+    """Every plug-in, or those of one kind; imports none of them. Raises InputError for an unknown kind.
+
+    >>> "numeric" in [entry.name for entry in list_plugins("graders")]
+    True
+    """
+    return [entry for name in ([kind] if kind else KIND_BY_NAME) for entry in listing(name).values()]
+
+
+def explain(name: str) -> list[Entry]:
+    """Every plug-in of that name, in the order of the flow, with its docstring. Raises InputError where there is none.
+
+    >>> [entry.kind for entry in explain("formats")][0]
+    'checks'
+    """
+    return find_entries(name)
 
 
 def _settings(config: RunConfig | str | Path, folder: RunFolder | str | Path | None) -> tuple[RunConfig, RunFolder, Path]:
@@ -218,7 +419,16 @@ def _settings(config: RunConfig | str | Path, folder: RunFolder | str | Path | N
             raise InputError("a folder beside settings that no file names", "none", "Name one: folder='runs/mine'.")
         return config, _folder(folder), Path()
     path = Path(config)
-    return read_yaml(path, RunConfig), _folder(folder or Path("runs") / path.stem), path.parent
+    return *load_settings(path, None if folder is None else _folder(folder).path), path.parent
+
+
+def _begun(budget: Budget | str | None) -> Budget | None:
+    """The budget; one that is said in words begins now."""
+    return Budget(parse_duration(budget), monotonic()) if isinstance(budget, str) else budget
+
+
+def _measuring(said: Measuring | str | Path | None) -> Measuring:
+    return said if isinstance(said, Measuring) else Measuring(None if said is None else str(said))
 
 
 def _folder(folder: RunFolder | str | Path) -> RunFolder:

@@ -15,7 +15,7 @@ from transformers import TrainerState
 from transformers import trainer as theirs
 from trl import DPOConfig
 
-from mixwright import SteeredDPOTrainer, SteeredGRPOTrainer, SteeredSFTTrainer, Steering
+from mixwright import SteeredDPOTrainer, SteeredGRPOTrainer, SteeredSFTTrainer, SteeringConfig
 from mixwright.steer.run import files, state_file
 from mixwright.trainers.checkpoints import resume
 
@@ -31,17 +31,17 @@ def train(kind: str, folder: Path) -> None:
     if kind == "grpo":
         args = grpo_config(folder, **SAVES)
         trainer: Any = SteeredGRPOTrainer(
-            model(), vowels, args, train_dataset=rows(), steering=Steering(GRPO, canary_every=3), **given
+            model(), vowels, args, train_dataset=rows(), steering=SteeringConfig(GRPO, canary_every=3), **given
         )
     elif kind == "sft":
         data = rows().rename_column("answer", "completion")
         trainer = SteeredSFTTrainer(
-            model(), sft_config(folder, **SAVES), train_dataset=data, steering=Steering(SFT, canary_every=3), **given
+            model(), sft_config(folder, **SAVES), train_dataset=data, steering=SteeringConfig(SFT, canary_every=3), **given
         )
     else:
         config = DPOConfig(str(folder), **(CHEAP | {"max_length": 32, "learning_rate": 1e-3} | SAVES))
         start = str(folder.parent / "start")
-        trainer = SteeredDPOTrainer(start, args=config, train_dataset=dpo_rows(), steering=Steering(DPO), **given)
+        trainer = SteeredDPOTrainer(start, args=config, train_dataset=dpo_rows(), steering=SteeringConfig(DPO), **given)
     trainer.train(resume_from_checkpoint=True)
 
 

@@ -26,7 +26,7 @@ from trainers_tiny import CHEAP, grpo_config, model, rows, sft_config, tokenizer
 from trl import DPOConfig, GRPOTrainer
 
 import mixwright.trainers.grpo as steered_grpo
-from mixwright import SteeredDPOTrainer, SteeredGRPOTrainer, SteeredSFTTrainer, Steering, SteeringCallback
+from mixwright import SteeredDPOTrainer, SteeredGRPOTrainer, SteeredSFTTrainer, SteeringCallback, SteeringConfig
 from mixwright.records import CellPlan, Plan, Stage
 
 TqdmDefaultWriteLock.mp_lock = None  # shared with all forks: a killed one would keep it for ever
@@ -74,7 +74,7 @@ def grpo(folder: Path, reward: Any = tape, dataset: Any = None, plan: Plan = GRP
         grpo_config(folder, **(defaults | settings)),
         train_dataset=dataset or rows(),
         processing_class=tokenizer(),
-        steering=Steering(plan, canary_every=3),
+        steering=SteeringConfig(plan, canary_every=3),
     )
 
 
@@ -133,7 +133,7 @@ def tape_callback(folder: Path) -> None:
         per_device_train_batch_size=8 // world(),
     )
     plan = Plan("test", (Stage("grpo", "grpo", 10, SHARES),))
-    steering = SteeringCallback(Steering(plan), rows(), tape, args)
+    steering = SteeringCallback(SteeringConfig(plan), rows(), tape, args)
     given = {"processing_class": tokenizer(), "callbacks": [steering]}
     trainer: Any = GRPOTrainer(model(), steering.reward_funcs, args, steering.train_dataset, **given)
     trainer.train()
@@ -144,14 +144,16 @@ def tape_sft(folder: Path) -> None:
     settings = {"per_device_train_batch_size": 4 // world(), "gradient_accumulation_steps": 2}
     args = sft_config(folder, max_steps=STEPS, **settings)
     plan = Plan("test", (Stage("sft", "sft", 10, SHARES),))
-    SteeredSFTTrainer(model(), args, train_dataset=pairs, processing_class=tokenizer(), steering=Steering(plan)).train()
+    SteeredSFTTrainer(
+        model(), args, train_dataset=pairs, processing_class=tokenizer(), steering=SteeringConfig(plan)
+    ).train()
 
 
 def tape_dpo(folder: Path) -> None:
     settings = {"per_device_train_batch_size": 4 // world(), "gradient_accumulation_steps": 2}
     args = DPOConfig(str(folder), **(CHEAP | {"max_steps": STEPS, "max_length": 32, "learning_rate": 1e-3} | settings))
     start, given = str(folder.parent / "start"), {"train_dataset": dpo_rows(), "processing_class": tokenizer()}
-    SteeredDPOTrainer(start, args=args, steering=Steering(DPO), **given).train()
+    SteeredDPOTrainer(start, args=args, steering=SteeringConfig(DPO), **given).train()
 
 
 def learning(folder: Path, reward: Any = vowels) -> None:

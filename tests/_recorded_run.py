@@ -382,7 +382,7 @@ def trainer_runs() -> None:
     """Each trainer as TRL's, with the default steering, and with a plan; GRPO also killed after a save and resumed."""
     from transformers import TrainerCallback
 
-    from mixwright import Steering
+    from mixwright import SteeringConfig
 
     class Killer(TrainerCallback):
         """Ends the process as `kill -9` does, one step after the save of step 3."""
@@ -403,7 +403,7 @@ def trainer_runs() -> None:
         note(f"{name}, killed: {killed}, resumed: {resumed}", code)
 
     for objective in ("grpo", "sft", "dpo"):
-        planned = Steering(hand_plan(objective), canary_every=3)
+        planned = SteeringConfig(hand_plan(objective), canary_every=3)
         train(objective, f"{objective}-trl", None)
         train(objective, f"{objective}-default", True)
         train(objective, f"{objective}-planned", planned)

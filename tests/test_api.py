@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import doctest
 import importlib
+import inspect
 import json
 import subprocess
 import sys
+from collections.abc import Callable
+from dataclasses import MISSING, fields
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import mixwright
 from mixwright import api
+from mixwright.__main__ import app
+from mixwright.cli import direct
 from mixwright.config import CorpusConfig, MeasureConfig, ModelConfig, RunConfig, TrainConfig, TrialConfig, WarmupConfig
 from mixwright.errors import InputError
 from mixwright.records import to_data
-from mixwright.runs import yaml_text
+from mixwright.runs import RunFolder, yaml_text
+from mixwright.trial.deadline import Deadline
+from mixwright.verdict.basis import gate_answer
 
 HEAVY = ("torch", "transformers", "trl", "datasets", "numpy", "pyarrow", "pydantic")
 """What importing the package needs nothing of."""
@@ -31,18 +39,30 @@ SMALL = RunConfig(
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with train.jsonl (one row twice), run.yaml and a checkpoint, which the examples speak of."""
+    """A folder with the files that the examples speak of; train.jsonl has one row twice."""
     from mixwright.learner.tiny import build_tiny
 
     monkeypatch.chdir(tmp_path)
     rows = [{"task": "sum", "prompt": f"{n}+1=", "answer": str(n + 1)} for n in (*range(40), 0)]
     Path("train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    both = [
+        *rows,
+        *({"task": "copy", "prompt": f"{word} {n}", "answer": word} for n in range(9) for word in ("red", "blue")),
+    ]
+    Path("two_tasks.jsonl").write_text("".join(json.dumps(row) + "\n" for row in both), encoding="utf-8")
+    scores = [f"{name},{run},{worth + run / 100}" for name, worth in {"a": 1, "b": 2, "c": 3}.items() for run in range(3)]
+    Path("scores.csv").write_text("\n".join(["candidate,run,score", *scores]), encoding="utf-8")
     Path("run.yaml").write_text(yaml_text(to_data(SMALL)), encoding="utf-8")
     build_tiny([row["prompt"] for row in rows], SMALL.model, seed=0).save(Path("checkpoint"))
     return tmp_path
 
 
-@pytest.mark.parametrize("names", [["audit"], ["measure"], ["plan"], ["run", "trial", "verdict"]], ids="-".join)
+GROUPS = [["audit", "replicates", "list_plugins", "explain"], ["measure"], ["plan"], ["dial"], ["scan", "mine"]]
+GROUPS += [["run", "trial", "steer", "verdict"]]
+"""Functions whose examples run in one folder, in order."""
+
+
+@pytest.mark.parametrize("names", GROUPS, ids="-".join)
 def test_the_documented_examples_come_out_as_they_say(names: list[str], place: Path) -> None:
     finder, runner = doctest.DocTestFinder(recurse=False), doctest.DocTestRunner()
     for name in names:
@@ -51,9 +71,101 @@ def test_the_documented_examples_come_out_as_they_say(names: list[str], place: P
         assert runner.run(example).failed == 0, name
 
 
-def test_every_function_has_an_example_that_runs() -> None:
-    assert api.__all__ == ["audit", "measure", "plan", "run", "trial", "verdict"]
-    assert all(">>> " in (getattr(api, name).__doc__ or "") for name in api.__all__)
+VERBS: dict[str, Callable[..., Any]] = {}
+for command in app.registered_commands:
+    assert command.callback is not None
+    VERBS[command.callback.__name__] = command.callback
+
+
+def test_every_verb_of_the_command_line_is_a_function_with_an_example_that_runs() -> None:
+    functions = [name for name in api.__all__ if inspect.isfunction(getattr(api, name))]
+    assert sorted(functions) == sorted(VERBS) == sorted(name for group in GROUPS for name in group)
+
+
+SETTINGS: dict[str, tuple[type, ...]] = {
+    "audit": (CorpusConfig,),
+    "measure": (api.Measuring,),
+    "plan": (TrainConfig, api.Measuring),
+    "verdict": (api.Gating, api.Measuring),
+    "dial": (api.Measuring,),
+}
+"""What a function is handed in place of options of its verb."""
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_verb_and_its_function_have_the_same_defaults(verb: str) -> None:
+    """An option of the command line that is None where a setting has a default leaves that default as it is."""
+    asked = {name: each.default for name, each in inspect.signature(VERBS[verb]).parameters.items()}
+    own = {name: each.default for name, each in inspect.signature(getattr(api, verb)).parameters.items()}
+    optional = {name: default for name, default in own.items() if default is not inspect.Parameter.empty}
+    assert {name: asked[name] for name in optional if name in asked} == {
+        name: default for name, default in optional.items() if name in asked
+    }
+    for settings in SETTINGS.get(verb, ()):
+        for field in fields(settings):
+            if asked.get(field.name) is not None and field.name not in own and field.default is not MISSING:
+                assert asked[field.name] == field.default, field.name
+
+
+def test_defaults_that_a_help_text_names_are_those_of_the_settings() -> None:
+    train = TrainConfig()
+    said = {name: each.annotation for name, each in inspect.signature(VERBS["plan"]).parameters.items()}
+    for option, value in {"objective": train.objective, "steps": train.steps, "batch": train.prompts}.items():
+        assert f"Default: {value}." in str(said[option].__metadata__[0].help), option
+
+
+@pytest.mark.parametrize(
+    ("corpus", "measuring", "last"),
+    [
+        ("two_tasks.jsonl", api.Measuring("two_tasks.jsonl"), "drift"),
+        (CorpusConfig("two_tasks.jsonl", eval_share=0.0), api.Measuring("two_tasks.jsonl", grader=["exact"]), "gold"),
+    ],
+)
+def test_a_checkpoint_is_measured_as_on_the_command_line(
+    corpus: Any, measuring: api.Measuring, last: str, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found: list[MeasureConfig] = []
+
+    class Stop(Exception):
+        pass
+
+    def told(*given: Any, **_: Any) -> Any:
+        found.append(next(each.config.measure if isinstance(each, direct.Ready) else each for each in given[2:]))
+        raise Stop
+
+    monkeypatch.setattr("mixwright.api.measure_learner", told)
+    monkeypatch.setattr("mixwright.cli.direct.measure_with_progress", told)
+    with pytest.raises(Stop):
+        api.measure("checkpoint", corpus)
+    with pytest.raises(Stop):
+        direct.measure_checkpoint("checkpoint", measuring, None)
+    assert found[0] == found[1]
+    assert (found[0].items, found[0].probes[-1]) == (100, last)
+
+
+def test_two_checkpoints_are_compared_as_on_the_command_line(place: Path) -> None:
+    measuring = api.Measuring("train.jsonl", items=8, samples=1, max_new_tokens=2)
+    page = api.verdict("checkpoint", "checkpoint", measuring=measuring, gating=api.Gating(gate=True, protect=["sum"]))
+    assert page == Path("runs/comparison/verdict.html")
+    answer = gate_answer(RunFolder("runs/comparison"))
+    assert answer is not None
+    assert answer.outcome in ("passed", "cannot tell")
+    assert api.verdict("runs/comparison") == page
+
+
+def test_a_budget_in_words_begins_when_a_function_is_called(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(InputError, match="a duration such as 90s"):
+        api.run("run.yaml", budget="soon")
+    found: list[tuple[float, float]] = []
+
+    def told(config: RunConfig, *_: Any, deadline: Deadline, **__: Any) -> None:
+        found.append((config.trial.budget_minutes, deadline.left))
+
+    monkeypatch.setattr("mixwright.pipeline.run", told)
+    api.run("run.yaml", budget="20m")
+    ((minutes, left),) = found
+    assert minutes == 20
+    assert 1190 < left <= 1200
 
 
 def test_settings_without_a_file_need_a_folder() -> None:

@@ -10,7 +10,7 @@ import pytest
 from trainers_tiny import make
 
 import mixwright
-from mixwright import SteeredGRPOTrainer, Steering
+from mixwright import SteeredGRPOTrainer, SteeringConfig
 from mixwright.catalog import KIND_BY_NAME
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*gradient_checkpointing.*:FutureWarning")  # TRL sets the older name
@@ -23,7 +23,7 @@ PLUGINS = tuple(kind.package.removeprefix("mixwright.").replace(".", "/") for ki
 
 
 def test_a_batch_passes_few_files(tmp_path: Path) -> None:
-    steering = Steering(canary_every=5, options={"selectors.difficulty": {"predict": True}})
+    steering = SteeringConfig(canary_every=5, options={"selectors.difficulty": {"predict": True}})
     trainer = make(SteeredGRPOTrainer, tmp_path, {"max_steps": 6}, steering=steering)
     seen: list[tuple[str, str, str]] = []
 

@@ -14,7 +14,7 @@ import pytest
 import typer
 from cli_call import Call, sums, write
 
-from mixwright.__main__ import app
+from mixwright.__main__ import VERBS_BY_HEADING, app
 from mixwright.config import CorpusConfig, RunConfig, TrainConfig
 from mixwright.errors import InputError
 from mixwright.measure.bases import pool_measurements
@@ -97,7 +97,7 @@ def test_usage_errors_are_the_users(call: Call) -> None:
 
 
 def test_a_bug_of_ours_is_exit_code_2_with_its_traceback(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mixwright.audit.stage.run_audit", lambda *_: 1 / 0)
+    monkeypatch.setattr("mixwright.api.run_audit", lambda *_: 1 / 0)
     code, out, err = call("audit", write("a.jsonl", sums()))
     assert (code, out) == (2, "")
     assert "ZeroDivisionError" in err
@@ -149,6 +149,21 @@ def test_the_version(call: Call) -> None:
     assert call("--version") == (0, f"mixwright {version('mixwright')}\n", "")
     assert "--version" in call("--help")[1]
     assert "Flow: audit -> measure" in " ".join(call("--help")[1].split())
+
+
+def test_help_shows_what_most_people_need_first_and_every_verb_once_under_a_heading(call: Call) -> None:
+    headings: dict[str, list[str]] = {}
+    for line in call("--help")[1].splitlines():
+        if line.endswith(":") and not line.startswith(" "):
+            headings[line[:-1]] = []
+        elif headings and line.startswith("  "):
+            headings[list(headings)[-1]].append(line.split()[0])
+    del headings["Options"]
+    assert headings == {heading: list(names) for heading, names in VERBS_BY_HEADING.items()}
+    assert len(next(iter(headings.values()))) == 5
+    assert sorted(name for names in headings.values() for name in names) == sorted(FLAGS)
+    for names in headings.values():
+        assert names == sorted(names, key=list(FLAGS).index), "in the order of the flow"
 
 
 SETTINGS = "corpus: {{train: {0}{1}}}\ntrain: {{steps: 2}}\n"

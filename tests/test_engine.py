@@ -101,11 +101,11 @@ def test_round_trip_continues_exactly(seed, cut, selector):
     plan = replace(plan, stages=(replace(plan.stages[0], selector=selector),))
     whole = Engine(plan, pool(), seed=seed)
     before = play(whole, seed, range(cut))
-    saved = json_round_trip(whole.state())
+    saved = json_round_trip(whole.state_dict())
     resumed = Engine(plan, pool(), seed=seed)
-    resumed.restore(saved)
+    resumed.load_state_dict(saved)
     assert resumed.canaries == whole.canaries
-    assert resumed.state() == saved
+    assert resumed.state_dict() == saved
     assert play(resumed, seed, range(cut, 12)) == play(whole, seed, range(cut, 12))
     if selector == "difficulty" and cut:
         again = Engine(plan, pool(), seed=seed)
@@ -116,13 +116,13 @@ def test_untaken_decisions_survive_too():
     plan = Difficulty().plan(cells(), competence(np.random.default_rng(0)), TrainingSetup(5))
     one, other = Engine(plan, pool(), seed=0), Engine(plan, pool(), seed=0)
     one.observe([GroupOutcome("prime@1#0", "prime", 1.0, 0, (0.0,) * 8)], Signals(0))
-    other.restore(json_round_trip(one.state()))
+    other.load_state_dict(json_round_trip(one.state_dict()))
     assert other.take_decisions() == one.take_decisions() != []
 
 
 def test_state_of_another_run_is_refused():
     plan = Difficulty().plan(cells(), competence(np.random.default_rng(0)), TrainingSetup(5))
-    state = Engine(plan, pool(), seed=0).state()
+    state = Engine(plan, pool(), seed=0).state_dict()
     edited = replace(plan, stages=(replace(plan.stages[0], weights={"chain": 0.5, "gcd": 0.5}),))
     scaled = replace(plan, stages=(replace(plan.stages[0], options={"engine": {"reward_range": [-1, 1]}}),))
     others = [
@@ -133,16 +133,16 @@ def test_state_of_another_run_is_refused():
     ]
     for other in [*others, Engine(edited, pool(), seed=0), Engine(scaled, pool(), seed=0)]:
         with pytest.raises(InputError, match="same seed, data and plan"):
-            other.restore(state)
+            other.load_state_dict(state)
 
 
 @pytest.mark.parametrize(("version", "told"), [(None, "one without a number"), (1, "1"), (6, "6")])
 def test_a_state_of_another_version_is_refused(version: int | None, told: str) -> None:
     plan = Difficulty().plan(cells(), competence(np.random.default_rng(0)), TrainingSetup(5))
-    state = Engine(plan, pool(), seed=0).state()
+    state = Engine(plan, pool(), seed=0).state_dict()
     state.pop("version") if version is None else state.update(version=version)
     with pytest.raises(InputError, match=rf"expected a state of version 7, got {told}\. Resume with the version"):
-        Engine(plan, pool(), seed=0).restore(state)
+        Engine(plan, pool(), seed=0).load_state_dict(state)
 
 
 def test_a_refusal_says_its_cause_as_a_word() -> None:
@@ -222,7 +222,7 @@ def test_a_stretch_that_few_groups_survive_is_one_line_however_long():
         engine.observe(batch(step), Signals(step))
         told += [(step, *line) for line in lines(engine)]
         if step == 20:
-            other.restore(json_round_trip(engine.state()))
+            other.load_state_dict(json_round_trip(engine.state_dict()))
     assert told == [(39, 1, 29, 1.0, 0.25)]
     engine.finish()
     assert lines(engine) == [(41, 49, 1.0, 0.5)]

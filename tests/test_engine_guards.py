@@ -183,7 +183,7 @@ def test_a_run_resumed_in_a_row_of_alarms_continues_exactly(seed, cut):
 
     whole, resumed = watched(), watched()
     before = play(whole, range(cut))
-    resumed.restore(json_round_trip(whole.state()))
+    resumed.load_state_dict(json_round_trip(whole.state_dict()))
     after = play(whole, range(cut, 12))
     assert play(resumed, range(cut, 12)) == after
     stops = [step for step, seen in enumerate(before + after) if ("stop", "run") in kinds(seen[2])]
@@ -196,10 +196,10 @@ def test_a_state_saved_when_there_was_replay_continues_exactly():
     look(before, 0)
     look(before, 10, {"gcd"})
     before.draw(30)
-    now.restore(json_round_trip(before.state()) | {"reserve": {"replays": {}}})
+    now.load_state_dict(json_round_trip(before.state_dict()) | {"reserve": {"replays": {}}})
     assert now.draw(60) == before.draw(60)
     assert look(now, 20) == look(before, 20) != []
-    assert now.state() == before.state()
+    assert now.state_dict() == before.state_dict()
 
 
 def alarm(step) -> list[Alarm]:
@@ -298,8 +298,8 @@ def test_what_waits_goes_on_waiting_no_longer_where_training_is_begun_anew():
                 success |= {"lcm@2": 0.6, "chain@3": 0.6}
                 engine.take_decisions()
                 if anew:
-                    engine, state = Engine(plan, here, seed=1), json_round_trip(engine.state())
-                    engine.restore(state)
+                    engine, state = Engine(plan, here, seed=1), json_round_trip(engine.state_dict())
+                    engine.load_state_dict(state)
             now = step - 60 if anew and step >= 60 else step
             drawn.append(engine.draw(8))
             groups = [outcome(here, index, now, success, rng) for index in drawn[-1]]

@@ -12,7 +12,7 @@ from grpo_table import TABLE, Setting, build, true_rewards
 from trainers_tiny import losses, parameters, read, script
 from trl import GRPOTrainer
 
-from mixwright import SteeredGRPOTrainer, Steering
+from mixwright import SteeredGRPOTrainer, SteeringConfig
 from mixwright.records import Action, Plan, Stage
 
 pytestmark = [
@@ -78,7 +78,9 @@ def test_with_steering_groups_are_whole_rewards_true_and_refusals_zero(
 ) -> None:
     setting = TABLE[name]
     setting.patch(monkeypatch)
-    trainer = build(SteeredGRPOTrainer, tmp_path, setting, steering=Steering(PLAN, canary_every=1, reward_range=(-10, 10)))
+    trainer = build(
+        SteeredGRPOTrainer, tmp_path, setting, steering=SteeringConfig(PLAN, canary_every=1, reward_range=(-10, 10))
+    )
     seen = Seen(trainer)
     before = parameters(trainer)
     trainer.train()

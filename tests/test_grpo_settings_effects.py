@@ -13,7 +13,7 @@ import torch
 from grpo_table import LOSSES, TABLE, Setting, build, fake_server, from_disk, held_out
 from trainers_tiny import UNIFORM, parameters, read, rows, script
 
-from mixwright import SteeredGRPOTrainer, Steering
+from mixwright import SteeredGRPOTrainer, SteeringConfig
 from mixwright.records import Action
 
 pytestmark = pytest.mark.filterwarnings(
@@ -25,7 +25,7 @@ PLAIN_STEPS = {"optim": "sgd", "max_grad_norm": 0.0, "lr_scheduler_type": "const
 
 def steered(folder: Path, setting: Setting, refuse: Any = lambda groups: [], **more: Any) -> tuple[Any, list[Any]]:
     """A steered trainer that refuses what `refuse` picks from a batch's groups, and the batches it will have seen."""
-    wide = Steering(UNIFORM, reward_range=(-10, 10))  # asked for: nothing is held back while a range is learnt
+    wide = SteeringConfig(UNIFORM, reward_range=(-10, 10))  # asked for: nothing is held back while a range is learnt
     trainer = build(SteeredGRPOTrainer, folder, setting, steering=wide, **more)
     seen = script(trainer, lambda groups: [Action("refuse", group.example, None, "test") for group in refuse(groups)])
     return trainer, seen
@@ -203,7 +203,7 @@ def test_evaluation_leaves_steering_alone(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["chat", "chat_template_kwargs"])
 def test_canaries_are_asked_as_training_asks(name: str, tmp_path: Path) -> None:
-    trainer = build(SteeredGRPOTrainer, tmp_path, TABLE[name], steering=Steering(canary_every=1))
+    trainer = build(SteeredGRPOTrainer, tmp_path, TABLE[name], steering=SteeringConfig(canary_every=1))
     trainer.train()
     prompts = trainer.canaries.prompts
     asked = [trainer.canaries.learner.encode(prompt) for prompt in prompts]

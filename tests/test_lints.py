@@ -13,7 +13,7 @@ import pytest
 from trainers_tiny import UNIFORM, grpo_config, make, model, read, rows, tokenizer, vowels
 from trl.trainer.grpo_trainer import GRPOTrainer
 
-from mixwright import SteeredGRPOTrainer, Steering, SteeringCallback
+from mixwright import SteeredGRPOTrainer, SteeringCallback, SteeringConfig
 from mixwright.records import CellPlan, GroupOutcome
 from mixwright.steer.pool import make_pool
 from mixwright.trainers.checks.setting_warnings import (
@@ -132,13 +132,19 @@ def test_a_real_run_is_warned_once_and_goes_on(tmp_path: Path, caplog: pytest.Lo
     plan = replace(UNIFORM, cells=cells)
     settings = {"loss_type": "grpo", "save_strategy": "steps", "save_steps": 1, "max_steps": 2}
     with caplog.at_level(logging.WARNING, logger="mixwright"):
-        trainer = make(SteeredGRPOTrainer, tmp_path, settings, reward_funcs=[vowels, diversity], steering=Steering(plan))
+        trainer = make(
+            SteeredGRPOTrainer, tmp_path, settings, reward_funcs=[vowels, diversity], steering=SteeringConfig(plan)
+        )
         trainer.train()
     assert trainer.state.global_step == 2
     assert lints(tmp_path)[:2] == ["lint.novelty", "lint.too_hard"]
     assert sum("looks like a reward for variety" in record.getMessage() for record in caplog.records) == 1
     again = make(
-        SteeredGRPOTrainer, tmp_path, settings | {"max_steps": 3}, reward_funcs=[vowels, diversity], steering=Steering(plan)
+        SteeredGRPOTrainer,
+        tmp_path,
+        settings | {"max_steps": 3},
+        reward_funcs=[vowels, diversity],
+        steering=SteeringConfig(plan),
     )
     before = lints(tmp_path)
     again.train(resume_from_checkpoint=str(tmp_path / "checkpoint-2"))
@@ -146,7 +152,7 @@ def test_a_real_run_is_warned_once_and_goes_on(tmp_path: Path, caplog: pytest.Lo
 
 
 def test_the_first_batch_is_judged_and_no_later_one(tmp_path: Path) -> None:
-    trainer = make(SteeredGRPOTrainer, tmp_path, {"max_steps": 1, "beta": 0.0}, steering=Steering(UNIFORM))
+    trainer = make(SteeredGRPOTrainer, tmp_path, {"max_steps": 1, "beta": 0.0}, steering=SteeringConfig(UNIFORM))
     trainer.train()
     run = trainer.steered
     assert run.batches == 1
@@ -161,7 +167,7 @@ def test_the_first_batch_is_judged_and_no_later_one(tmp_path: Path) -> None:
 def test_a_trainer_class_of_ones_own_is_warned_too(tmp_path: Path) -> None:
 
     args = grpo_config(tmp_path, shuffle_dataset=False, max_steps=1, remove_unused_columns=False)
-    steering = SteeringCallback(Steering(UNIFORM), rows(), [vowels, diversity], args)
+    steering = SteeringCallback(SteeringConfig(UNIFORM), rows(), [vowels, diversity], args)
     functions: Any = steering.reward_funcs
     trainer = GRPOTrainer(
         model(), functions, args, steering.train_dataset, processing_class=tokenizer(), callbacks=[steering]

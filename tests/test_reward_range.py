@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from trainers_tiny import UNIFORM, make, read, vowels
 
-from mixwright import SteeredGRPOTrainer, Steering
+from mixwright import SteeredGRPOTrainer, SteeringConfig
 from mixwright.errors import InputError
 from mixwright.records import GroupOutcome, Plan, Stage
 from mixwright.steer.run.reward_range import BATCHES_TO_LEARN_RANGE, RewardRange
@@ -145,7 +145,7 @@ def falling(completions: list[str], trainer_state: Any, **_: Any) -> list[float]
 def test_a_fall_in_a_learnt_range_reaches_the_canaries(tmp_path: Path) -> None:
     """Rewards of 2 to 10 are all at least 1: by the range of the start no canary could ever fall."""
     stage = Stage("t", "grpo", 8, {"letters": 0.5, "sums": 0.5}, monitors=("canary",))
-    steering = Steering(Plan("by hand", (stage,)), canary_every=2)
+    steering = SteeringConfig(Plan("by hand", (stage,)), canary_every=2)
     trainer = make(SteeredGRPOTrainer, tmp_path, {"max_steps": 8}, steering=steering, reward_funcs=falling)
     trainer.train()
     alarms = lines(tmp_path, "alarm.canary")
@@ -155,7 +155,7 @@ def test_a_fall_in_a_learnt_range_reaches_the_canaries(tmp_path: Path) -> None:
 
 
 def test_a_range_asked_of_the_drop_in_is_used_from_the_first_batch(tmp_path: Path) -> None:
-    trainer = make(SteeredGRPOTrainer, tmp_path, steering=Steering(UNIFORM, reward_range=(-1, 1)), reward_funcs=signs)
+    trainer = make(SteeredGRPOTrainer, tmp_path, steering=SteeringConfig(UNIFORM, reward_range=(-1, 1)), reward_funcs=signs)
     trainer.train()
     assert not lines(tmp_path, "reward_range held")
     assert not lines(tmp_path, "lint.reward_range")
@@ -173,4 +173,4 @@ WRONG = [("0", "1"), (False, True), (0, float("nan")), (0, float("inf")), (None,
 )
 def test_a_range_that_is_none_is_refused(asked: Any, told: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=told):
-        make(SteeredGRPOTrainer, tmp_path, steering=Steering(UNIFORM, reward_range=asked), reward_funcs=signs)
+        make(SteeredGRPOTrainer, tmp_path, steering=SteeringConfig(UNIFORM, reward_range=asked), reward_funcs=signs)

@@ -198,7 +198,7 @@ def test_staleness_is_noise_free_then_told_once():
     told = [decision for decision in engine.take_decisions() if decision.what == "stale"]
     assert [decision.step for decision in told] == [shown["stale_since"]]
     fresh = Engine(Plan("p", (Stage("s", "grpo", 99, {"t": 1.0}),), known), here, seed=0)
-    fresh.restore(engine.state())
+    fresh.load_state_dict(engine.state_dict())
     assert fresh.staleness() == shown
 
 

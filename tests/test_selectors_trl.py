@@ -9,7 +9,7 @@ import pytest
 from datasets import Dataset
 from trainers_tiny import make, read
 
-from mixwright import SteeredGRPOTrainer, Steering
+from mixwright import SteeredGRPOTrainer, SteeringConfig
 from mixwright.records import Plan, Stage
 
 pytestmark = pytest.mark.filterwarnings(
@@ -43,7 +43,9 @@ def teaching(folder: Path, selector: str) -> float:
     """Share of groups with different rewards in the second half of a run."""
     plan = Plan("test", (Stage("grpo", "grpo", 16, {"vowels": 1.0}, selector=selector),))
     settings = {"max_steps": 16, "per_device_train_batch_size": 32, "num_generations": 8, "learning_rate": 1e-5}
-    trainer = make(SteeredGRPOTrainer, folder, settings, reward_funcs=graded, train_dataset=rows(), steering=Steering(plan))
+    trainer = make(
+        SteeredGRPOTrainer, folder, settings, reward_funcs=graded, train_dataset=rows(), steering=SteeringConfig(plan)
+    )
     trainer.train()
     lines = read(folder, "steps.jsonl")[8:]
     return 1 - sum(line["zero_signal"] for line in lines) / sum(line["groups"] for line in lines)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields
+from dataclasses import MISSING, Field, fields
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,15 @@ from trl import DPOConfig, GRPOConfig, SFTConfig
 from mixwright.config import CorpusConfig, RunConfig, TrainConfig
 from mixwright.errors import InputError
 from mixwright.records import to_data
-from mixwright.trainers.configs import StartJob, resolved_settings
+from mixwright.trainers.configs import (
+    INSIDE_REMEDY,
+    OUTSIDE_FIELDS,
+    OWN_GRPO_SETTING_REMEDIES,
+    OWN_SETTING_REMEDIES,
+    UNUSED_FIELD_REMEDIES,
+    StartJob,
+    resolved_settings,
+)
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*gradient_checkpointing.*:FutureWarning")  # TRL sets the older name
 CONFIGS = {"grpo": GRPOConfig, "sft": SFTConfig, "dpo": DPOConfig}
@@ -38,10 +46,35 @@ def test_what_trl_knows_is_passed_through(objective: str) -> None:
 
 
 @pytest.mark.parametrize("objective", CONFIGS)
-@pytest.mark.parametrize("name", ["foo_bar", "learning_rte"])
-def test_what_trl_does_not_know_is_refused(objective: str, name: str) -> None:
-    with pytest.raises(InputError, match=name):
+@pytest.mark.parametrize(
+    ("name", "told"), [("foo_bar", "got 'foo_bar'"), ("learning_rte", "Nearest: learning_rate"), ("optm", "Nearest: optim")]
+)
+def test_what_trl_does_not_know_is_refused_with_the_nearest_names(objective: str, name: str, told: str) -> None:
+    with pytest.raises(
+        InputError, match=rf"the name of a field of {CONFIGS[objective].__name__} \(train.settings\).*{told}"
+    ):
         check(objective, {name: 1})
+
+
+@pytest.mark.parametrize("objective", CONFIGS)
+def test_every_field_of_trls_config_passes_through_or_is_refused_with_what_to_do(objective: str) -> None:
+    remedies = OWN_SETTING_REMEDIES | UNUSED_FIELD_REMEDIES | dict.fromkeys(OUTSIDE_FIELDS, INSIDE_REMEDY)
+    remedies |= OWN_GRPO_SETTING_REMEDIES if objective == "grpo" else {}
+    names = [field for field in fields(CONFIGS[objective]) if field.name != "report_to"]  # its own test is below
+    told = {each.name: remedy_for(objective, {each.name: default_of(each)}) for each in names}
+    assert {name: remedy for name, remedy in told.items() if remedy} == {n: r for n, r in remedies.items() if n in told}
+    assert len(told) > 2 * len(remedies)
+
+
+def remedy_for(objective: str, settings: dict[str, Any]) -> str | None:
+    try:
+        return check(objective, settings)
+    except InputError as error:
+        return error.remedy
+
+
+def default_of(field: Field[Any]) -> Any:
+    return field.default_factory() if field.default is MISSING else field.default  # type: ignore[misc]
 
 
 @pytest.mark.parametrize("objective", CONFIGS)
@@ -85,8 +118,6 @@ def test_what_cannot_be_steered_is_refused_before_a_run(objective: str, settings
 @pytest.mark.parametrize("objective", CONFIGS)
 def test_every_field_that_names_a_place_or_a_service_is_known(objective: str) -> None:
     """A new one of TRL has to be looked at."""
-    from mixwright.trainers.configs import OUTSIDE_FIELDS
-
     words = ("dir", "hub", "trackio", "_repo", "upload")
     found = {field.name for field in fields(CONFIGS[objective]) if any(word in field.name for word in words)}
     assert found <= set(OUTSIDE_FIELDS)

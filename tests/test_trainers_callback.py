@@ -13,7 +13,7 @@ import torch
 from trainers_tiny import grpo_config, model, rows, tokenizer, vowels
 from trl import GRPOTrainer
 
-from mixwright import Steering, SteeringCallback
+from mixwright import SteeringCallback, SteeringConfig
 from mixwright.errors import InputError
 from mixwright.records import Action, Plan, Stage
 
@@ -25,7 +25,7 @@ PLAN = Plan("test", (Stage("grpo", "grpo", 10, {"letters": 0.75, "sums": 0.25}),
 
 def make(folder: Path, **settings: Any) -> tuple[SteeringCallback, GRPOTrainer]:
     args = grpo_config(folder, shuffle_dataset=False, **settings)
-    steering = SteeringCallback(Steering(PLAN), rows(), vowels, args)
+    steering = SteeringCallback(SteeringConfig(PLAN), rows(), vowels, args)
     trainer = GRPOTrainer(
         model(), steering.reward_funcs, args, steering.train_dataset, processing_class=tokenizer(), callbacks=[steering]
     )
@@ -108,7 +108,7 @@ def test_columns_must_reach_the_rewards(tmp_path: Path) -> None:
 @pytest.mark.parametrize("forgotten", ["reward_funcs", "train_dataset"])
 def test_a_trainer_wired_past_steering_is_stopped(forgotten: str, tmp_path: Path) -> None:
     args = grpo_config(tmp_path, shuffle_dataset=False)
-    steering = SteeringCallback(Steering(PLAN), rows(), vowels, args)
+    steering = SteeringCallback(SteeringConfig(PLAN), rows(), vowels, args)
     given = {"reward_funcs": steering.reward_funcs, "train_dataset": steering.train_dataset}
     given |= {"reward_funcs": vowels, "train_dataset": rows()} if forgotten == "reward_funcs" else {"train_dataset": rows()}
     trainer = GRPOTrainer(model(), args=args, processing_class=tokenizer(), callbacks=[steering], **given)

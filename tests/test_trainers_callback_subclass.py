@@ -14,7 +14,7 @@ import torch
 from trainers_tiny import grpo_config, losses, model, parameters, read, rows, tokenizer
 from trl import GRPOTrainer
 
-from mixwright import Steering, SteeringCallback
+from mixwright import SteeringCallback, SteeringConfig
 from mixwright.records import Action, Plan, Stage
 
 pytestmark = [
@@ -62,7 +62,7 @@ class PatchedTrainer(GRPOTrainer):
 def make(folder: Path, network: Any = None, reward: Any = parts.distinct, **settings: Any) -> tuple[SteeringCallback, Any]:
     """A callback and a patched trainer, wired."""
     args = grpo_config(folder, shuffle_dataset=False, **settings)
-    steering = SteeringCallback(Steering(PLAN), rows(), reward, args)
+    steering = SteeringCallback(SteeringConfig(PLAN), rows(), reward, args)
     trainer = PatchedTrainer(
         network or model(),
         args,
@@ -172,7 +172,7 @@ def test_rewards_may_be_called_in_any_order_without_the_newer_arguments(tmp_path
 
     args = grpo_config(tmp_path, shuffle_dataset=False, reward_weights=[2.0, 1.0])
     steering = SteeringCallback(
-        Steering(PLAN, reward_range=(-10, 10)), rows(), [parts.distinct, functools.partial(parts.correct)], args
+        SteeringConfig(PLAN, reward_range=(-10, 10)), rows(), [parts.distinct, functools.partial(parts.correct)], args
     )
     assert [function.__name__ for function in steering.reward_funcs] == ["distinct", "correct"]
     seen = answer(steering, lambda groups: [])

@@ -14,7 +14,7 @@ import torch
 from trainers_tiny import dpo_config, pairs, parameters, read, saved_model, script, tokenizer
 from trl import DPOTrainer
 
-from mixwright import SteeredDPOTrainer, Steering
+from mixwright import SteeredDPOTrainer, SteeringConfig
 from mixwright.config import CorpusConfig, RunConfig, TrainConfig
 from mixwright.contracts import Branch
 from mixwright.corpus import Corpus
@@ -36,7 +36,7 @@ def disk(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def make(folder: Path, disk: Path, settings: dict[str, Any] | None = None, **kwargs: Any) -> Any:
-    arguments = {"train_dataset": pairs(), "processing_class": tokenizer(), "steering": Steering(PLAN)} | kwargs
+    arguments = {"train_dataset": pairs(), "processing_class": tokenizer(), "steering": SteeringConfig(PLAN)} | kwargs
     return SteeredDPOTrainer(saved_model(disk), args=dpo_config(folder, **(settings or {})), **arguments)
 
 
@@ -147,7 +147,7 @@ def test_the_default_plan_watches_and_leaves_the_rest_alone(tmp_path: Path, disk
 def test_a_resumed_run_continues_as_the_uninterrupted_one(tmp_path: Path, disk: Path) -> None:
     settings = {"max_steps": 8, "save_strategy": "steps", "save_steps": 1, "per_device_train_batch_size": 5}
     stage = Stage("dpo", "dpo", 10, {"letters": 0.75, "sums": 0.25}, monitors=("displacement", "canary"))
-    steering = Steering(Plan("test", (stage,)), canary_every=2)
+    steering = SteeringConfig(Plan("test", (stage,)), canary_every=2)
     whole = make(tmp_path / "whole", disk, settings, steering=steering)
     whole.train()
     shutil.copytree(tmp_path / "whole", tmp_path / "broken")
@@ -162,7 +162,7 @@ def test_a_resumed_run_continues_as_the_uninterrupted_one(tmp_path: Path, disk: 
 
 def test_canaries_are_the_chosen_answers_of_pairs_never_drawn(tmp_path: Path, disk: Path) -> None:
     stage = Stage("dpo", "dpo", 10, {"letters": 0.75, "sums": 0.25}, monitors=("canary",))
-    trainer = make(tmp_path, disk, {"max_steps": 2}, steering=Steering(Plan("test", (stage,)), canary_every=1))
+    trainer = make(tmp_path, disk, {"max_steps": 2}, steering=SteeringConfig(Plan("test", (stage,)), canary_every=1))
     watched: list[Any] = []
     watch = trainer.steered.engine.watch
     trainer.steered.engine.watch = lambda signals: (watched.append(signals), watch(signals))[1]
@@ -185,7 +185,7 @@ def test_a_plan_for_another_trainer_and_a_changed_trl_are_refused(
 ) -> None:
     sft = Plan("test", (Stage("sft", "sft", 10, {"letters": 1.0}),))
     with pytest.raises(InputError, match="objective is dpo"):
-        make(tmp_path, disk, steering=Steering(sft))
+        make(tmp_path, disk, steering=SteeringConfig(sft))
     monkeypatch.delattr(DPOTrainer, "_set_signature_columns_if_needed")
     monkeypatch.delattr("transformers.Trainer._set_signature_columns_if_needed")
     with pytest.raises(InputError, match="_set_signature_columns_if_needed"):

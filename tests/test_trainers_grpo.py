@@ -11,7 +11,7 @@ import pytest
 import torch
 from trainers_tiny import UNIFORM, grpo_config, make, model, parameters, read, rows, script, tokenizer, vowels
 
-from mixwright import SteeredGRPOTrainer, Steering
+from mixwright import SteeredGRPOTrainer, SteeringConfig
 from mixwright.records import Action
 from mixwright.trainers.rewards import parse_answers
 
@@ -34,7 +34,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("name", SETTINGS)
 def test_groups_are_whole_and_shares_as_planned(tmp_path: Path, name: str) -> None:
     settings = {"max_steps": 8} | SETTINGS[name] | {"max_steps": 8}
-    trainer = make(SteeredGRPOTrainer, tmp_path, settings, steering=Steering(UNIFORM))
+    trainer = make(SteeredGRPOTrainer, tmp_path, settings, steering=SteeringConfig(UNIFORM))
     seen = script(trainer, lambda groups: [])
     trainer.train()
     groups = [group for batch in seen for group in batch]
@@ -75,7 +75,7 @@ def watch_advantages(trainer: Any) -> list[torch.Tensor]:
 @pytest.mark.parametrize("scale", ["group", "batch", "none"])
 def test_a_refused_group_has_advantage_zero_and_others_do_not(tmp_path: Path, scale: str) -> None:
     settings = {"per_device_train_batch_size": 16, "scale_rewards": scale, "max_steps": 2}
-    trainer = make(SteeredGRPOTrainer, tmp_path, settings, steering=Steering(UNIFORM), reward_funcs=distinct)
+    trainer = make(SteeredGRPOTrainer, tmp_path, settings, steering=SteeringConfig(UNIFORM), reward_funcs=distinct)
     seen = script(trainer, lambda groups: [Action("refuse", groups[1].example, None, "test")])
     trainer.hooks.begin = lambda step: None  # the self-test would be watched too
     advantages = watch_advantages(trainer)
@@ -95,7 +95,7 @@ def test_a_refused_group_has_advantage_zero_and_others_do_not(tmp_path: Path, sc
 
 
 def test_a_step_without_informative_groups_moves_nothing(tmp_path: Path) -> None:
-    trainer = make(SteeredGRPOTrainer, tmp_path, {"max_steps": 4}, steering=Steering(UNIFORM))
+    trainer = make(SteeredGRPOTrainer, tmp_path, {"max_steps": 4}, steering=SteeringConfig(UNIFORM))
     script(trainer, lambda groups: [Action("skip_step", "step", None, "test")] if trainer.state.global_step == 2 else [])
     values: list[torch.Tensor] = []
     moments: list[torch.Tensor] = []
@@ -119,7 +119,7 @@ def test_lr_factor_scales_the_step_and_leaves_the_schedule_alone(tmp_path: Path)
     settings = {"max_steps": 1, "optim": "sgd", "max_grad_norm": 0.0, "lr_scheduler_type": "constant"}
     moved = []
     for factor in (1.0, 0.25):
-        trainer = make(SteeredGRPOTrainer, tmp_path / str(factor), settings, steering=Steering(UNIFORM))
+        trainer = make(SteeredGRPOTrainer, tmp_path / str(factor), settings, steering=SteeringConfig(UNIFORM))
         script(trainer, lambda groups, factor=factor: [Action("lr_factor", "lr", factor, "test")])
         before = parameters(trainer)
         trainer.train()
@@ -138,13 +138,13 @@ def test_beta_moves_only_when_there_is_a_reference_model(tmp_path: Path) -> None
         vowels,
         grpo_config(tmp_path / "a", beta=0.1, max_steps=2),
         train_dataset=rows(),
-        steering=Steering(UNIFORM),
+        steering=SteeringConfig(UNIFORM),
     )
     script(with_beta, lambda groups: raised)
     with_beta.train()
     assert with_beta.beta == 0.5
     assert read(tmp_path / "a", "steps.jsonl")[-1]["kl_nats"] is not None
-    without = make(SteeredGRPOTrainer, tmp_path / "b", {"max_steps": 1}, steering=Steering(UNIFORM))
+    without = make(SteeredGRPOTrainer, tmp_path / "b", {"max_steps": 1}, steering=SteeringConfig(UNIFORM))
     script(without, lambda groups: raised)
     without.train()
     assert without.beta == 0.0
@@ -153,7 +153,7 @@ def test_beta_moves_only_when_there_is_a_reference_model(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("kind", ["stop", "restore"])
 def test_stop_ends_the_run(tmp_path: Path, kind: Any) -> None:
-    trainer = make(SteeredGRPOTrainer, tmp_path, {"max_steps": 6}, steering=Steering(UNIFORM))
+    trainer = make(SteeredGRPOTrainer, tmp_path, {"max_steps": 6}, steering=SteeringConfig(UNIFORM))
     script(trainer, lambda groups: [Action(kind, "run", None, "test")] if trainer.state.global_step == 1 else [])
     trainer.train()
     assert trainer.state.global_step == 2
@@ -164,7 +164,7 @@ def test_permuting_keeps_every_group_but_not_the_pairing(tmp_path: Path) -> None
 
     found = []
     for permuted in (False, True):
-        steering = Steering(UNIFORM, permute_rewards=permuted)
+        steering = SteeringConfig(UNIFORM, permute_rewards=permuted)
         trainer = make(
             SteeredGRPOTrainer, tmp_path / str(permuted), {"max_steps": 1}, steering=steering, reward_funcs=distinct
         )
@@ -192,7 +192,7 @@ def test_several_rewards_are_weighted_and_none_is_left_out(tmp_path: Path) -> No
         SteeredGRPOTrainer,
         tmp_path,
         {"reward_weights": [2.0, 1.0], "max_steps": 4},
-        steering=Steering(UNIFORM, reward_range=(0, 3)),
+        steering=SteeringConfig(UNIFORM, reward_range=(0, 3)),
         reward_funcs=[sums_only, half],
     )
     seen = script(trainer, lambda groups: [])
@@ -220,7 +220,7 @@ def test_outcomes_carry_what_completions_show_plain_and_conversational(tmp_path:
         texts.extend(completions)
         return vowels(completions)
 
-    trainer = make(SteeredGRPOTrainer, tmp_path, {"max_steps": 2}, reward_funcs=reward, steering=Steering(UNIFORM))
+    trainer = make(SteeredGRPOTrainer, tmp_path, {"max_steps": 2}, reward_funcs=reward, steering=SteeringConfig(UNIFORM))
     seen = script(trainer, lambda groups: [])
     trainer.train()
     told = [pair for batch in seen for group in batch for pair in zip(group.formats, group.answers, strict=True)]

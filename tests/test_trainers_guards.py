@@ -13,7 +13,7 @@ from datasets import Dataset
 from trainers_tiny import UNIFORM, grpo_config, make, parameters, read, rows
 from trl import GRPOTrainer
 
-from mixwright import SteeredGRPOTrainer, Steering
+from mixwright import SteeredGRPOTrainer, SteeringConfig
 from mixwright.errors import InputError
 from mixwright.records import Alarm, CellPlan, Plan, Stage
 from mixwright.steer.answers import answer_key
@@ -41,7 +41,7 @@ def test_canaries_are_charged_reproducible_and_leave_the_run_alone(tmp_path: Pat
             SteeredGRPOTrainer,
             tmp_path / str(every),
             {"max_steps": 4},
-            steering=Steering(mastered_plan(), canary_every=every),
+            steering=SteeringConfig(mastered_plan(), canary_every=every),
         )
         watched: list[Any] = []
         watch = trainer.steered.engine.watch
@@ -70,18 +70,18 @@ def test_canaries_are_charged_reproducible_and_leave_the_run_alone(tmp_path: Pat
 
 
 def test_a_run_that_cannot_pay_a_second_look_has_no_canaries_and_says_so(tmp_path: Path) -> None:
-    trainer = make(SteeredGRPOTrainer, tmp_path / "short", {"max_steps": 3}, steering=Steering(mastered_plan()))
+    trainer = make(SteeredGRPOTrainer, tmp_path / "short", {"max_steps": 3}, steering=SteeringConfig(mastered_plan()))
     trainer.train()
     assert trainer.canaries is None
     assert trainer.steered.rollouts == 3 * 8, "all that was generated was trained on"
     (told,) = [line for line in read(tmp_path / "short", "decisions.jsonl") if line["what"] == "canaries off"]
     assert "in 3 steps there is no second look" in told["because"]
     with pytest.raises(InputError, match="canary_every of 0 or more"):
-        make(SteeredGRPOTrainer, tmp_path / "less", steering=Steering(mastered_plan(), canary_every=-1))
+        make(SteeredGRPOTrainer, tmp_path / "less", steering=SteeringConfig(mastered_plan(), canary_every=-1))
 
 
 def test_a_canary_pass_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    make(SteeredGRPOTrainer, tmp_path, {"max_steps": 2}, steering=Steering(mastered_plan(), canary_every=2)).train()
+    make(SteeredGRPOTrainer, tmp_path, {"max_steps": 2}, steering=SteeringConfig(mastered_plan(), canary_every=2)).train()
     told = [record.getMessage() for record in caplog.records if "canary pass" in record.getMessage()]
     assert [line.partition(":")[0] for line in told] == ["step 0", "step 2"]
     assert "over 3 items" in told[0]
@@ -124,7 +124,7 @@ def test_anchors_are_carried_out_by_the_draws_and_alarms_leave_them_alone(tmp_pa
     plan = mastered_plan()
     options = {"engine": {"rehearsal_share": 0.25}}
     stage = replace(plan.stages[0], weights={"letters": 0.0, "sums": 1.0}, controllers=(), options=options)
-    steering = Steering(replace(plan, stages=(stage,)), canary_every=1)
+    steering = SteeringConfig(replace(plan, stages=(stage,)), canary_every=1)
     trainer = make(SteeredGRPOTrainer, tmp_path, {"max_steps": 12, "per_device_train_batch_size": 16}, steering=steering)
     monitor = trainer.steered.engine._monitors[0]
     lost = Alarm("canary", 0, "letters", 0.5, 0.1, "letters fell")
@@ -144,9 +144,10 @@ def test_anchors_are_carried_out_by_the_draws_and_alarms_leave_them_alone(tmp_pa
 
 def test_the_default_plan_has_no_kl_penalty_where_there_is_no_coefficient_to_move(tmp_path: Path) -> None:
     for beta, controllers in ((0.0, []), (0.01, ["controllers.drift"])):
-        pool = pool_of(with_row_numbers(rows(), "grpo"), Steering())
+        pool = pool_of(with_row_numbers(rows(), "grpo"), SteeringConfig())
         args = grpo_config(tmp_path / str(beta))
-        plugins = make_run(Steering(), pool, objective="grpo", args=args, beta=beta).engine.state()["made_of"]["plugins"]
+        engine = make_run(SteeringConfig(), pool, objective="grpo", args=args, beta=beta).engine
+        plugins = engine.state_dict()["made_of"]["plugins"]
         assert [name for name in plugins if name.startswith("controllers")] == controllers
         assert "gates.too_hard" in plugins
 
@@ -154,23 +155,23 @@ def test_the_default_plan_has_no_kl_penalty_where_there_is_no_coefficient_to_mov
 def test_options_are_laid_over_the_default_plan(tmp_path: Path) -> None:
     said = []
     for options in ({}, {"selectors.difficulty": {"predict": True}}):
-        steering = Steering(options=options, columns={"level": ""})
+        steering = SteeringConfig(options=options, columns={"level": ""})
         pool = pool_of(with_row_numbers(rows(), "grpo"), steering, prompts=True)
         engine = make_run(steering, pool, objective="grpo", args=grpo_config(tmp_path), beta=0.0).engine
         said.append({decision.what for decision in engine.take_decisions()})
-        assert "gates.too_hard" in engine.state()["made_of"]["plugins"], "the rest of the plan stays"
+        assert "gates.too_hard" in engine.state_dict()["made_of"]["plugins"], "the rest of the plan stays"
     assert "selector.even" in said[0]
     assert "selector.predicted" in said[1]
     with pytest.raises(InputError, match="keyword arguments under engine"):
-        make(SteeredGRPOTrainer, tmp_path, steering=Steering(options={"engine": 3}))  # pyright: ignore[reportArgumentType]
+        make(SteeredGRPOTrainer, tmp_path, steering=SteeringConfig(options={"engine": 3}))  # pyright: ignore[reportArgumentType]
 
 
 @pytest.mark.parametrize(
     ("steering", "passes", "predicted"),
     [
         (True, 0, False),
-        (Steering(canary_every=1), 4, False),  # sampled once, answered at the start and after each of two steps
-        (Steering(options={"selectors.difficulty": {"predict": True}}), 0, True),
+        (SteeringConfig(canary_every=1), 4, False),  # sampled once, answered at the start and after each of two steps
+        (SteeringConfig(options={"selectors.difficulty": {"predict": True}}), 0, True),
     ],
 )
 def test_prediction_and_canaries_that_nobody_measured_are_off_unless_asked_for(
@@ -195,18 +196,18 @@ def test_prediction_and_canaries_that_nobody_measured_are_off_unless_asked_for(
 def test_unusable_input_is_refused_before_training(tmp_path: Path) -> None:
     absent = Plan("test", (Stage("grpo", "grpo", 10, {"letters": 0.5, "poems": 0.5}),))
     with pytest.raises(InputError, match="poems"):
-        make(SteeredGRPOTrainer, tmp_path, steering=Steering(absent))
+        make(SteeredGRPOTrainer, tmp_path, steering=SteeringConfig(absent))
     with pytest.raises(InputError, match="IterableDataset"):
         make(SteeredGRPOTrainer, tmp_path, steering=True, train_dataset=rows().to_iterable_dataset())
     sft = Plan("test", (Stage("sft", "sft", 10, {"letters": 1.0}),))
     with pytest.raises(InputError, match="objective is grpo"):
-        make(SteeredGRPOTrainer, tmp_path, steering=Steering(sft))
+        make(SteeredGRPOTrainer, tmp_path, steering=SteeringConfig(sft))
     with pytest.raises(InputError, match="nowhere"):
-        make(SteeredGRPOTrainer, tmp_path, steering=Steering(columns={"task": "nowhere"}))
+        make(SteeredGRPOTrainer, tmp_path, steering=SteeringConfig(columns={"task": "nowhere"}))
     levels = rows().remove_columns("level").add_column("level", ["Level 5"] * 24)
     with pytest.raises(InputError, match="level column"):
         make(SteeredGRPOTrainer, tmp_path, steering=True, train_dataset=levels)
-    with pytest.raises(InputError, match="Steering"):
+    with pytest.raises(InputError, match="SteeringConfig"):
         make(SteeredGRPOTrainer, tmp_path, steering=3)
     with pytest.raises(InputError, match=r"plan\.yaml"):
         make(SteeredGRPOTrainer, tmp_path, steering=str(tmp_path / "plan.yaml"))
@@ -228,7 +229,7 @@ def test_the_self_test_stops_a_run_whose_refusals_do_not_hold(monkeypatch: pytes
 
 
 def test_the_self_test_stops_a_run_whose_draws_ignore_the_weights(tmp_path: Path) -> None:
-    trainer = make(SteeredGRPOTrainer, tmp_path, steering=Steering(UNIFORM))
+    trainer = make(SteeredGRPOTrainer, tmp_path, steering=SteeringConfig(UNIFORM))
     trainer.steered.engine.draw = lambda count: [0] * count
     with pytest.raises(RuntimeError, match="shares as wanted"):
         trainer.train()
@@ -236,20 +237,20 @@ def test_the_self_test_stops_a_run_whose_draws_ignore_the_weights(tmp_path: Path
 
 def test_data_without_tasks_are_one_task_and_a_warning_says_so(caplog: pytest.LogCaptureFixture) -> None:
     data = with_row_numbers(Dataset.from_dict({"prompt": ["a", "b"], "topic": ["x", "y"]}), "t")
-    assert pool_of(data, Steering()).tasks == ("all",)
+    assert pool_of(data, SteeringConfig()).tasks == ("all",)
     (said,) = [record for record in caplog.records if record.name == "mixwright"]
     assert said.levelname == "WARNING"
     assert "(its columns: prompt, topic)" in said.getMessage()
     assert "'all'" in said.getMessage()
     caplog.clear()
-    assert pool_of(data, Steering(columns={"task": "topic"})).tasks == ("x", "y")
-    assert pool_of(data, Steering(columns={"task": ""})).tasks == ("all",)
+    assert pool_of(data, SteeringConfig(columns={"task": "topic"})).tasks == ("x", "y")
+    assert pool_of(data, SteeringConfig(columns={"task": ""})).tasks == ("all",)
     assert not caplog.records
 
 
 def test_the_plans_chance_levels_and_the_answers_of_the_rows_are_used(tmp_path: Path) -> None:
     cells = (CellPlan("letters", 1.0, "lucky", 0.5, 0.5, 64, 12), CellPlan("sums", 2.0, "reachable", 0.3, 0.0, 64, 12))
-    trainer = make(SteeredGRPOTrainer, tmp_path, steering=Steering(Plan("test", UNIFORM.stages, cells)))
+    trainer = make(SteeredGRPOTrainer, tmp_path, steering=SteeringConfig(Plan("test", UNIFORM.stages, cells)))
     pool = trainer.steered.pool
     assert [cell.chance for cell in pool.cells] == [0.5, 0.0]
     assert pool.golds.tolist() == [answer_key(answer) for answer in rows()["answer"]]

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from trainers_tiny import UNIFORM, make, read, script
 
-from mixwright import SteeredGRPOTrainer, Steering
+from mixwright import SteeredGRPOTrainer, SteeringConfig
 from mixwright.errors import InputError
 from mixwright.records import Action, CellPlan
 from mixwright.steer.run.replay import read_tape
@@ -25,7 +25,7 @@ SAVES = {"save_strategy": "steps", "save_steps": 1, "max_steps": 2}
 
 
 def steered(folder: Path, settings: dict[str, Any] | None = None, plan: Any = UNIFORM, **kwargs: Any) -> Any:
-    return make(SteeredGRPOTrainer, folder, settings, steering=Steering(plan), **kwargs)
+    return make(SteeredGRPOTrainer, folder, settings, steering=SteeringConfig(plan), **kwargs)
 
 
 def test_other_batch_sizes_are_refused_on_resume(tmp_path: Path) -> None:
@@ -93,7 +93,7 @@ def test_canaries_that_nothing_scores_are_said_once(tmp_path: Path) -> None:
     def sums_only(task: list[str], completions: list[str], **kwargs: Any) -> list[float | None]:
         return [len(text) / 4 if name == "sums" else None for name, text in zip(task, completions, strict=True)]
 
-    trainer = make(SteeredGRPOTrainer, tmp_path, steering=Steering(plan, canary_every=1), reward_funcs=sums_only)
+    trainer = make(SteeredGRPOTrainer, tmp_path, steering=SteeringConfig(plan, canary_every=1), reward_funcs=sums_only)
     trainer.train()
     assert [line["what"] for line in read(tmp_path, "decisions.jsonl")].count("canaries unscored") == 1
 
@@ -119,16 +119,16 @@ def test_options_of_the_engine_that_make_no_sense(tmp_path: Path, options: dict[
         ({"plan": {"name": "x"}}, "steering.plan as str"),
         ({"plan": 3}, "steering.plan as str"),
         ({"permute_rewards": "false"}, "permute_rewards as bool"),
-        ({"seed": -1}, "seed of 0 or more"),
-        ({"seed": 1.5}, "seed as int"),
+        ({"draw_seed": -1}, "draw_seed of 0 or more"),
+        ({"draw_seed": 1.5}, "draw_seed as int"),
         ({"columns": None}, "columns as mapping"),
         ({"folder": 3}, "folder as str"),
     ],
 )
 def test_settings_of_the_wrong_type(tmp_path: Path, settings: dict[str, Any], told: str) -> None:
     with pytest.raises(InputError, match=told):
-        Steering(**settings)
-    calm = Steering()
+        SteeringConfig(**settings)
+    calm = SteeringConfig()
     for name, value in settings.items():
         setattr(calm, name, value)  # what was changed after it was made is looked at again
     with pytest.raises(InputError, match=told):
@@ -138,7 +138,7 @@ def test_settings_of_the_wrong_type(tmp_path: Path, settings: dict[str, Any], to
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
-        ({"anchor": 0.25}, "the name of a setting of Steering.*got 'anchor'. Some of them: "),
+        ({"anchor": 0.25}, "the name of a setting of SteeringConfig.*got 'anchor'. Some of them: "),
         ({"canary_evry": 2}, "got 'canary_evry'. Nearest: canary_every"),
         ({"options": {"engine": {"anchor": 0.25}}}, r"field \(anchor\)"),
         ({"options": {"engine": {"survivors": 0.2}}}, r"field \(survivors\)"),
@@ -149,12 +149,12 @@ def test_settings_of_the_wrong_type(tmp_path: Path, settings: dict[str, Any], to
 )
 def test_a_setting_or_option_that_there_is_not_is_refused_when_it_is_written(settings: dict[str, Any], told: str) -> None:
     with pytest.raises(InputError, match=told):
-        Steering(**settings)
+        SteeringConfig(**settings)
 
 
 def test_settings_that_there_are_survive_a_copy_and_a_pickle() -> None:
     options = {"selectors.difficulty": {"predict": True}, "engine": {"rehearsal_share": 0.25}, "monitors.canary": {}}
-    made = Steering(UNIFORM, canary_every=2, reward_range=(-1, 1), options=options)
+    made = SteeringConfig(UNIFORM, canary_every=2, reward_range=(-1, 1), options=options)
     assert copy.deepcopy(made) == pickle.loads(pickle.dumps(made)) == replace(made) == made
 
 

@@ -24,7 +24,7 @@ from trainers_tiny import (
 from transformers import TrainerCallback
 from trl import GRPOTrainer
 
-from mixwright import SteeredDPOTrainer, SteeredGRPOTrainer, SteeredSFTTrainer, Steering, SteeringCallback
+from mixwright import SteeredDPOTrainer, SteeredGRPOTrainer, SteeredSFTTrainer, SteeringCallback, SteeringConfig
 from mixwright.errors import InputError
 from mixwright.records import CellPlan, Plan, Stage
 
@@ -56,7 +56,11 @@ class Break(TrainerCallback):
 def trainer_of(objective: str, folder: Path, callbacks: list[Any], **settings: Any) -> Any:
     monitors = ("canary", "displacement") if objective == "dpo" else ("canary",)
     stage = Stage(objective, objective, 6, SHARES, controllers=("drift",), monitors=monitors)  # type: ignore[arg-type]
-    shared = {"processing_class": tokenizer(), "callbacks": callbacks, "steering": Steering(Plan("test", (stage,), CELLS))}
+    shared = {
+        "processing_class": tokenizer(),
+        "callbacks": callbacks,
+        "steering": SteeringConfig(Plan("test", (stage,), CELLS)),
+    }
     settings = SAVED | settings
     if objective == "grpo":
         return SteeredGRPOTrainer(model(), vowels, grpo_config(folder, **settings), train_dataset=rows(64), **shared)
@@ -135,7 +139,7 @@ def test_a_loss_that_overflows_stops_before_the_weights_move(objective: str, tmp
 def test_a_trainer_of_ones_own_is_stopped_too(tmp_path: Path) -> None:
     args = grpo_config(tmp_path, **SAVED, shuffle_dataset=False)
     plan = Plan("test", (Stage("grpo", "grpo", 6, SHARES),))
-    steering = SteeringCallback(Steering(plan), rows(), vowels, args)
+    steering = SteeringCallback(SteeringConfig(plan), rows(), vowels, args)
     callbacks = [Break("weight", float("nan")), steering]
     given = {"processing_class": tokenizer(), "callbacks": callbacks}
     trainer = GRPOTrainer(model(), steering.reward_funcs, args, steering.train_dataset, **given)

@@ -12,7 +12,7 @@ import torch
 from datasets import Dataset
 from trainers_tiny import UNIFORM, grpo_config, parameters, read, rows, saved_model, script, sft_config, tokenizer, vowels
 
-from mixwright import SteeredGRPOTrainer, SteeredSFTTrainer, Steering
+from mixwright import SteeredGRPOTrainer, SteeredSFTTrainer, SteeringConfig
 from mixwright.errors import InputError
 from mixwright.records import Action, Plan, Stage
 from mixwright.steer.run.replay import read_tape, steps_made
@@ -24,7 +24,7 @@ OTHER = Plan("other", (Stage("grpo", "grpo", 10, {"letters": 0.25, "sums": 0.75}
 """Would draw otherwise."""
 
 
-def trainer_of(folder: Path, steering: Steering, **settings: Any) -> Any:
+def trainer_of(folder: Path, steering: SteeringConfig, **settings: Any) -> Any:
     """With a reference model, so that beta can move."""
     config = grpo_config(folder, **({"max_steps": STEPS, "beta": 0.04} | settings))
     model, words = saved_model(folder / "base"), tokenizer()
@@ -35,7 +35,7 @@ def trainer_of(folder: Path, steering: Steering, **settings: Any) -> Any:
 def source(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
     """A run that refuses a group of every batch, halves its learning rate, moves beta, and skips its third step."""
     folder = tmp_path_factory.mktemp("source")
-    trainer = trainer_of(folder, Steering(UNIFORM))
+    trainer = trainer_of(folder, SteeringConfig(UNIFORM))
     batches: list[Any] = []
 
     def actions(groups: Any) -> list[Action]:
@@ -53,7 +53,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
 
 
 def again(folder: Path, source: Path, **settings: Any) -> Any:
-    trainer = trainer_of(folder, Steering(OTHER, replay=source), **settings)
+    trainer = trainer_of(folder, SteeringConfig(OTHER, replay=source), **settings)
     trainer.train()
     return trainer
 
@@ -97,7 +97,7 @@ def test_another_seed_gets_exactly_the_same_draws_and_refusals(source: tuple[Pat
 
 def test_a_tape_knows_its_steps_and_refuses_what_it_cannot_serve(source: tuple[Path, Any], tmp_path: Path) -> None:
     assert steps_made(source[0]) == STEPS
-    steering = Steering(UNIFORM)
+    steering = SteeringConfig(UNIFORM)
     pool = pool_of(with_row_numbers(rows(), "x"), steering)
     tape = read_tape(source[0], pool)
     assert [pool.ids[row] for row in tape.rows] == pq.read_table(source[0] / "draws.parquet")["example"].to_pylist()
@@ -119,8 +119,8 @@ def test_a_run_of_sft_is_served_again_too(tmp_path: Path) -> None:
     plan = Plan("all", (Stage("sft", "sft", 3, {"all": 1.0}),))
     ends = []
     for name, steering, seed in (
-        ("one", Steering(plan), 0),
-        ("two", Steering(plan, seed=5, replay=tmp_path / "one" / "steering"), 3),
+        ("one", SteeringConfig(plan), 0),
+        ("two", SteeringConfig(plan, draw_seed=5, replay=tmp_path / "one" / "steering"), 3),
     ):
         config = sft_config(tmp_path / name, seed=seed)
         trainer = SteeredSFTTrainer(

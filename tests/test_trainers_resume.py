@@ -11,7 +11,7 @@ import pytest
 import torch
 from trainers_tiny import grpo_config, model, parameters, rows, tokenizer, vowels
 
-from mixwright import SteeredGRPOTrainer, Steering
+from mixwright import SteeredGRPOTrainer, SteeringConfig
 from mixwright.errors import InputError
 from mixwright.records import CellPlan, Plan, Stage
 
@@ -51,7 +51,7 @@ def run(folder: Path, resume: str | None = None, **settings: Any) -> Any:
         config,
         train_dataset=rows(),
         processing_class=tokenizer(),
-        steering=Steering(PLAN, canary_every=3),
+        steering=SteeringConfig(PLAN, canary_every=3),
     )
     trainer.train(resume_from_checkpoint=resume)
     return trainer
@@ -87,7 +87,7 @@ def test_a_resumed_run_without_levels_predicts_as_the_uninterrupted_one(tmp_path
     def unlevelled(folder: Path, resume: str | None = None) -> Any:
         config = grpo_config(folder, save_strategy="steps", save_steps=1, max_steps=10, lr_scheduler_type="constant")
         data = rows(96).remove_columns("level")
-        steering = Steering(canary_every=3, options={"selectors.difficulty": {"predict": True}})
+        steering = SteeringConfig(canary_every=3, options={"selectors.difficulty": {"predict": True}})
         given = {"train_dataset": data, "processing_class": tokenizer(), "steering": steering}
         trainer: Any = SteeredGRPOTrainer(model(), vowels, config, **given)
         trainer.train(resume_from_checkpoint=resume)
@@ -146,8 +146,8 @@ def test_where_rates_are_spread_over_the_steps_their_number_is_named(
     with pytest.raises(InputError, match=r"max_steps=3, as when.*'linear'.*got max_steps=5.*lr_scheduler_type='constant'"):
         longer.train(resume_from_checkpoint=str(tmp_path / "checkpoint-2"))
     assert (tmp_path / "steering" / "steps.jsonl").read_bytes() == kept, "refused before anything was cut"
-    default(tmp_path / "planned", 2, "linear", Steering(PLAN)).train()
-    planned = default(tmp_path / "planned", 3, "linear", Steering(PLAN))
+    default(tmp_path / "planned", 2, "linear", SteeringConfig(PLAN)).train()
+    planned = default(tmp_path / "planned", 3, "linear", SteeringConfig(PLAN))
     planned.train(resume_from_checkpoint=True)
     assert planned.state.global_step == 3
     assert "max_steps was 2 and is 3: under lr_scheduler_type 'linear'" in caplog.text
@@ -160,7 +160,12 @@ def test_a_checkpoint_of_other_data_is_refused(tmp_path: Path) -> None:
     changed = changed.map(lambda row, place: {"prompt": "say z=" if place == 2 else row["prompt"]}, with_indices=True)
     config = grpo_config(tmp_path, max_steps=3)
     other = SteeredGRPOTrainer(
-        model(), vowels, config, train_dataset=changed, processing_class=tokenizer(), steering=Steering(PLAN, canary_every=3)
+        model(),
+        vowels,
+        config,
+        train_dataset=changed,
+        processing_class=tokenizer(),
+        steering=SteeringConfig(PLAN, canary_every=3),
     )
     with pytest.raises(InputError, match=r": content \w+, got content \w+\. Resume with the same seed, data and plan"):
         other.train(resume_from_checkpoint=str(tmp_path / "checkpoint-2"))

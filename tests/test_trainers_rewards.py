@@ -19,7 +19,7 @@ import torch
 from trainers_tiny import UNIFORM, grpo_config, make, model, parameters, read, rows, script, tokenizer, vowels
 from trl import GRPOTrainer
 
-from mixwright import SteeredGRPOTrainer, Steering, SteeringCallback
+from mixwright import SteeredGRPOTrainer, SteeringCallback, SteeringConfig
 from mixwright.errors import InputError
 from mixwright.time_limit import TooSlow, call_with_timeout
 
@@ -85,7 +85,7 @@ WRONG = {
 @pytest.mark.parametrize("case", WRONG)
 def test_what_is_no_list_of_finite_numbers_stops_before_it_teaches(case: str, tmp_path: Path) -> None:
     reward, told = WRONG[case]
-    trainer = make(SteeredGRPOTrainer, tmp_path, steering=Steering(UNIFORM), reward_funcs=reward)
+    trainer = make(SteeredGRPOTrainer, tmp_path, steering=SteeringConfig(UNIFORM), reward_funcs=reward)
     before = parameters(trainer).clone()
     with pytest.raises(InputError, match=told):
         trainer.train()
@@ -97,7 +97,7 @@ def test_what_is_no_list_of_finite_numbers_stops_before_it_teaches(case: str, tm
 def test_a_callback_checks_them_too(case: str, tmp_path: Path) -> None:
     reward, told = WRONG[case]
     args = grpo_config(tmp_path, shuffle_dataset=False)
-    steering = SteeringCallback(Steering(UNIFORM), rows(), reward, args)
+    steering = SteeringCallback(SteeringConfig(UNIFORM), rows(), reward, args)
     given = {"processing_class": tokenizer(), "callbacks": [steering]}
     trainer = GRPOTrainer(model(), steering.reward_funcs, args, steering.train_dataset, **given)
     with pytest.raises(InputError, match=told):
@@ -110,7 +110,7 @@ def test_a_callback_checks_them_too(case: str, tmp_path: Path) -> None:
 def test_any_list_of_numbers_is_one(made: Any, tmp_path: Path) -> None:
     found = []
     for name, reward in {"a": vowels, "b": whole(lambda completions: made(vowels(completions)))}.items():
-        trainer = make(SteeredGRPOTrainer, tmp_path / name, steering=Steering(UNIFORM), reward_funcs=reward)
+        trainer = make(SteeredGRPOTrainer, tmp_path / name, steering=SteeringConfig(UNIFORM), reward_funcs=reward)
         trainer.train()
         found.append(parameters(trainer))
     assert torch.equal(*found)
@@ -142,7 +142,7 @@ def test_batches_in_a_row_without_a_score_end_the_run(
 ) -> None:
     reward = scored_at(calls)
     trainer = make(
-        SteeredGRPOTrainer, tmp_path, {"max_steps": 7}, steering=Steering(UNIFORM, **setting), reward_funcs=reward
+        SteeredGRPOTrainer, tmp_path, {"max_steps": 7}, steering=SteeringConfig(UNIFORM, **setting), reward_funcs=reward
     )
     if steps is None:
         trainer.train()
@@ -195,7 +195,7 @@ def endless(completions: list[str], **kwargs: Any) -> list[Any]:
 
 @pytest.mark.parametrize("reward", [spin, sleep, match, wait, lazy, endless])
 def test_a_reward_function_that_hangs_ends_the_run_by_name(reward: Any, tmp_path: Path) -> None:
-    steering = Steering(UNIFORM, reward_seconds=0.1)
+    steering = SteeringConfig(UNIFORM, reward_seconds=0.1)
     trainer = make(SteeredGRPOTrainer, tmp_path, steering=steering, reward_funcs=[vowels, reward])
     told = rf"rewards within 0.1 s, got none \(reward function {reward.__name__}, step 0, tasks? [a-z, ]*(letters|sums)\)"
     with pytest.raises(InputError, match=told):
@@ -204,7 +204,7 @@ def test_a_reward_function_that_hangs_ends_the_run_by_name(reward: Any, tmp_path
 
 @pytest.mark.parametrize("reward", [sleep, wait])
 def test_or_counts_as_wrong_and_is_written_down(reward: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    steering = Steering(UNIFORM, reward_seconds=0.1, slow_rewards="wrong")
+    steering = SteeringConfig(UNIFORM, reward_seconds=0.1, slow_rewards="wrong")
     trainer = make(SteeredGRPOTrainer, tmp_path, {"max_steps": 2}, steering=steering, reward_funcs=[reward])
     trainer.train()
     lines = read(tmp_path, "steps.jsonl")
@@ -224,7 +224,7 @@ def test_what_is_slow_is_named_while_it_runs(
         time.sleep(0.3)
         return vowels(completions)
 
-    trainer = make(SteeredGRPOTrainer, tmp_path, {"max_steps": 1}, steering=Steering(UNIFORM), reward_funcs=slow)
+    trainer = make(SteeredGRPOTrainer, tmp_path, {"max_steps": 1}, steering=SteeringConfig(UNIFORM), reward_funcs=slow)
     trainer.train()
     assert caplog.text.count("Still running") == 1
     assert "reward function slow, step 0" in caplog.text
@@ -250,7 +250,7 @@ def test_an_async_function_that_ends_the_program_ends_it(error: type[BaseExcepti
     async def leave(completions: list[str], **kwargs: Any) -> list[float]:
         raise error(7)
 
-    trainer = make(SteeredGRPOTrainer, tmp_path, steering=Steering(UNIFORM), reward_funcs=leave)
+    trainer = make(SteeredGRPOTrainer, tmp_path, steering=SteeringConfig(UNIFORM), reward_funcs=leave)
     with pytest.raises(error, match="7"):
         trainer.train()
 
@@ -266,7 +266,7 @@ def give(value: float, name: str) -> Any:
 def test_a_sum_that_overflows_is_refused(weights: list[float], tmp_path: Path) -> None:
     functions = [give(9e11, "one"), give(9e11, "two")]
     trainer = make(
-        SteeredGRPOTrainer, tmp_path, {"reward_weights": weights}, steering=Steering(UNIFORM), reward_funcs=functions
+        SteeredGRPOTrainer, tmp_path, {"reward_weights": weights}, steering=SteeringConfig(UNIFORM), reward_funcs=functions
     )
     before = parameters(trainer).clone()
     with pytest.raises(InputError, match=r"from the weighted sum of one, two for example 'row-\d+'.*smaller reward_weights"):
@@ -279,7 +279,7 @@ def test_a_sum_that_overflows_is_refused(weights: list[float], tmp_path: Path) -
 def test_weights_that_are_no_numbers_are_refused_at_once(callback: bool, weight: float, tmp_path: Path) -> None:
     settings = {"reward_weights": [1.0, weight], "shuffle_dataset": False}
     functions = [give(1.0, "one"), give(1.0, "two")]
-    args, steering = grpo_config(tmp_path, **settings), Steering(UNIFORM)
+    args, steering = grpo_config(tmp_path, **settings), SteeringConfig(UNIFORM)
     trainer = partial(SteeredGRPOTrainer, model(), functions, args, rows(), processing_class=tokenizer(), steering=steering)
     begin = partial(SteeringCallback, steering, rows(), functions, args) if callback else trainer
     with pytest.raises(InputError, match=r"finite reward_weights of at most 1e\+12, got .* for two"):
@@ -314,13 +314,17 @@ def test_what_reward_functions_change_leaves_the_evidence_alone(case: str, callb
         folder = tmp_path / str(change)
         if callback:
             args = grpo_config(folder, max_steps=1, shuffle_dataset=False)
-            steering = SteeringCallback(Steering(UNIFORM), rows(), judge, args)
+            steering = SteeringCallback(SteeringConfig(UNIFORM), rows(), judge, args)
             given = {"processing_class": tokenizer(), "callbacks": [steering]}
             trainer = GRPOTrainer(model(), steering.reward_funcs, args, steering.train_dataset, **given)
             trainer.steered = steering.run
         else:
             trainer = make(
-                SteeredGRPOTrainer, folder, {"max_steps": 1}, steering=Steering(UNIFORM, canary_every=0), reward_funcs=judge
+                SteeredGRPOTrainer,
+                folder,
+                {"max_steps": 1},
+                steering=SteeringConfig(UNIFORM, canary_every=0),
+                reward_funcs=judge,
             )
         live.append(trainer)
         seen = script(trainer, lambda groups: [])
@@ -361,7 +365,7 @@ def test_sums_outside_the_range_that_was_asked_for_are_told(
         SteeredGRPOTrainer,
         tmp_path,
         {"reward_weights": list(spread)},
-        steering=Steering(UNIFORM, reward_range=(0.0, 1.0)),
+        steering=SteeringConfig(UNIFORM, reward_range=(0.0, 1.0)),
         reward_funcs=[always, always],
     )
     with caplog.at_level(logging.WARNING, "mixwright"):
@@ -384,4 +388,4 @@ def test_sums_outside_the_range_that_was_asked_for_are_told(
 )
 def test_settings_of_the_wrong_kind(settings: dict[str, Any], told: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=told):
-        make(SteeredGRPOTrainer, tmp_path, steering=Steering(**settings))
+        make(SteeredGRPOTrainer, tmp_path, steering=SteeringConfig(**settings))

@@ -14,7 +14,7 @@ from trainers_tiny import grpo_config, model, read, rows, script, sft_config, to
 from transformers import TrainerCallback
 from trl import GRPOTrainer
 
-from mixwright import SteeredGRPOTrainer, SteeredSFTTrainer, Steering, SteeringCallback
+from mixwright import SteeredGRPOTrainer, SteeredSFTTrainer, SteeringCallback, SteeringConfig
 from mixwright.errors import InputError
 from mixwright.records import Action
 
@@ -34,7 +34,7 @@ def make(folder: Path, callbacks: Any = None, reward: Any = vowels, **settings: 
         train_dataset=rows(),
         eval_dataset=rows(4),
         processing_class=tokenizer(),
-        steering=Steering(PLAN, canary_every=3),
+        steering=SteeringConfig(PLAN, canary_every=3),
         callbacks=callbacks,
     )
 
@@ -266,7 +266,7 @@ def test_settings_that_would_draw_again_are_refused(tmp_path: Path) -> None:
 def with_callback(folder: Path, **settings: Any) -> tuple[SteeringCallback, Any]:
     defaults = {"max_steps": 6, "save_strategy": "steps", "save_steps": 2, "shuffle_dataset": False}
     args = grpo_config(folder, **(defaults | settings))
-    steering = SteeringCallback(Steering(PLAN), rows(), vowels, args)
+    steering = SteeringCallback(SteeringConfig(PLAN), rows(), vowels, args)
     given = {"processing_class": tokenizer(), "callbacks": [steering]}
     return steering, GRPOTrainer(model(), steering.reward_funcs, args, steering.train_dataset, **given)
 

@@ -16,7 +16,7 @@ from peft import LoraConfig
 from trainers_tiny import model, parameters, read, rows, script, sft_config, tokenizer
 from trl import SFTTrainer
 
-from mixwright import SteeredSFTTrainer, Steering
+from mixwright import SteeredSFTTrainer, SteeringConfig
 from mixwright.errors import InputError
 from mixwright.records import CellPlan, Plan, Stage
 
@@ -48,7 +48,7 @@ def nats(trained: Any, example: dict[str, Any], words: Any) -> tuple[float, int]
 
 def test_outcomes_are_each_examples_own_loss(tmp_path: Path) -> None:
     settings = {"max_steps": 1, "gradient_accumulation_steps": 2, "shuffle_dataset": True}
-    trainer = make(SteeredSFTTrainer, tmp_path, settings, steering=Steering(PLAN))
+    trainer = make(SteeredSFTTrainer, tmp_path, settings, steering=SteeringConfig(PLAN))
     seen: list[Any] = []
     observe = trainer.steered.engine.observe
     trainer.steered.engine.observe = lambda outcomes, signals: (seen.extend(outcomes), observe(outcomes, signals))[1]
@@ -83,10 +83,10 @@ def test_length_and_epochs_are_trls(tmp_path: Path) -> None:
 
 def test_a_resumed_run_draws_as_the_uninterrupted_one(tmp_path: Path) -> None:
     settings = {"max_steps": 9, "save_strategy": "steps", "save_steps": 1, "per_device_train_batch_size": 5}
-    whole = make(SteeredSFTTrainer, tmp_path / "whole", settings, steering=Steering(PLAN))
+    whole = make(SteeredSFTTrainer, tmp_path / "whole", settings, steering=SteeringConfig(PLAN))
     whole.train()
     shutil.copytree(tmp_path / "whole", tmp_path / "broken")
-    resumed = make(SteeredSFTTrainer, tmp_path / "broken", settings, steering=Steering(PLAN))
+    resumed = make(SteeredSFTTrainer, tmp_path / "broken", settings, steering=SteeringConfig(PLAN))
     resumed.train(resume_from_checkpoint=str(tmp_path / "broken" / "checkpoint-6"))
     assert resumed.steered.state() == whole.steered.state()
     one, two = (tmp_path / side / "steering" / "steps.jsonl" for side in ("whole", "broken"))
@@ -108,7 +108,7 @@ def test_evaluation_and_custom_names_work(tmp_path: Path) -> None:
         SteeredSFTTrainer,
         tmp_path,
         {"eval_strategy": "steps", "eval_steps": 1},
-        steering=Steering(PLAN, columns={"task": "domain"}),
+        steering=SteeringConfig(PLAN, columns={"task": "domain"}),
         train_dataset=renamed,
         eval_dataset={"sums": renamed.select([1, 3]), "letters": renamed.select([0, 2])},
     )
@@ -119,7 +119,7 @@ def test_evaluation_and_custom_names_work(tmp_path: Path) -> None:
 
 def test_the_drop_is_the_loss_before_minus_the_loss_now(tmp_path: Path) -> None:
     settings = {"max_steps": 12, "per_device_train_batch_size": 8}
-    trainer = make(SteeredSFTTrainer, tmp_path, settings, steering=Steering(PLAN))
+    trainer = make(SteeredSFTTrainer, tmp_path, settings, steering=SteeringConfig(PLAN))
     seen = script(trainer, lambda outcomes: [])
     trainer.train()
     last: dict[str, float] = {}
@@ -145,7 +145,7 @@ def test_the_drop_is_the_loss_before_minus_the_loss_now(tmp_path: Path) -> None:
     assert not {"groups", "zero_signal_share", "rollouts"} & set(proof)
     state = trainer.steered.state()
     assert len(state["losses"]["index"]) == 24
-    fresh = make(SteeredSFTTrainer, tmp_path / "fresh", settings, steering=Steering(PLAN))
+    fresh = make(SteeredSFTTrainer, tmp_path / "fresh", settings, steering=SteeringConfig(PLAN))
     fresh.steered.restore(state)
     assert np.array_equal(fresh.steered.losses.nats, trainer.steered.losses.nats)
     assert fresh.steered.losses.nats.nbytes == 4 * 24
@@ -164,7 +164,7 @@ def test_canaries_are_read_as_prepared_and_leave_the_run_alone(tmp_path: Path, p
     config = LoraConfig(r=2, target_modules=["q_proj"], task_type="CAUSAL_LM", lora_dropout=0.3) if peft else None
     runs, watched = [], []
     for every in (2, 1000, 0):
-        steering = Steering(watching(), canary_every=every)
+        steering = SteeringConfig(watching(), canary_every=every)
         settings = {"max_steps": 4, "shuffle_dataset": True}
         trainer = make(SteeredSFTTrainer, tmp_path / str(every), settings, steering=steering, peft_config=config)
         watch = trainer.steered.engine.watch
@@ -195,7 +195,10 @@ def test_canaries_are_read_as_prepared_and_leave_the_run_alone(tmp_path: Path, p
 def test_the_kl_estimate_is_the_kl(tmp_path: Path) -> None:
     """Against the exact KL from start to now at the target positions, from all logits; 40 samples of the start."""
     trainer = make(
-        SteeredSFTTrainer, tmp_path, {"max_steps": 6, "learning_rate": 1e-2}, steering=Steering(watching(), canary_every=6)
+        SteeredSFTTrainer,
+        tmp_path,
+        {"max_steps": 6, "learning_rate": 1e-2},
+        steering=SteeringConfig(watching(), canary_every=6),
     )
     trainer.train()
     exact, estimates = [], []
@@ -220,7 +223,7 @@ def test_the_kl_estimate_is_the_kl(tmp_path: Path) -> None:
 def test_drift_lowers_the_learning_rate_where_a_plan_asks_for_it(tmp_path: Path) -> None:
     plan = watching((), controllers=("drift",), options={"controllers.drift": {"target": 1e-6, "steps_between_moves": 1}})
     settings = {"max_steps": 4, "learning_rate": 1e-2}
-    trainer = make(SteeredSFTTrainer, tmp_path, settings, steering=Steering(plan, canary_every=1))
+    trainer = make(SteeredSFTTrainer, tmp_path, settings, steering=SteeringConfig(plan, canary_every=1))
     trainer.train()
     assert trainer.steered.lr_factor < 0.5
     (first, *_) = [line for line in read(tmp_path, "decisions.jsonl") if line["what"] == "lr_factor"]
@@ -236,7 +239,7 @@ def test_by_default_nothing_is_held_back_and_the_log_says_so(tmp_path: Path) -> 
 
 
 def test_a_collator_without_labels_turns_canaries_off_with_the_reason(tmp_path: Path) -> None:
-    trainer = make(SteeredSFTTrainer, tmp_path, steering=Steering(watching()))
+    trainer = make(SteeredSFTTrainer, tmp_path, steering=SteeringConfig(watching()))
     trainer.data_collator = lambda rows: {"input_ids": torch.tensor([[1]])}
     assert trainer._make_canaries() is None
     (line,) = read(tmp_path, "decisions.jsonl")

@@ -1,16 +1,29 @@
-"""A script's YAML file with a `steering:` section, read by TRL's own parser."""
+"""`SteeringConfig` beside TRL's own argument classes, read by TRL's parser from a script's YAML file and command line."""
 
 from __future__ import annotations
 
+import inspect
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from trainers_tiny import CHEAP, model, pairs, read, rows, saved_model, tokenizer, vowels
-from trl import DPOConfig, GRPOConfig, ModelConfig, ScriptArguments, SFTConfig, TrlParser
+from transformers import HfArgumentParser
+from trl import (
+    DPOConfig,
+    DPOTrainer,
+    GRPOConfig,
+    GRPOTrainer,
+    ModelConfig,
+    ScriptArguments,
+    SFTConfig,
+    SFTTrainer,
+    TrlParser,
+)
 
-from mixwright import SteeredDPOTrainer, SteeredGRPOTrainer, SteeredSFTTrainer, Steering, SteeringArguments
+from mixwright import SteeredDPOTrainer, SteeredGRPOTrainer, SteeredSFTTrainer, SteeringCallback, SteeringConfig
 from mixwright.errors import InputError
 from mixwright.records import Plan, Stage
 from mixwright.runs import write_plan
@@ -24,31 +37,30 @@ per_device_train_batch_size: 4
 max_steps: 2
 learning_rate: 1.0e-3
 {more}
-steering:
-  plan: {plan}
-  folder: {out}/beside
-  seed: 7
-  canary_every: 0
-  columns: {{task: domain}}
+plan: {plan}
+folder: {out}/beside
+draw_seed: 7
+canary_every: 0
+columns: {{task: domain}}
 """
 
 
 def parsed(config: type, text: str, folder: Path, *more: str) -> Any:
     path = folder / "script.yaml"
     path.write_text(text + "\n" + yaml.safe_dump(CHEAP))
-    parser = TrlParser((ScriptArguments, config, ModelConfig, SteeringArguments))
+    parser = TrlParser((ScriptArguments, config, ModelConfig, SteeringConfig))
     return parser.parse_args_and_config(["--config", str(path), *more])
 
 
 @pytest.mark.parametrize("objective", ["grpo", "sft", "dpo"])
-def test_the_section_steers_each_trainer(objective: str, tmp_path: Path) -> None:
+def test_the_file_steers_each_trainer(objective: str, tmp_path: Path) -> None:
     plan = tmp_path / "plan.yaml"
     write_plan(plan, Plan("test", (Stage(objective, objective, 2, {"letters": 0.75, "sums": 0.25}),)))  # type: ignore[arg-type]
     more = "num_generations: 2\nmax_completion_length: 4" if objective == "grpo" else "max_length: 32"
     config = {"grpo": GRPOConfig, "sft": SFTConfig, "dpo": DPOConfig}[objective]
     text = SCRIPT.format(out=tmp_path, plan=plan, more=more)
-    _, args, _, steered = parsed(config, text, tmp_path)
-    shared = {"args": args, "processing_class": tokenizer(), "steering": steered.steering}
+    _, args, _, steering = parsed(config, text, tmp_path)
+    shared = {"args": args, "processing_class": tokenizer(), "steering": steering}
     if objective == "grpo":
         data = rows().rename_column("task", "domain")
         trainer: Any = SteeredGRPOTrainer(model(), reward_funcs=vowels, train_dataset=data, **shared)
@@ -60,7 +72,7 @@ def test_the_section_steers_each_trainer(objective: str, tmp_path: Path) -> None
         trainer = SteeredDPOTrainer(saved_model(tmp_path / "model"), train_dataset=data, **shared)
     trainer.train()
     drawn = [line["drawn"] for line in read_lines(tmp_path / "beside")]
-    assert trainer.steering.seed == 7
+    assert trainer.steering.draw_seed == 7
     assert sum(line.get("letters", 0) for line in drawn) == 3 * sum(line.get("sums", 0) for line in drawn) > 0
 
 
@@ -70,56 +82,92 @@ def read_lines(folder: Path) -> list[dict[str, Any]]:
     return read(folder.parent / "look", "steps.jsonl")
 
 
-@pytest.mark.parametrize(
-    ("section", "wanted"),
-    [
-        ("", None),
-        ("steering: true", True),
-        ("steering: false", False),
-        ("steering: plan.yaml", "plan.yaml"),
-        ("steering: {canary_every: 5}", Steering(canary_every=5)),
-    ],
-)
-def test_forms_of_the_section(section: str, wanted: Any, tmp_path: Path) -> None:
-    *_, steered = parsed(SFTConfig, f"dataset_name: none\noutput_dir: {tmp_path}\n{section}", tmp_path)
-    assert steered.steering == wanted
+VALUES: dict[str, tuple[Any, list[str]]] = {
+    "plan": ("plan.yaml", ["plan.yaml"]),
+    "folder": (Path("beside"), ["beside"]),
+    "draw_seed": (3, ["3"]),
+    "permute_rewards": (True, []),
+    "canary_every": (5, ["5"]),
+    "columns": ({"task": ""}, ['{"task": ""}']),
+    "replay": (Path("earlier"), ["earlier"]),
+    "reward_seconds": (2.5, ["2.5"]),
+    "slow_rewards": ("wrong", ["wrong"]),
+    "unscored_batches": (0, ["0"]),
+    "reward_range": ([-1.0, 1.0], ["-1", "1"]),
+    "options": ({"engine": {"rehearsal_share": 0.25}}, ['{"engine": {"rehearsal_share": 0.25}}']),
+    "steer": (False, ["False"]),
+}
+"""Field -> a value that is not its default, as it stands in YAML, and the words of a command line that say it."""
 
 
-@pytest.mark.parametrize(
-    ("said", "wanted"),
-    [
-        ("true", True),
-        ("False", None),
-        ("a/plan.yaml", "a/plan.yaml"),
-        ('{"seed": 3, "columns": {"task": ""}}', Steering(seed=3, columns={"task": ""})),
-    ],
-)
-def test_the_command_line_overrides_the_file(said: str, wanted: Any, tmp_path: Path) -> None:
-    text = f"dataset_name: none\noutput_dir: {tmp_path}\nsteering: {{seed: 1}}"
-    *_, steered = parsed(SFTConfig, text, tmp_path, "--steering", said)
-    assert steered.steering == wanted
+@pytest.mark.parametrize("name", [field.name for field in fields(SteeringConfig)])
+def test_every_field_is_read_from_the_file_and_from_the_command_line(name: str, tmp_path: Path) -> None:
+    value, words = VALUES[name]
+    wanted = SteeringConfig(**{name: value})
+    assert wanted != SteeringConfig()
+    head = f"dataset_name: none\noutput_dir: {tmp_path}\n"
+    written = str(value) if isinstance(value, Path) else value
+    assert parsed(SFTConfig, head + yaml.safe_dump({name: written}), tmp_path)[-1] == wanted
+    assert parsed(SFTConfig, head, tmp_path, f"--{name}", *words)[-1] == wanted
+    assert HfArgumentParser((SteeringConfig,)).parse_args_into_dataclasses([f"--{name}", *words])[0] == wanted  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("config", [GRPOConfig, SFTConfig, DPOConfig])
+def test_no_field_has_a_name_of_trls_and_each_says_what_it_is(config: type, capsys: pytest.CaptureFixture[str]) -> None:
+    parser = TrlParser((ScriptArguments, config, ModelConfig, SteeringConfig))  # refuses a name that stands there twice
+    parser.print_help()
+    shown = capsys.readouterr().out
+    assert "steering (Mixwright):" in shown
+    for field in fields(SteeringConfig):
+        assert " ".join(field.metadata["help"].split()[:4]) in " ".join(shown.split())
+
+
+def test_the_command_line_overrides_the_file(tmp_path: Path) -> None:
+    text = f"dataset_name: none\noutput_dir: {tmp_path}\ncanary_every: 1"
+    assert parsed(SFTConfig, text, tmp_path)[-1] == SteeringConfig(canary_every=1)
+    assert parsed(SFTConfig, text, tmp_path, "--canary_every", "2", "--no_steer")[-1] == SteeringConfig(
+        canary_every=2, steer=False
+    )
 
 
 @pytest.mark.parametrize(
     ("section", "word"),
     [
-        ("{canary_evry: 5}", "Nearest: canary_every"),
-        ("{seed: one}", "steering.seed as int, got 'one'"),
-        ("{seed: true}", "steering.seed as int, got True"),
-        ("{columns: task}", "steering.columns as mapping, got 'task'"),
-        ("{canary_every: often}", "steering.canary_every as int, got 'often'"),
+        ("draw_seed: true", "steering.draw_seed as int, got True"),
+        ("columns: task", "steering.columns as mapping; on a command line, as JSON, got 'task'"),
+        ("columns: [task]", r"steering.columns as mapping, got \['task'\]"),
+        ("slow_rewards: maybe", "steering.slow_rewards: stop or wrong, got 'maybe'"),
+        ("options: {selectors.difficulty: {predct: true}}", "predct"),
     ],
 )
 def test_what_cannot_be_used_says_so(section: str, word: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=word):
-        parsed(SFTConfig, f"dataset_name: none\noutput_dir: {tmp_path}\nsteering: {section}", tmp_path)
+        parsed(SFTConfig, f"dataset_name: none\noutput_dir: {tmp_path}\n{section}", tmp_path)
 
 
-def test_a_trainer_takes_a_mapping_itself(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="Nearest: columns"):
-        SteeredSFTTrainer(model(), train_dataset=rows(), steering={"column": {}})  # type: ignore[arg-type]
+def test_steer_false_is_trl_itself(tmp_path: Path) -> None:
+    data = rows().rename_column("answer", "completion")
+    given: dict[str, Any] = {"train_dataset": data, "processing_class": tokenizer()}
+    args = SFTConfig(str(tmp_path), **CHEAP)
+    trainer = SteeredSFTTrainer(model(), args, steering=SteeringConfig("no such plan", steer=False), **given)
+    assert trainer.steered is None
+    with pytest.raises(InputError, match="Leave the callback out"):
+        SteeringCallback(SteeringConfig(steer=False), data, [vowels], GRPOConfig(str(tmp_path), **CHEAP))
 
 
-def test_json_that_is_none_says_so(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="--steering as JSON"):
-        SteeringArguments(steering="{seed")
+def test_a_mapping_is_refused_with_what_to_give(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="or a SteeringConfig, got dict"):
+        SteeredSFTTrainer(model(), train_dataset=rows(), steering={"columns": {}})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [(SteeredGRPOTrainer, GRPOTrainer), (SteeredSFTTrainer, SFTTrainer), (SteeredDPOTrainer, DPOTrainer)],
+)
+def test_the_signature_shows_trls_parameters_and_steering(ours: type, theirs: type) -> None:
+    own = dict(inspect.signature(theirs.__init__).parameters)
+    shown = dict(inspect.signature(ours.__init__).parameters)
+    steering = shown.pop("steering")
+    assert (steering.kind, steering.default) == (inspect.Parameter.KEYWORD_ONLY, None)
+    assert shown == own
+    assert {"model", "args", "train_dataset", "steering"} <= set(inspect.signature(ours).parameters)

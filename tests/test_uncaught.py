@@ -21,7 +21,7 @@ sys.path.insert(0, {tests!r})
 from trainers_tiny import *
 import mixwright
 from pathlib import Path
-from mixwright import SteeredSFTTrainer, SteeredGRPOTrainer, Steering
+from mixwright import SteeredSFTTrainer, SteeredGRPOTrainer, SteeringConfig
 data = rows().rename_column("answer", "completion")
 
 def train(**settings):
@@ -33,7 +33,7 @@ FOLDER = {folder!r}
 """
 CASES = {
     "packing": ("train(packing=True)", "expected packing=False, got packing=True. Packed rows mix tasks"),
-    "a setting": ("train(steering=Steering(seed=-1))", "expected steering.seed of 0 or more, got -1"),
+    "a setting": ("train(steering=SteeringConfig(draw_seed=-1))", "expected steering.draw_seed of 0 or more, got -1"),
     "a plan": ("train(steering='nowhere.yaml')", "nowhere.yaml"),
     "a reward": ("make(SteeredGRPOTrainer, FOLDER, steering=True, reward_funcs=lambda **_: 1.0).train()", "got 1.0."),
     "a helper": ("from mixwright.runs import read_plan\nread_plan(Path('nowhere.yaml'))", "nowhere.yaml"),

@@ -46,14 +46,14 @@ NEEDS = {
 
 def _replace() -> None:
     import mixwright
-    from mixwright import Steering
+    from mixwright import SteeringConfig
 
     for name in ("SFTTrainer", "DPOTrainer", "GRPOTrainer"):
         parent: Any = getattr(mixwright, f"Steered{name}")
 
         def start(self: Any, *args: Any, parent: Any = parent, **kwargs: Any) -> None:
             BUILT["count"] += 1
-            given = {} if MODE == "ours" else {"steering": Steering(columns={"task": ""})}
+            given = {} if MODE == "ours" else {"steering": SteeringConfig(columns={"task": ""})}
             parent.__init__(self, *args, **(given | kwargs))
 
         # Its own name: TRL writes it into model cards and looks tests' patches up by it.

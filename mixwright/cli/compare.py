@@ -84,7 +84,7 @@ def compare(before: str, after: str, asked: Measuring, folder: RunFolder, gating
             got = f"none of {join_some(rows.lacking)}" if rows.lacking else "none"
             remedy = "Name graders (--grader TASK=NAME), protect other tasks, or leave --until-decided out."
             raise InputError("answers that can be graded, beside --until-decided", got, remedy)
-        plan = plan_looks(cells, gating.most_items or wanted * len(cells))
+        plan = plan_looks(cells, gating.max_items or wanted * len(cells))
     measure = MeasureConfig(items=plan[-1][0] if plan else wanted, decoding=decoding)
     measure = replace(measure, probes=(*measure.probes, GOLD_PROBE) if rows.probe is None else (rows.probe,))
     say(f"measure: up to {measure.items} items per cell, as far as there are; {_judged(measure, asked, gating)}")
@@ -99,7 +99,7 @@ def compare(before: str, after: str, asked: Measuring, folder: RunFolder, gating
     in_looks = measured_in_looks(ready, folder, plan, gating.question) if plan else None
     ready, found, look = in_looks or (ready, _both(ready, earlier), None)
     notes = note_measured(ready, found, asked, ask_other_form=earlier is None)
-    found = with_greedy_answers(ready, found, asked) if gating.wanted and not ready.graded else found
+    found = with_greedy_answers(ready, found, asked) if gating.gate and not ready.graded else found
     again, former = ask_lost_answers(ready, found), read_former_likelihood(ready, found)
     question = None if look is None else replace(gating.question, look=look)
     write_comparison(folder, ready, after, found, notes, earlier, again, former, question)
@@ -110,7 +110,7 @@ def _rows(asked: Measuring, gating: Gating, graders: Mapping[str, str]) -> Grade
     """The rows: ungraded where nothing, or not all that is protected, can be graded. Raises InputError for gated pairs."""
     needed = [name for cell in gating.protect for name in (cell, cell.rpartition("@")[0])]
     rows = rows_of(asked, ungraded=True, graders=graders, needed=needed)
-    if gating.wanted and rows.probe not in (None, READINGS["loss"].probe):
+    if gating.gate and rows.probe not in (None, READINGS["loss"].probe):
         remedy = "Leave --gate out: pairs are compared without it."
         raise InputError("rows with answers or targets, by which the gate judges a loss", "preference pairs", remedy)
     return rows
@@ -121,7 +121,7 @@ def _judged(measure: MeasureConfig, asked: Measuring, gating: Gating) -> str:
     outcome = outcome_of(measure.probes, gating.decoding) or gating.decoding
     if outcome in GRADED_OUTCOMES:
         return f"{gating.decoding} decoding is judged"
-    written = gating.wanted and outcome == "loss"
+    written = gating.gate and outcome == "loss"
     unused = [name for name in asked.given() if name in OF_COMPLETIONS and not (written and name == OF_COMPLETIONS[-1])]
     unused += ["--margin, which is in points of success"] if gating.margin is not None else []
     told = f"no answer can be graded, so {READINGS[outcome].title} is compared, and "

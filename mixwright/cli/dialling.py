@@ -27,9 +27,7 @@ def show_sweep(
     base: str, tuned: str, asked: Measuring, keep: Sequence[str], alphas: Sequence[float], budget: float, *, as_json: bool
 ) -> None:
     """Print what `sweep_strengths` finds, as a table with what to do or as JSON. Raises InputError as that does."""
-    if asked.budget is not None:
-        raise InputError("--items", "--budget", "Leave it out: every strength is measured on the same items.")
-    found, counts = sweep_strengths(base, tuned, asked, keep, alphas or DEFAULT_ALPHAS, budget)
+    found, counts = sweep_strengths(base, tuned, asked, keep, alphas, budget)
     if as_json:
         output.out_json({"settings": found.settings, "chosen": found.chosen, "budget": found.budget, "items": counts})
         return
@@ -48,14 +46,17 @@ def sweep_strengths(
         tuned: the same model, tuned: a checkpoint or the folder of an adapter.
         asked: what is measured, and how.
         keep: tasks whose success must not be lost.
-        alphas: strengths, each above 0.
+        alphas: strengths, each above 0; none: `DEFAULT_ALPHAS`.
         budget: largest loss that is accepted, 0..1.
 
     Raises:
         InputError: a model, an option or the data cannot be used, or the models have other vocabularies.
     """
+    if asked.budget is not None:
+        raise InputError("--items", "--budget", "Leave it out: every strength is measured on the same items.")
     if asked.corpus is None:
         raise InputError(CORPUS_OPTION, "nothing", "Name the examples that the strengths are compared on.")
+    alphas = alphas or DEFAULT_ALPHAS
     if wrong := [each for each in alphas if not 0 < each <= MOST_ALPHA]:
         raise InputError(f"--alpha above 0, {MOST_ALPHA:g} at most", f"{wrong[0]:g}", "Correct it; 0 is always among them.")
     unused = [name for name in asked.given() if name in ("--samples", "--temperature", "--options-by")]

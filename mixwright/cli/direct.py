@@ -135,7 +135,7 @@ def prepare(
         if not set(rows.corpus.tasks) <= set(known):
             named = rows.corpus.tasks if everywhere is not None else {**known, **single}
             rows, notes = with_first_answers(rows, learners[0], settled, tasks_with_named_grader=named, say=say)
-        settled = _with_gold(settled, rows.corpus)
+        settled = with_gold(settled, rows.corpus)
         _tell_options(rows.corpus, settled)
         config = replace(config, corpus=rows.config, measure=settled)
     form = learners[0].form.describe(example.prompt for example in rows.corpus)
@@ -182,7 +182,7 @@ def _tell_options(corpus: Corpus, measure: MeasureConfig) -> None:
     say(one_line(f"options: of {join_some(tasks)} the option with the highest log-probability is the answer{others}"))
 
 
-def _with_gold(measure: MeasureConfig, corpus: Corpus) -> MeasureConfig:
+def with_gold(measure: MeasureConfig, corpus: Corpus, tell: Callable[[str], None] = say) -> MeasureConfig:
     """The settings without the probe of gold answers where no task's grader accepts one string alone; says of which tasks
     they are read, and why not of the others.
     """
@@ -195,9 +195,9 @@ def _with_gold(measure: MeasureConfig, corpus: Corpus) -> MeasureConfig:
     why = "; ".join(f"{grader} accepts more than one string: not of {join_some(tasks)}" for grader, tasks in others.items())
     if read:
         told = f"probability of the answers of {join_some(sorted(read))} is read in one forward pass, no answer is written"
-        say(one_line(f"gold answers: {told}{f' ({why})' if why else ''}"))
+        tell(one_line(f"gold answers: {told}{f' ({why})' if why else ''}"))
         return measure
-    say(one_line(f"gold answers: not read ({why})"))
+    tell(one_line(f"gold answers: not read ({why})"))
     return replace(measure, probes=tuple(name for name in measure.probes if name != GOLD_PROBE))
 
 
@@ -283,6 +283,11 @@ def note_measured(
     return [*ready.notes, *notes]
 
 
+def default_items(corpus: Corpus) -> int:
+    """Items per cell where nobody asks for a number: `ITEMS` over all cells, `CELL_ITEMS` at least."""
+    return max(CELL_ITEMS, math.ceil(ITEMS / len(corpus.measured().cells())))
+
+
 def measure_checkpoint(
     model: str,
     asked: Measuring,
@@ -311,7 +316,7 @@ def measure_checkpoint(
         if not folder.is_dir() or (any(folder.iterdir()) and not was_stopped(folder, made)):
             raise InputError("a new or empty folder", "one that holds something", "Choose another --folder.", file=folder)
     rows = rows_of(asked) if rows is None else rows
-    plain = MeasureConfig(items=asked.items or max(CELL_ITEMS, math.ceil(ITEMS / len(rows.corpus.measured().cells()))))
+    plain = MeasureConfig(items=asked.items or default_items(rows.corpus))
     plain = plain if samples is None else replace(plain, samples=samples)
     probes = (*plain.probes, *(name for name in evidence if name not in plain.probes))
     decoding = "sampled" if asked.greedy is False else "greedy"

@@ -16,8 +16,8 @@ from mixwright.verdict.gate_asked import GateAsked
 class Gating:
     """How the gate is asked, and what is taken over for it; one option of the command line per field."""
 
-    wanted: bool = False
-    """Whether it is."""
+    gate: bool = False
+    """Whether it is asked."""
     protect: Sequence[str] = ()
     """Tasks and cells; empty for what was mastered before."""
     each: bool = False
@@ -28,7 +28,7 @@ class Gating:
     """What too few items are."""
     until_decided: bool = False
     """Whether items are measured in planned looks, until the gate is decided."""
-    most_items: int | None = None
+    max_items: int | None = None
     """Items over all cells at the last look; None takes what the gate needs."""
     decoding: Decoding = "greedy"
     """How the model will be used."""
@@ -52,13 +52,13 @@ class Gating:
 
         With `compares` two checkpoints are compared; else a run folder is judged.
         """
-        if self.until_decided and not self.wanted:
+        if self.until_decided and not self.gate:
             raise InputError("--gate beside --until-decided", "no --gate", "Add it: looks end when the gate is decided.")
-        if self.most_items is not None and not self.until_decided:
+        if self.max_items is not None and not self.until_decided:
             raise InputError("--until-decided beside --max-items", "none", "Add it, or say --items, per task and level.")
         if self.margin is not None:
-            if not (self.wanted and self.protect):
-                got = "no --protect" if self.wanted else "no --gate"
+            if not (self.gate and self.protect):
+                got = "no --protect" if self.gate else "no --gate"
                 remedy = "Name the tasks whose mean loss is to stay below it: --gate --protect TASK --margin 15."
                 raise InputError("--gate and --protect beside --margin", got, remedy)
             if not 0 < self.margin < 100:
@@ -66,7 +66,7 @@ class Gating:
             if self.each:
                 remedy = "Leave one of them out: --margin asks of the mean, --each of every cell."
                 raise InputError("--margin or --each", "both", remedy)
-        if not self.wanted and (self.protect or self.each or self.cannot_tell != "fail"):
+        if not self.gate and (self.protect or self.each or self.cannot_tell != "fail"):
             raise InputError("--gate beside --protect, --each or --cannot-tell", "none", "Add it, or leave those out.")
         remedy = "Name both checkpoints, or leave it out."
         if self.beside is not None and not compares:

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 from mixwright.cli import output
 from mixwright.cli.gating import Gating
 from mixwright.cli.options import Measuring
-from mixwright.cli.output import conclude
 from mixwright.errors import InputError, one_line
 from mixwright.estimates.looks import Look
 from mixwright.measure.kept_folder import drop_kept
 from mixwright.runs import RunFolder
 from mixwright.verdict.basis import gate_answer
+from mixwright.verdict.gate import GateResult
 from mixwright.verdict.gate_asked import asked_of, write_asked
 from mixwright.verdict.gate_ungraded import gate_of
 from mixwright.verdict.gate_words import gate_lines
 from mixwright.verdict.stage import render
 
+Show = Callable[[RunFolder, Path, GateResult | None], None]
+"""Told the run folder, its page, and what the gate says where it is asked."""
 
-def judge(before: str, after: str | None, asked: Measuring, folder: Path, gating: Gating, *, full: bool = False) -> int:
-    """Measure where two checkpoints are named, write the page, print its first screen; returns the exit code.
+
+def judge(before: str, after: str | None, asked: Measuring, folder: Path, gating: Gating, show: Show) -> GateResult | None:
+    """Measure where two checkpoints are named, write the page and have it shown; returns what the gate says, if it is asked.
 
     Raises:
         InputError: options that do not go together, a checkpoint, the corpus or the folder cannot be used.
@@ -39,18 +43,22 @@ def judge(before: str, after: str | None, asked: Measuring, folder: Path, gating
         look = compare(before, after, asked, run, gating)
     else:
         asked.check_alone()
-    code = 0
-    if gating.wanted:
-        code = _gated(run, gating, look, full=full)
-    else:
-        conclude(run, render(run), full=full)
+    result = _gated(run, gating, look) if gating.gate else None
+    show(run, render(run), result)
     if after and look is None:  # further looks may be asked for, and go on from what is there
         drop_kept(run.path)
-    return code
+    return result
 
 
-def _gated(run: RunFolder, gating: Gating, look: Look | None, *, full: bool) -> int:
-    """Ask the gate, write the page and print its first screen and the gate's lines; the gate's exit code.
+def show_verdict(run: RunFolder, page: Path, result: GateResult | None, gating: Gating, *, full: bool) -> None:
+    """Print the page's first screen (or all of it), and the gate's lines where it was asked."""
+    output.conclude(run, page, full=full, without=() if result is None else ("gate",))
+    if result is not None:
+        output.out("\n".join(f"gate: {one_line(line)}" for line in gate_lines(result, gating.cannot_tell)))
+
+
+def _gated(run: RunFolder, gating: Gating, look: Look | None) -> GateResult:
+    """What the gate says; the question is written for the page.
 
     A folder that was measured in looks is asked as its last look was, whenever it is asked again.
     """
@@ -58,7 +66,4 @@ def _gated(run: RunFolder, gating: Gating, look: Look | None, *, full: bool) -> 
     question = replace(gating.question, look=known.look if known is not None else look)
     result = gate_of(run, question)  # first: a name that is not there is refused before the page
     write_asked(run, question)
-    result = gate_answer(run) or result
-    conclude(run, render(run), full=full, without=("gate",))
-    output.out("\n".join(f"gate: {one_line(line)}" for line in gate_lines(result, gating.cannot_tell)))
-    return result.code(gating.cannot_tell)
+    return gate_answer(run) or result

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 import typer
 
-from mixwright.cli.budget import BEGAN, Budget, start_budget
+from mixwright.cli.budget import Budget, start_budget
 from mixwright.errors import InputError
 from mixwright.learner.sources import GGUF_SUFFIX
 
@@ -207,9 +207,9 @@ def load_settings(config: Path, folder: Path | None) -> tuple[RunConfig, RunFold
 
 
 def with_budget(config: RunConfig, run: RunFolder, budget: Budget | None) -> tuple[RunConfig, Deadline]:
-    """The settings with the budget of the command line, if one was given, and the clock of the run."""
+    """The settings with the budget, if one was given, and the clock of the run, which else begins now."""
     from mixwright.trial.deadline import Deadline
 
     if budget is not None:
         config = dataclasses.replace(config, trial=dataclasses.replace(config.trial, budget_minutes=budget.seconds / 60))
-    return config, Deadline(config.trial.budget_minutes, run, began=BEGAN)
+    return config, Deadline(config.trial.budget_minutes, run, began=None if budget is None else budget.began)

@@ -39,17 +39,18 @@ def show_list(kind: str | None, *, as_json: bool) -> None:
             output.out(f"  {entry.name:<{width}}  {one_line(entry.summary)}{extra}")
 
 
-def show_entries(name: str) -> None:
-    """Every plug-in called `name` (or that of `kind/name`), in the order of the flow, with its docstring and its findings.
-
-    Raises:
-        InputError: there is none of that name.
-    """
+def find_entries(name: str) -> list[Entry]:
+    """Every plug-in called `name` (or that of `kind/name`), in the order of the flow; InputError where there is none."""
     kind, _, stem = name.replace(".", "/").rpartition("/")
     entries = [entry for entry in entries_named(stem) if kind in ("", entry.kind)]
     if not entries:
         raise unknown_name("plug-in", name, {known for kind in KIND_BY_NAME for known in listing(kind)})
-    for entry in entries:
+    return entries
+
+
+def show_entries(name: str) -> None:
+    """The same, each with its docstring and its findings. Raises InputError as that does."""
+    for entry in find_entries(name):
         output.out(f"{entry.kind}.{entry.name}  ({entry.module})")
         for line in (entry.docstring or entry.summary).splitlines():
             output.out(f"  {one_line(line)}".rstrip())

@@ -222,8 +222,8 @@ class Engine:
         taken, self._decisions = self._decisions, []
         return taken
 
-    def state(self) -> dict[str, Any]:
-        """Numbers, texts, lists and bytes, for `write_state`; `restore` on an engine built alike continues exactly."""
+    def state_dict(self) -> dict[str, Any]:
+        """Numbers, texts, lists and bytes, for `write_state`; an engine built alike that loads them continues exactly."""
         return {
             "version": STATE_VERSION,
             "made_of": self._state_identity(),
@@ -238,8 +238,8 @@ class Engine:
             "plugins": {name: plugin.state() for name, plugin in self._plugins.items()},
         }
 
-    def restore(self, state: dict[str, Any]) -> None:
-        """Take over what `state` returned.
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Take over what `state_dict` returned.
 
         Raises:
             InputError: the state belongs to another seed, stage, pool or set of plug-ins, or to another version.

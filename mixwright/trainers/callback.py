@@ -43,7 +43,7 @@ from mixwright.trainers.rewards import (
 )
 from mixwright.trainers.sampler import SteeredSampler
 from mixwright.trainers.steered_trainer import read_kl_and_entropy
-from mixwright.trainers.steering import INDEX_COLUMN, Steering, make_run, pool_of, read_steering, with_row_numbers
+from mixwright.trainers.steering import INDEX_COLUMN, SteeringConfig, make_run, pool_of, read_steering, with_row_numbers
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -60,7 +60,7 @@ class SteeringCallback(SteeringHooks):
     drawing and training); aligned saves on SIGTERM.
 
     Args:
-        steering: True, the path of a plan.yaml, or a `Steering`.
+        steering: True, the path of a plan.yaml, or a `SteeringConfig`.
         dataset: the training data, map-style.
         reward_funcs: the reward functions, synchronous.
         args: the trainer's GRPOConfig.
@@ -72,12 +72,15 @@ class SteeringCallback(SteeringHooks):
 
     def __init__(
         self,
-        steering: Steering | str | Path | bool,
+        steering: SteeringConfig | str | Path | bool,
         dataset: Dataset,
         reward_funcs: Callable[..., Any] | Sequence[Callable[..., Any]],
         args: GRPOConfig,
     ) -> None:
-        wanted = read_steering(steering) or Steering()
+        wanted = read_steering(steering)
+        if wanted is None:
+            remedy = "Leave the callback out, or the `steer: false`."
+            raise InputError("steering, beside a SteeringCallback", "none, or steer=False", remedy)
         functions = list(reward_funcs) if isinstance(reward_funcs, Sequence) else [reward_funcs]
         _refuse(functions, args)
         self._weights = torch.tensor(args.reward_weights or [1.0] * len(functions))

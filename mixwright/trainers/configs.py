@@ -5,11 +5,11 @@ from __future__ import annotations
 import tempfile
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, get_args, get_type_hints
 
 from mixwright.config import RunConfig
-from mixwright.errors import InputError
+from mixwright.errors import InputError, unknown_name
 from mixwright.learner.bases import TINY_PREFIX
 from mixwright.learner.settings import cheap_settings
 from mixwright.records import from_data, to_data
@@ -59,6 +59,7 @@ UNUSED_FIELD_REMEDIES = {
     "eval_strategy": "Leave it out: trial.progress_every evaluates on the way.",
     "eval_on_start": "Leave it out: trial.progress_every evaluates on the way.",
     "enable_jit_checkpoint": "Leave it out: an interrupted branch is trained again.",
+    "model_init_kwargs": "Leave it out: a run loads its model itself, as the section `model` says.",
 }
 """Fields that need what a run does not have."""
 
@@ -160,12 +161,14 @@ def dpo_config(config: RunConfig, shared: Mapping[str, Any]) -> Any:
 
 def _checked(cls: type[Any], given: Mapping[str, Any], config: RunConfig, own: dict[str, str]) -> Any:
     """TRL's config of `given` and `train.settings`; fields that may not stand there, or that TRL refuses, as InputErrors."""
-    settings = to_data(config.train.settings)
+    settings, known = to_data(config.train.settings), [field.name for field in fields(cls) if field.init]
     refused = own | UNUSED_FIELD_REMEDIES | dict.fromkeys(OUTSIDE_FIELDS, INSIDE_REMEDY)
     for name, value in settings.items():
         none = name == "report_to" and value not in ("none", ["none"], [])
         if name in refused or none:
             raise InputError(f"train.settings without {name}", f"{name}: {value!r:.80}", refused.get(name, INSIDE_REMEDY))
+        if name not in known:
+            raise unknown_name(f"field of {cls.__name__} (train.settings)", name, known)
     try:
         return cls(**{**given, **_typed(cls, settings)})
     except (TypeError, ValueError, ImportError, OSError) as error:

@@ -26,7 +26,8 @@ from mixwright.trainers.checks.compatibility import check_methods
 from mixwright.trainers.checks.refusals import refuse_images, refuse_settings
 from mixwright.trainers.logprobs import capture_logprobs, output_at
 from mixwright.trainers.row_trainer import RowTrainer
-from mixwright.trainers.steering import INDEX_COLUMN, Steering, read_steering, with_row_numbers
+from mixwright.trainers.steered_trainer import declares_steering
+from mixwright.trainers.steering import INDEX_COLUMN, SteeringConfig, read_steering, with_row_numbers
 
 
 class SteeredDPOTrainer(RowTrainer, DPOTrainer):
@@ -39,7 +40,7 @@ class SteeredDPOTrainer(RowTrainer, DPOTrainer):
 
     Args:
         *args: as `DPOTrainer` takes them.
-        steering: None, True, the path of a plan.yaml, or a `Steering`.
+        steering: None, True, the path of a plan.yaml, or a `SteeringConfig`.
         **kwargs: as `DPOTrainer` takes them.
 
     Raises:
@@ -47,7 +48,8 @@ class SteeredDPOTrainer(RowTrainer, DPOTrainer):
             sampling strategies of transformers).
     """
 
-    def __init__(self, *args: Any, steering: Steering | str | Path | bool | None = None, **kwargs: Any) -> None:
+    @declares_steering(DPOTrainer)
+    def __init__(self, *args: Any, steering: SteeringConfig | str | Path | bool | None = None, **kwargs: Any) -> None:
         wanted = read_steering(steering)
         if wanted is None:
             super().__init__(*args, **kwargs)

@@ -35,8 +35,8 @@ from mixwright.trainers.rewards import (
     sum_checked,
 )
 from mixwright.trainers.sampler import SteeredSampler
-from mixwright.trainers.steered_trainer import SteeredTrainer, is_training
-from mixwright.trainers.steering import INDEX_COLUMN, Steering, pool_of, read_steering, with_row_numbers
+from mixwright.trainers.steered_trainer import SteeredTrainer, declares_steering, is_training
+from mixwright.trainers.steering import INDEX_COLUMN, SteeringConfig, pool_of, read_steering, with_row_numbers
 
 NO_PROBABILITY_MESSAGE = "probability tensor contains"
 """In torch's error when it is to sample from probabilities that are no numbers."""
@@ -57,7 +57,7 @@ class SteeredGRPOTrainer(SteeredTrainer, GRPOTrainer):
 
     Args:
         *args: as `GRPOTrainer` takes them.
-        steering: None, True, the path of a plan.yaml, or a `Steering`.
+        steering: None, True, the path of a plan.yaml, or a `SteeringConfig`.
         **kwargs: as `GRPOTrainer` takes them.
 
     Raises:
@@ -65,7 +65,8 @@ class SteeredGRPOTrainer(SteeredTrainer, GRPOTrainer):
             without rows, batches dispatched or split by accelerate).
     """
 
-    def __init__(self, *args: Any, steering: Steering | str | Path | bool | None = None, **kwargs: Any) -> None:
+    @declares_steering(GRPOTrainer)
+    def __init__(self, *args: Any, steering: SteeringConfig | str | Path | bool | None = None, **kwargs: Any) -> None:
         self.made_up_rewards: torch.Tensor | None = None
         self._rows: list[int] = []
         self._generating = False

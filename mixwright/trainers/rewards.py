@@ -31,7 +31,7 @@ from mixwright.time_limit import NAMED_AFTER_SECONDS, TooSlow, call_with_timeout
 
 if TYPE_CHECKING:
     from mixwright.steer.run.run import RunSteering
-    from mixwright.trainers.steering import Steering
+    from mixwright.trainers.steering import SteeringConfig
 
 
 def weighted_sum(
@@ -172,7 +172,9 @@ def is_async(function: Any) -> bool:
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
 
 
-def limit_and_check(function: Any, steering: Steering, run: RunSteering, step: int, tasks: Sequence[str], count: int) -> Any:
+def limit_and_check(
+    function: Any, steering: SteeringConfig, run: RunSteering, step: int, tasks: Sequence[str], count: int
+) -> Any:
     """`function` with its result checked and its time limited; a reward model as it is.
 
     Args:
@@ -193,7 +195,7 @@ def limit_and_check(function: Any, steering: Steering, run: RunSteering, step: i
 
     def late() -> list[float | None]:
         if steering.slow_rewards == "stop":
-            remedy = "Correct it, raise Steering(reward_seconds=...), or count such answers as wrong: slow_rewards='wrong'."
+            remedy = "Correct it, raise reward_seconds, or count such answers as wrong: slow_rewards='wrong'."
             raise InputError(f"rewards within {seconds:g} s", f"none ({where})", remedy)
         sentence = f"no rewards within {seconds:g} s ({where}): {count} completions count as wrong"
         run.note(step, "rewards too slow", sentence)

@@ -21,13 +21,13 @@ from mixwright.trainers.canaries.held_out import HeldOutPass
 from mixwright.trainers.checks.refusals import refuse_unprepared
 from mixwright.trainers.sampler import SteeredSampler
 from mixwright.trainers.steered_trainer import SteeredTrainer, is_training
-from mixwright.trainers.steering import INDEX_COLUMN, Steering, pool_of
+from mixwright.trainers.steering import INDEX_COLUMN, SteeringConfig, pool_of
 
 
 class RowTrainer(SteeredTrainer):
     """Parent beside TRL's class; without a run it changes nothing."""
 
-    def steer_rows(self, steering: Steering, dataset: Dataset, *, objective: str) -> None:
+    def steer_rows(self, steering: SteeringConfig, dataset: Dataset, *, objective: str) -> None:
         """Put a run beside a trainer whose `train_dataset` TRL has prepared from `dataset`.
 
         Args:

@@ -21,7 +21,8 @@ from mixwright.trainers.checks.compatibility import check_methods
 from mixwright.trainers.checks.refusals import refuse_images, refuse_settings
 from mixwright.trainers.logprobs import capture_logprobs, output_at
 from mixwright.trainers.row_trainer import RowTrainer
-from mixwright.trainers.steering import INDEX_COLUMN, Steering, read_steering, with_row_numbers
+from mixwright.trainers.steered_trainer import declares_steering
+from mixwright.trainers.steering import INDEX_COLUMN, SteeringConfig, read_steering, with_row_numbers
 
 
 class SteeredSFTTrainer(RowTrainer, SFTTrainer):
@@ -29,7 +30,7 @@ class SteeredSFTTrainer(RowTrainer, SFTTrainer):
 
     Args:
         *args: as `SFTTrainer` takes them.
-        steering: None, True, the path of a plan.yaml, or a `Steering`.
+        steering: None, True, the path of a plan.yaml, or a `SteeringConfig`.
         **kwargs: as `SFTTrainer` takes them.
 
     Raises:
@@ -37,7 +38,8 @@ class SteeredSFTTrainer(RowTrainer, SFTTrainer):
             data that TRL does not prepare, images, streams, sampling strategies of transformers).
     """
 
-    def __init__(self, *args: Any, steering: Steering | str | Path | bool | None = None, **kwargs: Any) -> None:
+    @declares_steering(SFTTrainer)
+    def __init__(self, *args: Any, steering: SteeringConfig | str | Path | bool | None = None, **kwargs: Any) -> None:
         wanted = read_steering(steering)
         if wanted is None:
             super().__init__(*args, **kwargs)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 import math
+from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from accelerate.utils import broadcast_object_list
@@ -24,7 +26,9 @@ from mixwright.trainers.checks.refusals import refuse_dataloader, why_lr_is_fixe
 from mixwright.trainers.checks.selftest import check_draws
 from mixwright.trainers.hooks import SteeringHooks
 from mixwright.trainers.sampler import SteeredSampler
-from mixwright.trainers.steering import INDEX_COLUMN, Steering, make_run
+from mixwright.trainers.steering import INDEX_COLUMN, SteeringConfig, make_run
+
+Init = TypeVar("Init", bound=Callable[..., None])
 
 
 class SteeredTrainer(Trainer):
@@ -32,14 +36,14 @@ class SteeredTrainer(Trainer):
 
     steered: RunSteering | None = None
     """The run; None without steering."""
-    steering: Steering
+    steering: SteeringConfig
     """What the user asked for."""
     canaries: CanaryPass | HeldOutPass | None = None
     """The canary pass; None where there is none."""
     hooks: SteeringHooks
     """The callback that executes decisions."""
 
-    def steer(self, steering: Steering, pool: Pool, *, objective: str, beta: float, micro_steps: int) -> RunSteering:
+    def steer(self, steering: SteeringConfig, pool: Pool, *, objective: str, beta: float, micro_steps: int) -> RunSteering:
         """Put a run beside this trainer. Raises InputError when the plan does not fit or a setting cannot be steered."""
         check_attributes(self, objective)
         refuse_dataloader(self.args)
@@ -146,6 +150,22 @@ class SteeredTrainer(Trainer):
     def _kl_and_entropy(self, count: int) -> tuple[float | None, float | None]:
         """KL and entropy (nats per token) of the last `count` micro-steps, from TRL's own metrics."""
         return read_kl_and_entropy(self, count)
+
+
+def declares_steering(parent: type[Trainer]) -> Callable[[Init], Init]:
+    """Decorator of `__init__`: its signature shows the parameters of TRL's own, whatever its version, and `steering`.
+
+    Args:
+        parent: TRL's trainer.
+    """
+
+    def declare(init: Init) -> Init:
+        shown = inspect.signature(parent.__init__)
+        both = [*shown.parameters.values(), inspect.signature(init).parameters["steering"]]
+        init.__signature__ = shown.replace(parameters=sorted(both, key=lambda each: each.kind))  # type: ignore[attr-defined]
+        return init
+
+    return declare
 
 
 def is_training(trainer: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Class `Steering`, what a user says about steering, and what is built from it: plan, pool and run."""
+"""Class `SteeringConfig`, what a user says about steering, and what is built from it: plan, pool and run."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import json
 import logging
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 
@@ -28,6 +28,13 @@ from mixwright.steer.run.run import RunSteering
 if TYPE_CHECKING:
     from datasets import Dataset
 
+    Columns = Mapping[str, str]
+    Options = Mapping[str, Mapping[str, Any]]
+    Range = Sequence[float]
+else:  # as HfArgumentParser reads it from a command line: a mapping as JSON, a range as two numbers
+    Columns = Options = dict | str | None
+    Range = list[float]
+
 INDEX_COLUMN = "mixwright_index"
 """Column that carries a row's pool index through the trainer; taken out before reward functions see the row."""
 Slow = Literal["stop", "wrong"]
@@ -39,7 +46,7 @@ NUMBER_TYPES = (float, int, np.integer, np.floating)
 SETTING_TYPES: dict[str, tuple[type, ...]] = {
     "plan": (str, Path, Plan),
     "folder": (str, Path),
-    "seed": (int, np.integer),
+    "draw_seed": (int, np.integer),
     "permute_rewards": (bool,),
     "canary_every": (int, np.integer),
     "columns": (Mapping,),
@@ -49,101 +56,144 @@ SETTING_TYPES: dict[str, tuple[type, ...]] = {
     "unscored_batches": (int, np.integer),
     "reward_range": (tuple, list),
     "options": (Mapping,),
+    "steer": (bool,),
 }
-"""What each setting of `Steering` may be."""
-NULLABLE_SETTINGS = ("plan", "folder", "seed", "canary_every", "replay", "reward_range")
+"""What each setting of `SteeringConfig` may be."""
+NULLABLE_SETTINGS = ("plan", "folder", "draw_seed", "canary_every", "replay", "reward_range")
 """Settings that may be None."""
 STEERING_COLUMNS = ("id", "task", "level", "answer", "options")
 """Columns of a dataset that steering reads."""
 
 
 @dataclass
-class Steering:
-    """How a trainer is steered. `True` and a path stand for `Steering()` and `Steering(plan=path)`."""
+class SteeringConfig:
+    """How a trainer is steered, beside TRL's own argument classes: `True` and a path stand for `SteeringConfig()` and
+    `SteeringConfig(plan=path)`.
 
-    plan: Plan | str | Path | None = None
-    """A plan or the path of a plan.yaml; None steers by difficulty, weights by rows, without prior measurements."""
-    folder: str | Path | None = None
-    """Where decisions, steps, draws and proof go; None is `<output_dir>/steering`."""
-    seed: int | None = None
-    """Seed of draws; None takes the trainer's seed."""
-    permute_rewards: bool = False
-    """A null for trials: true rewards are permuted inside each group after the engine has seen them."""
-    canary_every: int | None = None
-    """Steps between canary passes; 0 turns them off; None: 5, or more, so that they cost at most 3 % of training. A run too
-    short for a second look has none. Without a plan nothing was measured that could be lost, so there are canaries only
-    where a number stands here."""
-    columns: Mapping[str, str] = field(default_factory=dict)
-    """Our name (id, task, level, answer, options) -> the dataset's column, where they differ; empty leaves it out."""
-    replay: str | Path | None = None
-    """A null for trials: folder of a finished run whose draws, refusals and factors are served again; nothing adapts."""
-    reward_seconds: float = 600.0
-    """Longest that a reward function may take for the completions of one process, seconds; after 60 s it is named. 0 sets
-    no limit. A call that blocks an async function's own thread is named, not interrupted; reward models are left alone."""
-    slow_rewards: Slow = "stop"
-    """What a call that takes longer leads to: training stops, or its completions get the reward of a wrong answer."""
-    unscored_batches: int = 3
-    """Training stops after so many generation batches in a row in which nothing was scored; 0 lets it go on."""
-    reward_range: tuple[float, float] | Sequence[float] | None = None
-    """Reward of a wrong and of a right answer, summed over reward functions with their weights; over the plan's. None: the
-    plan's, and where it says none 0 to 1, or what the first batches show."""
-    options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """Keyword arguments of levers by `kind.name`, over the plan's: `{"selectors.difficulty": {"predict": True}}`."""
+    `transformers.HfArgumentParser` and `trl.TrlParser` read its fields from a command line and from TRL's flat YAML file;
+    on a command line a mapping is written as JSON, a range as two numbers.
+
+    Raises:
+        InputError: a setting that does not exist, or a value that cannot be used.
+    """
+
+    _argument_group_name: ClassVar[str] = "steering (Mixwright)"
+    plan: Plan | str | Path | None = field(
+        default=None,
+        metadata={
+            "help": "A plan, or the path of a plan.yaml; none steers by difficulty, weights by rows, without prior "
+            "measurements."
+        },
+    )
+    folder: str | Path | None = field(
+        default=None, metadata={"help": "Where decisions, steps, draws and proof go; none is steering/ in output_dir."}
+    )
+    draw_seed: int | None = field(default=None, metadata={"help": "Seed of draws; none takes the trainer's seed."})
+    permute_rewards: bool = field(
+        default=False,
+        metadata={"help": "A null for trials: true rewards are permuted inside each group after the engine has seen them."},
+    )
+    canary_every: int | None = field(
+        default=None,
+        metadata={
+            "help": "Steps between canary passes; 0 turns them off; none: 5, or more, so that they cost at most 3 percent "
+            "of training. A run too short for a second look has none. Without a plan nothing was measured that could be "
+            "lost, so there are canaries only where a number stands here."
+        },
+    )
+    columns: Columns = field(
+        default_factory=dict,
+        metadata={
+            "help": "Our name (id, task, level, answer, options) to the dataset's column, where they differ; an empty name "
+            "leaves it out."
+        },
+    )
+    replay: str | Path | None = field(
+        default=None,
+        metadata={
+            "help": "A null for trials: folder of a finished run whose draws, refusals and factors are served again; "
+            "nothing adapts."
+        },
+    )
+    reward_seconds: float = field(
+        default=600.0,
+        metadata={
+            "help": "Longest that a reward function may take for the completions of one process, seconds; after 60 s it is "
+            "named. 0 sets no limit. A call that blocks an async function's own thread is named, not interrupted; reward "
+            "models are left alone."
+        },
+    )
+    slow_rewards: Slow = field(
+        default="stop",
+        metadata={
+            "help": "What a call that takes longer leads to: training stops, or its completions get the reward of a wrong "
+            "answer."
+        },
+    )
+    unscored_batches: int = field(
+        default=3,
+        metadata={
+            "help": "Training stops after so many generation batches in a row in which nothing was scored; 0 lets it go on."
+        },
+    )
+    reward_range: Range | None = field(
+        default=None,
+        metadata={
+            "help": "Reward of a wrong and of a right answer, summed over reward functions with their weights; over the "
+            "plan's. None: the plan's, and where it says none 0 to 1, or what the first batches show."
+        },
+    )
+    options: Options = field(
+        default_factory=dict,
+        metadata={
+            "help": "Keyword arguments of levers by kind.name, over the plan's: {selectors.difficulty: {predict: true}}."
+        },
+    )
+    steer: bool = field(default=True, metadata={"help": "Whether to steer at all; otherwise training is TRL's, to the bit."})
 
     def __new__(cls, *_: Any, **given: Any) -> Self:
         """Raises InputError for a setting that does not exist, which would otherwise be a TypeError without a remedy."""
         for name in given:
             if name not in SETTING_TYPES:
-                raise unknown_name("setting of Steering(...)", name, SETTING_TYPES)
+                raise unknown_name("setting of SteeringConfig(...)", name, SETTING_TYPES)
         return super().__new__(cls)
 
     def __post_init__(self) -> None:
         """Raises InputError for a value that cannot be used, or for an option that its lever does not take."""
-        check_settings({each.name: getattr(self, each.name) for each in fields(self)})
+        for name in ("columns", "options"):
+            if isinstance(said := getattr(self, name), str):  # of a command line
+                setattr(self, name, _read_json(name, said))
+        check_settings(self)
 
 
-def read_steering(steering: Steering | Mapping[str, Any] | str | Path | bool | None) -> Steering | None:
-    """A `Steering` with its plan read, or None when nothing is steered.
+def read_steering(steering: SteeringConfig | str | Path | bool | None) -> SteeringConfig | None:
+    """A `SteeringConfig` with its plan read, or None when nothing is steered.
 
     Raises:
         InputError: not one of the accepted forms, or a plan file that cannot be read.
     """
-    if steering is None or steering is False:
-        return None
-    if steering is True:
-        return Steering()
+    if steering is None or isinstance(steering, bool):
+        steering = SteeringConfig(steer=bool(steering))
     if isinstance(steering, str | Path):
-        steering = Steering(plan=steering)
-    if isinstance(steering, Mapping):
-        steering = steering_of(steering)
-    if not isinstance(steering, Steering):
+        steering = SteeringConfig(plan=steering)
+    if not isinstance(steering, SteeringConfig):
         raise InputError(
-            "steering: None, True, the path of a plan.yaml, a mapping of settings, or a Steering",
+            "steering: None, True, the path of a plan.yaml, or a SteeringConfig",
             type(steering).__name__,
             "Give one of them.",
         )
-    check_settings({each.name: getattr(steering, each.name) for each in fields(steering)})
+    check_settings(steering)  # what was changed after it was made, too
+    if not steering.steer:
+        return None
     if isinstance(steering.plan, str | Path):
         return replace(steering, plan=read_plan(Path(steering.plan)))
     return steering
 
 
-def steering_of(settings: Mapping[str, Any]) -> Steering:
-    """A `Steering` from the mapping under `steering:` in a YAML file.
-
-    Raises:
-        InputError: a setting that does not exist, or a value of the wrong type.
-    """
-    check_settings(settings)
-    return Steering(**settings)
-
-
-def check_settings(settings: Mapping[str, Any]) -> None:
-    """Raises InputError for a setting of `Steering` that does not exist, or a value of the wrong type or sign."""
-    for name, value in settings.items():
-        if name not in SETTING_TYPES:
-            raise unknown_name("setting under steering:", str(name), SETTING_TYPES)
-        kinds = SETTING_TYPES[name]
+def check_settings(steering: SteeringConfig) -> None:
+    """Raises InputError for a value of the wrong type or sign."""
+    for name, kinds in SETTING_TYPES.items():
+        value = getattr(steering, name)
         number = kinds[0] in (int, float)
         right = isinstance(value, kinds) and not (number and isinstance(value, bool))
         if not right and not (value is None and name in NULLABLE_SETTINGS):
@@ -156,6 +206,15 @@ def check_settings(settings: Mapping[str, Any]) -> None:
             _check_options(value)
         if name == "slow_rewards" and value not in get_args(Slow):
             raise InputError(f"steering.slow_rewards: {' or '.join(get_args(Slow))}", repr(value)[:80], "Correct it.")
+
+
+def _read_json(name: str, text: str) -> Any:
+    """What a command line says of a mapping. Raises InputError for anything but JSON."""
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        expected = f"steering.{name} as mapping; on a command line, as JSON"
+        raise InputError(expected, f"{text[:80]!r} ({error})", "Quote the whole mapping in the shell.") from None
 
 
 def _check_options(value: Any) -> None:
@@ -198,7 +257,7 @@ def with_row_numbers(dataset: Any, trainer: str) -> Dataset:
     return dataset.add_column(INDEX_COLUMN, np.arange(len(dataset)))  # type: ignore[call-arg]
 
 
-def pool_of(dataset: Dataset, steering: Steering, rows: Sequence[int] | None = None, *, prompts: bool = False) -> Pool:
+def pool_of(dataset: Dataset, steering: SteeringConfig, rows: Sequence[int] | None = None, *, prompts: bool = False) -> Pool:
     """The pool of a dataset: its task, level, id, answer and options columns, or one task `all` and row numbers as ids.
 
     Args:
@@ -216,15 +275,18 @@ def pool_of(dataset: Dataset, steering: Steering, rows: Sequence[int] | None = N
     columns = steering.columns
     for name, column in columns.items():
         if name not in STEERING_COLUMNS:
-            raise InputError(f"columns for {', '.join(STEERING_COLUMNS)}", repr(name), "Correct Steering.columns.")
+            raise InputError(f"columns for {', '.join(STEERING_COLUMNS)}", repr(name), "Correct SteeringConfig.columns.")
         if column and column not in dataset.column_names:
-            raise InputError(f"a column {column!r} ({name})", ", ".join(dataset.column_names), "Correct Steering.columns.")
+            raise InputError(
+                f"a column {column!r} ({name})", ", ".join(dataset.column_names), "Correct SteeringConfig.columns."
+            )
     count = len(rows) if rows is not None else len(dataset)
     found = {name: _column(dataset, columns.get(name, name), rows) for name in STEERING_COLUMNS}
     if found["task"] is None and columns.get("task") != "":
         logging.getLogger("mixwright").warning(
             "The dataset has no column 'task' (its columns: %s), so everything is one task, 'all', and no task is steered "
-            "against another. Name the column with Steering(columns={'task': ...}); {'task': ''} says that one is meant.",
+            "against another. Name the column with SteeringConfig(columns={'task': ...}); {'task': ''} says that one is "
+            "meant.",
             ", ".join(name for name in dataset.column_names if name != INDEX_COLUMN),
         )
     for name in ("id", "task"):
@@ -274,7 +336,7 @@ def _whole(values: list[Any] | None, name: str, column: str, rows: Sequence[int]
         raise InputError(
             f"a value in column {column!r} ({name}) of every row",
             f"none in row {row} (counted from 0)",
-            "Fill it in, leave those rows out, or name another column in Steering(columns=...).",
+            "Fill it in, leave those rows out, or name another column in SteeringConfig(columns=...).",
         )
 
 
@@ -287,11 +349,11 @@ def _levels(values: list[Any] | None) -> list[float | None] | None:
         raise InputError(
             "numbers in the level column",
             str(error)[:120],
-            "Make them numbers, name another column with Steering(columns={'level': ...}), or leave it out with ''.",
+            "Make them numbers, name another column with SteeringConfig(columns={'level': ...}), or leave it out with ''.",
         ) from None
 
 
-def predicts(steering: Steering) -> bool:
+def predicts(steering: SteeringConfig) -> bool:
     """Whether the selector of the GRPO stage draws by success predicted from prompts. Raises InputError for its options."""
     stages = steering.plan.stages if isinstance(steering.plan, Plan) else ()
     stage = next((stage for stage in stages if stage.objective == "grpo"), None)
@@ -332,7 +394,7 @@ def default_plan(pool: Pool, objective: str, steps: int, *, kl_penalty: bool = T
     return Plan("default", (stage,), why={"stages.0.weights": "the share of each task's rows; no plan was given"})
 
 
-def _asks_canaries(steering: Steering) -> bool:
+def _asks_canaries(steering: SteeringConfig) -> bool:
     """Whether rows are to be watched although there is no plan that was measured."""
     said = steering.options.get("engine", {}).get("canaries")
     return bool(steering.canary_every or said or "monitors.canary" in steering.options)
@@ -358,7 +420,7 @@ def stage_of(plan: Plan, objective: str) -> int:
 
 
 def make_run(
-    steering: Steering, pool: Pool, *, objective: str, args: Any, beta: float, lr_reason: str = "", main: bool = True
+    steering: SteeringConfig, pool: Pool, *, objective: str, args: Any, beta: float, lr_reason: str = "", main: bool = True
 ) -> RunSteering:
     """The run beside a trainer.
 
@@ -383,7 +445,7 @@ def make_run(
     asked = {"engine": {"reward_range": list(steering.reward_range)}} if steering.reward_range is not None else {}
     plan = _with_options(_with_options(plan, place, steering.options), place, asked)
     validate_plan(plan, pool.cells)
-    seed = args.seed if steering.seed is None else steering.seed
+    seed = args.seed if steering.draw_seed is None else steering.draw_seed
     folder = Path(steering.folder) if steering.folder is not None else Path(args.output_dir) / "steering"
     engine = Engine(plan, pool, seed=seed, stage=place)
     files = SteeringFiles(folder, write=main)

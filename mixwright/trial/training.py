@@ -57,9 +57,9 @@ def make_trainer(
     """
     stage = branch.plan.stages[0]
     from mixwright.steer.run.replay import steps_made
-    from mixwright.trainers.steering import Steering
+    from mixwright.trainers.steering import SteeringConfig
 
-    steering = Steering(branch.plan, folder, seed, permute_rewards=branch.permute_rewards, replay=source)
+    steering = SteeringConfig(branch.plan, folder, seed, permute_rewards=branch.permute_rewards, replay=source)
     steering.canary_every = config.train.canary_every if stage.monitors or stage.controllers else 0
     steering.reward_seconds = 0.0  # each answer has its own limit
     steps = stage.steps if source is None else min(stage.steps, steps_made(source))

@@ -26,7 +26,7 @@ from typing import Any
 import torch
 from datasets import Dataset
 
-from mixwright import Steering
+from mixwright import SteeringConfig
 from mixwright.config import CorpusConfig, MeasureConfig, ModelConfig
 from mixwright.corpus import read_corpus
 from mixwright.learner.adapters.lora import LoRA
@@ -143,13 +143,13 @@ def trainer(
     return ours(model, steering=steer, **given)
 
 
-def steering(objective: Any, rows: int, steps: int, *, canaries: bool) -> Steering:
+def steering(objective: Any, rows: int, steps: int, *, canaries: bool) -> SteeringConfig:
     """Equal weights and every lever of the objective; two tasks are known to be mastered, so canaries watch them."""
     levers: dict[str, Any] = LEVERS[objective] | {"controllers": ()}  # the KL penalty is 0, as in TRL
     stage = Stage(objective, objective, steps, dict.fromkeys(OLD_TASKS, 1 / len(OLD_TASKS)), **levers)
     known = [CellPlan(task, None, "mastered", 0.95, 0.0, 64, 64, 0.91, 0.97) for task in OLD_TASKS[:2]]
     every = canary_interval(objective, rows * (GROUP if objective == "grpo" else 1), ITEMS_PER_TASK * len(known))
-    return Steering(plan=Plan("benchmark", (stage,), tuple(known)), canary_every=every if canaries else 0)
+    return SteeringConfig(plan=Plan("benchmark", (stage,), tuple(known)), canary_every=every if canaries else 0)
 
 
 def clock() -> float:

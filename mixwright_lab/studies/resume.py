@@ -32,7 +32,7 @@ from tqdm.std import TqdmDefaultWriteLock  # type: ignore[attr-defined]
 from transformers import AutoModelForCausalLM, AutoTokenizer
 from transformers.trainer_utils import get_last_checkpoint
 
-from mixwright import Steering, read_state
+from mixwright import SteeringConfig, read_state
 from mixwright.config import ModelConfig
 from mixwright.estimates.intervals import share_interval
 from mixwright.learner.settings import cheap_settings
@@ -142,7 +142,7 @@ def grpo(model: Path, folder: Path, steered: bool, attempt: int, **settings: Any
         "processing_class": AutoTokenizer.from_pretrained(model, padding_side="left"),
     }
     if steered:
-        return SteeredGRPOTrainer(**given, steering=Steering(plan("grpo"), canary_every=4))
+        return SteeredGRPOTrainer(**given, steering=SteeringConfig(plan("grpo"), canary_every=4))
     return GRPOTrainer(**given)
 
 
@@ -165,7 +165,9 @@ def sft(model: Path, folder: Path, steered: bool, attempt: int) -> Any:
         "train_dataset": data().select_columns(["id", "task", "level", "prompt", "completion"]),
         "processing_class": AutoTokenizer.from_pretrained(model),
     }
-    return SteeredSFTTrainer(**given, steering=Steering(plan("sft"), canary_every=4)) if steered else SFTTrainer(**given)
+    return (
+        SteeredSFTTrainer(**given, steering=SteeringConfig(plan("sft"), canary_every=4)) if steered else SFTTrainer(**given)
+    )
 
 
 def dpo(model: Path, folder: Path, steered: bool, attempt: int) -> Any:
@@ -182,7 +184,9 @@ def dpo(model: Path, folder: Path, steered: bool, attempt: int) -> Any:
         "train_dataset": data().select_columns(["id", "task", "level", "prompt", "chosen", "rejected"]),
         "processing_class": AutoTokenizer.from_pretrained(model),
     }
-    return SteeredDPOTrainer(**given, steering=Steering(plan("dpo"), canary_every=4)) if steered else DPOTrainer(**given)
+    return (
+        SteeredDPOTrainer(**given, steering=SteeringConfig(plan("dpo"), canary_every=4)) if steered else DPOTrainer(**given)
+    )
 
 
 KINDS: dict[str, Callable[[Path, Path, bool, int], Any]] = {

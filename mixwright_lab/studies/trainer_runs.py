@@ -27,7 +27,7 @@ from trl.trainer.sft_config import SFTConfig
 from trl.trainer.sft_trainer import SFTTrainer
 
 import mixwright
-from mixwright import SteeredDPOTrainer, SteeredGRPOTrainer, SteeredSFTTrainer, Steering
+from mixwright import SteeredDPOTrainer, SteeredGRPOTrainer, SteeredSFTTrainer, SteeringConfig
 from mixwright.config import ModelConfig
 from mixwright.learner.settings import cheap_settings
 from mixwright.learner.tiny import build_tiny
@@ -114,7 +114,7 @@ def checksum(completions: list[str], prompts: list[str], **_: Any) -> list[float
     return [float(share < SUCCESS[float(prompt.split()[1])]) for share, prompt in zip(shares, prompts, strict=True)]
 
 
-def steering(case: Case, *, canaries: bool) -> Steering:
+def steering(case: Case, *, canaries: bool) -> SteeringConfig:
     """Uniform weights and every lever; half of the tasks are known to be mastered at the easiest level. Without levels
     success is predicted from prompts.
 
@@ -128,7 +128,7 @@ def steering(case: Case, *, canaries: bool) -> Steering:
     options = {} if case.labelled else {"selectors.difficulty": {"predict": True}}
     rows = case.prompts * (GROUP if case.objective == "grpo" else 1)
     every = canary_interval(case.objective, rows, ITEMS_PER_TASK * len(mastered)) if canaries else 0
-    return Steering(plan=plan, canary_every=every, options=options)
+    return SteeringConfig(plan=plan, canary_every=every, options=options)
 
 
 def canary_interval(objective: str, rows: int, items: int) -> int:
@@ -151,7 +151,7 @@ def canary_pass(trainer: Any) -> Any:
     return made
 
 
-def make(case: Case, steer: Steering | None, folder: Path, *, warmup: int = 0, seed: int = 0, **more: Any) -> Any:
+def make(case: Case, steer: SteeringConfig | None, folder: Path, *, warmup: int = 0, seed: int = 0, **more: Any) -> Any:
     """A trainer of `warmup + case.steps` steps; TRL's own class without steering. TRL's defaults wherever nothing is said.
 
     Raises:

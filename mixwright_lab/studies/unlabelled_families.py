@@ -38,7 +38,7 @@ from datasets import Dataset
 from transformers import TrainerCallback
 from trl.trainer.grpo_config import GRPOConfig
 
-from mixwright import SteeredGRPOTrainer, Steering
+from mixwright import SteeredGRPOTrainer, SteeringConfig
 from mixwright.catalog import create
 from mixwright.config import MeasureConfig, ModelConfig, WarmupConfig
 from mixwright.corpus import Corpus
@@ -293,12 +293,12 @@ def run_job(job: Job) -> dict[str, Any]:
     return {"arm": job.arm, "seed": job.seed, **books, "items": len(scores.items), **columns}
 
 
-def steering(arm: str, folder: Path) -> Steering | None:
+def steering(arm: str, folder: Path) -> SteeringConfig | None:
     """How an arm is steered; None is TRL's own trainer."""
     if arm == "uniform":
         return None
     options = {"engine": {"canaries": CANARIES}, "selectors.difficulty": {"predict": arm != "even"}}
-    return Steering(folder=folder, columns={} if arm == "levels" else {"task": ""}, options=options)
+    return SteeringConfig(folder=folder, columns={} if arm == "levels" else {"task": ""}, options=options)
 
 
 def trained(learner: Learner, rows: Rows, job: Job) -> dict[str, Any]:

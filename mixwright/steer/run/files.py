@@ -295,7 +295,7 @@ class SteeringFiles:
         size, checksum = self._written[name]
         path = self.folder / name
         if path.exists() and path.stat().st_size != size and self._begun:
-            raise RuntimeError(f"another run writes into {self.folder}; give each its own output_dir or Steering(folder=)")
+            raise RuntimeError(f"another run writes into {self.folder}; give each its own output_dir, or a steering folder")
         data = "".join(json.dumps(_finite(line), allow_nan=False, default=float) + "\n" for line in lines).encode()
         with path.open("ab") as file:
             file.write(data)

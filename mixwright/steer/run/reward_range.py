@@ -17,7 +17,7 @@ from mixwright.records import Decision, GroupOutcome
 
 BATCHES_TO_LEARN_RANGE = 4
 """Generation batches that a range is learnt from."""
-HOW_TO_ASK = "Steering(reward_range=(wrong, right)) asks for a range"
+HOW_TO_ASK = "SteeringConfig(reward_range=(wrong, right)) asks for a range"
 
 
 class RewardRange:
@@ -110,8 +110,8 @@ class RewardRange:
             f"{outside} of {len(rewards)} scored completions of this batch have a reward outside the reward_range "
             f"{self._format_range()} that was asked for (least {min(rewards):g}, most {max(rewards):g}), {self.outside:,} "
             f"of {self._seen:,} so far. Training sees them unchanged; steering's estimates clip them. Set "
-            "Steering(reward_range=(wrong, right)), or options: {engine: {reward_range: [wrong, right]}} in the plan's "
-            "stage, to the reward of a wrong and of a right answer"
+            "SteeringConfig(reward_range=(wrong, right)), or options: {engine: {reward_range: [wrong, right]}} in the "
+            "plan's stage, to the reward of a wrong and of a right answer"
         )
 
     def _format_range(self) -> str:

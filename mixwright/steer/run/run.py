@@ -145,7 +145,7 @@ class RunSteering:
                 logging.getLogger("mixwright").warning("step %d: nothing scored: %s", step, because)
         if self.objective == "grpo" and 0 < self.patience <= counts["unscored_in_a_row"]:
             expected, got = f"a reward in {self.patience} generation batches in a row", f"none, up to step {step}: {because}"
-            remedy = "Correct the reward functions, or set Steering(unscored_batches=0) to train on."
+            remedy = "Correct the reward functions, or set SteeringConfig(unscored_batches=0) to train on."
             raise InputError(expected, got, remedy)
 
     def _in_range(self, step: int, groups: Sequence[GroupOutcome]) -> Sequence[GroupOutcome] | None:
@@ -271,7 +271,7 @@ class RunSteering:
     def state(self) -> dict[str, Any]:
         """JSON-ready; `restore(state())` on a fresh object continues exactly."""
         return {
-            "engine": self.engine.state(),
+            "engine": self.engine.state_dict(),
             "draws": self.log.state(),
             "coefficients": {"beta": self.beta, "lr_factor": self.lr_factor, "stop": self.stop},
             "progress": {"rollouts": self.rollouts, "batches": self.batches}
@@ -284,7 +284,7 @@ class RunSteering:
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Take over what `state` returned."""
-        self.engine.restore(state["engine"])
+        self.engine.load_state_dict(state["engine"])
         self.log.restore(state["draws"])
         coefficients, progress = state["coefficients"], state["progress"]
         self.beta, self.lr_factor, self.stop = coefficients["beta"], coefficients["lr_factor"], coefficients["stop"]

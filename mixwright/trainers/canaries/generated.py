@@ -22,7 +22,7 @@ from mixwright.trainers.steering import INDEX_COLUMN
 
 if TYPE_CHECKING:
     from mixwright.steer.run.run import RunSteering
-    from mixwright.trainers.steering import Steering
+    from mixwright.trainers.steering import SteeringConfig
 
 Grade = Callable[[Sequence[int], Sequence[str], Sequence[Sequence[int]]], list[float]]
 """(pool indices, completions, their token ids) -> reward per completion."""
@@ -151,7 +151,7 @@ def kl_per_token(start: Sequence[float], now: Sequence[float]) -> float | None:
     return sum(math.exp(gap) - 1 - gap for gap in gaps) / len(gaps) if gaps else None
 
 
-def make_canaries(trainer: Any, run: RunSteering, steering: Steering) -> CanaryPass | None:
+def make_canaries(trainer: Any, run: RunSteering, steering: SteeringConfig) -> CanaryPass | None:
     """The canary pass of a GRPO trainer, or None with the reason logged when there can be none."""
     if steering.canary_every == 0:
         return None

@@ -19,7 +19,7 @@ def check_same_data(run: RunSteering) -> None:
     """Raises InputError when the processes do not hold the same examples in the same order."""
     if PartialState().num_processes == 1:
         return
-    text = "\n".join([json.dumps(run.engine.state()["made_of"], default=str), *run.pool.ids])
+    text = "\n".join([json.dumps(run.engine.state_dict()["made_of"], default=str), *run.pool.ids])
     seen = gather_object([(len(run.pool.ids), zlib.crc32(text.encode()))])
     if len(set(seen)) > 1:
         raise InputError(

@@ -28,14 +28,14 @@ def check_draws(run: RunSteering, sampler: SteeredSampler) -> list[str]:
     Raises:
         RuntimeError: naming the check that failed.
     """
-    before = run.engine.state()
+    before = run.engine.state_dict()
     try:
         _check_order(run.engine.draw, sampler)
         wanted = run.engine.wanted_shares()
         drawn = Counter(run.pool.tasks[run.pool.task_of[row]] for row in run.engine.draw(SHARE_DRAWS))
     finally:
-        run.engine.restore(before)
-    _require("state restored", run.engine.state() == before, "the engine's state after the test differs from before")
+        run.engine.load_state_dict(before)
+    _require("state restored", run.engine.state_dict() == before, "the engine's state after the test differs from before")
     for task, weight in wanted.items():
         gap = abs(drawn[task] - weight * SHARE_DRAWS)
         # Low-discrepancy drawing stays within 1 of the share; 2 % allows for a start mid-cycle.
