@@ -112,8 +112,8 @@ def measure(source: Source, asked: Measuring, folder: Folder = None, full: Full 
 
         config = Path(source)
         settings, run = load_settings(config, folder)
-        with open_with_workers(settings, run, base=config.parent) as (workers, _):
-            found = measure_bases(settings, run, workers, base=config.parent, say=output.say)
+        with open_with_workers(settings, run, base=config.parent) as (workers, checked):
+            found = measure_bases(checked, workers, say=output.say)
     rows = [row for row in found if row.example is None]
     output.out_measurements(rows, as_json=as_json, full=full)
 
@@ -134,9 +134,8 @@ def scan(
     settings, run = load_settings(config, folder)
     asked = None if columns is None else [name.strip() for name in columns.split(",") if name.strip()]
     column_groups(asked)  # first: an unknown one is refused before anything is opened
-    base, told = config.parent, output.say
-    with open_with_workers(settings, run, base=base) as (workers, _):
-        found = scan_bases(settings, run, workers, columns=asked, sample=sample, moments=moments, base=base, say=told)
+    with open_with_workers(settings, run, base=config.parent) as (workers, checked):
+        found = scan_bases(checked, workers, columns=asked, sample=sample, moments=moments, say=output.say)
     for result in found:
         for note in result.notes:
             output.say(one_line(f"  {note}"))
@@ -221,8 +220,8 @@ def steer(config: Config, folder: Folder = None, dry_run: DryRun = False) -> Non
     if dry_run:
         output.out_rows(("task", "planned share", "drawn", "of draws"), first_draws(settings, run, base=config.parent))
         return
-    with open_with_workers(settings, run, base=config.parent, whole=True, planned=True) as (workers, _):
-        output.out(str(steer_once(settings, run, workers, base=config.parent, say=output.say)))
+    with open_with_workers(settings, run, base=config.parent, whole=True, planned=True) as (workers, checked):
+        output.out(str(steer_once(checked, workers, say=output.say)))
 
 
 @app.command()
@@ -235,13 +234,13 @@ def trial(
     """Try the plan against simpler choices, paired by seed; where it helps, against its nulls."""
     from mixwright.opening import open_with_workers
     from mixwright.trial.selection import format_selection
-    from mixwright.trial.stage import try_plan
+    from mixwright.trial.stage import checked_trial, try_plan
 
     settings, run = load_settings(config, folder)
     settings = settings if data is None else replace(settings, trial=replace(settings.trial, data=data))
     settings, deadline = with_budget(settings, run, budget)
-    with open_with_workers(settings, run, base=config.parent, whole=True, planned=True) as (workers, _):
-        result = try_plan(settings, run, workers, base=config.parent, say=output.say, deadline=deadline)
+    with open_with_workers(settings, run, base=config.parent, whole=True, planned=True) as (workers, checked):
+        result = try_plan(checked, checked_trial(checked), workers, say=output.say, deadline=deadline)
     output.out_effects(result.effects)
     for line in format_selection(result):
         output.out(one_line(line))

@@ -30,7 +30,7 @@ from mixwright.plan.stage import make_plan
 from mixwright.preflight import check_items, check_settings
 from mixwright.records import Measurement, Observation, Plan, TrialResult
 from mixwright.runs import RunFolder, read_yaml
-from mixwright.trial.stage import try_plan
+from mixwright.trial.stage import checked_trial, try_plan
 from mixwright.verdict.stage import render, summarise
 
 if TYPE_CHECKING:
@@ -187,8 +187,8 @@ def trial(
         InputError: something in the settings, the data or the plan, or a folder without a plan.
     """
     settings, place, base = _settings(config, folder)
-    with open_with_workers(settings, place, base=base, whole=True, planned=True) as (workers, _):
-        return try_plan(settings, place, workers, base=base, say=say)
+    with open_with_workers(settings, place, base=base, whole=True, planned=True) as (workers, checked):
+        return try_plan(checked, checked_trial(checked), workers, say=say)
 
 
 def verdict(folder: RunFolder | str | Path, console: Console | None = None) -> Path:

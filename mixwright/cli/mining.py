@@ -71,8 +71,8 @@ def mine_folder(
     if with_trial and miner == REHEARSAL_MINER:
         remedy = "Run `mixwright run`: its arms draw them as the plan has it, or not at all."
         raise InputError("--try with a miner whose rows stand for the training rows", miner, remedy)
-    with open_with_workers(settings, run, base=base) as (workers, _):
-        path = mine_in_run(settings, run, workers, miner, keep=keep, base=base, say=output.say, take_over=with_trial)
+    with open_with_workers(settings, run, base=base) as (workers, checked):
+        path = mine_in_run(checked, workers, miner, keep=keep, say=output.say, take_over=with_trial)
     told = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
     rows = [(task, one["training rows"], one["mined rows"]) for task, one in told["tasks"].items()]
     output.out_rows(("task", "training rows", "mined rows"), rows)

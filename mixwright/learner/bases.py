@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mixwright.checked import CheckedRun
 from mixwright.config import RunConfig
 from mixwright.learner.sources import resolve_model
 from mixwright.learner.warmup_rows import warmup_rows
@@ -45,20 +46,15 @@ def bases_of(config: RunConfig, run: RunFolder) -> list[str]:
     return [str(run.path / "bases" / f"base-{place}") for place in range(max(1, config.model.bases))]
 
 
-def build_bases(config: RunConfig, run: RunFolder, workers: Workers, base: Path) -> None:
-    """Build and warm up the tiny bases that are not there yet; nothing to do for given checkpoints.
-
-    Args:
-        config: the settings.
-        run: the run folder.
-        workers: running workers.
-        base: folder that relative paths in the settings start from.
-    """
-    if config.model.path != TINY_PREFIX:
+def build_bases(run: CheckedRun, workers: Workers) -> None:
+    """Build and warm up the tiny bases that are not there yet; nothing to do for given checkpoints."""
+    if run.config.model.path != TINY_PREFIX:
         return
-    missing = [place for place, built in enumerate(bases_of(config, run)) if not (Path(built) / WHOLE_MARK_FILE).is_file()]
-    data, log = to_data(config), run.path / "bases" / "log.txt"
-    jobs = [Job(f"base {place}", build_base, BaseJob(str(run.path), place, data, str(base)), log=log) for place in missing]
+    bases, folder = bases_of(run.config, run.folder), run.folder.path
+    missing = [place for place, built in enumerate(bases) if not (Path(built) / WHOLE_MARK_FILE).is_file()]
+    shared = (to_data(run.config), str(run.base))
+    log = folder / "bases" / "log.txt"
+    jobs = [Job(f"base {place}", build_base, BaseJob(str(folder), place, *shared), log=log) for place in missing]
     if jobs:
         workers.run(jobs, title="warm up")
 

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from mixwright.checked import CheckedRun
 from mixwright.config import RunConfig
 from mixwright.corpus import Corpus
 from mixwright.corpus.shuffled_levels import shuffle_levels
@@ -149,18 +150,12 @@ def _mean(rows: Sequence[Measurement]) -> Measurement:
     return replace(rows[0], value=value, low=value - below, high=value + above, n=n)
 
 
-def measure_bases(
-    config: RunConfig,
-    folder: RunFolder,
-    workers: Workers,
-    *,
-    base: Path = Path(),
-    say: Callable[[str], None] = lambda _: None,
-) -> list[Measurement]:
+def measure_bases(run: CheckedRun, workers: Workers, *, say: Callable[[str], None] = lambda _: None) -> list[Measurement]:
     """Build and measure every starting model; writes measure/<base>.parquet and, all together, before.parquet."""
+    config, folder = run.config, run.folder
     if read_json(folder.manifest, RunManifest).settings.get("use_cpu"):
         say("  on this CPU: float32 without gradient checkpointing; TRL's defaults are for a GPU, about 4 times slower here")
-    build_bases(config, folder, workers, base)
+    build_bases(run, workers)
     bases, data = bases_of(config, folder), to_data(config)
     jobs = [Job(f"measure {base_name(b)}", measure_base, MeasureJob(str(folder.path), b, base_name(b), data)) for b in bases]
     notes: list[Observation] = []

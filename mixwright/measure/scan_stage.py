@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from mixwright.checked import CheckedRun
 from mixwright.config import RunConfig
 from mixwright.contracts import Columns
 from mixwright.corpus import Corpus
@@ -92,33 +93,29 @@ class ScanResult:
 
 
 def scan_bases(
-    config: RunConfig,
-    folder: RunFolder,
+    run: CheckedRun,
     workers: Workers,
     *,
     columns: Sequence[str] | None = None,
     sample: int | None = None,
     moments: Path | None = None,
-    base: Path = Path(),
     say: Callable[[str], None] = lambda _: None,
 ) -> list[ScanResult]:
     """Scan the corpus of a run with each of its starting models; writes scan/<base>/part-00000.parquet ...
 
     Args:
-        config: the settings.
-        folder: the run folder, open, with its corpus.
+        run: checked, its folder open.
         workers: running workers.
         columns: groups or columns; None takes the cheap ones, `all` every one.
         sample: so many rows by a hash of their ids; None takes all.
         moments: second moments of a warm-up, for gradient sketches.
-        base: folder that relative paths in the settings start from.
         say: told what is done.
 
     Raises:
         InputError: an unknown column, or data or a model that cannot be used.
     """
-    groups = column_groups(columns)
-    build_bases(config, folder, workers, base)
+    groups, config, folder = column_groups(columns), run.config, run.folder
+    build_bases(run, workers)
     shared = (to_data(config), tuple(groups), sample, str(moments.resolve()) if moments else None)
     jobs = [ScanJob(str(folder.path), path, *shared) for path in bases_of(config, folder)]
     keys = workers.run([Job(f"prepare {base_name(job.base)}", prepare_scan, job) for job in jobs], title="prepare scan")

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import mixwright
+from mixwright.checked import CheckedRun
 from mixwright.config import RunConfig
 from mixwright.corpus.corpus import REHEARSE_SPLIT
 from mixwright.errors import InputError
@@ -55,25 +56,21 @@ def options_of(config: RunConfig, name: str, keep: float | None) -> dict[str, An
 
 
 def mine_in_run(
-    config: RunConfig,
-    folder: RunFolder,
+    run: CheckedRun,
     workers: Workers,
     name: str,
     *,
     keep: float | None = None,
-    base: Path = Path(),
     say: Callable[[str], None] = lambda _: None,
     take_over: bool = False,
 ) -> Path:
     """Scan what the miner reads and is not there, run it on the first starting model, and write mine/<name>.parquet.
 
     Args:
-        config: the settings.
-        folder: the run folder, open, with its corpus.
+        run: checked, its folder open.
         workers: running workers.
         name: of the miner.
         keep: share of the rows to choose; None takes the settings'.
-        base: folder that relative paths in the settings start from.
         say: told what is done.
         take_over: mine nothing where the table was made from the same scan by the same options.
 
@@ -82,11 +79,11 @@ def mine_in_run(
     """
     from mixwright.measure.scan_stage import scan_bases  # torch
 
-    options = options_of(config, name, keep)
+    config, folder, options = run.config, run.folder, options_of(run.config, name, keep)
     made = make_miner(name, options)
     start = bases_of(config, folder)[0]
     if missing := missing_columns(made, folder, base_name(start)):
-        scan_bases(config, folder, workers, columns=missing, base=base, say=say)
+        scan_bases(run, workers, columns=missing, say=say)
     if take_over and is_mined(folder, name, made_of(config, Scan(folder, base_name(start)), options)):
         say(f"mine: {name}, as it was mined before; anew: without --try")
         return table_file(folder, name)
@@ -113,15 +110,14 @@ def is_mined(folder: RunFolder, name: str, digest: str) -> bool:
     return known and all(part.stat().st_mtime <= told.stat().st_mtime for part in folder.path.glob("scan/*/part-*.parquet"))
 
 
-def rehearse_run(
-    config: RunConfig, folder: RunFolder, workers: Workers, corpus: Corpus, *, say: Callable[[str], None] = lambda _: None
-) -> None:
+def rehearse_run(run: CheckedRun, workers: Workers, *, say: Callable[[str], None] = lambda _: None) -> None:
     """Write mine/rehearsal.parquet, the rows to rehearse, prompts among them answered by the first starting model.
 
     Nothing is done where the corpus has none, or where the table is newer than the corpus.
     """
+    config, folder = run.config, run.folder
     table, rows = table_file(folder, REHEARSAL_MINER), folder.corpus / "rows.parquet"
-    if not len(corpus.select(split=REHEARSE_SPLIT)) or (table.exists() and table.stat().st_mtime > rows.stat().st_mtime):
+    if not len(run.corpus.select(split=REHEARSE_SPLIT)) or (table.exists() and table.stat().st_mtime > rows.stat().st_mtime):
         return
     start, options = bases_of(config, folder)[0], options_of(config, REHEARSAL_MINER, None)
     job = MineJob(str(folder.path), start, to_data(config), REHEARSAL_MINER, options)
