@@ -19,17 +19,15 @@ from mixwright.measure.bases import base_name
 from mixwright.measure.kept_folder import FOLDER, drop_kept
 from mixwright.measure.scan import Scan
 from mixwright.mine.own_answers import read_rows, rehearsal_rows, write_rows
-from mixwright.mine.stage import make_miner, mine, write_mined
+from mixwright.mine.stage import make_miner, mine, summary_of, write_mined
 from mixwright.records import from_data, to_data
-from mixwright.runs import RunFolder, read_json, read_measurements, write_json
+from mixwright.runs import RunFolder, read_measurements, write_json
 from mixwright.workers.local import Job, Workers
 
 if TYPE_CHECKING:
     from mixwright.contracts import Miner
     from mixwright.corpus import Corpus
 
-MADE_OF_FIELD = "made of"
-"""Field of a miner's summary by which a table is known that need not be mined again."""
 REHEARSAL_MINER = "rehearsal"
 """Miner whose table a plan's rows to rehearse are drawn from."""
 
@@ -102,12 +100,11 @@ def made_of(config: RunConfig, scan: Scan, options: Mapping[str, Any]) -> str:
 def is_mined(folder: RunFolder, name: str, digest: str) -> bool:
     """Whether a miner's table is there, made of this, and newer than all scans of the run."""
     table = table_file(folder, name)
-    told = table.with_suffix(".json")  # written last
-    try:
-        known = read_json(told, dict[str, Any]).get(MADE_OF_FIELD) == digest and table.is_file()
-    except InputError:
+    told = summary_of(table)
+    if told is None or told.mined_from != digest or not table.is_file():
         return False
-    return known and all(part.stat().st_mtime <= told.stat().st_mtime for part in folder.path.glob("scan/*/part-*.parquet"))
+    written = table.with_suffix(".json").stat().st_mtime  # last
+    return all(part.stat().st_mtime <= written for part in folder.path.glob("scan/*/part-*.parquet"))
 
 
 def rehearse_run(run: CheckedRun, workers: Workers, *, say: Callable[[str], None] = lambda _: None) -> None:
@@ -178,7 +175,7 @@ def mine_in_worker(job: MineJob) -> None:
     if scan.key["corpus"] != corpus.digest():
         raise InputError("a scan of this corpus", "one of other rows", "Run `mixwright scan` again.", file=scan.folder)
     found = mine(made, job.miner, corpus, scan, learner, measured=measured, seed=config.seed)
-    write_mined(found, corpus, table_file(run, job.miner).parent, {MADE_OF_FIELD: made_of(config, scan, job.options)})
+    write_mined(found, table_file(run, job.miner).parent, made_of(config, scan, job.options))
 
 
 def missing_columns(miner: Miner, folder: RunFolder, base: str) -> list[str]:

@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mixwright.checked import CheckedRun
 from mixwright.corpus.trainable import check_training
@@ -14,10 +14,11 @@ from mixwright.errors import InputError
 from mixwright.learner.bases import bases_of, build_bases
 from mixwright.measure.bases import pool_measurements
 from mixwright.mine.job import REHEARSAL_MINER, table_file, with_mined_rehearsal
+from mixwright.mine.stage import summary_of
 from mixwright.plan.stage import make_plan
 from mixwright.plan.validate import validate_plan
 from mixwright.records import Measurement, Plan, TrialResult
-from mixwright.runs import read_json, read_plan, write_json
+from mixwright.runs import read_plan, write_json
 from mixwright.trial.arm_roles import (
     Arms,
     Replan,
@@ -222,8 +223,6 @@ def _with_nulls(
 
 def _mined(data: DataTable, corpus: Corpus) -> MinedTable:
     """What the summary says of a table; the price of mining stands in the file that the miner left beside it."""
-    path = data.path.with_suffix(".json")
-    summary = read_json(path, dict[str, Any]) if path.is_file() else {}
-    train = len(corpus.select(split="train"))
-    said = {name: str(summary.get(name, "")) for name in ("price", "simple rule")}
-    return MinedTable(data.name, data.size, train, data.new_rows is not None, said["price"], said["simple rule"])
+    told, train = summary_of(data.path), len(corpus.select(split="train"))
+    said = (told.price, told.simple_rule) if told is not None else ()
+    return MinedTable(data.name, data.size, train, data.new_rows is not None, *said)
