@@ -14,7 +14,7 @@ from mixwright.corpus.trainable import check_training
 from mixwright.errors import InputError
 from mixwright.manifest import check_changed_sections, settings_for_reader, write_manifest, write_settings
 from mixwright.preflight import check_rows, check_settings, check_trial, check_warmup
-from mixwright.records import to_data
+from mixwright.records import from_data, to_data
 from mixwright.runs import RunFolder
 from mixwright.trainers.configs import StartJob, resolved_settings
 from mixwright.workers.local import Job, Workers
@@ -52,7 +52,7 @@ def open_run_folder(
         raise InputError("a file of an earlier stage", "nothing", remedy, file=after)
     run = validate_run(config, folder, base=base, whole=whole, trains=trains)
     fits = run.held and not run.changed
-    resolved = {} if fits or workers is None else resolve_training_settings(config, run.corpus, workers)
+    resolved = {} if fits or workers is None else resolve_training_settings(run.config, run.corpus, workers)
     with folder.lock():
         if not run.held:
             run.corpus.save(folder.corpus)
@@ -82,13 +82,14 @@ def validate_run(
         check_rows(config, corpus)
     elif trains:
         check_training(config.train.objective, corpus)
-    return CheckedRun(config, folder, corpus, base, held, changed)
+    checked = from_data(RunConfig, to_data(config))  # made in code, or changed by an option: in the bounds of run.yaml, too
+    return CheckedRun(checked, folder, corpus, base, held, changed)
 
 
 def resolve_training_settings(config: RunConfig, corpus: Corpus, workers: Workers) -> dict[str, Any]:
     """The settings of training as the trainer resolves them. Raises InputError for what trainer or tokenizer refuses."""
     chats = any(corpus.table["chat"].to_pylist())
-    job = Job("settings", resolved_settings, StartJob(to_data(config), chats))
+    job = Job("settings", resolved_settings, StartJob(config, chats))
     (found,) = workers.run([job], progress=lambda done, jobs, left: None)
     return found
 

@@ -173,13 +173,12 @@ def evaluated(completion: str, answer: str, **row: object) -> float:
 def test_a_base_that_lost_a_file_is_built_again(tmp_path: Path) -> None:
     from mixwright.config import ModelConfig
     from mixwright.learner.bases import BaseJob, bases_of, build_base
-    from mixwright.records import to_data
 
     model = ModelConfig(width=16, depth=1, heads=2, vocabulary=300)
     config = RunConfig(CorpusConfig(write(str(tmp_path / "a.jsonl"), sums())), model=model)
     run = RunFolder(tmp_path / "run")
     with open_run_folder(config, run):
-        job = BaseJob(str(run.path), 0, to_data(config), str(tmp_path))
+        job = BaseJob(str(run.path), 0, config, str(tmp_path))
         build_base(job)
         (base,) = map(Path, bases_of(config, run))
         weights = (base / "model.safetensors").read_bytes()

@@ -326,9 +326,9 @@ def test_a_replayed_branch_serves_the_draws_of_the_other_seed(with_nulls):
 def test_shuffled_levels_are_measured_planned_and_trained_on_and_judged_on_the_true_items(with_nulls):
     run, _, jobs = with_nulls
     job = next(job for job in jobs if job.arm == "shuffled_levels")
-    stage = job.branch["plan"]["stages"][0]
-    assert stage["weights"] == {"copy": 0.25, "flip": 0.75}
-    assert (stage["selector"], stage["gates"], stage["steps"]) == ("difficulty", ["too_hard"], 3), "the lever's own"
+    stage = job.branch.plan.stages[0]
+    assert stage.weights == {"copy": 0.25, "flip": 0.75}
+    assert (stage.selector, stage.gates, stage.steps) == ("difficulty", ("too_hard",), 3), "the lever's own"
     true = {example.id: example.level for example in Corpus.load(run.corpus)}
     drawn = pq.read_table(run.branch("shuffled_levels", 0) / "draws.parquet").to_pylist()
     assert any(row["level"] != true[row["example"]] for row in drawn if row["task"] == "copy")
@@ -343,7 +343,7 @@ def test_nulls_are_made_from_their_own_levers_plan(finished):
     trial = Trial(run, CONFIG, PLAN, Corpus.load(run.corpus), [str(base)])
     permuted, replayed = trial.null_jobs(["permuted", "replayed"], "equal_shares", None)[:2]  # any arm can be the lever
     assert (permuted.arm, replayed.arm) == ("permuted.equal_shares", "replayed.equal_shares")
-    assert permuted.branch["plan"]["stages"][0]["selector"] == "equal_levels"
+    assert permuted.branch.plan.stages[0].selector == "equal_levels"
     assert replayed.source == str(run.branch("equal_shares", 1))
     (own,) = [job for job in trial.null_jobs(["replayed"], "steered", None) if job.seed == 0]
     assert own.arm == "replayed"

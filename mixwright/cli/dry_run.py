@@ -97,7 +97,7 @@ def held_out_data(config: RunConfig, corpus: Corpus) -> Data:
 def time_configs(configs: Sequence[RunConfig], workers: Workers, base: Path) -> list[Timing]:
     """What dry runs of these settings timed; one runs in two workers at once where there are two, as a trial will."""
     copies = 2 if len(configs) == 1 and (configs[0].trial.workers or count_cores()) > 1 else 1
-    jobs = [Job("dry run", time_dry_run, DryRunJob(to_data(one), str(base))) for one in configs for _ in range(copies)]
+    jobs = [Job("dry run", time_dry_run, DryRunJob(one, str(base))) for one in configs for _ in range(copies)]
     found = workers.run(jobs, title="dry run: the model is loaded, a few items are measured, a few steps trained")
     return [mean_timing(found[place : place + copies]) for place in range(0, len(found), copies)]
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mixwright.checked import CheckedRun
 from mixwright.config import RunConfig
 from mixwright.learner.sources import resolve_model
 from mixwright.learner.warmup_rows import warmup_rows
-from mixwright.records import from_data, to_data
 from mixwright.runs import RunFolder
 from mixwright.workers.local import Job, Workers
 from mixwright.workers.progress import report
@@ -27,14 +26,14 @@ WHOLE_MARK_FILE = "config.json"
 
 @dataclass(frozen=True, slots=True)
 class BaseJob:
-    """One tiny base to build; plain data."""
+    """One tiny base to build."""
 
     run: str
     """Run folder, with corpus/."""
     place: int
     """Which of the bases."""
-    config: Mapping[str, Any]
-    """A `RunConfig` as data."""
+    config: RunConfig
+    """Settings of the run."""
     base: str = ""
     """Folder that relative paths in it start from."""
 
@@ -52,7 +51,7 @@ def build_bases(run: CheckedRun, workers: Workers) -> None:
         return
     bases, folder = bases_of(run.config, run.folder), run.folder.path
     missing = [place for place, built in enumerate(bases) if not (Path(built) / WHOLE_MARK_FILE).is_file()]
-    shared = (to_data(run.config), str(run.base))
+    shared = (run.config, str(run.base))
     log = folder / "bases" / "log.txt"
     jobs = [Job(f"base {place}", build_base, BaseJob(str(folder), place, *shared), log=log) for place in missing]
     if jobs:
@@ -65,7 +64,7 @@ def build_base(job: BaseJob) -> str:
     from mixwright.learner.tiny import build_tiny
     from mixwright.learner.warmup import warm_up
 
-    run, config = RunFolder(job.run), from_data(RunConfig, dict(job.config))
+    run, config = RunFolder(job.run), job.config
     corpus, seed = Corpus.load(run.corpus), config.seed + job.place
     learner = build_tiny(tokenizer_texts(corpus.select(split="train")), config.model, seed)
     if config.model.warmup is not None:

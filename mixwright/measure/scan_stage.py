@@ -43,7 +43,7 @@ from mixwright.measure.sketch_calibration import (
     load_moments,
     save_calibration,
 )
-from mixwright.records import Example, from_data, to_data
+from mixwright.records import Example
 from mixwright.runs import RunFolder
 from mixwright.workers.local import Job, Workers, count_cores
 from mixwright.workers.progress import report
@@ -54,14 +54,14 @@ SCAN_SEED = 2_000_003
 
 @dataclass(frozen=True, slots=True)
 class ScanJob:
-    """What one base is scanned for, or some shards of it; plain data."""
+    """What one base is scanned for, or some shards of it."""
 
     run: str
     """Run folder, with corpus/."""
     base: str
     """Checkpoint folder or hub name."""
-    config: Mapping[str, Any]
-    """A `RunConfig` as data."""
+    config: RunConfig
+    """Settings of the run."""
     columns: tuple[str, ...]
     """Groups of columns."""
     sample: int | None
@@ -116,7 +116,7 @@ def scan_bases(
     """
     groups, config, folder = column_groups(columns), run.config, run.folder
     build_bases(run, workers)
-    shared = (to_data(config), tuple(groups), sample, str(moments.resolve()) if moments else None)
+    shared = (config, tuple(groups), sample, str(moments.resolve()) if moments else None)
     jobs = [ScanJob(str(folder.path), path, *shared) for path in bases_of(config, folder)]
     keys = workers.run([Job(f"prepare {base_name(job.base)}", prepare_scan, job) for job in jobs], title="prepare scan")
     dealt: list[ScanJob] = []
@@ -218,7 +218,7 @@ def scan_shards(job: ScanJob) -> tuple[int, int, Counter[str]]:
 
 def _load_job(job: ScanJob) -> tuple[Corpus, RunConfig, Learner, dict[str, Columns]]:
     """What a job works on."""
-    config = from_data(RunConfig, dict(job.config))
+    config = job.config
     learner = load_base(config.model, job.base)
     return Corpus.load(RunFolder(job.run).corpus), config, learner, column_groups(job.columns)
 

@@ -20,7 +20,7 @@ from mixwright.measure.kept_folder import FOLDER, drop_kept
 from mixwright.measure.scan import Scan
 from mixwright.mine.own_answers import read_rows, rehearsal_rows, write_rows
 from mixwright.mine.stage import make_miner, mine, summary_of, write_mined
-from mixwright.records import from_data, to_data
+from mixwright.records import to_data
 from mixwright.runs import RunFolder, read_measurements, write_json
 from mixwright.workers.local import Job, Workers
 
@@ -34,14 +34,14 @@ REHEARSAL_MINER = "rehearsal"
 
 @dataclass(frozen=True, slots=True)
 class MineJob:
-    """One miner on one run; plain data."""
+    """One miner on one run."""
 
     run: str
     """Run folder."""
     base: str
     """Checkpoint folder or hub name of the model that was scanned."""
-    config: Mapping[str, Any]
-    """A `RunConfig` as data."""
+    config: RunConfig
+    """Settings of the run."""
     miner: str
     """Name of the plug-in."""
     options: Mapping[str, Any]
@@ -86,7 +86,7 @@ def mine_in_run(
         say(f"mine: {name}, as it was mined before; anew: without --try")
         return table_file(folder, name)
     say(f"mine: {name}")
-    job = MineJob(str(folder.path), start, to_data(config), name, options)
+    job = MineJob(str(folder.path), start, config, name, options)
     workers.run([Job(f"mine {name}", mine_in_worker, job)], title="mine")
     return table_file(folder, name)
 
@@ -117,7 +117,7 @@ def rehearse_run(run: CheckedRun, workers: Workers, *, say: Callable[[str], None
     if not len(run.corpus.select(split=REHEARSE_SPLIT)) or (table.exists() and table.stat().st_mtime > rows.stat().st_mtime):
         return
     start, options = bases_of(config, folder)[0], options_of(config, REHEARSAL_MINER, None)
-    job = MineJob(str(folder.path), start, to_data(config), REHEARSAL_MINER, options)
+    job = MineJob(str(folder.path), start, config, REHEARSAL_MINER, options)
     (told,) = workers.run([Job("rehearsal", answer_prompts_to_rehearse, job)], title="rehearsal")
     for note in told:
         say(f"  {note}")
@@ -129,7 +129,7 @@ def answer_prompts_to_rehearse(job: MineJob) -> list[str]:
     from mixwright.learner.load import load_base
     from mixwright.measure.kept_answers import KeepingLearner
 
-    run, config = RunFolder(job.run), from_data(RunConfig, dict(job.config))
+    run, config = RunFolder(job.run), job.config
     kept = run.path / FOLDER / f"{job.miner}.jsonl"
     found = rehearsal_rows(
         Corpus.load(run.corpus), lambda: KeepingLearner(load_base(config.model, job.base), kept), **job.options
@@ -166,7 +166,7 @@ def mine_in_worker(job: MineJob) -> None:
     from mixwright.corpus import Corpus
     from mixwright.learner.load import load_base
 
-    run, config = RunFolder(job.run), from_data(RunConfig, dict(job.config))
+    run, config = RunFolder(job.run), job.config
     corpus, made = Corpus.load(run.corpus), make_miner(job.miner, job.options)
     learner = load_base(config.model, job.base) if made.MODEL else None
     before = run.measurements("before")
