@@ -22,6 +22,7 @@ from mixwright.corpus import Corpus, read_corpus
 from mixwright.corpus.graded import read_graded
 from mixwright.corpus.trainable import NEEDED_COLUMNS, check_training
 from mixwright.errors import InputError
+from mixwright.measure.fitting import usual_items
 from mixwright.measure.free_answers import find_room
 from mixwright.measure.room import keep_fitting_corpus
 from mixwright.measure.stage import measure_learner
@@ -108,8 +109,8 @@ def measure(
         checkpoint: a folder, a hub name, or a loaded model, which is left as it was.
         corpus: its held-out rows are measured (all of them when there are none).
         start: the model that training began with, for drift.
-        settings: probes and sizes; None completes a few items freely and leaves the room that their answers need, and takes
-            the defaults otherwise.
+        settings: probes and sizes; None takes as many items as the command does, completes a few freely and leaves the room
+            that their answers need, and takes the defaults otherwise.
         seed: of samples; the same before and after couples the two.
 
     Raises:
@@ -120,7 +121,7 @@ def measure(
 
     rows = _read_graded_corpus(corpus)
     check_items(rows)
-    chosen = settings or MeasureConfig()
+    chosen = settings or MeasureConfig(items=usual_items(rows))
     check_settings(RunConfig(IN_MEMORY, measure=chosen), rows)
     now, first = (
         model if model is None or isinstance(model, Learner) else load_learner(str(model)) for model in (checkpoint, start)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
@@ -20,6 +19,7 @@ from mixwright.estimates.readings import READINGS
 from mixwright.manifest import settings_file, write_manifest, write_settings
 from mixwright.measure.bases import base_name, completions_path, write_completions
 from mixwright.measure.first_answers import with_first_answers
+from mixwright.measure.fitting import usual_items
 from mixwright.measure.former import FormerAnswers, read_former_answers, rows_to_read, same_tokens
 from mixwright.measure.free_answers import FreeAnswers, find_room
 from mixwright.measure.kept_folder import drop_kept, was_stopped
@@ -37,8 +37,6 @@ from mixwright.runs import RunFolder, write_measurements
 if TYPE_CHECKING:
     from mixwright.learner.learner import Learner
 
-ITEMS, CELL_ITEMS = 200, 32
-"""Items that `measure` and `plan` take over all cells, and per cell at least."""
 MEASURED = ("decoding", "items", "samples", "temperature", "max_new_tokens", "continued_tokens")
 """Settings of measuring that are noted."""
 GOLD_PROBE = READINGS["gold"].probe
@@ -289,7 +287,7 @@ def measure_checkpoint(
         if not folder.is_dir() or (any(folder.iterdir()) and not was_stopped(folder, made)):
             raise InputError("a new or empty folder", "one that holds something", "Choose another --folder.", file=folder)
     rows = rows_of(asked) if rows is None else rows
-    plain = MeasureConfig(items=asked.items or max(CELL_ITEMS, math.ceil(ITEMS / len(rows.corpus.measured().cells()))))
+    plain = MeasureConfig(items=asked.items or usual_items(rows.corpus))
     plain = plain if samples is None else replace(plain, samples=samples)
     probes = (*plain.probes, *(name for name in evidence if name not in plain.probes))
     decoding = "sampled" if asked.greedy is False else "greedy"
