@@ -137,8 +137,8 @@ def measure(source: Source, asked: Measuring, folder: Folder = None, full: Full 
 
         config = Path(source)
         settings, run = load_settings(config, folder)
-        with open_with_workers(settings, run, base=config.parent) as (workers, _):
-            found = measure_bases(settings, run, workers, base=config.parent, say=output.say)
+        with open_with_workers(settings, run, base=config.parent) as (workers, checked):
+            found = measure_bases(checked, workers, say=output.say)
     rows = [row for row in found if row.example is None]
     output.out_measurements(rows, as_json=as_json, full=full)
 

@@ -21,7 +21,7 @@ from mixwright import pipeline
 from mixwright.audit.stage import run_audit
 from mixwright.catalog import KIND_BY_NAME, Entry, listing
 from mixwright.cli.budget import Budget, parse_duration
-from mixwright.cli.direct import GOLD_PROBE, default_items, with_gold
+from mixwright.cli.direct import GOLD_PROBE, with_gold
 from mixwright.cli.gating import Gating
 from mixwright.cli.judging import judge
 from mixwright.cli.options import Measuring, load_settings, with_budget
@@ -33,6 +33,7 @@ from mixwright.corpus.graded import read_graded
 from mixwright.corpus.trainable import NEEDED_COLUMNS, check_training
 from mixwright.errors import InputError
 from mixwright.estimates.replicates import Ranking
+from mixwright.measure.fitting import usual_items
 from mixwright.measure.free_answers import find_room
 from mixwright.measure.room import keep_fitting_corpus
 from mixwright.measure.scan import column_groups
@@ -44,7 +45,7 @@ from mixwright.plan.stage import make_plan
 from mixwright.preflight import check_items, check_settings
 from mixwright.records import Measurement, Observation, Plan, TrialResult
 from mixwright.runs import RunFolder
-from mixwright.trial.stage import steer_once, try_plan
+from mixwright.trial.stage import checked_trial, steer_once, try_plan
 from mixwright.verdict.gate import GateResult
 from mixwright.verdict.stage import summarise
 
@@ -142,7 +143,7 @@ def measure(
     rows = _read_graded_corpus(corpus)
     check_items(rows)
     log = logging.getLogger("mixwright")
-    plain = MeasureConfig(items=default_items(rows), probes=(*MeasureConfig().probes, GOLD_PROBE))
+    plain = MeasureConfig(items=usual_items(rows), probes=(*MeasureConfig().probes, GOLD_PROBE))
     chosen = settings or with_gold(plain, rows, log.info)
     check_settings(RunConfig(IN_MEMORY, measure=chosen), rows)
     now, first = (
@@ -187,8 +188,8 @@ def scan(
 
     settings, place, base = _settings(config, folder)
     column_groups(columns)  # first: an unknown one is refused before anything is opened
-    with open_with_workers(settings, place, base=base) as (workers, _):
-        return scan_bases(settings, place, workers, columns=columns, sample=sample, moments=moments, base=base, say=say)
+    with open_with_workers(settings, place, base=base) as (workers, checked):
+        return scan_bases(checked, workers, columns=columns, sample=sample, moments=moments, say=say)
 
 
 def mine(
@@ -216,8 +217,8 @@ def mine(
     """
     settings, place, base = _settings(config, folder)
     make_miner(miner, options_of(settings, miner, keep))  # first: an unknown one is refused before anything is opened
-    with open_with_workers(settings, place, base=base) as (workers, _):
-        return mine_in_run(settings, place, workers, miner, keep=keep, base=base, say=say)
+    with open_with_workers(settings, place, base=base) as (workers, checked):
+        return mine_in_run(checked, workers, miner, keep=keep, say=say)
 
 
 def plan(
@@ -271,8 +272,8 @@ def steer(
         InputError: something in the settings, the data or the plan, or a folder without a plan.
     """
     settings, place, base = _settings(config, folder)
-    with open_with_workers(settings, place, base=base, whole=True, planned=True) as (workers, _):
-        return steer_once(settings, place, workers, base=base, say=say)
+    with open_with_workers(settings, place, base=base, whole=True, planned=True) as (workers, checked):
+        return steer_once(checked, workers, say=say)
 
 
 def trial(
@@ -302,8 +303,8 @@ def trial(
     settings, place, base = _settings(config, folder)
     settings = settings if data is None else replace(settings, trial=replace(settings.trial, data=data))
     settings, deadline = with_budget(settings, place, _begun(budget))
-    with open_with_workers(settings, place, base=base, whole=True, planned=True) as (workers, _):
-        return try_plan(settings, place, workers, base=base, say=say, deadline=deadline)
+    with open_with_workers(settings, place, base=base, whole=True, planned=True) as (workers, checked):
+        return try_plan(checked, checked_trial(checked), workers, say=say, deadline=deadline)
 
 
 def verdict(

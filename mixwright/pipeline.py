@@ -7,6 +7,7 @@ alone; `run` keeps what is there and newer than what it was made from. Nothing i
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from mixwright.audit.stage import audit_run_folder, complaints
@@ -14,14 +15,14 @@ from mixwright.config import RunConfig
 from mixwright.manifest import settings_file
 from mixwright.measure.bases import measure_bases
 from mixwright.mine.job import rehearse_run, with_mined_rehearsal
-from mixwright.opening import check_plan, open_with_workers
+from mixwright.opening import open_with_workers
 from mixwright.plan.format_forecast import warnings_of
 from mixwright.plan.stage import plan_run
 from mixwright.runs import RunFolder, read_measurements
 from mixwright.trial.arm_roles import arms_in, with_order
 from mixwright.trial.data_rows import data_path
 from mixwright.trial.deadline import Deadline
-from mixwright.trial.stage import try_plan
+from mixwright.trial.stage import checked_trial, try_plan
 from mixwright.verdict.stage import render
 
 
@@ -46,31 +47,31 @@ def run(
         InputError: something in the settings or the data; before the folder is made where that can be known.
     """
     deadline = Deadline(config.trial.budget_minutes, folder) if deadline is None else deadline
-    with open_with_workers(config, folder, base=base, whole=True) as (workers, corpus):
+    with open_with_workers(config, folder, base=base, whole=True) as (workers, checked):
         before, result = folder.measurements("before"), folder.result
         if stale(folder.audit, folder.corpus / "rows.parquet"):
             say("audit: looking at the data")
-            for line in complaints(audit_run_folder(corpus, folder)):
+            for line in complaints(audit_run_folder(checked.corpus, folder)):
                 say(line)
         if stale(before, folder.corpus / "rows.parquet"):
             say("measure: what the model can do now")
-            measure_bases(config, folder, workers, base=base, say=say)
+            measure_bases(checked, workers, say=say)
             deadline.save()
-        rehearse_run(config, folder, workers, corpus, say=say)
-        corpus = with_mined_rehearsal(folder, corpus)
+        rehearse_run(checked, workers, say=say)
+        checked = replace(checked, corpus=with_mined_rehearsal(folder, checked.corpus))
         if stale(folder.plan, before):
             say("plan: weights, band and levers")
-            made = plan_run(config, folder, corpus)
+            made = plan_run(checked)
             for line in warnings_of(read_measurements(before), made.forecast):
                 say(f"  formats: {line}")
             if "stages" in made.why:
                 say(f"  plan: {made.why['stages']}")
         table = [] if config.trial.data is None else [data_path(config.trial.data, folder, base)]
         if stale(result, folder.plan, settings_file(folder), *table):
-            plan = check_plan(config, folder, corpus)
-            arms = ", ".join(with_order(arms_in(config, corpus, folder, base), plan).first)
+            trial = checked_trial(checked)
+            arms = ", ".join(with_order(arms_in(trial.config, trial.corpus, folder), trial.plan).first)
             say(f"trial: {arms} on {config.trial.seeds} seeds; nulls only if a lever helps")
-            try_plan(config, folder, workers, base=base, say=say, deadline=deadline)
+            try_plan(checked, trial, workers, say=say, deadline=deadline)
     return render(folder)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,8 @@ from mixwright.learner.sources import SMOLLM2, is_gguf
 from mixwright.learner.warmup_rows import warmup_rows, warmup_shares
 from mixwright.mine.own_answers import check_rehearsal
 from mixwright.plan.overrides import check_asked
-from mixwright.records import to_data
+from mixwright.records import Plan, Stage, to_data
+from mixwright.trial.arm_roles import arms_in, branch_of
 from mixwright.trial.seed_rows import COMPETENCE_PROBE
 
 TRAINING_PACKAGES = ("torch", "transformers", "trl", "datasets")
@@ -61,6 +63,32 @@ def check_settings(config: RunConfig, corpus: Corpus) -> None:
         remedy = "Correct measure.options, plan.options, plan.stage or train.settings."
         raise InputError("options of finite numbers, texts, lists and mappings", str(error)[:120], remedy) from None
     check_model(config.model)
+
+
+def check_trial(config: RunConfig, corpus: Corpus) -> None:
+    """Whether a trial can come of these settings and data, as far as it is known before a plan. Raises InputError."""
+    if config.trial.seeds < 1 or not config.trial.arms:
+        got = f"{config.trial.seeds} seeds, {len(config.trial.arms)} arms"
+        raise InputError("at least one seed and one arm", got, "Correct trial.seeds and trial.arms.")
+    for name, given in (("arms", config.trial.arms), ("nulls", config.trial.nulls)):
+        if twice := [arm for arm, count in Counter(given).items() if count > 1]:
+            raise InputError("each arm once", f"{twice[0]!r} more than once", f"Correct trial.{name}.")
+    if outcome_of(config.measure.probes, config.measure.decoding) is None:
+        got = ", ".join(config.measure.probes) or "none"
+        remedy = "Add it to measure.probes; where nothing is graded, held_out_loss (SFT) or preference (DPO)."
+        raise InputError(f"the probe {COMPETENCE_PROBE}, which success is read from", got, remedy)
+    if len(corpus.select(split="train")) == 0:
+        raise InputError("training examples", "none", "Give more rows: corpus.train.")
+    if len(corpus.select(split="eval")) == 0:
+        raise InputError("held-out examples to measure on", "none", "Set corpus.eval or corpus.eval_share.")
+    arms = arms_in(config, corpus)
+    for name in (*config.train.adapters, *([config.train.adapter] if config.train.adapter else [])):
+        options = {key: value for key, value in config.train.adapters.get(name, {}).items() if key != "learning_rate"}
+        catalog.create("adapters", name, options)
+    tasks = sorted({cell.task for cell in corpus.cells()})
+    stage = Stage("training", config.train.objective, 1, {task: 1 / len(tasks) for task in tasks})  # type: ignore[arg-type]
+    for arm in arms.first:
+        branch_of(arm, Plan("any", (stage,)), corpus)
 
 
 def check_planner(name: str, objective: str) -> None:

@@ -63,6 +63,9 @@ RENAMED = (
     (r"(plugins/selectors\.difficulty/)asked\b", r"\1retrial_groups_served"),
     (r"(answers/)places\b", r"\1cells_and_examples"),
     (r"(draws/)told\b", r"\1columns"),
+    (r"(/mine/\w+\.json/(tasks/.*/)?)(training|mined) rows$", r"\1\3_rows"),
+    (r"(/mine/\w+\.json/)(shares|simple) (changed|rule)\b", r"\1\2_\3"),
+    (r"(/mine/\w+\.json/)made of$", r"\1mined_from"),
 )
 """Pattern in the path of a value -> what stands there now; paths have `/` between keys."""
 UNLIKE = re.compile(

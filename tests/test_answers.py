@@ -13,7 +13,7 @@ from mixwright.estimates.cell_states import LUCKY_KAPPA
 from mixwright.estimates.dependence import dependence
 from mixwright.records import GroupOutcome
 from mixwright.steer.answers import JUDGED_GROUPS, PRIOR_GROUPS, WINDOW_GROUPS, AnswerEvidence, answer_key
-from mixwright.steer.ledger import Ledger
+from mixwright.steer.ledger import Ledger, read_rewards
 from mixwright.steer.pool import make_pool
 
 MAJORITY = ["0" if i % 10 < 3 else str(i) for i in range(200)]
@@ -31,8 +31,8 @@ def group(here: Pool, index: int, answers, rewards=None, golds=MAJORITY) -> Grou
 
 
 def learn(ledger: Ledger, groups, reward_range=(0.0, 1.0)) -> Ledger:
-    groups = list(groups)
-    ledger.learn(groups, np.array([int(told.example) for told in groups]), reward_range)
+    groups = read_rewards(list(groups), reward_range)
+    ledger.learn(groups, np.array([int(told.example) for told in groups]))
     return ledger
 
 

@@ -15,7 +15,7 @@ FLOORS = (
     ("estimates", "config", "runs", "catalog"),
     ("graders", "workers"),
     ("corpus",),
-    ("contracts",),
+    ("contracts", "checked"),
     ("learner", "manifest"),
     ("audit",),
     ("measure",),

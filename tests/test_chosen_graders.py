@@ -19,7 +19,7 @@ from mixwright.measure.bases import MeasureJob, measure_base
 from mixwright.measure.first_answers import ITEMS_PER_TASK, with_first_answers
 from mixwright.measure.notes import UNREAD_NOTE, notes_on
 from mixwright.measure.stage import MeasureResult
-from mixwright.records import Example, Measurement, Observation, to_data
+from mixwright.records import Example, Measurement, Observation
 from mixwright.runs import RunFolder, read_list, read_yaml
 
 CITIES = {"France": "Paris", "Italy": "Rome", "Peru": "Lima", "Egypt": "Cairo", "Cuba": "Havana", "Japan": "Tokyo"}
@@ -191,6 +191,6 @@ def test_a_base_of_a_run_is_warned_of_where_its_sentences_are_not_read(
 
     monkeypatch.setattr(Learner, "sample", sample)
     config = RunConfig(CorpusConfig("x.jsonl"), measure=MeasureConfig(probes=("competence",), samples=1))
-    cut, notes = measure_base(MeasureJob(str(run.path), str(tmp_path / "now"), "now", to_data(config)))
+    cut, notes = measure_base(MeasureJob(str(run.path), str(tmp_path / "now"), "now", config))
     assert (cut, [(note.check, note.task, note.severity) for note in notes]) == (0.0, [(UNREAD_NOTE, "capitals", "warning")])
     assert "corpus.graders: {capitals: includes}" in notes[0].remedy

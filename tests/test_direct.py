@@ -11,9 +11,9 @@ import yaml
 from cli_call import Call, sums, write
 from trainers_tiny import model, tokenizer
 
-from mixwright.cli.direct import CELL_ITEMS, ITEMS
 from mixwright.cli.options import ITEMS_HELP, columns_of, decoding_of, graders_of
 from mixwright.errors import InputError
+from mixwright.measure.fitting import CELL_ITEMS, ITEMS
 from mixwright.records import Observation, Plan, RunManifest
 from mixwright.runs import RunFolder, read_json, read_list, read_measurements, read_yaml
 from mixwright.verdict.gate import items_to_measure

@@ -12,14 +12,16 @@ import pyarrow.parquet as pq
 import pytest
 from cli_call import Call, sums, write
 
+from mixwright.checked import CheckedRun
 from mixwright.cli.dry_run import first_draws
 from mixwright.config import CorpusConfig, MineConfig, RunConfig
-from mixwright.corpus import Corpus, read_corpus
+from mixwright.corpus import read_corpus
 from mixwright.errors import InputError
 from mixwright.manifest import check_changed_sections
-from mixwright.opening import check_plan, open_run_folder
+from mixwright.opening import open_run_folder
 from mixwright.records import Plan, Stage
 from mixwright.runs import RunFolder, read_yaml, write_plan
+from mixwright.trial.stage import checked_plan
 
 DAMAGE = {
     "state.json": ("{", "{}", "[]"),
@@ -80,11 +82,11 @@ def test_a_name_that_stands_twice_in_a_row_or_a_table_is_refused(call: Call) -> 
         assert told in err
 
 
-def run_with(plan: Plan, tmp_path: Path) -> tuple[RunConfig, RunFolder, Corpus]:
+def run_with(plan: Plan, tmp_path: Path) -> CheckedRun:
     config, run = RunConfig(CorpusConfig(write(str(tmp_path / "a.jsonl"), sums()))), RunFolder(tmp_path / "run")
-    with open_run_folder(config, run) as corpus:
+    with open_run_folder(config, run) as checked:
         write_plan(run.plan, plan)
-    return config, run, corpus
+    return checked
 
 
 STAGE = Stage("training", "grpo", 2, {"sum": 1.0})
@@ -102,16 +104,16 @@ STAGE = Stage("training", "grpo", 2, {"sum": 1.0})
     ],
 )
 def test_a_plan_is_refused_by_its_name_in_a_rehearsal_too(plan: Plan, told: str, tmp_path: Path) -> None:
-    config, run, corpus = run_with(plan, tmp_path)
+    run = run_with(plan, tmp_path)
     with pytest.raises(InputError, match=f"plan.yaml: expected .*{told}"):
-        check_plan(config, run, corpus)
+        checked_plan(run)
     with pytest.raises(InputError, match=f"plan.yaml: expected .*{told}"):
-        first_draws(config, run)
+        first_draws(run.config, run.folder)
 
 
 def test_a_rehearsal_of_a_long_run_is_short(tmp_path: Path) -> None:
-    config, run, _ = run_with(Plan("p", (Stage("training", "grpo", 9_000_000, {"sum": 1.0}),)), tmp_path)
-    ((task, share, drawn, count),) = first_draws(config, run)
+    run = run_with(Plan("p", (Stage("training", "grpo", 9_000_000, {"sum": 1.0}),)), tmp_path)
+    ((task, share, drawn, count),) = first_draws(run.config, run.folder)
     assert (task, share, drawn, count) == ("sum", "1.000", 100_000, 100_000)
 
 
@@ -121,8 +123,8 @@ def test_a_grader_that_changed_makes_other_data(tmp_path: Path, monkeypatch: pyt
     code.write_text("def right(completion, answer, **row):\n    return float(completion == answer)\n", encoding="utf-8")
     config = RunConfig(CorpusConfig(write("a.jsonl", sums()), grader="my_grader:right"))
     run = RunFolder("run")
-    with open_run_folder(config, run) as corpus:
-        before = corpus.digest()
+    with open_run_folder(config, run) as checked:
+        before = checked.corpus.digest()
     run.plan.touch()
     assert not check_changed_sections(config, run, Path())
     other = dataclasses.replace(config, mine=MineConfig({"pruning": {"steps": 10}}))
@@ -171,13 +173,12 @@ def evaluated(completion: str, answer: str, **row: object) -> float:
 def test_a_base_that_lost_a_file_is_built_again(tmp_path: Path) -> None:
     from mixwright.config import ModelConfig
     from mixwright.learner.bases import BaseJob, bases_of, build_base
-    from mixwright.records import to_data
 
     model = ModelConfig(width=16, depth=1, heads=2, vocabulary=300)
     config = RunConfig(CorpusConfig(write(str(tmp_path / "a.jsonl"), sums())), model=model)
     run = RunFolder(tmp_path / "run")
     with open_run_folder(config, run):
-        job = BaseJob(str(run.path), 0, to_data(config), str(tmp_path))
+        job = BaseJob(str(run.path), 0, config, str(tmp_path))
         build_base(job)
         (base,) = map(Path, bases_of(config, run))
         weights = (base / "model.safetensors").read_bytes()

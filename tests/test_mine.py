@@ -20,7 +20,7 @@ from mixwright.errors import InputError
 from mixwright.mine.choosing import COPIES_PER_ROW, count_to_keep, resample_by_weight, train_rows
 from mixwright.mine.exports import export_rows, record
 from mixwright.mine.job import is_mined, made_of, missing_columns
-from mixwright.mine.stage import MIN_TASK_ROWS, Mining, find_fading_tasks, mine, with_min_rows, write_mined
+from mixwright.mine.stage import MIN_TASK_ROWS, Mining, find_fading_tasks, mine, summary_of, with_min_rows, write_mined
 from mixwright.records import Example, Measurement, MinedRow, MiningResult
 from mixwright.runs import RunFolder
 
@@ -125,19 +125,18 @@ def test_the_files_hold_what_was_chosen(corpus: Corpus, tmp_path: Path) -> None:
         harmful=(MinedRow("m5", 0.3, "against"),),
         simple_rule_rows=(MinedRow("m6", 1.0, "of it"),),
     )
-    path = write_mined(Mining(mined, {"add": (48, 30), "times": (48, 0)}, 1.5), corpus, tmp_path)
+    path = write_mined(Mining(mined, {"add": (48, 30), "times": (48, 0)}, 1.5), tmp_path)
     assert pq.read_table(path).to_pylist()[0] == {"id": names[0], "weight": 2.0, "reason": "why"}
     assert pq.read_table(tmp_path / "m.harmful.parquet")["id"].to_pylist() == ["m5"]
     assert pq.read_table(tmp_path / "m.simple_rule.parquet")["id"].to_pylist() == ["m6"]
-    told = json.loads((tmp_path / "m.json").read_text())
-    assert (told["rows"], told["training rows"], told["harmful"], told["price"]) == (
-        30,
-        96,
-        1,
-        "1.5 CPU seconds beyond the scan",
-    )
-    assert told["shares changed"]["times"] == {"before": 0.5, "after": 0.0}
-    write_mined(Mining(dataclasses.replace(mined, harmful=(), simple_rule_rows=()), {}, 0.0), corpus, tmp_path)
+    told = summary_of(path)
+    assert told is not None
+    assert (told.rows, told.training_rows, told.harmful) == (30, 96, 1)
+    assert told.price == "1.5 CPU seconds beyond the scan"
+    assert told.shares_changed["times"] == {"before": 0.5, "after": 0.0}
+    (tmp_path / "own.json").write_text("[]")
+    assert summary_of(tmp_path / "own.parquet") is None, "beside a table of one's own may stand anything"
+    write_mined(Mining(dataclasses.replace(mined, harmful=(), simple_rule_rows=()), {}, 0.0), tmp_path)
     for beside in ("harmful", "simple_rule"):
         assert not (tmp_path / f"m.{beside}.parquet").exists(), "of an earlier mining"
     export_rows(path, corpus, tmp_path / "out")
@@ -241,7 +240,7 @@ def test_a_table_is_taken_over_while_nothing_it_was_made_of_changed(corpus: Corp
     digest = made_of(config, scan, {"keep": 0.5})
     assert not is_mined(run, "fixed", digest)
     found = mine(Fixed(of_task(corpus, "add")), "fixed", corpus, scan, None)  # type: ignore[arg-type]
-    table = write_mined(found, corpus, tmp_path / "mine", {"made of": digest})
+    table = write_mined(found, tmp_path / "mine", digest)
     assert is_mined(run, "fixed", digest)
     others = (made_of(config, scan, {"keep": 0.4}), made_of(dataclasses.replace(config, seed=1), scan, {"keep": 0.5}))
     assert not any(is_mined(run, "fixed", other) for other in others)

@@ -131,7 +131,7 @@ def test_pairs_are_right_and_wrong_answers_to_one_prompt(tmp_path: Path) -> None
     assert str(made["r15"].extra["error_class"]).startswith("edited")  # never wrong: the right answer is edited
     assert made["r11"].extra["margin"] == 0.0  # both have three tokens, the end token included
     assert found.mined.rollouts == 6 * 8
-    path = write_mined(found, data, tmp_path / "mine")
+    path = write_mined(found, tmp_path / "mine")
     assert json.loads(path.with_suffix(".json").read_text())["price"].startswith("48 rollouts")
 
 
@@ -143,7 +143,7 @@ def test_the_null_has_the_same_prompts_and_chosen_answers(tmp_path: Path) -> Non
     assert [(row.prompt, row.chosen) for row in null] == [(row.prompt, row.chosen) for row in found.mined.new_rows]
     wrong = {text for own in said().values() for text in own}
     assert all(row.rejected in wrong and data.grade(row, str(row.rejected)) == 0.0 for row in null)
-    path = write_mined(found, data, tmp_path / "mine")
+    path = write_mined(found, tmp_path / "mine")
     assert pq.read_table(path.with_name("pairs.random_like.parquet")).num_rows == len(null) == 6
 
 

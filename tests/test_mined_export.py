@@ -26,7 +26,7 @@ def table(place: Path, *, made: bool = False, weights: tuple[float, ...] = (1.0,
     extra: dict[str, Any] = {"parents": [own[0].id], "provenance": "by hand"}
     pairs = tuple(Example(f"{e.id}:p", e.task, e.prompt, chosen=e.answer, rejected="0x", extra=extra) for e in own)
     mined = MiningResult("m", new_rows=pairs) if made else MiningResult("m", rows)
-    return write_mined(Mining(mined, {"add": (48, 30), "times": (48, 10)}, 0.0), CORPUS, place / "mine")
+    return write_mined(Mining(mined, {"add": (48, 30), "times": (48, 10)}, 0.0), place / "mine")
 
 
 def write(place: Path, name: str, **how: Any) -> Path:

@@ -19,7 +19,7 @@ from mixwright.steer.answers import answer_key
 from mixwright.steer.earned import NOT_KNOWN, UNSEEN_SHARE, EarnedByOthers
 from mixwright.steer.engine import Engine
 from mixwright.steer.gates.too_hard import TooHard
-from mixwright.steer.ledger import Ledger
+from mixwright.steer.ledger import Ledger, read_rewards
 from mixwright.steer.pool import make_pool
 from mixwright.steer.predictor import MIN_GROUPS, START_WORTH, WORTH_KEPT_PER_GROUP, Predictor, share_following
 
@@ -62,7 +62,8 @@ class World:
 
     def take(self, rows: np.ndarray, groups: Sequence[GroupOutcome]) -> None:
         self.predictor.note_before_learning(rows)
-        wins, tries = self.ledger.learn(groups, rows, (0.0, 1.0))
+        groups = read_rewards(groups, (0.0, 1.0))
+        wins, tries = self.ledger.learn(groups, rows)
         self.predictor.learn(groups, rows, wins, tries)
         self.ledger.advance_to(self.step)
         self.step += 1
@@ -326,7 +327,7 @@ def test_the_gate_never_judges_by_the_current_group() -> None:
     world.predictor.note_before_learning(rows)
     before = [gate.admit(group(world.pool, row, 4)).admitted for row in rows.tolist()]
     assert before == [False, True]
-    world.ledger.learn([group(world.pool, 1, 8, 41), group(world.pool, 6, 0, 41)], rows, (0.0, 1.0))
+    world.ledger.learn(read_rewards([group(world.pool, 1, 8, 41), group(world.pool, 6, 0, 41)], (0.0, 1.0)), rows)
     assert [gate.admit(group(world.pool, row, won)).admitted for row, won in ((1, 8), (6, 0))] == before
     thought = [world.predictor.predict_with_upper(row, 1.645)[0] for row in rows.tolist()]
     world.predictor.note_before_learning(rows)  # the next batch: their own earlier groups count now

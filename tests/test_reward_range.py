@@ -23,40 +23,45 @@ def batch(*rewards: float) -> list[GroupOutcome]:
 
 
 def given(found: Any) -> list[tuple[float, ...]]:
-    return [group.rewards for group in found]
+    """Successes, one for each reward."""
+    return [group.successes for group in found]
 
 
 def test_rewards_of_0_to_1_are_handed_on_as_they_are() -> None:
     scale = RewardRange(0.0, 1.0, asked=False)
     groups = batch(0.0, 0.3, 1.0 + 1e-7)
-    assert scale.scale_batch(0, groups) == (groups, [])
-    assert scale.scale_batch(1, []) == ([], [])
+    read, told = scale.read_batch(0, groups)
+    assert (given(read), told) == ([(0.0, 0.3, 1.0)], [])
+    assert scale.as_planned(read) is read
+    assert scale.read_batch(1, []) == ([], [])
     assert scale.outside == 0
 
 
 def test_a_range_is_learnt_while_steering_waits_and_widened_later() -> None:
     scale = RewardRange(0.0, 1.0, asked=False, names=["judge"])
-    scale.scale_batch(0, batch(0.0, 1.0))
+    scale.read_batch(0, batch(0.0, 1.0))
     assert scale.success_now_and_first("canary", 1.0) == (1.0, 1.0)
-    found, told = scale.scale_batch(1, batch(-1.0, 1.0, 0.5))
-    assert found is None
+    _, told = scale.read_batch(1, batch(-1.0, 1.0, 0.5))
+    assert scale.is_learning
     assert [(line.step, line.what) for line in told] == [(1, "reward_range held")]
     assert told[0].because.startswith(
         "1 of 3 completions of this batch have a reward outside 0 to 1, weighted sums of judge:"
     )
     for step in range(2, BATCHES_TO_LEARN_RANGE):
-        assert scale.scale_batch(step, batch(-1.0, 3.0)) == (None, [])
-    found, (line,) = scale.scale_batch(BATCHES_TO_LEARN_RANGE, batch(1.0, -1.0, 3.0))
+        assert (scale.read_batch(step, batch(-1.0, 3.0))[1], scale.is_learning) == ([], True)
+    found, (line,) = scale.read_batch(BATCHES_TO_LEARN_RANGE, batch(1.0, -1.0, 3.0))
     assert (line.what, line.old, line.new) == ("reward_range", [0.0, 1.0], [-1.0, 3.0])
     assert "learnt from 12 completions, 7 of them outside 0 to 1" in line.because
     assert "evidence from before stays as it was recorded" in line.because
     assert given(found) == [(0.5, 0.0, 1.0)], "1 is half the way from -1 to 3"
+    assert [group.rewards for group in scale.as_planned(found)] == given(found), "the engine was told of 0 to 1"
+    assert not scale.is_learning
     assert (scale.success(0.0), scale.success(5.0)) == (0.25, 1.0)
     assert scale.success_now_and_first("canary", -1.0) == (0.0, 0.5), (
         "by 0 to 1 it fell from 1 to 0; its first reward is half the way"
     )
     assert "canaries are compared with their first rewards by the new range" in line.because
-    found, (line,) = scale.scale_batch(9, batch(7.0, -1.0))
+    found, (line,) = scale.read_batch(9, batch(7.0, -1.0))
     assert (line.old, line.new, given(found)) == ([-1.0, 3.0], [-1.0, 7.0], [(1.0, 0.0)])
     assert line.because.startswith("widened: 1 of 2 completions of this batch lay outside -1 to 3")
     assert scale.success_now_and_first("canary", 3.0) == (0.5, 0.25), "it rose, and no widened range makes that a fall"
@@ -66,16 +71,17 @@ def test_a_range_is_learnt_while_steering_waits_and_widened_later() -> None:
 def test_a_range_needs_two_different_rewards() -> None:
     scale = RewardRange(0.0, 1.0, asked=False)
     for step in range(3 * BATCHES_TO_LEARN_RANGE):
-        assert scale.scale_batch(step, batch(-1.0, -1.0))[0] is None
-    found, (line,) = scale.scale_batch(99, batch(-1.0, 0.0))
+        scale.read_batch(step, batch(-1.0, -1.0))
+        assert scale.is_learning
+    found, (line,) = scale.read_batch(99, batch(-1.0, 0.0))
     assert (line.new, given(found)) == ([-1.0, 0.0], [(0.0, 1.0)])
 
 
 def test_a_range_that_was_asked_for_never_moves_and_counts_what_lies_outside() -> None:
     scale = RewardRange(-1.0, 1.0, asked=True, names=["judge"])
     groups = batch(-1.0, 2.0)
-    told = [scale.scale_batch(step, groups) for step in range(9)]
-    assert all(found is groups for found, _ in told)
+    told = [scale.read_batch(step, groups) for step in range(9)]
+    assert all(given(found) == [(0.0, 1.0)] and scale.as_planned(found) is found for found, _ in told)
     assert [step for step, (_, lines) in enumerate(told) if lines] == [0, 1, 3, 7], "the 1st, 2nd, 4th, 8th batch with some"
     assert "1 of 2 scored" in told[7][1][0].because
     assert "8 of 16 so far" in told[7][1][0].because
@@ -87,12 +93,12 @@ def test_the_state_round_trips_at_every_batch(stop: int) -> None:
     rewards = [batch(0.0, 1.0), batch(2.0, 0.0), batch(0.0), batch(1.0), batch(-3.0), batch(5.0, 1.0), batch(0.5)]
     whole, first = RewardRange(0.0, 1.0, asked=False), RewardRange(0.0, 1.0, asked=False)
     assert whole.success_now_and_first("canary", 2.0) == first.success_now_and_first("canary", 2.0)
-    outcomes = [whole.scale_batch(step, groups) for step, groups in enumerate(rewards)]
+    outcomes = [whole.read_batch(step, groups) for step, groups in enumerate(rewards)]
     for step, groups in enumerate(rewards[:stop]):
-        first.scale_batch(step, groups)
+        first.read_batch(step, groups)
     second = RewardRange(0.0, 1.0, asked=False)
     second.restore(json.loads(json.dumps(first.state())))
-    assert [second.scale_batch(step, rewards[step]) for step in range(stop, len(rewards))] == outcomes[stop:]
+    assert [second.read_batch(step, rewards[step]) for step in range(stop, len(rewards))] == outcomes[stop:]
     assert second.state() == whole.state()
     assert second.success_now_and_first("canary", 1.0) == (0.5, 0.625), "of -3 to 5, with its first reward 2"
 

@@ -15,6 +15,7 @@ import pytest
 import torch
 from promise_samples import contents, measurable, scan_passes
 
+from mixwright.checked import CheckedRun
 from mixwright.config import CorpusConfig, MeasureConfig, ModelConfig, RunConfig, TrainConfig
 from mixwright.conformance import samples
 from mixwright.corpus import Corpus
@@ -172,7 +173,7 @@ def test_a_larger_sample_holds_the_smaller_one() -> None:
 
 
 @pytest.fixture
-def run(tiny: Learner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[RunConfig, RunFolder, Any]:
+def run(tiny: Learner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[CheckedRun, Workers]:
     """A run folder whose model is a checkpoint, shards of 50 rows, and a pool that works here."""
     folder = RunFolder(tmp_path / "run")
     measurable().save(folder.corpus)
@@ -184,13 +185,15 @@ def run(tiny: Learner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple
             return [job.function(job.argument) for job in jobs]
 
     measure = MeasureConfig(samples=2, max_new_tokens=3)
-    return RunConfig(CorpusConfig("x"), ModelConfig(str(tmp_path / "model")), measure), folder, Here()
+    config = RunConfig(CorpusConfig("x"), ModelConfig(str(tmp_path / "model")), measure)
+    return CheckedRun(config, folder, measurable()), Here()
 
 
 def test_what_was_killed_goes_on_to_the_same_table(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    config, folder, pool = run
+    checked, pool = run
+    folder = checked.folder
     asked = ["nll", "ifd", "sketch", "form", "pass_1"]
-    whole = scan_stage.scan_bases(config, folder, pool, columns=asked)
+    whole = scan_stage.scan_bases(checked, pool, columns=asked)
     place = folder.path / "scan" / "model"
     first = contents(place)
     assert (whole[0].rows, whole[0].shards, whole[0].made) == (144, 3, 3)
@@ -208,39 +211,41 @@ def test_what_was_killed_goes_on_to_the_same_table(run: Any, monkeypatch: pytest
     monkeypatch.setattr(scan_stage, "write_part", dies)
     monkeypatch.setattr(scan_stage, "count_cores", lambda: 1)
     with pytest.raises(KeyboardInterrupt):
-        scan_stage.scan_bases(config, folder, pool, columns=asked)
+        scan_stage.scan_bases(checked, pool, columns=asked)
     with pytest.raises(InputError, match="part-00001"):
         Scan(folder)
     monkeypatch.setattr(scan_stage, "write_part", written)
-    again = scan_stage.scan_bases(config, folder, pool, columns=asked)
+    again = scan_stage.scan_bases(checked, pool, columns=asked)
     assert again[0].made == 2
     assert contents(place) == first
-    assert scan_stage.scan_bases(config, folder, pool, columns=["nll"])[0].made == 0
+    assert scan_stage.scan_bases(checked, pool, columns=["nll"])[0].made == 0
 
 
 def test_columns_are_added_to_a_table_and_rows_are_never_lost(run: Any) -> None:
-    config, folder, pool = run
-    scan_stage.scan_bases(config, folder, pool, columns=["form"], sample=60)
+    checked, pool = run
+    folder = checked.folder
+    scan_stage.scan_bases(checked, pool, columns=["form"], sample=60)
     before = Scan(folder)
     assert before.names == ("id", "task", "split", "form")
-    scan_stage.scan_bases(config, folder, pool, columns=["nll"], sample=60)
+    scan_stage.scan_bases(checked, pool, columns=["nll"], sample=60)
     after = Scan(folder, "model")
     assert {"form", "nll"} <= set(after.names)
     assert after.ids == before.ids
     assert len(after) == 60
     said: list[str] = []
-    scan_stage.scan_bases(config, folder, pool, columns=["nll"], say=said.append)
+    scan_stage.scan_bases(checked, pool, columns=["nll"], say=said.append)
     assert "done anew" in said[0]
     assert len(Scan(folder)) == 144
     with pytest.raises(InputError, match="144"):
-        scan_stage.scan_bases(config, folder, pool, columns=["nll"], sample=60)
+        scan_stage.scan_bases(checked, pool, columns=["nll"], sample=60)
 
 
 def test_the_reader_gives_rows_by_id_without_torch(run: Any) -> None:
-    config, folder, pool = run
+    checked, pool = run
+    folder = checked.folder
     with pytest.raises(InputError, match="mixwright scan"):
         Scan(folder)
-    scan_stage.scan_bases(config, folder, pool, columns=["n_tokens", "hidden", "nll"])
+    scan_stage.scan_bases(checked, pool, columns=["n_tokens", "hidden", "nll"])
     found = Scan(folder)
     assert found.column("hidden").shape == (144, 16)
     wanted = [found.ids[130], found.ids[2]]
@@ -257,23 +262,26 @@ def test_the_reader_gives_rows_by_id_without_torch(run: Any) -> None:
 
 
 def test_another_model_or_other_rows_are_scanned_anew(run: Any, tiny: Learner, tmp_path: Path) -> None:
-    config, folder, pool = run
-    scan_stage.scan_bases(config, folder, pool, columns=["nll"])
+    checked, pool = run
+    folder = checked.folder
+    scan_stage.scan_bases(checked, pool, columns=["nll"])
     old = Scan(folder).column("nll")
     other = build_tiny(["other words"], ModelConfig(width=16, depth=1, heads=2, vocabulary=300), seed=1)
     other.save(tmp_path / "model")
     said: list[str] = []
-    scan_stage.scan_bases(config, folder, pool, columns=["nll"], say=said.append)
+    scan_stage.scan_bases(checked, pool, columns=["nll"], say=said.append)
     assert "weights" in said[0]
     assert not np.array_equal(Scan(folder).column("nll"), old)
 
 
 def test_answers_pairs_and_cut_rows_are_told(run: Any, tiny: Learner) -> None:
-    config, folder, pool = run
+    checked, pool = run
+    folder = checked.folder
     rows = [Example("a", "t", "1 + 1 =", answer="2"), Example("p", "p", "which?", chosen="this", rejected="that")]
     Corpus.from_examples([*rows, Example("l", "x", "long?", target="7 " * 400), Example("n", "x", "?")]).save(folder.corpus)
-    config = replace(config, train=TrainConfig("sft", settings={"max_length": 32}))
-    (result,) = scan_stage.scan_bases(config, folder, pool, columns=["n_cut"])
+    config = replace(checked.config, train=TrainConfig("sft", settings={"max_length": 32}))
+    checked = replace(checked, config=config)
+    (result,) = scan_stage.scan_bases(checked, pool, columns=["n_cut"])
     told = " | ".join(result.notes)
     assert "1 of 4 rows have no target; their answer" in told
     assert "1 of 4 rows are pairs" in told

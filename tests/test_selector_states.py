@@ -12,6 +12,7 @@ from test_selectors import group, pool, scene
 
 from mixwright.records import CellPlan, GroupOutcome, Plan, Signals, Stage
 from mixwright.steer.engine import Engine
+from mixwright.steer.ledger import read_rewards
 from mixwright.steer.pool import make_pool
 from mixwright.steer.selectors._states import LONGEST_WAIT_STEPS, MIN_ROLLOUTS, RETRIAL_GROUPS, CellStates
 from mixwright.steer.snapshot import Staleness
@@ -24,7 +25,7 @@ def states(here, band=(0.1, 0.9)):
 
 def show(kept, place, cell, wins, step):
     place.ledger.advance_to(step)
-    kept.observe(step, [group(place.pool.cells[cell], wins, step)])
+    kept.observe(step, read_rewards([group(place.pool.cells[cell], wins, step)], (0.0, 1.0)))
     return list(kept.named().values())[cell]
 
 
@@ -51,8 +52,9 @@ def learnt(kept, place, index, step, skilled=False):
     answers = (gold,) * 6 + ("wrong",) * 2 if skilled else ("0",) * 8
     rewards = tuple(float(answer == gold) for answer in answers)
     told = GroupOutcome(place.pool.ids[index], "t", 1.0, step, rewards, (), (), answers)
-    place.ledger.learn([told], np.array([index]), (0.0, 1.0))
-    kept.observe(step, [told])
+    read = read_rewards([told], (0.0, 1.0))
+    place.ledger.learn(read, np.array([index]))
+    kept.observe(step, read)
     return kept.named()["t@1"]
 
 

@@ -14,7 +14,7 @@ from steer_world import json_round_trip, pool
 from mixwright.contracts import Admission, Gate, Scene
 from mixwright.records import GroupOutcome, Stage
 from mixwright.steer.gates.too_hard import TooHard
-from mixwright.steer.ledger import Ledger
+from mixwright.steer.ledger import Ledger, read_rewards
 from mixwright.steer.policy import GateRunner
 from mixwright.steer.pool import make_pool
 from mixwright.steer.selectors.difficulty import Difficulty
@@ -312,7 +312,7 @@ def test_with_a_threshold_of_0_no_cell_is_lucky_even_where_kappa_is_shown_to_be_
     gate.begin(place)
     selector.begin(place)
     assert gate.admit(group()).cause == ("lucky" if lucky else "")
-    selector.observe(0, [group()])
+    selector.observe(0, read_rewards([group()], (0.0, 1.0)))
     assert set(selector.cell_states().values()) == {"lucky" if lucky else "active"}
 
 

@@ -13,7 +13,6 @@ from trl import DPOConfig, GRPOConfig, SFTConfig
 
 from mixwright.config import CorpusConfig, RunConfig, TrainConfig
 from mixwright.errors import InputError
-from mixwright.records import to_data
 from mixwright.trainers.configs import (
     INSIDE_REMEDY,
     OUTSIDE_FIELDS,
@@ -37,7 +36,7 @@ OWN = ["learning_rate", "per_device_train_batch_size", "max_steps", "num_train_e
 
 def check(objective: str, settings: dict[str, Any]) -> None:
     config = RunConfig(CorpusConfig("rows.jsonl"), train=TrainConfig(objective=objective, settings=settings))
-    resolved_settings(StartJob(to_data(config), chats=False))
+    resolved_settings(StartJob(config, chats=False))
 
 
 @pytest.mark.parametrize("objective", CONFIGS)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from safetensors.torch import load_file
+from trial_parts import try_folder
 
 from mixwright.config import CorpusConfig, MeasureConfig, ModelConfig, RunConfig, TrainConfig, TrialConfig
 from mixwright.corpus import Corpus
@@ -15,10 +16,10 @@ from mixwright.learner.load import load_base, load_learner, merge_adapter
 from mixwright.learner.tiny import build_tiny
 from mixwright.measure.bases import seed_after
 from mixwright.measure.stage import measure_learner, settings_after
+from mixwright.preflight import check_trial
 from mixwright.records import Example, Plan, Stage
 from mixwright.runs import RunFolder, read_measurements, write_plan
 from mixwright.trial.jobs import Trial
-from mixwright.trial.stage import check_trial, run_trial
 
 RATES = {"svf": {"learning_rate": 3e-2}, "lora": {"learning_rate": 1e-2, "rank": 4}}
 CONFIG = RunConfig(
@@ -47,7 +48,7 @@ def prepared(folder: Path) -> tuple[RunFolder, Path]:
 
 def test_arms_train_through_their_adapter_and_leave_it_or_plain_weights(tmp_path: Path) -> None:
     run, base = prepared(tmp_path)
-    result = run_trial(run, CONFIG, [base], progress=lambda *_: None)
+    result = try_folder(run, CONFIG, progress=lambda *_: None)
     start = load_learner(str(base)).model.state_dict()
     for arm in ("svf", "lora"):
         lines = [json.loads(line) for line in (run.branch(arm, 0) / "steps.jsonl").read_text().splitlines()]
@@ -84,7 +85,7 @@ def test_with_and_without_merging_a_branch_says_the_same(tmp_path: Path) -> None
     """The adapter is read on the base; a merged model beside a second copy of the base gives the same measurements."""
     run, base = prepared(tmp_path)
     config = dataclasses.replace(CONFIG, trial=dataclasses.replace(CONFIG.trial, arms=("lora",)))
-    run_trial(run, config, [base], progress=lambda *_: None)
+    try_folder(run, config, progress=lambda *_: None)
     merged = merge_adapter(load_learner(str(run.branch("lora", 0) / "adapter")))
     seed, settings = seed_after(config, 0), settings_after(config.measure)
     corpus, start = Corpus.load(run.corpus), load_base(config.model, str(base))

@@ -9,7 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from trial_parts import try_folder
 
+from mixwright.checked import CheckedRun
 from mixwright.config import CorpusConfig, MeasureConfig, ModelConfig, PlanConfig, RunConfig, TrainConfig, TrialConfig
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
@@ -19,7 +21,7 @@ from mixwright.runs import RunFolder, read_json, read_plan, write_plan
 from mixwright.trial.arm_roles import arms_in, arms_of, branch_of
 from mixwright.trial.data_rows import data_notes, data_path, fit_plan, read_data, repeat_to_fill, rows_for
 from mixwright.trial.selection import RECOMMENDING_ADVICE, format_selection
-from mixwright.trial.stage import data_of, run_trial
+from mixwright.trial.stage import checked_trial
 
 STEPS, ROWS, BATCH = 40, 240, 16
 CONFIG = RunConfig(
@@ -185,7 +187,7 @@ def test_right_answers_stand_for_all_rows_where_the_corpus_has_no_pairs(tmp_path
     assert arms.references == ("frozen", "right_answers", "random_like")
     stage = branch_of("right_answers", read_plan(run.plan), corpus).plan.stages[0]
     assert (stage.objective, stage.steps) == ("sft", 4)
-    assert data_of(config, run, corpus, read_plan(run.plan)) is not None
+    assert checked_trial(CheckedRun(config, run, corpus)).data is not None
     check_rows(config, corpus)
     without = dataclasses.replace(config, trial=dataclasses.replace(config.trial, data=None))
     with pytest.raises(InputError, match="'chosen' in every training row"):
@@ -218,7 +220,7 @@ def test_new_pairs_are_tried_against_sft_on_their_right_answers(tmp_path: Path) 
     run = mined_pairs(tmp_path)
     learner = build_tiny(["Say 0: 1 2 3 x"], dataclasses.replace(CONFIG.model, width=16), 0)
     learner.save(run.path / "bases" / "base-0")
-    result = run_trial(run, DPO, [run.path / "bases" / "base-0"], progress=lambda *_: None)
+    result = try_folder(run, DPO, progress=lambda *_: None)
     assert result.selection is not None
     assert result.selection.trained_on == {
         "right_answers": 32,
@@ -249,7 +251,7 @@ def test_grpo_over_data_pays_in_rollouts_and_draws_mined_rows_alone(tmp_path: Pa
         train=TrainConfig("grpo", 3, 2, 2, max_new_tokens=2, learning_rate=1e-3, canary_every=0),
         trial=TrialConfig(seeds=1, workers=1, data="few", progress_every=0),
     )
-    result = run_trial(run, config, [run.path / "bases" / "base-0"], progress=lambda *_: None)
+    result = try_folder(run, config, progress=lambda *_: None)
     assert result.selection is not None
     assert set(result.selection.trained_on) == {"all", "random_like", "mined"}
     assert len(set(result.selection.trained_on.values())) == 1
@@ -287,7 +289,7 @@ def test_pairs_of_dpo_are_tried_with_both_answers_counted(tmp_path: Path) -> Non
         train=TrainConfig("dpo", 2, 4, learning_rate=1e-3, canary_every=0, settings={"max_length": 32}),
         trial=TrialConfig(seeds=1, workers=1, data="few"),
     )
-    result = run_trial(run, config, [run.path / "bases" / "base-0"], progress=lambda *_: None)
+    result = try_folder(run, config, progress=lambda *_: None)
     assert result.selection is not None
     assert result.selection.advice == "too few seeds"
     assert result.selection.trained_on == {"all": 8 * each, "random_like": 8 * each, "mined": 8 * each}
@@ -311,11 +313,11 @@ def tried(tmp_path_factory: pytest.TempPathFactory) -> tuple[RunFolder, TrialRes
     build_tiny([f"{row.prompt}{row.answer}" for row in corpus], CONFIG.model, 0).save(base)
     write_selection(run.path / "mine" / "clean.parquet", clean)
     write_selection(run.path / "mine" / "chance.parquet", sorted(rng.sample([f"r{n}" for n in range(ROWS)], len(clean))))
-    first = run_trial(run, CONFIG, [base], progress=lambda *_: None)
+    first = try_folder(run, CONFIG, progress=lambda *_: None)
     assert read_json(run.result, TrialResult) == first
     kept = (run.branch("random_like", 0) / "branch.json").stat().st_mtime_ns
     other = dataclasses.replace(CONFIG, trial=dataclasses.replace(CONFIG.trial, data="chance"))
-    second = run_trial(run, other, [base], progress=lambda *_: None)
+    second = try_folder(run, other, progress=lambda *_: None)
     assert (run.branch("random_like", 0) / "branch.json").stat().st_mtime_ns == kept, "as many random rows: taken over"
     return run, first, second
 

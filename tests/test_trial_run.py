@@ -6,6 +6,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from trial_parts import try_folder
 
 from mixwright.config import CorpusConfig, MeasureConfig, ModelConfig, RunConfig, TrainConfig, TrialConfig, WarmupConfig
 from mixwright.corpus import Corpus
@@ -19,7 +20,6 @@ from mixwright.trial.branch import base_digest, branch_digest
 from mixwright.trial.evaluation import EVALUATION_COMPLETIONS, ProgressCallback, choose_items
 from mixwright.trial.jobs import Trial
 from mixwright.trial.seed_rows import read_branch
-from mixwright.trial.stage import run_trial
 
 PLAN = Plan(
     "by hand",
@@ -75,7 +75,7 @@ def finished(tmp_path_factory):
     warm_up(learner, corpus, WarmupConfig(steps=60, batch_size=16, learning_rate=1e-2), seed=0)
     base = run.path / "bases" / "base-0"
     learner.save(base)
-    return run, base, run_trial(run, CONFIG, [base], progress=lambda *_: None)
+    return run, base, try_folder(run, CONFIG, progress=lambda *_: None)
 
 
 def test_every_branch_leaves_its_files(finished):
@@ -142,17 +142,17 @@ def test_paired_branches_start_alike_and_are_charged_in_full(finished):
 
 
 def test_a_second_call_takes_finished_branches_over(finished):
-    run, base, result = finished
+    run, _, result = finished
     before = {folder: (folder / "branch.json").stat().st_mtime_ns for _, _, folder in run.branches()}
-    again = run_trial(run, CONFIG, [base], progress=lambda *_: pytest.fail("a branch was trained again"))
+    again = try_folder(run, CONFIG, progress=lambda *_: pytest.fail("a branch was trained again"))
     assert again == result
     assert {folder: (folder / "branch.json").stat().st_mtime_ns for folder in before} == before
 
 
 def test_an_ablation_of_what_the_plan_lacks_is_left_out_with_a_note(finished):
-    run, base, _ = finished
+    run, _, _ = finished
     trial = dataclasses.replace(CONFIG.trial, arms=("uniform", "steered", "without_controllers"))
-    result = run_trial(run, dataclasses.replace(CONFIG, trial=trial), [base], progress=lambda *_: None)
+    result = try_folder(run, dataclasses.replace(CONFIG, trial=trial), progress=lambda *_: None)
     assert "without_controllers" not in result.arms
     assert result.ablations == ()
     assert "The ablation without_controllers was left out: the plan does not have that part." in result.notes
@@ -160,11 +160,11 @@ def test_an_ablation_of_what_the_plan_lacks_is_left_out_with_a_note(finished):
 
 
 def test_a_branch_that_fails_leaves_nothing_and_keeps_what_was_finished(finished):
-    run, base, _ = finished
+    run, _, _ = finished
     before = {folder: (folder / "branch.json").read_bytes() for _, _, folder in run.branches()}
     settings = dataclasses.replace(CONFIG.train, settings={"learning_rte": 1})
     with pytest.raises(InputError, match="learning_rte"):
-        run_trial(run, dataclasses.replace(CONFIG, train=settings), [base], progress=lambda *_: None)
+        try_folder(run, dataclasses.replace(CONFIG, train=settings), progress=lambda *_: None)
     assert not list((run.path / "trial").glob(".*"))
     assert {folder: (folder / "branch.json").read_bytes() for _, _, folder in run.branches()} == before
 
@@ -206,13 +206,13 @@ def test_another_plan_needs_other_branches(finished):
     ],
 )
 def test_what_cannot_work_is_refused_before_anything_is_trained(finished, change, words):
-    run, base, _ = finished
+    run, _, _ = finished
     with pytest.raises(InputError, match=words):
-        run_trial(run, dataclasses.replace(CONFIG, **change), [base])
+        try_folder(run, dataclasses.replace(CONFIG, **change))
 
 
 def test_measurements_of_an_earlier_version_are_refused_before_anything_is_trained(finished, tmp_path, monkeypatch):
-    run, base, _ = finished
+    run, _, _ = finished
     older = RunFolder(tmp_path)
     make_corpus().save(older.corpus)
     write_plan(older.plan, PLAN)
@@ -220,13 +220,7 @@ def test_measurements_of_an_earlier_version_are_refused_before_anything_is_train
     write_measurements(older.measurements("base-0"), rows)
     monkeypatch.setattr(Trial, "train", lambda *_: pytest.fail("trained"))
     with pytest.raises(InputError, match="earlier version"):
-        run_trial(older, CONFIG, [base])
-
-
-def test_bases_need_names_of_their_own(finished, tmp_path):
-    run, base, _ = finished
-    with pytest.raises(InputError, match="different names"):
-        run_trial(run, CONFIG, [base, tmp_path / "base-0"])
+        try_folder(older, CONFIG)
 
 
 def test_items_of_a_task_take_turns_over_its_levels_and_tasks_share_alike():
@@ -295,15 +289,15 @@ def replan(corpus, measured):
 @pytest.fixture(scope="module")
 def with_nulls(finished):
     """The same trial, once its lever is said to help."""
-    run, base, _ = finished
+    run, _, _ = finished
     trained = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(summary, "judge", lambda lever, *_: Judgement(lever, "helps", "said so"))
         patch.setattr(
             Trial, "train", lambda self, jobs, *rest, own=Trial.train: trained.append(jobs) or own(self, jobs, *rest)
         )
-        result = run_trial(run, CONFIG, [base], progress=lambda *_: None, replan=replan)
-        again = run_trial(run, CONFIG, [base], progress=lambda *_: pytest.fail("trained twice"), replan=replan)
+        result = try_folder(run, CONFIG, progress=lambda *_: None, replan=replan)
+        again = try_folder(run, CONFIG, progress=lambda *_: pytest.fail("trained twice"), replan=replan)
     assert again == result
     return run, result, trained[1]
 
@@ -332,9 +326,9 @@ def test_a_replayed_branch_serves_the_draws_of_the_other_seed(with_nulls):
 def test_shuffled_levels_are_measured_planned_and_trained_on_and_judged_on_the_true_items(with_nulls):
     run, _, jobs = with_nulls
     job = next(job for job in jobs if job.arm == "shuffled_levels")
-    stage = job.branch["plan"]["stages"][0]
-    assert stage["weights"] == {"copy": 0.25, "flip": 0.75}
-    assert (stage["selector"], stage["gates"], stage["steps"]) == ("difficulty", ["too_hard"], 3), "the lever's own"
+    stage = job.branch.plan.stages[0]
+    assert stage.weights == {"copy": 0.25, "flip": 0.75}
+    assert (stage.selector, stage.gates, stage.steps) == ("difficulty", ("too_hard",), 3), "the lever's own"
     true = {example.id: example.level for example in Corpus.load(run.corpus)}
     drawn = pq.read_table(run.branch("shuffled_levels", 0) / "draws.parquet").to_pylist()
     assert any(row["level"] != true[row["example"]] for row in drawn if row["task"] == "copy")
@@ -349,7 +343,7 @@ def test_nulls_are_made_from_their_own_levers_plan(finished):
     trial = Trial(run, CONFIG, PLAN, Corpus.load(run.corpus), [str(base)])
     permuted, replayed = trial.null_jobs(["permuted", "replayed"], "equal_shares", None)[:2]  # any arm can be the lever
     assert (permuted.arm, replayed.arm) == ("permuted.equal_shares", "replayed.equal_shares")
-    assert permuted.branch["plan"]["stages"][0]["selector"] == "equal_levels"
+    assert permuted.branch.plan.stages[0].selector == "equal_levels"
     assert replayed.source == str(run.branch("equal_shares", 1))
     (own,) = [job for job in trial.null_jobs(["replayed"], "steered", None) if job.seed == 0]
     assert own.arm == "replayed"

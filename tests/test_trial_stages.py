@@ -8,6 +8,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from trial_parts import try_folder
 
 from mixwright.config import CorpusConfig, MeasureConfig, ModelConfig, RunConfig, TrainConfig, TrialConfig
 from mixwright.corpus import Corpus
@@ -18,7 +19,6 @@ from mixwright.records import Example, Measurement, Plan, Stage, TrialResult
 from mixwright.runs import RunFolder, read_measurements, write_plan
 from mixwright.trial.arm_roles import branch_of, why_left_out
 from mixwright.trial.jobs import Trial
-from mixwright.trial.stage import run_trial
 from mixwright.trial.stages import permuted_order, rehearsed, success_of
 
 STEPS, FEW = 90, 8
@@ -71,7 +71,7 @@ def digests(folder: Path) -> dict[str, str]:
 def test_a_trial_trains_every_stage_and_compares_with_all_tasks_together(tmp_path: Path) -> None:
     plan = staged("first", "last", steps=STEPS)
     run = prepared(tmp_path, plan)
-    result: TrialResult = run_trial(run, CONFIG, [run.path / "bases" / "base-0"], progress=lambda *_: None)
+    result: TrialResult = try_folder(run, CONFIG, progress=lambda *_: None)
     assert result.references == ("frozen", "joint")
     branch = run.branch("steered", 0)
     lines = [json.loads(line) for line in (branch / "steps.jsonl").read_text().splitlines()]

@@ -20,6 +20,7 @@ from mixwright.estimates.readings import READINGS
 from mixwright.manifest import settings_file, write_manifest, write_settings
 from mixwright.measure.bases import base_name, completions_path, write_completions
 from mixwright.measure.first_answers import with_first_answers
+from mixwright.measure.fitting import usual_items
 from mixwright.measure.former import FormerAnswers, read_former_answers, rows_to_read, same_tokens
 from mixwright.measure.free_answers import MAX_SECONDS, FreeAnswers, find_room
 from mixwright.measure.kept_folder import drop_kept, was_stopped
@@ -38,8 +39,6 @@ from mixwright.runs import RunFolder, write_measurements
 if TYPE_CHECKING:
     from mixwright.learner.learner import Learner
 
-ITEMS, CELL_ITEMS = 200, 32
-"""Items that `measure` and `plan` take over all cells, and per cell at least."""
 FREE_ANSWERS_SHARE = 0.15
 """Share of a budget that finding the room for answers may take, all models together."""
 MEASURED = ("decoding", "items", "samples", "temperature", "max_new_tokens", "continued_tokens")
@@ -172,7 +171,7 @@ def _tell_options(corpus: Corpus, measure: MeasureConfig) -> None:
     """Say which tasks' answers are the likeliest option. Raises InputError where that was asked for and none has options."""
     if measure.options_by == "writing":
         return
-    items = corpus.measured()
+    items = list(corpus.measured())
     tasks = sorted({items[place].task for place in options_of(items, corpus, measure)})
     if not tasks:
         remedy = "Add a column `options`, choose the grader (--grader TASK=choice), or leave --options-by out."
@@ -283,11 +282,6 @@ def note_measured(
     return [*ready.notes, *notes]
 
 
-def default_items(corpus: Corpus) -> int:
-    """Items per cell where nobody asks for a number: `ITEMS` over all cells, `CELL_ITEMS` at least."""
-    return max(CELL_ITEMS, math.ceil(ITEMS / len(corpus.measured().cells())))
-
-
 def measure_checkpoint(
     model: str,
     asked: Measuring,
@@ -316,7 +310,7 @@ def measure_checkpoint(
         if not folder.is_dir() or (any(folder.iterdir()) and not was_stopped(folder, made)):
             raise InputError("a new or empty folder", "one that holds something", "Choose another --folder.", file=folder)
     rows = rows_of(asked) if rows is None else rows
-    plain = MeasureConfig(items=asked.items or default_items(rows.corpus))
+    plain = MeasureConfig(items=asked.items or usual_items(rows.corpus))
     plain = plain if samples is None else replace(plain, samples=samples)
     probes = (*plain.probes, *(name for name in evidence if name not in plain.probes))
     decoding = "sampled" if asked.greedy is False else "greedy"

@@ -14,8 +14,7 @@ from mixwright.corpus.corpus import REHEARSE_SPLIT
 from mixwright.errors import join_some
 from mixwright.estimates.readings import GRADED_OUTCOMES, outcome_of
 from mixwright.learner.bases import TINY_PREFIX, bases_of
-from mixwright.mine.job import with_mined_rehearsal
-from mixwright.opening import check_plan, known_corpus, resolve_training_settings, start_workers
+from mixwright.opening import resolve_training_settings, start_workers, validate_run
 from mixwright.records import Task, to_data
 from mixwright.runs import RunFolder
 from mixwright.steer.engine import Engine
@@ -25,6 +24,7 @@ from mixwright.trial.arm_roles import arms_in
 from mixwright.trial.costs import format_costs, held_out_cells, stage_seconds
 from mixwright.trial.dry_run import DryRunJob, Timing, mean_timing, time_dry_run
 from mixwright.trial.fitting import Data
+from mixwright.trial.stage import checked_plan
 from mixwright.workers.local import Job, Workers, count_cores
 
 MOST_DRAWS = 100_000
@@ -36,10 +36,9 @@ def first_draws(config: RunConfig, folder: RunFolder, *, base: Path = Path()) ->
 
     Of a long run the first `SIMULATED_DRAWS` draws. Raises InputError as `steer` would.
     """
-    corpus = known_corpus(config, folder, base=base, whole=True)
-    chosen = check_plan(config, folder, corpus)
+    chosen, corpus = checked_plan(validate_run(config, folder, base=base, whole=True))
     wanted = {task for stage in chosen.stages for task in stage.rehearse}
-    pool = corpus_pool(with_mined_rehearsal(folder, corpus).training(wanted))
+    pool = corpus_pool(corpus.training(wanted))
     rows: list[Sequence[Any]] = []
     for number, stage in enumerate(chosen.stages):
         count = min(config.train.prompts * stage.steps, MOST_DRAWS)
@@ -52,7 +51,7 @@ def first_draws(config: RunConfig, folder: RunFolder, *, base: Path = Path()) ->
 
 def outline(config: RunConfig, folder: RunFolder, *, base: Path = Path()) -> list[tuple[str, str]]:
     """(stage, what `run` would do), from the data itself; writes nothing. Raises InputError as `run` would."""
-    corpus = known_corpus(config, folder, base=base, whole=True)
+    corpus = validate_run(config, folder, base=base, whole=True).corpus
     with start_workers(config) as workers:
         resolve_training_settings(config, corpus, workers)
         (timing,) = time_configs([config], workers, base)
@@ -98,7 +97,7 @@ def held_out_data(config: RunConfig, corpus: Corpus) -> Data:
 def time_configs(configs: Sequence[RunConfig], workers: Workers, base: Path) -> list[Timing]:
     """What dry runs of these settings timed; one runs in two workers at once where there are two, as a trial will."""
     copies = 2 if len(configs) == 1 and (configs[0].trial.workers or count_cores()) > 1 else 1
-    jobs = [Job("dry run", time_dry_run, DryRunJob(to_data(one), str(base))) for one in configs for _ in range(copies)]
+    jobs = [Job("dry run", time_dry_run, DryRunJob(one, str(base))) for one in configs for _ in range(copies)]
     found = workers.run(jobs, title="dry run: the model is loaded, a few items are measured, a few steps trained")
     return [mean_timing(found[place : place + copies]) for place in range(0, len(found), copies)]
 

@@ -24,8 +24,8 @@ from mixwright.mine.own_answers import rehearsal_rows
 from mixwright.mine.stage import make_miner
 from mixwright.opening import open_with_workers
 from mixwright.plan.mix import messages
-from mixwright.records import Objective, TrialResult, plain
-from mixwright.runs import RunFolder, read_json, write_text
+from mixwright.records import MiningSummary, Objective, TrialResult, plain
+from mixwright.runs import RunFolder, read_json, write_json, write_text
 from mixwright.trial.selection import format_selection
 
 EXPORT_MARKER_FILE = "mined.json"
@@ -71,14 +71,14 @@ def mine_folder(
     if with_trial and miner == REHEARSAL_MINER:
         remedy = "Run `mixwright run`: its arms draw them as the plan has it, or not at all."
         raise InputError("--try with a miner whose rows stand for the training rows", miner, remedy)
-    with open_with_workers(settings, run, base=base) as (workers, _):
-        path = mine_in_run(settings, run, workers, miner, keep=keep, base=base, say=output.say, take_over=with_trial)
-    told = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
-    rows = [(task, one["training rows"], one["mined rows"]) for task, one in told["tasks"].items()]
+    with open_with_workers(settings, run, base=base) as (workers, checked):
+        path = mine_in_run(checked, workers, miner, keep=keep, say=output.say, take_over=with_trial)
+    told = read_json(path.with_suffix(".json"), MiningSummary)
+    rows = [(task, one.training_rows, one.mined_rows) for task, one in told.tasks.items()]
     output.out_rows(("task", "training rows", "mined rows"), rows)
-    for note in told["notes"]:
+    for note in told.notes:
         output.say(one_line(f"  {note}"))
-    output.out(f"{path}: {told['rows']:,} {told['kind']}, {told['price']}")
+    output.out(f"{path}: {told.rows:,} {told.kind}, {told.price}")
     train = settings.train
     if export is not None:
         place = export_to or run.path / "export" / f"{path.stem}-{resolve_format(export)}"
@@ -92,8 +92,8 @@ def mine_folder(
             shutil.rmtree(export_to)
         for line in export_rows(path, Corpus.load(run.corpus), export_to):
             output.out(line)
-        write_text(export_to / EXPORT_MARKER_FILE, json.dumps(told, indent=1))
-    if told["kind"] == "chosen rows" and told["rows"] == told["training rows"]:
+        write_json(export_to / EXPORT_MARKER_FILE, told)
+    if told.kind == "chosen rows" and told.rows == told.training_rows:
         output.out("Keep all rows: there is no choice to try.")
     elif with_trial:  # the rest of the line, with a trial of the mined rows against all and as many random ones
         deadline.save()

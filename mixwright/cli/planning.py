@@ -20,11 +20,12 @@ from mixwright.errors import InputError, one_line
 from mixwright.learner.prompt_form import PromptForm
 from mixwright.mine.job import REHEARSAL_MINER, rehearse_run, table_file, with_mined_rehearsal
 from mixwright.mine.own_answers import check_rehearsal, rehearsal_rows
-from mixwright.opening import check_plan, known_corpus, open_run_folder, start_workers
+from mixwright.opening import open_run_folder, start_workers, validate_run
 from mixwright.plan.stage import make_plan, plan_run
 from mixwright.preflight import check_keep, check_planner
 from mixwright.records import Measurement, Plan
 from mixwright.runs import RunFolder, read_measurements, read_yaml, write_plan
+from mixwright.trial.stage import checked_plan
 
 MOST_TASKS_TOLD = 12
 """Tasks whose share is told in the terminal."""
@@ -149,21 +150,22 @@ def plan_folder(
     does.
     """
     if dry_run:
-        corpus = known_corpus(config, run, base=base, trains=True)
+        corpus = validate_run(config, run, base=base, trains=True).corpus
         if table_file(run, REHEARSAL_MINER).is_file():  # else rows to rehearse count as if the model answered all of them
             corpus = with_mined_rehearsal(run, corpus)
         output.out_yaml(make_plan(config, corpus, read_measurements(run.measurements("before"))))
         return
-    with open_run_folder(config, run, base=base, trains=True, after=run.measurements("before")) as corpus:
+    with open_run_folder(config, run, base=base, trains=True, after=run.measurements("before")) as checked:
         if export is None or not run.plan.exists():  # what was edited by hand is exported as it stands
             with start_workers(config) as workers:
-                rehearse_run(config, run, workers, corpus, say=output.say)
-            made = plan_run(config, run, with_mined_rehearsal(run, corpus))
+                rehearse_run(checked, workers, say=output.say)
+            made = plan_run(replace(checked, corpus=with_mined_rehearsal(run, checked.corpus)))
             _say_reasons(made)
         output.out(str(run.plan))
         if export is not None:
             place = export_to or run.path / "export" / export
-            _export(config, with_mined_rehearsal(run, corpus), check_plan(config, run, corpus), export, place)
+            plan, corpus = checked_plan(checked)
+            _export(config, corpus, plan, export, place)
             output.out(str(place))
 
 

@@ -155,6 +155,7 @@ def fit_to_budget(ready: Ready, budget: Budget, measured: Sequence[int]) -> Read
         expected = f"a budget of {format_duration(needed)} or more, for {least_items(counts)} items of each cell"
         remedy = "Fewer are never judged. Allow more time, leave tasks out, or give --max-new-tokens a smaller number."
         raise InputError(expected, format_duration(budget.seconds), remedy)
+    chosen, ends = sizes, budget.seconds
     for title in PARTS:
         first = max(1, most_items_within(counts, FIRST_SHARE * count_items(counts, sizes.items)))
         began, known = budget.spent, _written(ready, measured)

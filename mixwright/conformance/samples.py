@@ -174,5 +174,6 @@ def groups(step: int) -> list[GroupOutcome]:
         answers = tuple(str(item) if won else str(given) for won, given in zip(rewards, wrong, strict=True))
         lengths = tuple((rng.integers(2, 5, 8) if degenerate else rng.integers(8, 20, 8)).tolist())
         formats = tuple("9" if length < 5 else "9 + 9 = 9" for length in lengths)
-        found.append(GroupOutcome(pool().ids[item], cell.task, cell.level, step, rewards, lengths, formats, answers))
+        shown = (rewards, lengths, formats, answers, rewards)  # right or wrong: each reward is its success
+        found.append(GroupOutcome(pool().ids[item], cell.task, cell.level, step, *shown))
     return found

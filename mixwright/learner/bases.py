@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from mixwright.checked import CheckedRun
 from mixwright.config import RunConfig
 from mixwright.learner.sources import resolve_model
 from mixwright.learner.warmup_rows import warmup_rows
-from mixwright.records import from_data, to_data
 from mixwright.runs import RunFolder
 from mixwright.workers.local import Job, Workers
 from mixwright.workers.progress import report
@@ -26,14 +26,14 @@ WHOLE_MARK_FILE = "config.json"
 
 @dataclass(frozen=True, slots=True)
 class BaseJob:
-    """One tiny base to build; plain data."""
+    """One tiny base to build."""
 
     run: str
     """Run folder, with corpus/."""
     place: int
     """Which of the bases."""
-    config: Mapping[str, Any]
-    """A `RunConfig` as data."""
+    config: RunConfig
+    """Settings of the run."""
     base: str = ""
     """Folder that relative paths in it start from."""
 
@@ -45,20 +45,15 @@ def bases_of(config: RunConfig, run: RunFolder) -> list[str]:
     return [str(run.path / "bases" / f"base-{place}") for place in range(max(1, config.model.bases))]
 
 
-def build_bases(config: RunConfig, run: RunFolder, workers: Workers, base: Path) -> None:
-    """Build and warm up the tiny bases that are not there yet; nothing to do for given checkpoints.
-
-    Args:
-        config: the settings.
-        run: the run folder.
-        workers: running workers.
-        base: folder that relative paths in the settings start from.
-    """
-    if config.model.path != TINY_PREFIX:
+def build_bases(run: CheckedRun, workers: Workers) -> None:
+    """Build and warm up the tiny bases that are not there yet; nothing to do for given checkpoints."""
+    if run.config.model.path != TINY_PREFIX:
         return
-    missing = [place for place, built in enumerate(bases_of(config, run)) if not (Path(built) / WHOLE_MARK_FILE).is_file()]
-    data, log = to_data(config), run.path / "bases" / "log.txt"
-    jobs = [Job(f"base {place}", build_base, BaseJob(str(run.path), place, data, str(base)), log=log) for place in missing]
+    bases, folder = bases_of(run.config, run.folder), run.folder.path
+    missing = [place for place, built in enumerate(bases) if not (Path(built) / WHOLE_MARK_FILE).is_file()]
+    shared = (run.config, str(run.base))
+    log = folder / "bases" / "log.txt"
+    jobs = [Job(f"base {place}", build_base, BaseJob(str(folder), place, *shared), log=log) for place in missing]
     if jobs:
         workers.run(jobs, title="warm up")
 
@@ -69,7 +64,7 @@ def build_base(job: BaseJob) -> str:
     from mixwright.learner.tiny import build_tiny
     from mixwright.learner.warmup import warm_up
 
-    run, config = RunFolder(job.run), from_data(RunConfig, dict(job.config))
+    run, config = RunFolder(job.run), job.config
     corpus, seed = Corpus.load(run.corpus), config.seed + job.place
     learner = build_tiny(tokenizer_texts(corpus.select(split="train")), config.model, seed)
     if config.model.warmup is not None:

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from mixwright.checked import CheckedRun
 from mixwright.config import RunConfig
 from mixwright.corpus import Corpus
 from mixwright.corpus.shuffled_levels import shuffle_levels
@@ -21,7 +22,7 @@ from mixwright.measure.kept_folder import FOLDER, drop_kept
 from mixwright.measure.notes import UNREAD_NOTE, WARNING_CUT_SHARE, nothing_right, write_notes
 from mixwright.measure.other_form import other_form_notes
 from mixwright.measure.stage import MeasureResult, measure_learner
-from mixwright.records import Measurement, Observation, RunManifest, from_data, to_data
+from mixwright.records import Measurement, Observation, RunManifest
 from mixwright.runs import RunFolder, read_json, read_measurements, write_measurements, write_table
 from mixwright.workers.local import Job, Workers
 from mixwright.workers.progress import report
@@ -34,7 +35,7 @@ MEASURE_SEED = 1_000_003
 
 @dataclass(frozen=True, slots=True)
 class MeasureJob:
-    """One base to measure; plain data."""
+    """One base to measure."""
 
     run: str
     """Run folder."""
@@ -42,8 +43,8 @@ class MeasureJob:
     """Checkpoint folder or hub name."""
     name: str
     """Name of the base in files."""
-    config: Mapping[str, Any]
-    """A `RunConfig` as data."""
+    config: RunConfig
+    """Settings of the run."""
     shuffled: bool = False
     """Measure by the cells of shuffled levels."""
 
@@ -80,7 +81,7 @@ def measure_base(job: MeasureJob) -> tuple[float, list[Observation]]:
     from mixwright.learner.load import load_base
     from mixwright.measure.kept_answers import KeepingLearner
 
-    run, config = RunFolder(job.run), from_data(RunConfig, dict(job.config))
+    run, config = RunFolder(job.run), job.config
     name, corpus = shuffled_name(job.name) if job.shuffled else job.name, Corpus.load(run.corpus)
     learner = KeepingLearner(load_base(config.model, job.base), run.path / FOLDER / f"{name}.jsonl")
     corpus = shuffle_levels(corpus, config.seed) if job.shuffled else corpus
@@ -149,20 +150,16 @@ def _mean(rows: Sequence[Measurement]) -> Measurement:
     return replace(rows[0], value=value, low=value - below, high=value + above, n=n)
 
 
-def measure_bases(
-    config: RunConfig,
-    folder: RunFolder,
-    workers: Workers,
-    *,
-    base: Path = Path(),
-    say: Callable[[str], None] = lambda _: None,
-) -> list[Measurement]:
+def measure_bases(run: CheckedRun, workers: Workers, *, say: Callable[[str], None] = lambda _: None) -> list[Measurement]:
     """Build and measure every starting model; writes measure/<base>.parquet and, all together, before.parquet."""
+    config, folder = run.config, run.folder
     if read_json(folder.manifest, RunManifest).settings.get("use_cpu"):
         say("  on this CPU: float32 without gradient checkpointing; TRL's defaults are for a GPU, about 4 times slower here")
-    build_bases(config, folder, workers, base)
-    bases, data = bases_of(config, folder), to_data(config)
-    jobs = [Job(f"measure {base_name(b)}", measure_base, MeasureJob(str(folder.path), b, base_name(b), data)) for b in bases]
+    build_bases(run, workers)
+    bases = bases_of(config, folder)
+    jobs = [
+        Job(f"measure {base_name(b)}", measure_base, MeasureJob(str(folder.path), b, base_name(b), config)) for b in bases
+    ]
     notes: list[Observation] = []
     for path, (cut, doubts) in zip(bases, workers.run(jobs, title="measure"), strict=True):
         if cut > WARNING_CUT_SHARE:

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from mixwright import catalog
 from mixwright.config import MeasureConfig
 from mixwright.estimates.cell_states import MIN_ITEMS
+
+if TYPE_CHECKING:
+    from mixwright.corpus import Corpus
+
+ITEMS, CELL_ITEMS = 200, 32
+"""Items that are measured over all cells, and of each cell at least, where nobody asked for a number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +26,11 @@ class Sizes:
     """Items per cell, as far as a cell has so many."""
     samples: int
     """Sampled completions per item, beside the greedy one."""
+
+
+def usual_items(corpus: Corpus) -> int:
+    """Items per cell where nobody asked for a number."""
+    return max(CELL_ITEMS, math.ceil(ITEMS / len(corpus.measured().cells())))
 
 
 def count_items(counts: Sequence[int], each: int) -> int:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from mixwright.checked import CheckedRun
 from mixwright.config import RunConfig
 from mixwright.contracts import Columns
 from mixwright.corpus import Corpus
@@ -42,7 +43,7 @@ from mixwright.measure.sketch_calibration import (
     load_moments,
     save_calibration,
 )
-from mixwright.records import Example, from_data, to_data
+from mixwright.records import Example
 from mixwright.runs import RunFolder
 from mixwright.workers.local import Job, Workers, count_cores, peak_memory
 from mixwright.workers.progress import report
@@ -53,14 +54,14 @@ SCAN_SEED = 2_000_003
 
 @dataclass(frozen=True, slots=True)
 class ScanJob:
-    """What one base is scanned for, or some shards of it; plain data."""
+    """What one base is scanned for, or some shards of it."""
 
     run: str
     """Run folder, with corpus/."""
     base: str
     """Checkpoint folder or hub name."""
-    config: Mapping[str, Any]
-    """A `RunConfig` as data."""
+    config: RunConfig
+    """Settings of the run."""
     columns: tuple[str, ...]
     """Groups of columns."""
     sample: int | None
@@ -112,34 +113,30 @@ class ScannedShards:
 
 
 def scan_bases(
-    config: RunConfig,
-    folder: RunFolder,
+    run: CheckedRun,
     workers: Workers,
     *,
     columns: Sequence[str] | None = None,
     sample: int | None = None,
     moments: Path | None = None,
-    base: Path = Path(),
     say: Callable[[str], None] = lambda _: None,
 ) -> list[ScanResult]:
     """Scan the corpus of a run with each of its starting models; writes scan/<base>/part-00000.parquet ...
 
     Args:
-        config: the settings.
-        folder: the run folder, open, with its corpus.
+        run: checked, its folder open.
         workers: running workers.
         columns: groups or columns; None takes the cheap ones, `all` every one.
         sample: so many rows by a hash of their ids; None takes all.
         moments: second moments of a warm-up, for gradient sketches.
-        base: folder that relative paths in the settings start from.
         say: told what is done.
 
     Raises:
         InputError: an unknown column, or data or a model that cannot be used.
     """
-    groups = column_groups(columns)
-    build_bases(config, folder, workers, base)
-    shared = (to_data(config), tuple(groups), sample, str(moments.resolve()) if moments else None)
+    groups, config, folder = column_groups(columns), run.config, run.folder
+    build_bases(run, workers)
+    shared = (config, tuple(groups), sample, str(moments.resolve()) if moments else None)
     jobs = [ScanJob(str(folder.path), path, *shared) for path in bases_of(config, folder)]
     keys = workers.run([Job(f"prepare {base_name(job.base)}", prepare_scan, job) for job in jobs], title="prepare scan")
     dealt: list[ScanJob] = []
@@ -243,7 +240,7 @@ def scan_shards(job: ScanJob) -> ScannedShards:
 
 def _load_job(job: ScanJob) -> tuple[Corpus, RunConfig, Learner, dict[str, Columns]]:
     """What a job works on."""
-    config = from_data(RunConfig, dict(job.config))
+    config = job.config
     learner = load_base(config.model, job.base)
     return Corpus.load(RunFolder(job.run).corpus), config, learner, column_groups(job.columns)
 

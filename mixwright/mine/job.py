@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import mixwright
+from mixwright.checked import CheckedRun
 from mixwright.config import RunConfig
 from mixwright.corpus.corpus import REHEARSE_SPLIT
 from mixwright.errors import InputError
@@ -18,31 +19,29 @@ from mixwright.measure.bases import base_name
 from mixwright.measure.kept_folder import FOLDER, drop_kept
 from mixwright.measure.scan import Scan
 from mixwright.mine.own_answers import read_rows, rehearsal_rows, write_rows
-from mixwright.mine.stage import make_miner, mine, write_mined
-from mixwright.records import from_data, to_data
-from mixwright.runs import RunFolder, read_json, read_measurements, write_json
+from mixwright.mine.stage import make_miner, mine, summary_of, write_mined
+from mixwright.records import to_data
+from mixwright.runs import RunFolder, read_measurements, write_json
 from mixwright.workers.local import Job, Workers
 
 if TYPE_CHECKING:
     from mixwright.contracts import Miner
     from mixwright.corpus import Corpus
 
-MADE_OF_FIELD = "made of"
-"""Field of a miner's summary by which a table is known that need not be mined again."""
 REHEARSAL_MINER = "rehearsal"
 """Miner whose table a plan's rows to rehearse are drawn from."""
 
 
 @dataclass(frozen=True, slots=True)
 class MineJob:
-    """One miner on one run; plain data."""
+    """One miner on one run."""
 
     run: str
     """Run folder."""
     base: str
     """Checkpoint folder or hub name of the model that was scanned."""
-    config: Mapping[str, Any]
-    """A `RunConfig` as data."""
+    config: RunConfig
+    """Settings of the run."""
     miner: str
     """Name of the plug-in."""
     options: Mapping[str, Any]
@@ -55,25 +54,21 @@ def options_of(config: RunConfig, name: str, keep: float | None) -> dict[str, An
 
 
 def mine_in_run(
-    config: RunConfig,
-    folder: RunFolder,
+    run: CheckedRun,
     workers: Workers,
     name: str,
     *,
     keep: float | None = None,
-    base: Path = Path(),
     say: Callable[[str], None] = lambda _: None,
     take_over: bool = False,
 ) -> Path:
     """Scan what the miner reads and is not there, run it on the first starting model, and write mine/<name>.parquet.
 
     Args:
-        config: the settings.
-        folder: the run folder, open, with its corpus.
+        run: checked, its folder open.
         workers: running workers.
         name: of the miner.
         keep: share of the rows to choose; None takes the settings'.
-        base: folder that relative paths in the settings start from.
         say: told what is done.
         take_over: mine nothing where the table was made from the same scan by the same options.
 
@@ -82,16 +77,16 @@ def mine_in_run(
     """
     from mixwright.measure.scan_stage import scan_bases  # torch
 
-    options = options_of(config, name, keep)
+    config, folder, options = run.config, run.folder, options_of(run.config, name, keep)
     made = make_miner(name, options)
     start = bases_of(config, folder)[0]
     if missing := missing_columns(made, folder, base_name(start)):
-        scan_bases(config, folder, workers, columns=missing, base=base, say=say)
+        scan_bases(run, workers, columns=missing, say=say)
     if take_over and is_mined(folder, name, made_of(config, Scan(folder, base_name(start)), options)):
         say(f"mine: {name}, as it was mined before; anew: without --try")
         return table_file(folder, name)
     say(f"mine: {name}")
-    job = MineJob(str(folder.path), start, to_data(config), name, options)
+    job = MineJob(str(folder.path), start, config, name, options)
     workers.run([Job(f"mine {name}", mine_in_worker, job)], title="mine")
     return table_file(folder, name)
 
@@ -105,26 +100,24 @@ def made_of(config: RunConfig, scan: Scan, options: Mapping[str, Any]) -> str:
 def is_mined(folder: RunFolder, name: str, digest: str) -> bool:
     """Whether a miner's table is there, made of this, and newer than all scans of the run."""
     table = table_file(folder, name)
-    told = table.with_suffix(".json")  # written last
-    try:
-        known = read_json(told, dict[str, Any]).get(MADE_OF_FIELD) == digest and table.is_file()
-    except InputError:
+    told = summary_of(table)
+    if told is None or told.mined_from != digest or not table.is_file():
         return False
-    return known and all(part.stat().st_mtime <= told.stat().st_mtime for part in folder.path.glob("scan/*/part-*.parquet"))
+    written = table.with_suffix(".json").stat().st_mtime  # last
+    return all(part.stat().st_mtime <= written for part in folder.path.glob("scan/*/part-*.parquet"))
 
 
-def rehearse_run(
-    config: RunConfig, folder: RunFolder, workers: Workers, corpus: Corpus, *, say: Callable[[str], None] = lambda _: None
-) -> None:
+def rehearse_run(run: CheckedRun, workers: Workers, *, say: Callable[[str], None] = lambda _: None) -> None:
     """Write mine/rehearsal.parquet, the rows to rehearse, prompts among them answered by the first starting model.
 
     Nothing is done where the corpus has none, or where the table is newer than the corpus.
     """
+    config, folder = run.config, run.folder
     table, rows = table_file(folder, REHEARSAL_MINER), folder.corpus / "rows.parquet"
-    if not len(corpus.select(split=REHEARSE_SPLIT)) or (table.exists() and table.stat().st_mtime > rows.stat().st_mtime):
+    if not len(run.corpus.select(split=REHEARSE_SPLIT)) or (table.exists() and table.stat().st_mtime > rows.stat().st_mtime):
         return
     start, options = bases_of(config, folder)[0], options_of(config, REHEARSAL_MINER, None)
-    job = MineJob(str(folder.path), start, to_data(config), REHEARSAL_MINER, options)
+    job = MineJob(str(folder.path), start, config, REHEARSAL_MINER, options)
     (told,) = workers.run([Job("rehearsal", answer_prompts_to_rehearse, job)], title="rehearsal")
     for note in told:
         say(f"  {note}")
@@ -136,7 +129,7 @@ def answer_prompts_to_rehearse(job: MineJob) -> list[str]:
     from mixwright.learner.load import load_base
     from mixwright.measure.kept_answers import KeepingLearner
 
-    run, config = RunFolder(job.run), from_data(RunConfig, dict(job.config))
+    run, config = RunFolder(job.run), job.config
     kept = run.path / FOLDER / f"{job.miner}.jsonl"
     found = rehearsal_rows(
         Corpus.load(run.corpus), lambda: KeepingLearner(load_base(config.model, job.base), kept), **job.options
@@ -173,7 +166,7 @@ def mine_in_worker(job: MineJob) -> None:
     from mixwright.corpus import Corpus
     from mixwright.learner.load import load_base
 
-    run, config = RunFolder(job.run), from_data(RunConfig, dict(job.config))
+    run, config = RunFolder(job.run), job.config
     corpus, made = Corpus.load(run.corpus), make_miner(job.miner, job.options)
     learner = load_base(config.model, job.base) if made.MODEL else None
     before = run.measurements("before")
@@ -182,7 +175,7 @@ def mine_in_worker(job: MineJob) -> None:
     if scan.key["corpus"] != corpus.digest():
         raise InputError("a scan of this corpus", "one of other rows", "Run `mixwright scan` again.", file=scan.folder)
     found = mine(made, job.miner, corpus, scan, learner, measured=measured, seed=config.seed)
-    write_mined(found, corpus, table_file(run, job.miner).parent, {MADE_OF_FIELD: made_of(config, scan, job.options)})
+    write_mined(found, table_file(run, job.miner).parent, made_of(config, scan, job.options))
 
 
 def missing_columns(miner: Miner, folder: RunFolder, base: str) -> list[str]:

@@ -17,8 +17,8 @@ from mixwright import catalog
 from mixwright.corpus.identity import build_table
 from mixwright.errors import InputError
 from mixwright.mine.choosing import train_rows
-from mixwright.records import Example, Measurement, MinedRow, MiningResult
-from mixwright.runs import write_json, write_table
+from mixwright.records import Example, Measurement, MinedRow, MiningResult, MiningSummary, TaskRows
+from mixwright.runs import read_json, write_json, write_table
 
 if TYPE_CHECKING:
     from mixwright.contracts import Miner
@@ -134,8 +134,8 @@ def with_min_rows(found: MiningResult, tasks: Mapping[str, str], whole: Collecti
     return replace(found, rows=(*found.rows, *back), notes=(*found.notes, *notes))
 
 
-def write_mined(mining: Mining, corpus: Corpus, folder: Path, about: Mapping[str, str] | None = None) -> Path:
-    """Write `<miner>.parquet` and `<miner>.json`, with what is said `about` it, into a folder; returns the table's path.
+def write_mined(mining: Mining, folder: Path, mined_from: str = "") -> Path:
+    """Write `<miner>.parquet` and `<miner>.json`, a `MiningSummary`, into a folder; returns the table's path.
 
     Chosen rows have the columns id, weight and reason; new rows have the columns of a corpus. What is harmful stands in
     `<miner>.harmful.parquet`, the null of new rows in `<miner>.random_like.parquet`, rows of the simplest rule with the same
@@ -150,26 +150,34 @@ def write_mined(mining: Mining, corpus: Corpus, folder: Path, about: Mapping[str
             write_table(path, _table(rows))
         else:
             path.unlink(missing_ok=True)  # of an earlier mining
-    write_json(folder / f"{mined.miner}.json", summary(mining, corpus) | dict(about or {}))
+    write_json(folder / f"{mined.miner}.json", summarise(mining, mined_from))
     return folder / f"{mined.miner}.parquet"
 
 
-def summary(mining: Mining, corpus: Corpus) -> dict[str, Any]:
-    """Counts, what changed in the mix, notes and price, as JSON values."""
+def summarise(mining: Mining, mined_from: str) -> MiningSummary:
+    """Counts, what changed in the mix, notes and price."""
     mined, seconds = mining.mined, f"{mining.seconds:.3g} CPU seconds beyond the scan"
-    return {
-        "miner": mined.miner,
-        "kind": "new rows" if mined.new_rows else "chosen rows",
-        "rows": len(mined.new_rows or mined.rows),
-        "training rows": sum(before for before, _ in mining.counts.values()),
-        "tasks": {task: {"training rows": before, "mined rows": after} for task, (before, after) in mining.counts.items()},
-        "shares changed": {task: {"before": a, "after": b} for task, (a, b) in mining.shifts().items()},
-        "harmful": len(mined.harmful),
-        "simple rule": mined.simple_rule_description,
-        "notes": list(mined.notes),
-        "price": f"{mined.rollouts:,} rollouts, {seconds}" if mined.rollouts else seconds,
-        "tried": "not yet: `mixwright trial` with trial.data tries it against as many random rows",
-    }
+    return MiningSummary(
+        mined.miner,
+        "new rows" if mined.new_rows else "chosen rows",
+        len(mined.new_rows or mined.rows),
+        training_rows=sum(before for before, _ in mining.counts.values()),
+        tasks={task: TaskRows(before, after) for task, (before, after) in mining.counts.items()},
+        shares_changed={task: {"before": before, "after": after} for task, (before, after) in mining.shifts().items()},
+        harmful=len(mined.harmful),
+        simple_rule=mined.simple_rule_description,
+        notes=tuple(mined.notes),
+        price=f"{mined.rollouts:,} rollouts, {seconds}" if mined.rollouts else seconds,
+        mined_from=mined_from,
+    )
+
+
+def summary_of(table: Path) -> MiningSummary | None:
+    """What the miner of a table left beside it; None where there is nothing, or what is no such summary."""
+    try:
+        return read_json(table.with_suffix(".json"), MiningSummary)
+    except InputError:
+        return None
 
 
 def _table(rows: Sequence[MinedRow] | Sequence[Example]) -> Any:

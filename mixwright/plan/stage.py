@@ -9,9 +9,10 @@ from mixwright.catalog import create
 from mixwright.plan.format_forecast import with_format_forecasts
 from mixwright.plan.overrides import with_asked
 from mixwright.records import Measurement, Objective, Plan, TrainingSetup
-from mixwright.runs import RunFolder, read_measurements, write_plan
+from mixwright.runs import read_measurements, write_plan
 
 if TYPE_CHECKING:
+    from mixwright.checked import CheckedRun
     from mixwright.config import RunConfig
     from mixwright.corpus import Corpus
 
@@ -31,8 +32,8 @@ def make_plan(config: RunConfig, corpus: Corpus, competence: Sequence[Measuremen
     return with_format_forecasts(with_asked(made, config.plan.stage), competence)
 
 
-def plan_run(config: RunConfig, folder: RunFolder, corpus: Corpus) -> Plan:
+def plan_run(run: CheckedRun) -> Plan:
     """The planner's plan; writes plan.yaml, which may be edited by hand. Raises InputError when nothing was measured yet."""
-    made = make_plan(config, corpus, read_measurements(folder.measurements("before")))
-    write_plan(folder.plan, made)
+    made = make_plan(run.config, run.corpus, read_measurements(run.folder.measurements("before")))
+    write_plan(run.folder.plan, made)
     return made

@@ -9,9 +9,11 @@ from mixwright.records.corpus import Example as Example
 from mixwright.records.corpus import Message as Message
 from mixwright.records.corpus import MinedRow as MinedRow
 from mixwright.records.corpus import MiningResult as MiningResult
+from mixwright.records.corpus import MiningSummary as MiningSummary
 from mixwright.records.corpus import Observation as Observation
 from mixwright.records.corpus import Severity as Severity
 from mixwright.records.corpus import Task as Task
+from mixwright.records.corpus import TaskRows as TaskRows
 from mixwright.records.corpus import Text as Text
 from mixwright.records.corpus import cell_key as cell_key
 from mixwright.records.corpus import plain as plain

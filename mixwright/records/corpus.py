@@ -152,3 +152,41 @@ class MiningResult:
     """Training rows that speak against a protected task; weights say how much."""
     notes: tuple[str, ...] = ()
     """What a reader has to know before it is used; one sentence each."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRows:
+    """Rows of one task before and after mining."""
+
+    training_rows: int
+    """That were there."""
+    mined_rows: int
+    """That were chosen or made."""
+
+
+@dataclass(frozen=True, slots=True)
+class MiningSummary:
+    """What a miner leaves beside its table, for whoever shows it or tries it."""
+
+    miner: str
+    """Name of the plug-in."""
+    kind: Literal["chosen rows", "new rows"]
+    """What the table holds."""
+    rows: int
+    """Of the table."""
+    training_rows: int
+    """That there are."""
+    tasks: Mapping[str, TaskRows]
+    """By task."""
+    shares_changed: Mapping[str, Mapping[str, float]]
+    """Task -> its share `before` among training rows and `after` among mined ones, where they differ clearly."""
+    harmful: int
+    """Training rows that speak against a protected task."""
+    simple_rule: str
+    """What the simplest rule with the same knowledge is; empty where there is none."""
+    notes: tuple[str, ...]
+    """What a reader has to know."""
+    price: str
+    """What mining cost."""
+    mined_from: str = ""
+    """Digest of all that the table was mined from, by which it is known that it need not be mined again."""

@@ -47,6 +47,8 @@ class GroupOutcome(Shown):
     answers: tuple[str, ...] = ()
     """Final answer of each completion, normalised and bounded (`mixwright.final_answer`); empty when the trainer did not
     say."""
+    successes: tuple[float, ...] = ()
+    """Each reward as success, from wrong (0) to right (1), clipped; empty until steering has read the group."""
 
     @property
     def no_signal(self) -> bool:

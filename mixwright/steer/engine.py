@@ -34,7 +34,7 @@ from mixwright.records import (
     to_data,
 )
 from mixwright.steer.canaries import select_canaries
-from mixwright.steer.ledger import Ledger
+from mixwright.steer.ledger import Ledger, read_rewards
 from mixwright.steer.policy import STRETCH_ENDS_AFTER, GateRunner, Policy
 from mixwright.steer.pool import Pool
 from mixwright.steer.predictor import Predictor
@@ -171,11 +171,12 @@ class Engine:
             raise InputError("an example of the pool", repr(name), "Train on the data of the pool.")
         found = found[[isinstance(group, GroupOutcome) for group in groups]]
         rewarded = [group for group in groups if isinstance(group, GroupOutcome)]
+        rewarded = read_rewards(rewarded, self.options.reward_range)
         if rewarded:
             self._learn(rewarded, found, signals.step)
         self._ledger.advance_to(signals.step)
         for plugin in self._plugins.values():
-            plugin.observe(signals.step, groups)
+            plugin.observe(signals.step, rewarded or groups)
         refusals = self._gate_runner.refusals(rewarded, self._pool.cell_of[found].tolist())
         refused = {action.target for action in refusals}
         actions, reason = list(refusals), ""
@@ -305,7 +306,7 @@ class Engine:
         self._staleness.count_groups(cells, np.array([not group.no_signal for group in groups]))
         if self._predictor is not None:
             self._predictor.note_before_learning(found)
-        wins, tries = self._ledger.learn(groups, found, self.options.reward_range)
+        wins, tries = self._ledger.learn(groups, found)
         if self._predictor is not None:
             self._predictor.learn(groups, found, wins, tries)
             self._say_trust(self._predictor, step)

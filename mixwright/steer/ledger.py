@@ -9,7 +9,9 @@ worth.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -208,17 +210,10 @@ class Ledger:
         for evidence in (self.recent, self.lasting):
             evidence.step = max(evidence.step, step)
 
-    def learn(
-        self, groups: Sequence[GroupOutcome], indices: np.ndarray, reward_range: Sequence[float]
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Groups of these examples: their rewards as successes, from wrong (0) to right (1) by `reward_range`, clipped.
-
-        Returns:
-            Successes and rollouts of each group.
-        """
-        wins, tries = count_successes(groups, reward_range)
-        low, high = reward_range
-        graded = np.array([any(low < reward < high for reward in group.rewards) for group in groups])
+    def learn(self, groups: Sequence[GroupOutcome], indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Take in groups of these examples that `read_rewards` has read; returns successes and rollouts of each."""
+        wins, tries = count_successes(groups)
+        graded = np.array([any(0 < success < 1 for success in group.successes) for group in groups])
         self.answers.add(indices, self.pool.cell_of[indices], groups, wins / tries, graded)
         steps = np.array([group.step for group in groups])
         for step in np.unique(steps):
@@ -254,19 +249,32 @@ class Ledger:
         self.answers.restore(state["answers"])
 
 
-def count_successes(groups: Sequence[GroupOutcome], reward_range: Sequence[float]) -> tuple[np.ndarray, np.ndarray]:
-    """Successes and rollouts per group: rewards from wrong (0) to right (1) by `reward_range`, clipped. Needs a group.
+def read_rewards(groups: Sequence[GroupOutcome], reward_range: Sequence[float]) -> list[GroupOutcome]:
+    """The groups with their rewards as successes by `reward_range`; those that were read already stay as they are.
 
     Raises:
         InputError: a group without rewards, or a reward that is not finite: it would stay in the evidence for good.
     """
     low, high = reward_range
-    tries = np.array([len(group.rewards) for group in groups])
-    rewards = np.concatenate([group.rewards for group in groups])
-    if not tries.all() or not np.isfinite(rewards).all():
-        bad = next(group for group in groups if not group.rewards or not np.isfinite(group.rewards).all())
-        raise InputError("groups with finite rewards", f"{bad.rewards} of {bad.example!r}"[:120], "Leave such groups out.")
-    success = np.clip((rewards - low) / (high - low), 0, 1)
+    for group in groups:
+        if not group.rewards or not all(map(math.isfinite, group.rewards)):
+            got = f"{group.rewards} of {group.example!r}"[:120]
+            raise InputError("groups with finite rewards", got, "Leave such groups out.")
+    return [
+        group if group.successes else replace(group, successes=tuple(success_of(one, low, high) for one in group.rewards))
+        for group in groups
+    ]
+
+
+def success_of(reward: float, low: float, high: float) -> float:
+    """A reward as success, 0..1, where `low` is that of a wrong answer and `high` that of a right one."""
+    return min(1.0, max(0.0, (reward - low) / (high - low)))
+
+
+def count_successes(groups: Sequence[GroupOutcome]) -> tuple[np.ndarray, np.ndarray]:
+    """Successes and rollouts per group. Needs a group."""
+    tries = np.array([len(group.successes) for group in groups])
+    success = np.concatenate([group.successes for group in groups])
     return np.add.reduceat(success, np.cumsum(tries) - tries), tries.astype(float)
 
 

@@ -12,7 +12,7 @@ from mixwright.config import RunConfig
 from mixwright.errors import InputError, unknown_name
 from mixwright.learner.bases import TINY_PREFIX
 from mixwright.learner.settings import cheap_settings
-from mixwright.records import from_data, to_data
+from mixwright.records import to_data
 from mixwright.trainers.checks.refusals import refuse_settings
 
 OWN_SETTING_REMEDIES = {
@@ -87,10 +87,10 @@ def check_train_settings(config: RunConfig) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class StartJob:
-    """Settings to try before anything is written; plain data."""
+    """Settings to try before anything is written."""
 
-    config: Mapping[str, Any]
-    """A `RunConfig` as data."""
+    config: RunConfig
+    """Settings of the run."""
     chats: bool
     """Whether prompts are chat messages."""
 
@@ -103,7 +103,7 @@ def resolved_settings(job: StartJob) -> dict[str, Any]:
     """
     from mixwright.learner.load import check_checkpoint
 
-    config = from_data(RunConfig, dict(job.config))
+    config = job.config
     resolved = check_train_settings(config)
     if config.model.path != TINY_PREFIX:
         check_checkpoint(config.model.path, config.model.adapter, chats=job.chats)
@@ -161,7 +161,8 @@ def dpo_config(config: RunConfig, shared: Mapping[str, Any]) -> Any:
 
 def _checked(cls: type[Any], given: Mapping[str, Any], config: RunConfig, own: dict[str, str]) -> Any:
     """TRL's config of `given` and `train.settings`; fields that may not stand there, or that TRL refuses, as InputErrors."""
-    settings, known = to_data(config.train.settings), [field.name for field in fields(cls) if field.init]
+    settings = to_data(config.train.settings)  # copies: TRL may change what it is given
+    known = [field.name for field in fields(cls) if field.init]
     refused = own | UNUSED_FIELD_REMEDIES | dict.fromkeys(OUTSIDE_FIELDS, INSIDE_REMEDY)
     for name, value in settings.items():
         none = name == "report_to" and value not in ("none", ["none"], [])

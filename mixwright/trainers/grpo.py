@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,18 @@ NO_PROBABILITY_MESSAGE = "probability tensor contains"
 """In torch's error when it is to sample from probabilities that are no numbers."""
 
 
+@dataclass
+class GenerationBatch:
+    """What is known of one generation batch while TRL generates and scores it, which calls us back in between."""
+
+    rows: Sequence[int] = ()
+    """Pool index of each completion in this process; none in an evaluation."""
+    generated: bool = False
+    """Whether the completions are there."""
+    refused: torch.Tensor | None = None
+    """Whether each completion, over all processes, is of a refused group; None where none is."""
+
+
 class SteeredGRPOTrainer(SteeredTrainer, GRPOTrainer):
     """TRL's `GRPOTrainer` with one more argument.
 
@@ -68,9 +81,8 @@ class SteeredGRPOTrainer(SteeredTrainer, GRPOTrainer):
     @declares_steering(GRPOTrainer)
     def __init__(self, *args: Any, steering: SteeringConfig | str | Path | bool | None = None, **kwargs: Any) -> None:
         self.made_up_rewards: torch.Tensor | None = None
-        self._rows: list[int] = []
-        self._generating = False
-        self._refused_rows: torch.Tensor | None = None
+        """Taken in place of rewards, over all processes: a start-up check tries what TRL makes of them."""
+        self._batch = GenerationBatch()
         wanted = read_steering(steering)
         if wanted is None:
             super().__init__(*args, **kwargs)
@@ -104,31 +116,23 @@ class SteeredGRPOTrainer(SteeredTrainer, GRPOTrainer):
     def _generate_and_score_completions(self, inputs: Any) -> Any:
         if self.steered is None:
             return super()._generate_and_score_completions(inputs)
+        self._batch = batch = GenerationBatch([row[INDEX_COLUMN] for row in inputs] if is_training(self) else ())
         plain = [{key: value for key, value in row.items() if key != INDEX_COLUMN} for row in inputs]
-        if not is_training(self):
-            return self._generated(plain)
-        self._rows = [row[INDEX_COLUMN] for row in inputs]
-        output = self._generated(plain)
-        if self._refused_rows is not None:
+        try:
+            output = super()._generate_and_score_completions(plain)
+        except RuntimeError as error:  # weights whose probabilities are no numbers stop the run as other such numbers do
+            if not batch.generated and NO_PROBABILITY_MESSAGE in str(error):
+                self.hooks.finite.stop(self.state.global_step, "probability of a token", "nothing could be generated")
+            raise
+        if batch.refused is not None:
             local, rank = len(inputs), self.accelerator.process_index
-            rows = self._refused_rows[rank * local : (rank + 1) * local]
-            self._refused_rows = None
-            if bool((output["advantages"][rows] != 0).any()):
+            if bool((output["advantages"][batch.refused[rank * local : (rank + 1) * local]] != 0).any()):
                 raise RuntimeError("a refused group has advantages other than 0; stopped before a step was taken on it")
         return output
 
-    def _generated(self, rows: Any) -> Any:
-        """As TRL's; weights whose probabilities are no numbers stop the run as other such numbers do."""
-        self._generating = True
-        try:
-            return super()._generate_and_score_completions(rows)
-        except RuntimeError as error:
-            if self._generating and NO_PROBABILITY_MESSAGE in str(error):
-                self.hooks.finite.stop(self.state.global_step, "probability of a token", "nothing could be generated")
-            raise
-
     def _calculate_rewards(self, inputs: Any, prompts: Any, completions: Any, completion_ids_list: Any) -> torch.Tensor:
-        self._generating = False
+        batch = self._batch
+        batch.generated = True
         if self.made_up_rewards is not None:
             return self.made_up_rewards.to(self.accelerator.device)
         if self.steered is None:
@@ -136,8 +140,9 @@ class SteeredGRPOTrainer(SteeredTrainer, GRPOTrainer):
         # read before reward functions run, which may change what they are given, and the model's mode
         training, step = is_training(self), self.state.global_step
         lengths = [len(ids) for ids in completion_ids_list]
-        seen = parse_answers(completions, completion_options(self.steered.pool, self._rows)) if training else []
-        given, self.reward_funcs = self.reward_funcs, self._limited_reward_funcs(len(prompts))
+        seen = parse_answers(completions, completion_options(self.steered.pool, batch.rows)) if training else []
+        given = self.reward_funcs
+        self.reward_funcs = self._limited_reward_funcs(self.steered, batch.rows if training else (), len(prompts))
         try:
             rewards = super()._calculate_rewards(inputs, prompts, completions, completion_ids_list)
         except AsyncExit as left:
@@ -146,19 +151,23 @@ class SteeredGRPOTrainer(SteeredTrainer, GRPOTrainer):
             self.reward_funcs = given
         if not training:
             return rewards
-        numbers = torch.tensor(list(zip(self._rows, lengths, strict=True)), device=self.accelerator.device)
+        numbers = torch.tensor(list(zip(batch.rows, lengths, strict=True)), device=self.accelerator.device)
         gathered: Any = gather(numbers)
         indices, lengths = gathered.T.tolist()
-        return self._steer_rewards(self.steered, step, rewards, indices, lengths, gather_object(seen))
+        rewards, batch.refused = self._steer_rewards(self.steered, step, rewards, indices, lengths, gather_object(seen))
+        return rewards
 
-    def _limited_reward_funcs(self, count: int) -> list[Any]:
-        """The reward functions with a time limit and a check of what they return, for a call on `count` completions."""
-        if self.steered is None:
-            return self.reward_funcs
-        pool, training = self.steered.pool, is_training(self)
-        tasks = sorted({pool.tasks[pool.task_of[row]] for row in self._rows}) if training else ["of the evaluation"]
+    def _limited_reward_funcs(self, run: RunSteering, rows: Sequence[int], count: int) -> list[Any]:
+        """The reward functions with a time limit and a check of what they return, for a call on `count` completions.
+
+        Args:
+            run: of this trainer.
+            rows: pool index of each completion; none in an evaluation.
+            count: completions.
+        """
+        tasks = sorted({run.pool.tasks[run.pool.task_of[row]] for row in rows}) or ["of the evaluation"]
         step = self.state.global_step
-        return [limit_and_check(each, self.steering, self.steered, step, tasks, count) for each in self.reward_funcs]
+        return [limit_and_check(each, self.steering, run, step, tasks, count) for each in self.reward_funcs]
 
     def _steer_rewards(
         self,
@@ -168,25 +177,26 @@ class SteeredGRPOTrainer(SteeredTrainer, GRPOTrainer):
         indices: Sequence[int],
         lengths: Sequence[int],
         seen: Sequence[tuple[str, str]],
-    ) -> torch.Tensor:
-        """Observe whole groups, refuse, permute; all arguments gathered over processes, in row order."""
+    ) -> tuple[torch.Tensor, torch.Tensor | None]:
+        """Observe whole groups, refuse, permute; all arguments gathered over processes, in row order.
+
+        Returns what TRL is to make advantages of, and whether each completion is refused; None where none is.
+        """
         size = int(self.num_generations or 1)
         rows = group_rows(indices, size)
         totals = sum_checked(rewards, self.reward_weights, self.reward_funcs, run, indices)
         groups = group_outcomes(run.pool, rows, totals, lengths, seen, step)
-        kl, _ = self.hooks.last
-        self.hooks.last = (None, None)
         batch = run.batches
-        refused = run.observe(step, groups, rows=len(rows), completions=len(totals), kl=kl)
+        refused = run.observe(step, groups, rows=len(rows), completions=len(totals), kl=self.hooks.take_kl())
         self.beta = run.beta
         warn_at_first_batch(run, self._lint_settings(), groups, step)
         if self.steering.permute_rewards:
             rewards = permute_in_groups(rewards, size, (self.args.seed, batch))
         out = [place for place, row in enumerate(rows) if run.pool.ids[row] in refused]
-        if out:
-            rewards = mask_refused(rewards, out, size)
-            self._refused_rows = torch.isin(torch.arange(len(rewards)) // size, torch.tensor(out)).to(rewards.device)
-        return rewards
+        if not out:
+            return rewards, None
+        taken_out = torch.isin(torch.arange(len(rewards)) // size, torch.tensor(out)).to(rewards.device)
+        return mask_refused(rewards, out, size), taken_out
 
     def _lint_settings(self) -> Settings:
         return read_settings(self.args, self.reward_funcs, self.reward_weights.tolist())

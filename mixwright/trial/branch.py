@@ -7,7 +7,7 @@ import hashlib
 import json
 import shutil
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ from mixwright.config import ModelConfig, RunConfig
 from mixwright.errors import InputError, disk_full_error
 from mixwright.estimates.readings import READINGS
 from mixwright.measure.bases import completions_path, read_completion_rows, seed_after, write_completion_rows
-from mixwright.records import from_data, to_data
+from mixwright.records import to_data
 from mixwright.runs import RunFolder, read_json, write_json, write_measurements
 from mixwright.trial.seed_rows import BranchInfo
 
@@ -40,14 +40,14 @@ TRAINED_FILE, ANSWERS_FILE = "trained.json", "answers.jsonl"
 
 @dataclass(frozen=True, slots=True)
 class BranchJob:
-    """One branch to train; plain data."""
+    """One branch to train."""
 
     run: str
     """Run folder, with corpus/ and the base's measurements."""
     arm: str
     """Name of the arm."""
-    branch: Mapping[str, Any]
-    """How it trains, a `Branch` as data."""
+    branch: Branch
+    """How it trains."""
     planned: bool
     """Whether it rests on the measuring before the run."""
     seed: int
@@ -56,8 +56,8 @@ class BranchJob:
     """Checkpoint folder or hub name."""
     base_name: str
     """Its name in files."""
-    config: Mapping[str, Any]
-    """A `RunConfig` as data."""
+    config: RunConfig
+    """Settings of the run."""
     digest: str
     """Of everything that decides the outcome."""
     source: str = ""
@@ -190,12 +190,11 @@ def goes_on(folder: Path, digest: str) -> bool:
 
 def _fill(job: BranchJob, folder: Path) -> None:
     """Train, measure, and write everything into `folder`; branch.json comes last."""
-    from mixwright.contracts import Branch
     from mixwright.learner.load import load_base
     from mixwright.mine.job import load_rehearsed
 
-    run, config = RunFolder(job.run), from_data(RunConfig, dict(job.config))
-    corpus, branch = load_rehearsed(run), from_data(Branch, dict(job.branch))
+    run, config = RunFolder(job.run), job.config
+    corpus, branch = load_rehearsed(run), job.branch
     if branch.trains and is_trained(folder, job.digest):
         learner = _load_trained(config.model, job.base, folder)
     else:

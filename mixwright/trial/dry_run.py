@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 import itertools
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from time import perf_counter
@@ -21,7 +21,7 @@ from mixwright.errors import InputError
 from mixwright.learner.bases import TINY_PREFIX
 from mixwright.measure.fitting import training_probes
 from mixwright.measure.free_answers import spread_items
-from mixwright.records import Plan, Stage, from_data
+from mixwright.records import Plan, Stage
 from mixwright.trial.arm_roles import branch_of
 from mixwright.workers.progress import report
 
@@ -41,10 +41,10 @@ PROMPTS_LOOKED_AT = 2000
 
 @dataclass(frozen=True, slots=True)
 class DryRunJob:
-    """One run to time; plain data."""
+    """One run to time."""
 
-    config: Mapping[str, Any]
-    """A `RunConfig` as data."""
+    config: RunConfig
+    """Settings of the run."""
     base: str
     """Folder that relative paths in it start from."""
 
@@ -92,7 +92,7 @@ def time_dry_run(job: DryRunJob) -> Timing:
     from mixwright.corpus import read_corpus
 
     began = perf_counter()
-    config = from_data(RunConfig, dict(job.config))
+    config = job.config
     importlib.import_module(f"mixwright.trainers.{config.train.objective}")
     corpus = read_corpus(config.corpus, base=Path(job.base))
     loading = perf_counter()

@@ -11,7 +11,7 @@ from mixwright.corpus.shuffled_levels import shuffle_levels
 from mixwright.estimates.outcome import item_scores
 from mixwright.measure.bases import MeasureJob, base_name, measure_base, shuffled_name
 from mixwright.measure.kept_folder import drop_kept
-from mixwright.records import Plan, to_data
+from mixwright.records import Plan
 from mixwright.runs import RunFolder, read_measurements
 from mixwright.trial.arm_roles import branch_of, null_name, of_data, other_seed, role_of
 from mixwright.trial.branch import BranchJob, base_digest, branch_digest, is_complete, train_branch
@@ -73,12 +73,12 @@ class Trial:
         Raises:
             InputError: an earlier version measured them.
         """
-        data, logs = to_data(self.config), self.run.path / "trial" / "logs"
+        logs = self.run.path / "trial" / "logs"
         jobs = []
         for base, name in ((base, base_name(base)) for base in self.bases):
             file = shuffled_name(name) if shuffled else name
             if not self.run.measurements(file).is_file():
-                job = MeasureJob(str(self.run.path), base, name, data, shuffled)
+                job = MeasureJob(str(self.run.path), base, name, self.config, shuffled)
                 jobs.append(Job(f"measure {file}", measure_base, job, log=logs / f"{file}.log"))
         self._work(jobs, "measure")
         drop_kept(self.run.path)
@@ -100,7 +100,7 @@ class Trial:
                     f"{job.arm}, seed {job.seed}",
                     train_branch,
                     job,
-                    cost=steps * (1 + watched * job.planned) if job.branch["trains"] else CANARY_TIME_SHARE * steps,
+                    cost=steps * (1 + watched * job.planned) if job.branch.trains else CANARY_TIME_SHARE * steps,
                     log=logs / f"{job.arm}.{job.seed}.log",
                 )
                 for job in self.unfinished(jobs)
@@ -110,7 +110,7 @@ class Trial:
 
     def _jobs(self, parts: Sequence[tuple[str, Branch, bool, str]]) -> list[BranchJob]:
         """Jobs of (arm, how it trains, whether it rests on measuring, lever whose draws it replays), on every seed."""
-        data, content, count = to_data(self.config), self.corpus.digest(), len(self.bases)
+        content, count = self.corpus.digest(), len(self.bases)
         digests = [base_digest(base) for base in self.bases]
         jobs = []
         for seed in range(self.config.trial.seeds):
@@ -126,8 +126,8 @@ class Trial:
                 content_of = "" if table is None else table.content_of(branch.rows)
                 digest = branch_digest(branch, self.config, arm=arm, source=digest, data=content_of, **known)
                 base, path = self.bases[place], "" if table is None else str(table.path)
-                who = (str(self.run.path), arm, to_data(branch), planned, seed, base, base_name(base))
-                jobs.append(BranchJob(*who, data, digest, source, path))
+                who = (str(self.run.path), arm, branch, planned, seed, base, base_name(base))
+                jobs.append(BranchJob(*who, self.config, digest, source, path))
         return jobs
 
     def _plan_anew(self, shuffled: Corpus, replan: Replan) -> Plan:

@@ -20,6 +20,7 @@ from mixwright.measure.bases import base_name
 from mixwright.records import Power
 from mixwright.runs import read_measurements
 from mixwright.trial.arm_roles import arms_in, builtin_arm
+from mixwright.trial.costs import held_out_cells
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -124,8 +125,7 @@ def _items(found: Power) -> str:
 
 def _planned(config: RunConfig, corpus: Corpus) -> list[Cell]:
     """The cells that will be measured, before anything is known of them."""
-    held_out = corpus.select(split="eval")
-    counts = [(cell.task, min(cell.count, config.measure.items)) for cell in (held_out.cells() if len(held_out) else ())]
+    counts = [(task, min(count, config.measure.items)) for task, count in held_out_cells(corpus)]
     return [Cell(task, count, TYPICAL_ITEM_SPREAD) for task, count in counts if count]
 
 

@@ -1,7 +1,7 @@
 """Long-lived local worker processes, one thread each.
 
 Below four million parameters two processes of one thread beat one process of two; imports are paid once per worker.
-Workers are spawned (no torch state is forked) and run module-level functions on plain data. Longest jobs start first.
+Workers are spawned (no torch state is forked) and run module-level functions on frozen records. Longest jobs start first.
 The first job that fails, or whose worker dies, stops the others and is reported: nothing hangs, nothing is retried
 silently.
 """
@@ -51,7 +51,7 @@ class Job:
     function: Callable[[Any], Any]
     """Module-level function; it and its result travel by pickle between own processes."""
     argument: Any
-    """Its one argument, plain data."""
+    """Its one argument, a frozen record."""
     cost: float = 1.0
     """Expected duration relative to the other jobs; long ones start first."""
     log: Path | None = None

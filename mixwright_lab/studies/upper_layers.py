@@ -173,8 +173,9 @@ def measure(quick: bool) -> Result:
             continue
         rows += measure_seed(seed, (None, *ARMS), seconds, items)
         print(json.dumps(rows[-len(ARMS) - 1 :]), file=sys.stderr, flush=True)
-        for row in rows[-len(ARMS) - 1 :] if kept is not None else ():
-            append_row(kept, row)
+        if kept is not None:
+            for row in rows[-len(ARMS) - 1 :]:
+                append_row(kept, row)
     found = {
         (arm.name, what): interval([_of(rows, seed, arm.name)[what] - _of(rows, seed, ARMS[0].name)[what] for seed in seeds])
         for arm in ARMS[1:]

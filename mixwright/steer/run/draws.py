@@ -59,7 +59,6 @@ class DrawLog:
         rows: int,
         ids: tuple[str, ...] | Ids,
         groups: Sequence[GroupOutcome],
-        success: Callable[[float], float],
     ) -> None:
         """Note the success of groups that came back.
 
@@ -68,12 +67,11 @@ class DrawLog:
             rows: draws of the batch, those included that nothing was scored of.
             ids: of the pool's examples.
             groups: that came back, in the order in which they were drawn.
-            success: reward -> 0..1.
         """
         self._fill(len(self.rows))
         found: defaultdict[str, list[float]] = defaultdict(list)
         for group in reversed(groups):
-            found[group.example].append(sum(map(success, group.rewards)) / len(group.rewards))
+            found[group.example].append(sum(group.successes) / len(group.successes))
         for place in range(position, min(position + rows, len(self.rows))):
             if left := found.get(ids[self.rows[place]]):
                 self._told["success"][place] = left.pop()

@@ -12,7 +12,7 @@ import math
 import os
 import zlib
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -72,15 +72,12 @@ class LastLosses:
         self.nats[np.asarray(state["index"], dtype=np.int64)] = state["nats"]
 
 
-def group_line(
-    groups: Sequence[GroupOutcome], refused: Collection[str], success: Callable[[float], float]
-) -> dict[str, Any]:
+def group_line(groups: Sequence[GroupOutcome], refused: Collection[str]) -> dict[str, Any]:
     """What groups of GRPO showed: zero signal, refused, mean reward, successes and informative groups per cell.
 
     Args:
         groups: with true rewards.
         refused: ids of examples whose groups were refused.
-        success: reward -> 0..1.
     """
     rewards = [reward for group in groups for reward in group.rewards]
     successes: dict[str, list[float]] = {}
@@ -88,8 +85,8 @@ def group_line(
     for group in groups:
         key, taken = cell_key(group.task, group.level), group.example in refused
         entry = successes.setdefault(key, [0.0, 0])
-        entry[0] += sum(map(success, group.rewards))
-        entry[1] += len(group.rewards)
+        entry[0] += sum(group.successes)
+        entry[1] += len(group.successes)
         if not group.no_signal and not taken:
             mixed[key] += 1
     return {

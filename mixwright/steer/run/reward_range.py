@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from mixwright.records import Decision, GroupOutcome
+from mixwright.steer.ledger import read_rewards, success_of
 
 BATCHES_TO_LEARN_RANGE = 4
 """Generation batches that a range is learnt from."""
@@ -45,7 +46,7 @@ class RewardRange:
 
     def success(self, reward: float) -> float:
         """A reward as success, 0..1."""
-        return min(1.0, max(0.0, (reward - self.low) / (self.high - self.low)))
+        return success_of(reward, self.low, self.high)
 
     def success_now_and_first(self, example: str, reward: float) -> tuple[float, float]:
         """Success of a fixed item now and in its first pass, both by the range as it is now.
@@ -55,11 +56,16 @@ class RewardRange:
         first = self._first.setdefault(example, reward)
         return self.success(reward), self.success(first)
 
-    def scale_batch(self, step: int, groups: Sequence[GroupOutcome]) -> tuple[Sequence[GroupOutcome] | None, list[Decision]]:
-        """The groups in the range that the engine knows, None while a range is learnt; and what is to be said."""
+    @property
+    def is_learning(self) -> bool:
+        """Whether a range is being learnt, so that nobody knows what rewards mean."""
+        return self._left > 0
+
+    def read_batch(self, step: int, groups: Sequence[GroupOutcome]) -> tuple[list[GroupOutcome], list[Decision]]:
+        """The groups with their rewards as successes by the range as it is now; and what is to be said."""
         rewards = [reward for group in groups for reward in group.rewards]
         if not rewards:
-            return (None if self._left else groups), []
+            return [], []
         self._seen += len(rewards)
         self._least, self._most = min(self._least, *rewards), max(self._most, *rewards)
         rounding = 1e-5 * (self.high - self.low)  # of sums in float32
@@ -67,13 +73,14 @@ class RewardRange:
         self.outside += outside
         self._batches += bool(outside)
         told = self._take_batch(step, outside, rewards)
-        if self._left:
-            return None, told
+        return read_rewards(groups, (self.low, self.high)), told
+
+    def as_planned(self, groups: Sequence[GroupOutcome]) -> Sequence[GroupOutcome]:
+        """Groups that were read, with rewards in the range that the engine was told of."""
         low, high = self._start
         if (self.low, self.high) == (low, high):
-            return groups, told
-        planned = [tuple(low + self.success(reward) * (high - low) for reward in group.rewards) for group in groups]
-        return [replace(group, rewards=rewards) for group, rewards in zip(groups, planned, strict=True)], told
+            return groups
+        return [replace(group, rewards=tuple(low + one * (high - low) for one in group.successes)) for group in groups]
 
     def _take_batch(self, step: int, outside: int, rewards: Sequence[float]) -> list[Decision]:
         """Take in one more batch; what is to be said of it."""

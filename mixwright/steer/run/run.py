@@ -106,15 +106,15 @@ class RunSteering:
         Raises:
             InputError: nothing was scored in `patience` batches in a row.
         """
-        read = self._in_range(step, groups)
-        held = read is None and self.tape is None
-        actions = [] if held else self._decide(read or groups, self._signals(step, kl_nats=kl, groups=len(groups)))
+        groups = self._read(step, groups)
+        held, signals = self.range.is_learning and self.tape is None, self._signals(step, kl_nats=kl, groups=len(groups))
+        actions = [] if held else self._decide(self.range.as_planned(groups), signals)
         refused = {action.target for action in actions if action.kind == "refuse"}
         if refused:
             drawn = enumerate(self.log.rows[self._used_rows : self._used_rows + rows], self._used_rows)
             self._refused += [place for place, row in drawn if self.pool.ids[row] in refused]
-        if read is not None:  # while the range of rewards is learnt, nobody knows what they mean
-            self.log.record_outcomes(self._used_rows, rows, self.pool.ids, groups, self.range.success)
+        if not self.range.is_learning:
+            self.log.record_outcomes(self._used_rows, rows, self.pool.ids, groups)
         self.rollouts += completions
         self._count_unscored(step, rows, len(groups))
         shown = self.engine.snapshot()
@@ -122,7 +122,7 @@ class RunSteering:
             here = {cell_key(group.task, group.level) for group in groups}
             shown = {cell: known for cell, known in shown.items() if cell in here}
         cells, states = ({cell: known[name] for cell, known in shown.items()} for name in ("kappa", "state"))
-        line = self._line(step, groups, rows) | group_line(groups, refused, self.range.success)
+        line = self._line(step, groups, rows) | group_line(groups, refused)
         line |= {"held": True} if held else {}
         line |= {"rollouts": self.rollouts, "cells": cells, "states": states} | self.engine.staleness()
         if known := self.engine.prediction():
@@ -148,9 +148,9 @@ class RunSteering:
             remedy = "Correct the reward functions, or set SteeringConfig(unscored_batches=0) to train on."
             raise InputError(expected, got, remedy)
 
-    def _in_range(self, step: int, groups: Sequence[GroupOutcome]) -> Sequence[GroupOutcome] | None:
-        """The groups by the range of their rewards; None while that is learnt. What is said of it is logged."""
-        read, told = self.range.scale_batch(step, groups)
+    def _read(self, step: int, groups: Sequence[GroupOutcome]) -> list[GroupOutcome]:
+        """The groups with their rewards as successes; what is said of the range of rewards is logged."""
+        read, told = self.range.read_batch(step, groups)
         self.files.write_decisions(told)
         for line in told:
             self._counts[line.what] += 1

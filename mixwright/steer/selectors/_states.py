@@ -53,7 +53,6 @@ class CellStates:
         cells, self._ledger, self._lucky = scene.pool.cells, scene.ledger, lucky
         self._numbers = {cell.key: number for number, cell in enumerate(cells)}
         self._task_of, (self.low, self.high) = scene.pool.task_of_cell, scene.band_edges
-        self._range = scene.stage.engine.reward_range
         self.state, self.due, self.wait, self.retrial_groups_served, self.turn = np.zeros(
             (len(STATE_ARRAYS), len(cells)), dtype=np.int64
         )
@@ -80,7 +79,7 @@ class CellStates:
         """Take in the groups of a batch and move the states of their cells."""
         if not groups:
             return
-        wins, tries = count_successes(groups, self._range)
+        wins, tries = count_successes(groups)
         cells = np.array([self._numbers[cell_key(group.task, group.level)] for group in groups])
         step = max(step, self.evidence.step)
         self.evidence.add(cells, step, wins, tries)
