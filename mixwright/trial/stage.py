@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mixwright import catalog
-from mixwright.config import RunConfig
+from mixwright.config import RunConfig, TrainConfig
 from mixwright.corpus.trainable import check_training
 from mixwright.errors import InputError
 from mixwright.estimates.readings import outcome_of
@@ -19,7 +19,7 @@ from mixwright.measure.bases import base_name, pool_measurements
 from mixwright.mine.job import load_rehearsed
 from mixwright.plan.stage import make_plan
 from mixwright.plan.validate import validate_plan
-from mixwright.records import Measurement, Plan, Stage, TrialResult
+from mixwright.records import Measurement, Plan, Stage, TrialResult, from_data
 from mixwright.runs import RunFolder, read_json, read_plan, write_json
 from mixwright.trial.arm_roles import (
     Arms,
@@ -265,7 +265,9 @@ def check_trial(config: RunConfig, corpus: Corpus) -> None:
         raise InputError("held-out examples to measure on", "none", "Set corpus.eval or corpus.eval_share.")
     arms = arms_in(config, corpus)
     for name in (*config.train.adapters, *([config.train.adapter] if config.train.adapter else [])):
-        options = {key: value for key, value in config.train.adapters.get(name, {}).items() if key != "learning_rate"}
+        options = dict(config.train.adapters.get(name, {}))
+        if "learning_rate" in options:  # judged as that of all weights is
+            from_data(TrainConfig, {"learning_rate": options.pop("learning_rate")})
         catalog.create("adapters", name, options)
     tasks = sorted({cell.task for cell in corpus.cells()})
     stage = Stage("training", config.train.objective, 1, {task: 1 / len(tasks) for task in tasks})  # type: ignore[arg-type]
