@@ -159,7 +159,7 @@ def _typed(cls: type, option: str, value: Any, owner: str) -> Any:
 
     from pydantic import TypeAdapter, ValidationError
 
-    from mixwright.records.serial import find_misread_bools
+    from mixwright.records.serial import find_misread
 
     try:
         hint = get_type_hints(cls.__init__).get(option, Any)
@@ -172,7 +172,7 @@ def _typed(cls: type, option: str, value: Any, owner: str) -> Any:
     except ValidationError as errors:
         got = f"{value!r:.60} ({errors.errors()[0]['msg'].lower()})"
         raise InputError(f"{option} of {owner} as it is declared", got, "Correct that option.") from None
-    if next(find_misread_bools(value, made), None) is not None:
+    if next(find_misread(value, made, bool), None) is not None:
         raise InputError(f"a number or a text for {option} of {owner}", repr(value)[:60], "Correct that option.")
     return made
 

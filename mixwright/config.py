@@ -40,8 +40,10 @@ WidthLimit = _most(8192, "a tiny model is built on the CPU, and wider ones are l
 Count = Annotated[int, Ge(1)]
 NonNegativeInt = Annotated[int, Ge(0)]
 NonNegativeFinite = Annotated[float, Ge(0), Lt(float("inf"))]
-Rate = Annotated[float, Gt(0), Le(10)]
-"""A learning rate: above 10 weights overflow within a few steps."""
+MOST_LEARNING_RATE = 10.0
+"""Above it weights overflow within a few steps."""
+Rate = Annotated[float, Gt(0), Le(MOST_LEARNING_RATE)]
+"""A learning rate."""
 Temperature = Annotated[float, Ge(0.01), Le(100)]
 """Of sampling: outside, logits overflow or say nothing."""
 
@@ -192,7 +194,7 @@ class TrainConfig:
     """Completions per prompt (TRL's num_generations)."""
     max_new_tokens: Annotated[Count, TokenLimit] = 8
     """Longest completion in GRPO's rollouts, tokens."""
-    learning_rate: Annotated[float, Ge(0), Le(10)] = 5e-4
+    learning_rate: Annotated[float, Ge(0), Le(MOST_LEARNING_RATE)] = 5e-4
     """Learning rate of the optimiser, constant over the run; 0 changes no weights."""
     temperature: Temperature = 1.0
     """Sampling temperature of GRPO's rollouts."""

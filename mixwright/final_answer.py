@@ -137,7 +137,7 @@ def _quoted(text: str, mark: re.Match[str], prompt: str) -> bool:
 
 
 def final_answer(text: str) -> str:
-    r"""What comes after the last mark (`####`, `#`, `\boxed{`, `<answer>`, `answer:`); without one the last number;
+    r"""What comes after the last mark (`\boxed{`, `<answer>`; else `####`, `#`, `answer:`); without one the last number;
     without one the text itself where it is short, else its last word.
 
     In lower case, white space collapsed, numbers without plus sign, thousands commas and trailing zeros of decimals; at
@@ -145,7 +145,8 @@ def final_answer(text: str) -> str:
     end is read.
     """
     text = text[-_WINDOW:].strip()
-    for mark in reversed(list(_MARK.finditer(text))):
+    marks = sorted(_MARK.finditer(text), key=lambda mark: (_HARD.match(mark.group()) is not None, mark.start()))
+    for mark in reversed(marks):
         rest = text[mark.end() :].lstrip()
         told = _braced(rest) if mark.group().endswith("{") else _END.split(rest, maxsplit=1)[0]
         told = rest if told is None else told

@@ -62,7 +62,7 @@ def run(
         if stale(folder.plan, before):
             say("plan: weights, band and levers")
             made = plan_run(checked)
-            for line in warnings_of(read_measurements(before), made.forecast):
+            for line in warnings_of(read_measurements(before), made):
                 say(f"  formats: {line}")
             if "stages" in made.why:
                 say(f"  plan: {made.why['stages']}")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mixwright import catalog
-from mixwright.config import ADAPTER_FILES, ModelConfig, RunConfig
+from mixwright.config import ADAPTER_FILES, ModelConfig, RunConfig, TrainConfig
 from mixwright.corpus import Corpus
 from mixwright.corpus.rows import pc
 from mixwright.corpus.trainable import NEEDED_COLUMNS, check_training, has_pairs
@@ -21,7 +21,7 @@ from mixwright.learner.sources import SMOLLM2, is_gguf
 from mixwright.learner.warmup_rows import warmup_rows, warmup_shares
 from mixwright.mine.own_answers import check_rehearsal
 from mixwright.plan.overrides import check_asked
-from mixwright.records import Plan, Stage, to_data
+from mixwright.records import Plan, Stage, from_data, to_data
 from mixwright.trial.arm_roles import arms_in, branch_of
 from mixwright.trial.seed_rows import COMPETENCE_PROBE
 
@@ -83,7 +83,9 @@ def check_trial(config: RunConfig, corpus: Corpus) -> None:
         raise InputError("held-out examples to measure on", "none", "Set corpus.eval or corpus.eval_share.")
     arms = arms_in(config, corpus)
     for name in (*config.train.adapters, *([config.train.adapter] if config.train.adapter else [])):
-        options = {key: value for key, value in config.train.adapters.get(name, {}).items() if key != "learning_rate"}
+        options = dict(config.train.adapters.get(name, {}))
+        if "learning_rate" in options:  # judged as that of all weights is
+            from_data(TrainConfig, {"learning_rate": options.pop("learning_rate")})
         catalog.create("adapters", name, options)
     tasks = sorted({cell.task for cell in corpus.cells()})
     stage = Stage("training", config.train.objective, 1, {task: 1 / len(tasks) for task in tasks})  # type: ignore[arg-type]

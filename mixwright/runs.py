@@ -72,7 +72,7 @@ def write_json(path: Path, records: Any) -> None:
 
 def read_json(path: Path, cls: type[T]) -> T:
     """Read one record. Raises InputError with file and line on broken JSON or a wrong field."""
-    return from_data(cls, _parse(path), file=path)
+    return from_data(cls, _parse(path), file=path, texts_are_numbers=False)
 
 
 def read_list(path: Path, cls: type[T]) -> list[T]:
@@ -80,7 +80,7 @@ def read_list(path: Path, cls: type[T]) -> list[T]:
     data = _parse(path)
     if not isinstance(data, list):
         raise InputError("a JSON list", type(data).__name__, REMEDY_BROKEN, file=path)
-    return [from_data(cls, item, file=path) for item in data]
+    return [from_data(cls, item, file=path, texts_are_numbers=False) for item in data]
 
 
 def _parse(path: Path) -> Any:

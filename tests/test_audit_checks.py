@@ -138,6 +138,13 @@ def test_a_minority_form_is_a_warning_with_its_count() -> None:
     assert warnings(Formats().check(corpus(*answered("t", ["12"] * 50 + [r"\boxed{7}"] * 50)))) == []
 
 
+def test_one_format_is_called_one() -> None:
+    (seen,) = Formats().check(corpus(*answered("t", ["north", "south", "east"])))
+    assert seen.message.startswith("All answers have one format, 'a' (9 stands for a number")
+    (two,) = Formats().check(corpus(*answered("t", ["north", "12"])))
+    assert two.message.startswith("Answers have 2 different formats; ")
+
+
 def test_free_text_is_no_choice_of_formats() -> None:
     signs = "+-*/"
     rng = random.Random(0)
@@ -186,6 +193,22 @@ def test_levels_that_only_eval_has_are_said() -> None:
     )
     seen = Difficulty().check(Corpus.from_examples([train, held_out]))
     assert ("t", 1, 1, "info") in [(o.task, o.count, o.total, o.severity) for o in seen if "lacks (3)" in o.message]
+
+
+def test_a_level_missing_between_the_trained_ones_is_a_warning_and_one_beyond_them_an_info() -> None:
+    def check(held_out: float) -> Observation:
+        levels = {1.0: "train", 2.0: "train", 5.0: "train", held_out: "eval"}
+        made = [
+            Example(f"i{level:g}", "maze", f"walk {level:g}", answer="x", level=level, split=split)
+            for level, split in levels.items()
+        ]
+        (found,) = [o for o in Difficulty().check(Corpus.from_examples(made)) if "train lacks" in o.message]
+        return found
+
+    hole = check(4.0)
+    assert (hole.severity, hole.task, hole.count, bool(hole.remedy)) == ("warning", "maze", 1, True)
+    assert hole.message.endswith("levels on both sides of 4: that is a hole in what it covers.")
+    assert (check(6.0).severity, check(6.0).remedy) == ("info", "")
 
 
 def test_a_lucky_cell_is_a_warning_that_names_the_majority_answer() -> None:

@@ -217,6 +217,18 @@ def test_a_task_of_which_train_has_rows_is_not_called_new() -> None:
     assert any("200 rows of this task" in observation.message for observation in found)
 
 
+def test_words_that_come_often_in_slots_do_not_hide_that_all_have_one_wording() -> None:
+    def switched(room: str) -> list[Item]:
+        things = [(thing, way) for thing in ("lamp", "fan", "heater") for way in ("on", "off")]
+        return [(f"Turn the {thing} in the {room} {way}.", f"{room}-{thing}-{way}") for thing, way in things]
+
+    train = [*switched("kitchen"), *switched("hall")]
+    alike = seen(train, switched("attic"))
+    assert any(o.message.startswith("6 of 6 held-out prompts resemble") for o in alike)
+    other = seen(train, [(f"Is the {room} warm?", room) for room in ("attic", "cellar", "porch")])
+    assert any("none of 12 looked at is worded like a held-out prompt" in o.message for o in other)
+
+
 def test_eval_with_answers_is_compared_with_train_without(tmp_path: Path) -> None:
     rows = [{"prompt": prompt, "answer": answer.split("#### ")[1]} for prompt, answer in problems(8, 40)]
     for name, kept in (("train", [{"prompt": row["prompt"]} for row in rows[:30]]), ("eval", rows[20:])):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from _example_run import item_rows
@@ -17,6 +18,7 @@ from mixwright.errors import InputError
 from mixwright.measure.bases import read_completion_rows, write_completion_rows
 from mixwright.records import RunManifest
 from mixwright.runs import RunFolder, read_measurements, write_json, write_measurements
+from mixwright.verdict.answers import answer_pair
 from mixwright.verdict.beside import Beside, beside_file, shorten_paths
 from mixwright.verdict.blocks import Paragraph, Table, Texts
 from mixwright.verdict.gate_asked import GateAsked, write_asked
@@ -59,6 +61,18 @@ def example(path: Path) -> RunFolder:
     other = {"capitals": right(3), "sums": right(24)}
     after = {"capitals": right(29), "sums": right(27)}
     return folder(path, {"before": before, "after": after, "beside": other})
+
+
+def test_an_answer_that_was_cut_is_marked_beside_its_name() -> None:
+    def row(when: str, cut: bool | None) -> dict[str, Any]:
+        fields = {"when": when, "task": "rivers", "level": None, "prompt": "?", "answer": "Nile", "completion": "The N"}
+        return fields | {"score": 0.0, "cut": cut}
+
+    cut = {"before": row("before", False), "third": row("third", True), "after": row("after", True)}
+    pair = answer_pair(cut, ("old", "new"), {"third": "other"})
+    assert (pair.names, pair.between[0].name) == (("old", "new (cut off)"), "other (cut off)")
+    unknown = answer_pair({"before": row("before", None), "after": row("after", False)})
+    assert unknown.names == ("before", "after")
 
 
 def test_the_table_has_a_column_for_each_checkpoint_and_says_what_is_significant(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,8 +17,8 @@ from mixwright.corpus.chosen_graders import FirstAnswer, choose_grader
 from mixwright.corpus.graded import Graded
 from mixwright.learner.learner import Completion, Learner
 from mixwright.measure.bases import MeasureJob, measure_base
-from mixwright.measure.first_answers import ITEMS_PER_TASK, with_first_answers
-from mixwright.measure.notes import UNREAD_NOTE, notes_on
+from mixwright.measure.first_answers import ITEMS_PER_TASK, note_of_choice, with_first_answers
+from mixwright.measure.notes import UNREAD_NOTE, notes_on, nothing_right
 from mixwright.measure.stage import MeasureResult
 from mixwright.records import Example, Measurement, Observation
 from mixwright.runs import RunFolder, read_list, read_yaml
@@ -78,6 +79,19 @@ def test_what_a_cut_may_have_changed_is_not_counted() -> None:
     texts = ["The capital of {} is {}"] * 6
     assert choose_grader("capitals", "exact", answers(*texts)).grader == "includes"
     assert choose_grader("capitals", "exact", answers(*texts, cut=True)).grader == "exact"
+
+
+def test_a_completion_that_was_cut_is_shown_as_such() -> None:
+    text = "The capital of {} is {}. It has been so for"
+    found = choose_grader("capitals", "exact", answers(*[text] * 6, cut=True))
+    assert found.grader == "includes"
+    assert "for'" + " (cut off) for 'Paris'" in found.why
+    assert note_of_choice(found).evidence[0]["completion"].endswith("so for' (cut off)")
+    assert "cut off" not in choose_grader("capitals", "exact", answers(*[text] * 6)).why
+    corpus: Any = SimpleNamespace(tasks={"capitals": SimpleNamespace(grader="exact")})
+    (note,) = nothing_right([replace(result("It may be {0} or"), cut_examples=frozenset({"France"}))], corpus)
+    assert note.message.endswith("the completions look like 'It may be France or' (cut off)")
+    assert note.evidence[0]["completion"] == "It may be France or (cut off)"
 
 
 def test_nothing_to_read_and_graders_that_are_not_compared_change_nothing() -> None:

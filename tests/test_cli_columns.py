@@ -21,6 +21,14 @@ def test_audit_maps_columns_and_takes_one_check(call: Call) -> None:
     assert call("audit", name, "--column", "prompt")[0] == 1
 
 
+def test_a_column_of_ours_is_named_once(call: Call) -> None:
+    name = write("odd.jsonl", [{"frage": f"{n}+1=", "antwort": str(n), "level": "x"} for n in range(9)])
+    both = ("--column", "answer=antwort", "--column", "answer=")
+    code, _, err = call("audit", name, "--column", "prompt=frage", *both)
+    assert (code, "expected --column answer= once, got 'antwort' and ''" in err) == (1, True)
+    assert call("audit", name, "--column", "prompt=frage", "--column", "answer=antwort", "--column", "level=")[0] == 0
+
+
 def test_the_help_of_column_lists_every_name_of_ours() -> None:
     from mixwright.cli.options import COLUMNS_HELP
     from mixwright.corpus.columns import NAMES

@@ -10,12 +10,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from mixwright.config import RunConfig
 from mixwright.conformance import samples
 from mixwright.corpus import Corpus
 from mixwright.corpus.rows import texts
 from mixwright.errors import InputError
 from mixwright.records import Interval, Measurement, SeedRow, TrialResult
-from mixwright.runs import read_json, read_measurements, write_json, write_measurements
+from mixwright.runs import read_json, read_measurements, read_yaml, write_json, write_measurements
 from mixwright.trial.seed_rows import BranchInfo, read_branch
 
 ROWS = [Measurement("competence", "a", "pass@1", 0.5, 0.4, 0.6, 8, "share", 1.0)]
@@ -35,6 +36,25 @@ def test_a_result_with_a_number_that_is_not_finite_is_refused(value: float, tmp_
     path.write_text(f'{{"value": {value}, "low": 0, "high": 1, "n": 3}}'.replace("nan", "NaN").replace("inf", "Infinity"))
     with pytest.raises(InputError, match="finite"):
         read_json(path, Interval)
+
+
+@pytest.mark.parametrize(
+    ("field", "place"), [({"rollouts": {"uniform": "640"}}, r"rollouts\.uniform"), ({"margin": "0.05"}, "margin")]
+)
+def test_a_number_that_a_result_has_as_a_text_is_refused(field: dict[str, Any], place: str, tmp_path: Path) -> None:
+    row = SeedRow("uniform", 0, "success", 0.5)
+    path = tmp_path / "result.json"
+    write_json(path, TrialResult(("uniform",), (), (), (0,), (row,), (), (), {"uniform": 640}, {}))
+    assert read_json(path, TrialResult).rollouts == {"uniform": 640}
+    path.write_text(json.dumps(json.loads(path.read_text(encoding="utf-8")) | field), encoding="utf-8")
+    with pytest.raises(InputError, match=f"{place}: a number, got a text"):
+        read_json(path, TrialResult)
+
+
+def test_a_number_that_yaml_reads_as_a_text_is_a_number(tmp_path: Path) -> None:
+    path = tmp_path / "run.yaml"
+    path.write_text("corpus: {train: a.jsonl}\ntrain: {learning_rate: 3e-4}\n", encoding="utf-8")
+    assert read_yaml(path, RunConfig).train.learning_rate == 3e-4
 
 
 @pytest.mark.parametrize(

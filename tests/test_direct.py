@@ -12,9 +12,10 @@ from cli_call import Call, sums, write
 from trainers_tiny import model, tokenizer
 
 from mixwright.cli.options import ITEMS_HELP, columns_of, decoding_of, graders_of
+from mixwright.cli.output import out_measurements
 from mixwright.errors import InputError
 from mixwright.measure.fitting import CELL_ITEMS, ITEMS
-from mixwright.records import Observation, Plan, RunManifest
+from mixwright.records import Measurement, Observation, Plan, RunManifest
 from mixwright.runs import RunFolder, read_json, read_list, read_measurements, read_yaml
 from mixwright.verdict.gate import items_to_measure
 
@@ -279,6 +280,20 @@ def test_a_person_gets_a_line_per_task_and_level_and_the_rest_when_asked(call: C
     _, full, _ = call(*asked, "--full")
     assert full.count("competence") == sum(row["probe"] == "competence" for row in numbers)
     assert "--full" not in full
+
+
+def test_a_task_of_one_level_has_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    def measured(task: str, level: float | None, n: int) -> Measurement:
+        return Measurement("competence", task, "greedy", 0.5, 0.4, 0.6, n, "share", level)
+
+    one, two = [("ant", 3.0, 7), ("ant", None, 7)], [("bee", 1.0, 4), ("bee", 2.0, 5), ("bee", None, 9)]
+    partly = [("cow", 1.0, 4), ("cow", None, 6)]  # two rows have no level
+    out_measurements([measured(*each) for each in (*one, *two, *partly)], as_json=False)
+    lines = [
+        line.split() for line in capsys.readouterr().out.splitlines() if line.split()[:1] in (["ant"], ["bee"], ["cow"])
+    ]
+    expected = [("ant", "3"), ("bee", "all"), ("bee", "1"), ("bee", "2"), ("cow", "all"), ("cow", "1")]
+    assert [(line[0], line[1]) for line in lines] == expected
 
 
 def test_prompts_that_leave_no_room_are_found_before_anything_is_measured(call: Call) -> None:

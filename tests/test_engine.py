@@ -202,7 +202,18 @@ def test_few_informative_groups_scale_or_skip_the_step_and_it_is_restored():
     assert (restored.kind, restored.value) == ("lr_factor", 1.0)
     assert lines(engine) == []
     engine.finish()
-    assert lines(engine) == [(0, 3, 1.0, 0.0)]
+    assert lines(engine) == [(0, 3, 1.0, 0.5)]  # the lowest factor of the steps that were taken, as steps.jsonl has it
+
+
+def test_a_stretch_of_skipped_steps_alone_changes_no_factor_in_the_log():
+    engine = Engine(stage(gates=("too_hard",)), pool(), seed=0)
+    for step in range(3):
+        kinds = [action.kind for action in engine.observe(groups(0, 8, 8, 8), Signals(step))]
+        assert kinds == ["skip_step"]
+    engine.finish()
+    (told,) = [line for line in engine.take_decisions() if not line.what.startswith("refuse.")]
+    assert (told.what, told.step, told.last, told.old, told.new) == ("skip_step", 0, 2, None, "step")
+    assert told.because.endswith("3 skipped")
 
 
 def lines(engine):

@@ -23,6 +23,8 @@ from mixwright.final_answer import MOST_ANSWER_CHARACTERS, final_answer
         ("Yes", "yes"),
         ("I would say that this is, in the end, a matter of taste", "taste"),
         ("a # 5 but # 6", "6"),
+        (r"\boxed{8}. The answer fits the question.", "8"),
+        ("Answer: 8. The answer fits.", "fits"),
         ("I have no answer", "i have no answer"),
         ("", ""),
         ("  \n ", ""),

@@ -135,14 +135,26 @@ def test_content_has_no_forecast() -> None:
 
 def test_it_warns_of_a_winner_that_is_not_the_best_and_of_a_wanted_form_that_is_not_in_use() -> None:
     told = rows("t", {"a": (0.95, 0.5), "b": (0.05, 0.54)})
-    (text,) = warnings_of(told, with_format_forecasts(PLAN, told).forecast)
+    (text,) = warnings_of(told, with_format_forecasts(PLAN, told))
     assert "'a' (right 50%)" in text
     assert "'b' (right 54%" in text
     fine = rows("t", {"a": (0.5, 0.2), "b": (0.5, 0.6)})
-    assert warnings_of(fine, with_format_forecasts(PLAN, fine).forecast) == []
-    (unused,) = warnings_of(rows("t", {"a": (1.0, 0.03), "gold": (0.0, 0.0)}, null=1.0), ())
-    assert "'gold', 0.0% of samples" in unused
-    assert warnings_of(rows("t", {"a": (1.0, 0.4), "gold": (0.0, 0.0)}, null=1.0), ()) == []  # work before the answer
+    assert warnings_of(fine, with_format_forecasts(PLAN, fine)) == []
+    (unused,) = warnings_of(rows("t", {"a": (1.0, 0.03), "gold": (0.0, 0.0)}, null=1.0), PLAN)
+    assert "3% of samples are right; gold answers look like 'gold', 0.0% of samples" in unused
+    assert warnings_of(rows("t", {"a": (1.0, 0.4), "gold": (0.0, 0.0)}, null=1.0), PLAN) == []  # work before the answer
+
+
+def test_a_gold_form_that_is_not_in_use_is_not_told_where_greedy_answers_are_right_or_nothing_is_rewarded() -> None:
+    seen = rows("t", {"a": (1.0, 0.03), "gold": (0.0, 0.0)}, null=1.0)
+
+    def greedy(task: str, value: float) -> Measurement:
+        return Measurement("competence", task, "greedy", value, 0.0, 1.0, 24, "share", null=0.1)
+
+    assert warnings_of([*seen, greedy("t", 0.71)], PLAN) == []
+    assert len(warnings_of([*seen, greedy("t", 0.04), greedy("u", 0.71)], PLAN)) == 1
+    assert warnings_of(seen, replace(PLAN, stages=PLAN.stages[1:])) == []
+    assert warnings_of(seen, None) == []
 
 
 def test_the_gold_form_is_told_even_if_no_sample_has_it() -> None:

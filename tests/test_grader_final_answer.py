@@ -76,6 +76,13 @@ RIGHT = [
     ("0.5", "\u00bd"),
     ("1000", "1 000"),
     ("12 apples/box", "12 apples/box"),
+    ("57", "You take 18 from 75 and have 57 left."),
+    ("57", "75 less 18 gives 57 of them."),
+    ("57", "Add 50 and 7. That makes 57."),
+    ("57", "It is 57, because 50 + 7 has one ten more than 47."),
+    ("57 miles", "19 miles times 3 is 57 miles."),
+    ("57", r"\boxed{57}. That is the answer to the question of how many are left of 75."),
+    ("57", f"{LONG}So \\boxed{{57}}. I have checked it twice, with 18 and with 75."),
 ]
 
 
@@ -166,6 +173,15 @@ WRONG = [
     ("(B)", "(B) is wrong"),
     ("(B)", "(B) is not the answer"),
     ("(B)", "Everything except (B)"),
+    ("57", "We take 18 from 75 and get 57, no wait, 58."),
+    ("57", "75 less 18 is 57, but that is wrong."),
+    ("57", "Is 75 less 18 equal to 57?"),
+    ("57", "It could be that 50 and 7 make 57."),
+    ("57", "75 less 18 is not 57."),
+    ("57", "75 less 18 is 57 or 58."),
+    ("18", "You take 18 from 75 and have 57 left."),
+    ("75", "You take 18 from 75."),
+    ("57 hours", "19 miles times 3 is 57 miles."),
 ]
 
 

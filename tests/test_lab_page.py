@@ -237,7 +237,12 @@ SUPPORTS = "reproduced, +15 points [+6.0, +24]"
             WON | {"word": "reproduced"},
             "refuted, \u221215 points [\u221224, \u22126.0]; so the laboratory does not",
         ),
-        (("a - b",), WON | {"word": "inconclusive"}, "+24]; so the laboratory does not support it."),
+        (
+            ("a - b",),
+            WON | {"word": "inconclusive"},
+            "+24]; so the laboratory cannot tell whether it helps, and has not shown that it does not.",
+        ),
+        (("a - b",), WON | {"word": "not reproduced"}, "+24]; so the laboratory does not support it."),
         (("a - b", "gone"), WON | {"word": "in part"}, "gone: not run."),
         (("gone",), WON | {"word": "in part"}, "gone: not run; so the laboratory does not support it."),
         (("a - b",), {"name": "a - b", "word": "reproduced"}, "a - b: not run; so the laboratory does not support it."),

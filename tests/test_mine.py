@@ -5,6 +5,9 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +22,10 @@ from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.mine.choosing import COPIES_PER_ROW, count_to_keep, resample_by_weight, train_rows
 from mixwright.mine.exports import export_rows, record
-from mixwright.mine.job import is_mined, made_of, missing_columns
+from mixwright.mine.job import MineJob, SpentSeconds, is_mined, made_of, mine_in_worker, missing_columns, note_cpu_seconds
 from mixwright.mine.stage import MIN_TASK_ROWS, Mining, find_fading_tasks, mine, summary_of, with_min_rows, write_mined
-from mixwright.records import Example, Measurement, MinedRow, MiningResult
-from mixwright.runs import RunFolder
+from mixwright.records import Example, Measurement, MinedRow, MiningResult, to_data
+from mixwright.runs import RunFolder, write_json
 
 
 @pytest.fixture
@@ -96,8 +99,9 @@ def test_a_held_out_row_from_a_miner_is_refused(corpus: Corpus, tmp_path: Path) 
 def test_a_task_keeps_its_least_rows_and_changed_shares_are_said(corpus: Corpus, tmp_path: Path) -> None:
     chosen = [*of_task(corpus, "add"), of_task(corpus, "times")[7]]
     found = mine(Fixed(chosen), "fixed", corpus, samples.scan(corpus, tmp_path, ("el2n",)), None)  # type: ignore[arg-type]
-    assert found.counts == {"add": (48, 48), "times": (48, MIN_TASK_ROWS)}
-    assert found.shifts()["times"] == pytest.approx((0.5, MIN_TASK_ROWS / (48 + MIN_TASK_ROWS)))
+    assert found.counts == {"add": (48, 49 - MIN_TASK_ROWS), "times": (48, MIN_TASK_ROWS)}  # as many as were chosen
+    assert [row.id for row in found.mined.rows[:3]] == chosen[:3]  # what was chosen last gives way
+    assert found.shifts()["times"] == pytest.approx((0.5, MIN_TASK_ROWS / 49))
     assert any("times" in note and "put back" in note for note in found.mined.notes)
     assert sum("training rows." in note for note in found.mined.notes) == 2
 
@@ -112,9 +116,20 @@ def test_a_task_whose_gain_fades_is_never_pruned() -> None:
     tasks = {f"r{n}": "rare" for n in range(30)} | {f"c{n}": "common" for n in range(30)}
     kept = with_min_rows(MiningResult("m", (MinedRow("c3", 1.0, "x"),)), tasks, {"rare"})
     assert sum(tasks[row.id] == "rare" for row in kept.rows) == 30
-    assert sum(tasks[row.id] == "common" for row in kept.rows) == MIN_TASK_ROWS
+    assert [row.id for row in kept.rows if tasks[row.id] == "common"] == ["c3"]
     alone = with_min_rows(MiningResult("m", (MinedRow("c3", 1.0, "x"),)), tasks, set())
     assert not any(tasks[row.id] == "rare" for row in alone.rows)
+
+
+@pytest.mark.parametrize(("count", "keep"), [(60, 0.05), (250, 0.1)])
+def test_no_more_rows_are_kept_than_the_share_that_was_asked_for(count: int, keep: float) -> None:
+    tasks = {f"i{n}": ("many" if n % 5 else "few") for n in range(count)}
+    asked = count_to_keep(count, keep)
+    many = [name for name, task in tasks.items() if task == "many"]
+    chosen = tuple(MinedRow(name, 1.0, "x") for name in (*many[: asked - 1], "i0"))
+    kept = with_min_rows(MiningResult("m", chosen), tasks, set())
+    assert len({row.id for row in kept.rows}) == len(kept.rows) == asked
+    assert sum(tasks[row.id] == "few" for row in kept.rows) == max(asked // 5, 1)
 
 
 def test_the_files_hold_what_was_chosen(corpus: Corpus, tmp_path: Path) -> None:
@@ -251,3 +266,44 @@ def test_a_table_is_taken_over_while_nothing_it_was_made_of_changed(corpus: Corp
     assert is_mined(run, "fixed", digest)
     table.unlink()
     assert not is_mined(run, "fixed", digest)
+
+
+BURN = """
+import os, signal, sys, time
+from pathlib import Path
+from mixwright.mine import job
+job.SECONDS_BETWEEN_NOTES = 0.01
+with job.note_cpu_seconds(Path(sys.argv[1]), "a"):
+    begun = time.process_time()
+    while time.process_time() < begun + 0.3: pass
+    time.sleep(0.1)
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_cpu_seconds_of_a_mining_that_was_killed_count(tmp_path: Path) -> None:
+    path, told = tmp_path / "mine" / "m.spent.json", []
+    for _ in range(2):
+        killed = subprocess.run([sys.executable, "-c", BURN, str(path)], check=False)
+        assert killed.returncode == -signal.SIGKILL
+        with note_cpu_seconds(path, "a") as earlier:
+            told.append(earlier)
+    with note_cpu_seconds(path, "b") as other:
+        assert other == 0.0
+    assert told[0] > 0.25
+    assert told[1] > told[0] + 0.25
+
+
+def test_the_price_has_what_a_killed_call_spent_on_the_same_mining_alone(corpus: Corpus, tmp_path: Path) -> None:
+    run, config, options = RunFolder(tmp_path), RunConfig(CorpusConfig("unused")), {"by": "words", "keep": 0.2}
+    corpus.save(run.corpus)
+    scan = samples.scan(corpus, tmp_path, ("el2n",), {"corpus": Corpus.load(run.corpus).digest()})
+    spent = tmp_path / "mine" / "influence.spent.json"
+    prices = []
+    for digest in (made_of(config, scan, options), "of other rows"):
+        write_json(spent, SpentSeconds(digest, 5000.0))
+        mine_in_worker(MineJob(str(run.path), "base", to_data(config), "influence", options))
+        prices.append(json.loads((tmp_path / "mine" / "influence.json").read_text())["price"])
+        assert not spent.exists()
+    assert prices[0] == "5e+03 CPU seconds beyond the scan"
+    assert float(prices[1].split()[0]) < 100

@@ -13,7 +13,7 @@ from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.mine.choosing import train_rows
 from mixwright.mine.crossover import Crossover, crossover, kept_rows
-from mixwright.mine.miners.pruning import find_disputed, pruning_groups
+from mixwright.mine.miners.pruning import Pruning, find_disputed, pruning_groups
 from mixwright.mine.proxies import choose_held_back
 from mixwright.records import Example
 from mixwright.workers.progress import heard_by
@@ -105,7 +105,25 @@ def test_tasks_with_few_answers_are_pruned_within_each(tmp_path: Path) -> None:
     examples += [Example(f"n{n}", "number", f"{n} + 1 =", answer=str(n + 1)) for n in range(30)]
     corpus = Corpus.from_examples(examples)
     rows = train_rows(corpus, samples.scan(corpus, tmp_path, ("el2n",)))
-    assert np.bincount(pruning_groups(corpus, rows)).tolist() == [30, 15, 15]
+    assert np.bincount(pruning_groups(corpus, rows, 0.1)).tolist() == [30, 15, 15]
+    assert np.bincount(pruning_groups(corpus, rows, 0.05)).tolist() == [30, 30]  # no answer has a whole row
+
+
+@pytest.mark.parametrize(("sizes", "keep"), [([7, 7, 7, 7, 7, 7], 0.25), ([15, 15, 15], 0.1), ([3, 30, 27], 0.2)])
+def test_as_many_rows_are_kept_as_the_share_says(sizes: list[int], keep: float) -> None:
+    groups = np.repeat(np.arange(len(sizes)), sizes)
+    kept = kept_rows(np.arange(float(len(groups))), groups, keep, "hard", np.random.default_rng(0))
+    assert len(kept) == round(keep * len(groups))
+    assert set(groups[kept]) == set(range(len(sizes)))
+
+
+def test_many_answers_of_few_rows_do_not_raise_the_share_that_is_kept(tmp_path: Path) -> None:
+    examples = [Example(f"r{n}", "day", f"which day is {n} days on?", answer=str(n % 8)) for n in range(40)]
+    corpus = Corpus.from_examples(examples)
+    scan = samples.scan(corpus, tmp_path, ("el2n",))
+    for keep, count in ((0.1, 4), (0.5, 20)):
+        mined = Pruning(keep=keep, end="hard").mine(corpus, scan, None, np.random.default_rng(0))
+        assert len(mined.rows) == count
 
 
 def test_labels_that_the_grader_or_the_model_refuses_are_named(tmp_path: Path) -> None:

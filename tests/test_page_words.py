@@ -302,7 +302,8 @@ def test_the_correction_is_told_in_plain_words() -> None:
 
 
 @pytest.mark.parametrize(
-    ("what", "told"), [("lr_factor", "steps that were skipped"), ("refuse.t@1", "for groups of cell X"), ("beta", "")]
+    ("what", "told"),
+    [("skip_step", "steps that were not taken"), ("lr_factor", ""), ("refuse.t@1", "for groups of cell X"), ("beta", "")],
 )
 def test_decisions_that_need_a_word_get_one(tmp_path: Path, what: str, told: str) -> None:
     line = {"step": 3, "what": what, "old": 1.0, "new": 0.0, "because": "2 skipped"}

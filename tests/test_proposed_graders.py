@@ -48,6 +48,17 @@ def test_texts_that_differ_by_case_or_marks_alone_need_the_exact_grader() -> Non
     assert proposal(("Close it", "."), ("Close it", "a")).grader == "exact"
 
 
+@pytest.mark.parametrize("answers", [("oak, elm, ash", "fir, yew"), ("['red', 'blue', 'green']", "['red', 'dark grey']")])
+def test_lists_of_words_need_the_exact_grader(answers: tuple[str, str]) -> None:
+    found = proposal(*(("Sort them", answer) for answer in answers))
+    assert (found.grader, found.why) == ("exact", "exact: 2 of 2 answers are lists of words, whose order counts")
+
+
+@pytest.mark.parametrize("answers", [("Oslo, Norway", "Lima, Peru"), ("1,200", "1,300,400"), ("oak", "fir, yew, elm")])
+def test_a_place_with_its_country_a_number_with_commas_and_a_rare_list_are_no_lists(answers: tuple[str, str]) -> None:
+    assert proposal(*(("Which?", answer) for answer in answers)).grader == "final_answer"
+
+
 def test_prose_code_and_pairs_have_nothing_to_grade() -> None:
     prose = proposal(("Why?", "The sky is blue because of the air."), ("Why?", "yes"))
     assert (prose.grader, prose.why[:46]) == (None, "nothing to grade: 1 of 2 answers are sentences")

@@ -217,6 +217,7 @@ def test_the_arms_of_a_plan_of_several_stages() -> None:
     [
         ({"kept": ("optimizer", "optimizer")}, "kept"),
         ({"learning_rate": 0.0}, "learning_rate"),
+        ({"learning_rate": 10.5}, "learning_rate above 0 and at most 10"),
         ({"earlier_share": 0.6}, "earlier_share"),
         ({"expected": {"first": 1.2}}, "expected success"),
         ({"expected": {"fist": 0.2}}, "first"),

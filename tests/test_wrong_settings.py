@@ -21,6 +21,8 @@ WRONG = {
     "corpus: {train: one.jsonl}\n": "expected training examples",
     "corpus: {train: a.jsonl}\ntrain: {generations: 1}\n": "run.yaml, line 2: expected train.generations",
     "corpus: {train: a.jsonl}\ntrain:\n  learning_rate: .nan\n": "run.yaml, line 3: expected train.learning_rate",
+    "corpus: {train: a.jsonl}\ntrain: {adapters: {lora: {learning_rate: 12}}}\n": "learning_rate: input should be less",
+    "corpus: {train: a.jsonl}\nplan: {stage: {learning_rate: 12}}\n": "a learning_rate above 0 and at most 10",
     "corpus: {train: a.jsonl}\ntrain: {temperature: 0}\n": "train.temperature",
     "corpus: {train: a.jsonl}\nmeasure: {samples: 0}\n": "measure.samples",
     "corpus: {train: a.jsonl}\nmodel: {warmup: {steps: -1}}\n": "model.warmup.steps",

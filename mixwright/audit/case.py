@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mixwright.audit.chance import Template, tokens
+from mixwright.audit.chance import Template, common_words, tokens
 from mixwright.audit.leaks import Leaks
 from mixwright.audit.near_duplicates import Siblings, count_siblings
 from mixwright.audit.rows import SAMPLE_ROWS, Reader, Row, draw_sample, positions_by_code
@@ -105,9 +105,18 @@ class Case:
         return self.mine[mask[self.mine]]
 
     def worded_alike(self) -> tuple[int, int, int]:
-        """Held-out rows with the wording of a train row, slots apart; held-out rows, and train rows, that were looked at."""
+        """Held-out rows with the wording of a train row, slots apart; held-out rows, and train rows, that were looked at.
+
+        A row is worded alike, too, when it has all words that nearly every train row of its task has: what stands in slots
+        may come so often that it looks like wording.
+        """
         known = set(map(self._template.coarse_form, self._seen))
-        return sum(self._template.coarse_form(prompt) in known for prompt in self._asked), len(self._asked), len(self._seen)
+        common = common_words(self._seen) if self.train_rows else frozenset[str]()
+
+        def alike(prompt: str) -> bool:
+            return self._template.coarse_form(prompt) in known or bool(common and common <= set(tokens(prompt)))
+
+        return sum(map(alike, self._asked)), len(self._asked), len(self._seen)
 
     def expected_wrapped(self) -> float:
         """Rows expected to stand inside train rows, or to hold one, by chance.

@@ -23,6 +23,9 @@ PROMPT_CHARACTERS_READ = 4000
 TEMPLATE_WORD_MIN_SHARE = 0.2
 """A word in this share of a task's prompts belongs to its template: several phrasings of one task are still templates."""
 
+COMMON_WORD_MIN_SHARE, FEWEST_COMMON_WORDS = 0.9, 2
+"""A word in this share of a task's prompts belongs to a wording that all of them have; how many such words make one."""
+
 
 @functools.lru_cache(maxsize=2**13)
 def tokens(text: str) -> tuple[str, ...]:
@@ -98,6 +101,13 @@ class Template:
             exact = of_shape * chance >= 1e-4  # below that the exact form loses its digits
             repeats += of_shape + math.expm1(-of_shape * chance) / chance if exact else of_shape**2 * chance / 2
         return repeats
+
+
+def common_words(prompts: Sequence[str]) -> frozenset[str]:
+    """Words that stand in nearly all of these prompts; none where they are fewer than `FEWEST_COMMON_WORDS`."""
+    counts = Counter(word for prompt in prompts for word in set(tokens(prompt)) if word[0].isalpha())
+    found = frozenset(word for word, count in counts.items() if count >= COMMON_WORD_MIN_SHARE * len(prompts))
+    return found if len(found) >= FEWEST_COMMON_WORDS else frozenset()
 
 
 def chance_explains(count: int, expected: float) -> bool:

@@ -160,12 +160,20 @@ def with_measuring(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def columns_of(column: Sequence[str] | None) -> dict[str, str]:
-    """Our name -> the file's column; empty for one that is not to be read. Raises InputError for what is not OURS=THEIRS."""
+    """Our name -> the file's column; empty for one that is not to be read.
+
+    Raises:
+        InputError: what is not OURS=THEIRS, or a name of ours twice.
+    """
     pairs = [pair.partition("=") for pair in column or ()]
-    for ours, equals, _ in pairs:
+    found: dict[str, str] = {}
+    for ours, equals, theirs in pairs:
         if not (ours and equals):
             raise InputError("--column OURS=THEIRS", ours or "nothing", "Write for example --column prompt=question.")
-    return {ours: theirs for ours, _, theirs in pairs}
+        if ours in found:
+            raise InputError(f"--column {ours}= once", f"{found[ours]!r} and {theirs!r}", "Leave one of them out.")
+        found[ours] = theirs
+    return found
 
 
 def graders_of(grader: Sequence[str] | None) -> tuple[str | None, dict[str, str]]:

@@ -80,7 +80,10 @@ def out_measurements(rows: Sequence[Measurement], *, as_json: bool, full: bool =
     shown, lines = 0, []
     for (task, level), known in sorted(places.items(), key=lambda each: (each[0][0], each[0][1] or -math.inf)):
         if "greedy" in known:
-            of_task = level is None and sum(place[0] == task for place in places) > 1
+            levels = [own for place, own in places.items() if place[0] == task and place[1] is not None]
+            of_task = level is None and bool(levels)
+            if of_task and len(levels) == 1 and "greedy" in levels[0] and levels[0]["greedy"].n == known["greedy"].n:
+                continue  # the same items once more
             cells = [_share(known.get(name)) for name in heads.values()]
             shown += sum(map(bool, cells))
             lines.append((task, "all" if of_task else _number(level), *cells, known["greedy"].n))

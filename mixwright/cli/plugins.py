@@ -20,6 +20,8 @@ from mixwright.verdict.text import change, format_interval
 LAB_PACKAGE = "mixwright_lab"
 SUPPORTING_WORDS = ("reproduced", "in part")
 """Words of a contrast that a plug-in may rest on."""
+UNDECIDED_WORD = "inconclusive"
+"""Word of a contrast that too few seeds, or too wide an interval, left open."""
 TURNED_PREFIX = "-"
 """Before the name of a contrast: read the other way round, for a plug-in that stands on its right."""
 
@@ -95,13 +97,17 @@ def _summarise_contrasts(name: str, contrasts: Sequence[str], lab: Path) -> str:
     if not contrasts:
         return f"Was run in the finding {name}, where no contrast judges it."
     known = {one.get("name"): one for one in result.get("contrasts", ()) if isinstance(one, dict)}
-    told, doubt = [], "; so the laboratory does not support it"
+    told, words = [], []
     for each in contrasts:
         contrast, turned = each.removeprefix(TURNED_PREFIX), each.startswith(TURNED_PREFIX)
         came, said = _read_contrast(known.get(contrast), turned=turned)
         told.append(f"{one_line(contrast)[:200]}{' (turned round)' if turned else ''}: {said}")
-        doubt = "" if came in SUPPORTING_WORDS else doubt
-    return f"Rests on the finding {name}: {'; '.join(told)}{doubt}."
+        words.append(came)
+    doubt = "the laboratory does not support it"
+    if UNDECIDED_WORD in words:
+        doubt = "the laboratory cannot tell whether it helps, and has not shown that it does not"
+    ending = "" if set(words) & set(SUPPORTING_WORDS) else f"; so {doubt}"
+    return f"Rests on the finding {name}: {'; '.join(told)}{ending}."
 
 
 def _read_contrast(contrast: Mapping[str, Any] | None, *, turned: bool) -> tuple[str, str]:
@@ -132,7 +138,7 @@ def turned_word(came: str, value: float, low: float, high: float, least: float) 
         high: upper end of it.
         least: size that was asked for, and that of the noise.
     """
-    if came == "inconclusive":
+    if came == UNDECIDED_WORD:
         return came
     if low > 0 and value >= least:
         return "reproduced"
@@ -140,7 +146,7 @@ def turned_word(came: str, value: float, low: float, high: float, least: float) 
         return "refuted"
     if high < least:
         return "not reproduced"
-    return "in part" if low > 0 else "inconclusive"
+    return "in part" if low > 0 else UNDECIDED_WORD
 
 
 def read_features(source: Path) -> dict[str, tuple[str, ...]]:

@@ -23,6 +23,8 @@ MOST_COMPLETIONS_SHOWN = 3
 """Completions that are shown."""
 SHOWN_CHARACTERS = 80
 """Characters of one that are shown."""
+CUT_MARK = " (cut off)"
+"""Behind a completion that ran into the limit of tokens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,17 +103,17 @@ def choose_grader(task: str, given: str, answers: Sequence[FirstAnswer], *, name
     return ChosenGrader(task, chosen, given, accepted, total, tuple(told[:MOST_COMPLETIONS_SHOWN]), why, remedy, unread)
 
 
-def quoted_start(text: str) -> str:
-    """The beginning of a completion on one line, quoted."""
+def quoted_start(text: str, *, cut: bool = False) -> str:
+    """The beginning of a text on one line, quoted; a completion that ran into the limit of tokens is marked."""
     line = " ".join(one_line(text).split())
-    return repr(line if len(line) <= SHOWN_CHARACTERS else f"{line[:SHOWN_CHARACTERS]} ...")
+    return repr(line if len(line) <= SHOWN_CHARACTERS else f"{line[:SHOWN_CHARACTERS]} ...") + CUT_MARK * cut
 
 
 def _why(given: str, accepted: Mapping[str, int], total: int, told: Sequence[FirstAnswer], *, unread: bool) -> str:
     if not total:
         return f"{given} stays: there was no completion to read"
     if unread:
-        example = f"{quoted_start(told[0].completion)} for {quoted_start(told[0].example.answer or '')}"
+        example = f"{quoted_start(told[0].completion, cut=told[0].cut)} for {quoted_start(told[0].example.answer or '')}"
         counts = f"{accepted[SENTENCE_GRADER]} of {total} completions and {given} {accepted[given]}"
         return f"{SENTENCE_GRADER} accepts {counts}, such as {example}"
     if given not in accepted:

@@ -41,6 +41,8 @@ REMEDY_NAME_COLUMN = (
     f"Name it: --column prompt=COLUMN, or corpus.columns: {{prompt: COLUMN}} in run.yaml. Our names: {', '.join(NAMES)}."
 )
 """How a column gets one of our names."""
+MOST_LEVEL = 2**53
+"""Size of a level at most: larger whole numbers are not told apart as floating-point numbers."""
 _LEVEL = re.compile(r"(?:level\s*)?(\d{1,9}(?:\.\d{1,9})?|\?)", re.IGNORECASE)
 LAST_TURN_MARK = "\n\nAssistant:"
 """How the last turn of a dialogue in one text begins, as in hh-rlhf."""
@@ -310,7 +312,11 @@ def _level(value: Any, place: Place, done: Counter[str]) -> float | None:
     if isinstance(value, str) and (found := _LEVEL.fullmatch(value.strip())):
         done["level as the number in its text"] += 1
         return None if found[1] == "?" else float(found[1])
-    return _number(value, "level", place)
+    number = _number(value, "level", place)
+    if abs(number) > MOST_LEVEL:
+        expected = f"a level of at most {MOST_LEVEL:,} (2^53), beyond which neighbouring whole numbers are one"
+        raise place.error(expected, f"{value}"[:40], _ignoring("level"))
+    return number
 
 
 def _knobs(value: Any, place: Place) -> dict[str, float]:

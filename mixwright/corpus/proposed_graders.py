@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,6 +24,8 @@ SHORT_ANSWER_CHARACTERS = 300
 """Characters up to which a line that is no sentence is an answer that can be compared as text."""
 MIN_SENTENCE_WORDS = 5
 """Words from which a text that ends like a sentence is one."""
+MOST_WORDS_OF_ENTRY = 3
+"""Words of one entry of a list of words."""
 MOST_LABELS = 12
 """Different answers up to which words are labels, such as yes and no."""
 FINAL_ANSWER_GRADER = "final_answer"
@@ -48,7 +51,8 @@ def proposed_graders(corpus: Corpus) -> Mapping[str, ProposedGrader]:
     """A grader for each task of the corpus, by the form of its answers; those of its targets where it has no answers.
 
     A completion that is the answer and nothing else earns 1 under each of them; `final_answer` also judges a model that
-    explains itself first, so it is proposed wherever its comparison loses nothing that tells answers apart.
+    explains itself first, so it is proposed wherever its comparison loses nothing that tells answers apart, and the answer
+    is one thing: it finds no list of words in a sentence.
     """
     groups = rows_by(corpus, np.arange(len(corpus)), "task", "task")
     names = [name for name, _ in groups]
@@ -79,7 +83,11 @@ def _proposed(rows: Sequence[Example]) -> ProposedGrader:
 
 
 def _of_words(answers: Sequence[str]) -> ProposedGrader:
-    """For short texts: exact where case or outer marks may tell answers apart."""
+    """For short texts: exact for lists of words, and where case or outer marks may tell answers apart."""
+    lists = list(map(_words_in_list, answers))
+    several = sum(words > 1 for words in lists)
+    if several >= MIN_FORM_SHARE * len(answers) and max(lists) > 2:
+        return ProposedGrader("exact", f"exact: {_of(several, answers)} answers are lists of words, whose order counts")
     different = set(answers)
     odd = sum(not (text.islower() or text.isupper() or text.istitle() or text.capitalize() == text) for text in answers)
     read = Counter(final_of(text).casefold().strip(" .,;:!?\"'`*_") for text in different)
@@ -99,6 +107,13 @@ def _by_form(form: str, count: int, answers: Sequence[object]) -> ProposedGrader
 
 def _is_sentence(text: str) -> bool:
     return text.endswith((".", "!", "?")) and len(text.split()) >= MIN_SENTENCE_WORDS
+
+
+def _words_in_list(text: str) -> int:
+    """How many words or short phrases a text lists, parted by commas, semicolons or bars; 1 for any other text."""
+    parts = [part.strip(" \t'\"`[](){}") for part in re.split(r"[,;|]", text)]
+    listed = all(0 < len(part.split()) <= MOST_WORDS_OF_ENTRY and re.search(r"[^\W\d_]", part) for part in parts)
+    return len(parts) if listed else 1
 
 
 ANSWER_FORMS: tuple[tuple[Callable[[Example, str], bool], str], ...] = (

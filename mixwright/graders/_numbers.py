@@ -19,8 +19,24 @@ _CLAIMS = re.compile(
 _STRONG = re.compile(r"(?:=|\b(?:is|equals?|answer|equal to|makes?|gives?)):?[\s$*_`\"'(]*\Z", re.IGNORECASE)
 """The same where the number stands in the prompt, too."""
 _YEAR = re.compile(r"\bin\s*\Z", re.IGNORECASE)
+_REASON = re.compile(r",?\s*\b(?:because|since)\b", re.IGNORECASE)
+"""Behind an answer it begins the workings."""
+_OPEN = re.compile(r"\b(?:or|neither|maybe|perhaps|possibly|might|could|unless|if|whether)\b|\?", re.IGNORECASE)
+"""Leaves open whether a number is meant."""
 _WHOLE = re.compile(r"[\"'\u2019)*_` ]{0,4}(?:[.!?;]\s|\n|\s*[^\W\d]+\W)")
 """What has to follow a number in a text that was cut."""
+
+
+def worked_number(text: str) -> Number | None:
+    """The number that short workings come to, as 45 of `We add 3 to 42 and we get 45`.
+
+    It is the last one, apart from a reason behind it, and claimed; None where it is left open or taken back.
+    """
+    numbers = numbers_in(_REASON.split(text, maxsplit=1)[0]) or numbers_in(text)
+    if not numbers or _OPEN.search(text) or takes_back(text):
+        return None
+    last = numbers[-1]
+    return last if last.unambiguous and _CLAIMS.search(last.before) else None
 
 
 def states_number(text: str, gold: str, prompt: str, *, cut: bool) -> bool:

@@ -18,6 +18,7 @@ from typing import Literal
 from mixwright.errors import InputError
 from mixwright.final_answer import WHOLE_ANSWER_CHARACTERS, Stated, find_stated_answers
 from mixwright.graders._grader import Grader
+from mixwright.graders._numbers import worked_number
 from mixwright.graders._readings import (
     UNCLEAR_NUMBER,
     amount_of,
@@ -42,7 +43,8 @@ class FinalAnswer(Grader):
     r"""Right is a completion that ends in the answer; the gold answer of a worked solution is read by the same rules.
 
     Looked for in this order: the last `#### 72`, `\boxed{72}` or `<answer>72</answer>`; "the answer is 72", "Answer: 72",
-    the last of several; a short completion as a whole; the last letter, number or word of the last sentence. Numbers are
+    the last of several; a short completion as a whole, or the number that its workings come to; the last letter, number or
+    word of the last sentence. Numbers are
     equal whatever their commas, currency, percent sign, unit, zeros or simple fraction; option letters with or without
     brackets; words in any case; formulas without LaTeX that changes nothing. Nothing for several answers (`3 or 4`), a
     list of all options, and an answer cut off. Of a completion that ran into the limit of tokens only what is finished
@@ -83,7 +85,8 @@ class FinalAnswer(Grader):
             if _CUT in found.text:
                 return 0.0
             if found.kind in kinds and (verdict := _agrees(gold, found, options)) is not None:
-                return float(verdict)
+                worked = found.kind == "whole" and "last" in kinds and _is_worked_out(gold, found.text)
+                return float(verdict or worked)
         return 0.0
 
     def reading(self, answer: str) -> str:
@@ -150,6 +153,12 @@ def _agrees(gold: str, found: Stated, options: dict[str, str]) -> bool | None:
             given = last_number(found.text)
         return None if given is None and found.kind == "marked" else given == amount and not unit_differs(gold, found.text)
     return _head(found.text) == normalise_words(gold)
+
+
+def _is_worked_out(gold: str, text: str) -> bool:
+    """Whether a short text works out a gold answer that is a number, and comes to it."""
+    amount, found = amount_of(gold), worked_number(text)
+    return found is not None and amount is not None and found.value == amount and not unit_differs(gold, found.after)
 
 
 def _head(text: str) -> str:

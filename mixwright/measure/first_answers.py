@@ -105,7 +105,11 @@ def note_of_choice(found: ChosenGrader) -> Observation:
     """The same for the notes on measuring; information where the grader was changed, since it needs no action."""
     count = found.accepted.get(found.grader, 0)
     evidence = tuple(
-        {"example": one.example.id, "answer": one.example.answer, "completion": quoted_start(one.completion)}
+        {
+            "example": one.example.id,
+            "answer": one.example.answer,
+            "completion": quoted_start(one.completion, cut=one.cut),
+        }
         for one in found.examples
     )
     message = f"the grader of task {found.task!r} is {found.grader}, because {found.why}"

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from mixwright.corpus import Corpus
-from mixwright.corpus.chosen_graders import FirstAnswer, choose_grader
+from mixwright.corpus.chosen_graders import CUT_MARK, FirstAnswer, choose_grader
 from mixwright.measure.stage import MeasureResult
 from mixwright.records import Example, Observation
 from mixwright.runs import RunFolder, write_json
@@ -79,9 +79,10 @@ def nothing_right(results: Sequence[MeasureResult], corpus: Corpus) -> list[Obse
             message = (
                 f"no answer of task {task!r} was right{when}, so nothing can be told of it; the answers look like "
                 f"{_short(shown.example.answer or '')}, the completions look like {_short(shown.completion)}"
-            )
+            ) + CUT_MARK * shown.cut
             remedy = f"Check the grader ({given}), the prompts and the room for completions."
-        evidence = ({"example": shown.example.id, "answer": shown.example.answer, "completion": shown.completion},)
+        completion = shown.completion + CUT_MARK * shown.cut
+        evidence = ({"example": shown.example.id, "answer": shown.example.answer, "completion": completion},)
         notes.append(Observation(check, task, "warning", items[task], items[task], message, remedy, "", evidence))
     return notes
 

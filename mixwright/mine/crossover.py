@@ -86,7 +86,7 @@ def kept_rows(
     *,
     random_share: float = 0.0,
 ) -> NDArray[np.int64]:
-    """Places of the rows of one end, sorted: the same share of every group, one row at least.
+    """Places of the rows of one end, sorted: the same share of every group as nearly as whole rows allow, one at least.
 
     Args:
         score: of each row, high is hard; rows of NaN are taken at random only.
@@ -97,9 +97,9 @@ def kept_rows(
         random_share: share of what is kept that is drawn at random all the same.
     """
     found: list[NDArray[np.int64]] = []
-    for group in np.unique(groups):
+    names, sizes = np.unique(groups, return_counts=True)
+    for group, count in zip(names, _rows_per_group(sizes, kept).tolist(), strict=True):
         own = rng.permutation(np.flatnonzero(groups == group))
-        count = max(round(kept * len(own)), 1)
         if end != "random":
             values = np.nan_to_num(score[own] if end == "easy" else -score[own], nan=np.inf)
             order = own[np.argsort(values, kind="stable")]  # permuted before, so ties are in random order
@@ -107,6 +107,15 @@ def kept_rows(
             own = np.concatenate((order[:first], rng.permutation(order[first:])))
         found.append(own[:count])
     return np.sort(np.concatenate(found)) if found else np.zeros(0, dtype=np.int64)
+
+
+def _rows_per_group(sizes: NDArray[np.int64], kept: float) -> NDArray[np.int64]:
+    """Rows that each group keeps: its share rounded down, one at least; those that are left go to the largest remainders."""
+    exact = kept * sizes
+    counts = np.maximum(np.floor(exact + 1e-9), 1).astype(np.int64)
+    left = max(round(kept * int(sizes.sum())) - int(counts.sum()), 0)
+    counts[np.argsort(counts - exact, kind="stable")[:left]] += 1
+    return counts
 
 
 def crossover(

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,13 +24,15 @@ from mixwright.measure.scan import Scan
 from mixwright.mine.own_answers import read_rows, rehearsal_rows, write_rows
 from mixwright.mine.stage import make_miner, mine, summary_of, write_mined
 from mixwright.records import to_data
-from mixwright.runs import RunFolder, read_measurements, write_json
+from mixwright.runs import RunFolder, read_json, read_measurements, write_json
 from mixwright.workers.local import Job, Workers
 
 if TYPE_CHECKING:
     from mixwright.contracts import Miner
     from mixwright.corpus import Corpus
 
+SECONDS_BETWEEN_NOTES = 2.0
+"""How often the CPU seconds of a mining are noted; what a kill may lose of them."""
 REHEARSAL_MINER = "rehearsal"
 """Miner whose table a plan's rows to rehearse are drawn from."""
 
@@ -46,6 +51,16 @@ class MineJob:
     """Name of the plug-in."""
     options: Mapping[str, Any]
     """Its keyword arguments."""
+
+
+@dataclass(frozen=True, slots=True)
+class SpentSeconds:
+    """What mining has taken so far."""
+
+    digest: str
+    """Of what is mined, as `made_of` gives it."""
+    seconds: float
+    """CPU seconds, those of calls that were killed included."""
 
 
 def options_of(config: RunConfig, name: str, keep: float | None) -> dict[str, Any]:
@@ -174,8 +189,48 @@ def mine_in_worker(job: MineJob) -> None:
     scan = Scan(run, base_name(job.base))
     if scan.key["corpus"] != corpus.digest():
         raise InputError("a scan of this corpus", "one of other rows", "Run `mixwright scan` again.", file=scan.folder)
-    found = mine(made, job.miner, corpus, scan, learner, measured=measured, seed=config.seed)
-    write_mined(found, table_file(run, job.miner).parent, made_of(config, scan, job.options))
+    digest, spent = made_of(config, scan, job.options), table_file(run, job.miner).with_suffix(".spent.json")
+    with note_cpu_seconds(spent, digest) as earlier:
+        found = mine(made, job.miner, corpus, scan, learner, measured=measured, seed=config.seed)
+    found = replace(found, seconds=earlier + found.seconds)
+    write_mined(found, spent.parent, digest)
+    spent.unlink()
+
+
+@contextlib.contextmanager
+def note_cpu_seconds(path: Path, digest: str) -> Iterator[float]:
+    """Note the CPU seconds of the block while it runs, so that one that is killed leaves them to the next.
+
+    Args:
+        path: file of the notes, which stays afterwards.
+        digest: of what is mined; seconds that were spent on something else do not count.
+
+    Yields:
+        Seconds of earlier blocks.
+    """
+    try:
+        known = read_json(path, SpentSeconds)
+    except InputError:  # none, or one that was cut
+        known = SpentSeconds(digest, 0.0)
+    earlier = known.seconds if known.digest == digest else 0.0
+    begun, ended = time.process_time(), threading.Event()
+
+    def note() -> None:
+        write_json(path, SpentSeconds(digest, earlier + time.process_time() - begun))
+
+    def note_again() -> None:
+        while not ended.wait(SECONDS_BETWEEN_NOTES):
+            with contextlib.suppress(InputError):  # a full disk is told when the table is written
+                note()
+
+    thread = threading.Thread(target=note_again, daemon=True)
+    thread.start()
+    try:
+        yield earlier
+    finally:
+        ended.set()
+        thread.join()
+        note()
 
 
 def missing_columns(miner: Miner, folder: RunFolder, base: str) -> list[str]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mixwright.config import MOST_LEARNING_RATE
 from mixwright.errors import InputError
 from mixwright.estimates.chance import RIGHT_FROM_SCORE
 from mixwright.measure.bursts import read_losses, train_on
@@ -25,7 +26,12 @@ if TYPE_CHECKING:
 HELD_BACK_SHARE, LEAST_HELD_BACK, MOST_HELD_BACK = 0.2, 16, 256
 """Share of the training rows that no proxy sees and all are read on, and how many that is at least and at most."""
 
-SHORT_TRAINING_LIMITS = {"steps": (1, 1e6), "runs": (2, 100), "batch": (1, 1e5), "learning_rate": (1e-12, 1e3)}
+SHORT_TRAINING_LIMITS = {
+    "steps": (1, 1e6),
+    "runs": (2, 100),
+    "batch": (1, 1e5),
+    "learning_rate": (1e-12, MOST_LEARNING_RATE),
+}
 """What a miner's options of short trainings may be."""
 
 

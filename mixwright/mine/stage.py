@@ -31,7 +31,7 @@ MINE_SEED = 6_000_011
 NOTED_SHIFT_SHARE = 0.02
 """Change of a task's share that is never silent."""
 MIN_TASK_ROWS = 20
-"""Rows that a task keeps at least, where it has them and nothing was measured of its retention."""
+"""Rows that a task keeps at least, as far as its share of the rows that are kept goes."""
 FADING_SHARE = 0.5
 """Share of a gain that is left after other tasks were trained, under which a task's rows are not pruned at all."""
 
@@ -45,7 +45,7 @@ class Mining:
     counts: Mapping[str, tuple[int, int]]
     """Per task: training rows, and mined rows."""
     seconds: float
-    """CPU seconds of the miner."""
+    """CPU seconds of the miner, those of earlier calls that were killed included."""
 
     def shifts(self) -> dict[str, tuple[float, float]]:
         """Share of each task among training rows and among mined rows, if they differ by over `NOTED_SHIFT_SHARE`."""
@@ -114,24 +114,37 @@ def find_fading_tasks(measured: Sequence[Measurement]) -> set[str]:
 def with_min_rows(found: MiningResult, tasks: Mapping[str, str], whole: Collection[str]) -> MiningResult:
     """What was mined, with rows put back where a task has too few, first of the corpus first.
 
+    What is put back takes the place of rows chosen last from tasks that have more than enough, so that as many rows are kept
+    as were chosen; rows of tasks that keep all are added.
+
     Args:
         found: chosen rows.
         tasks: task of each training row.
-        whole: tasks that keep all of their rows. Others of which any were chosen keep `MIN_TASK_ROWS`.
+        whole: tasks that keep all of their rows. Others of which any were chosen keep `MIN_TASK_ROWS`, but no larger share
+            of their rows than is kept of all rows.
     """
     chosen, kept = Counter(tasks[row.id] for row in found.rows), {row.id for row in found.rows}
     members: dict[str, list[str]] = {}
     for name, task in tasks.items():
         members.setdefault(task, []).append(name)
-    back, notes = [], []
+    back, notes, least, replaced = list[MinedRow](), list[str](), dict[str, int](), 0
     for task, there in members.items():
         count = len(there)
-        least = count if task in whole else min(MIN_TASK_ROWS, count) if chosen[task] else 0
-        if own := [name for name in there if name not in kept][: max(least - chosen[task], 0)]:
+        share = count * len(found.rows) // len(tasks)
+        least[task] = count if task in whole else min(MIN_TASK_ROWS, share) if chosen[task] else 0
+        if own := [name for name in there if name not in kept][: max(least[task] - chosen[task], 0)]:
             why = "its gain fades while others are trained" if task in whole else "the task would have too few rows"
             back += [MinedRow(name, 1.0, f"put back: {why}") for name in own]
             notes.append(f"Task {task} would have kept {chosen[task]} of {count} rows; {len(own)} were put back: {why}.")
-    return replace(found, rows=(*found.rows, *back), notes=(*found.notes, *notes))
+            replaced += 0 if task in whole else len(own)
+    rows = list[MinedRow]()
+    for row in reversed(found.rows):
+        if replaced and chosen[tasks[row.id]] > least[tasks[row.id]]:
+            chosen[tasks[row.id]] -= 1
+            replaced -= 1
+        else:
+            rows.append(row)
+    return replace(found, rows=(*reversed(rows), *back), notes=(*found.notes, *notes))
 
 
 def write_mined(mining: Mining, folder: Path, mined_from: str = "") -> Path:

@@ -136,7 +136,7 @@ def with_format_forecasts(plan: Plan, rows: Sequence[Measurement]) -> Plan:
         plan: its GRPO steps are those that a forecast is for; without any it stays as it is.
         rows: measurements before the run.
     """
-    steps = sum(stage.steps for stage in plan.stages if stage.objective == "grpo")
+    steps = _rewarded_steps(plan)
     forecasts, why = list(plan.forecast), dict(plan.why)
     for task, choices in sorted(formats_of(rows).items()) if steps else ():
         expected = forecast_formats(task, choices, steps)
@@ -144,6 +144,10 @@ def with_format_forecasts(plan: Plan, rows: Sequence[Measurement]) -> Plan:
             why[f"forecast.{len(forecasts)}.expected"] = _reason(forecast, choices, expected, steps)
             forecasts.append(forecast)
     return replace(plan, forecast=tuple(forecasts), why=why)
+
+
+def _rewarded_steps(plan: Plan) -> int:
+    return sum(stage.steps for stage in plan.stages if stage.objective == "grpo")
 
 
 def _reason(forecast: Forecast, choices: Sequence[FormatShare], expected: Sequence[Forecast], steps: int) -> str:
@@ -156,15 +160,17 @@ def _reason(forecast: Forecast, choices: Sequence[FormatShare], expected: Sequen
     return f"share {one.share:.0%}, right {one.accuracy:.0%}, {pace}{cross}; of {len(choices)} formats {ending}"
 
 
-def warnings_of(rows: Sequence[Measurement], forecasts: Iterable[Forecast]) -> list[str]:
+def warnings_of(rows: Sequence[Measurement], plan: Plan | None) -> list[str]:
     """One sentence per task whose predicted winner is not its most accurate format, and per gold form that is not in use.
 
     Args:
         rows: measurements before the run.
-        forecasts: of the plan.
+        plan: with its forecasts; nothing is said without one, or where it has no steps that are rewarded.
     """
+    if plan is None or not _rewarded_steps(plan):
+        return []
     expected: dict[str, list[Forecast]] = {}
-    for forecast in forecasts:
+    for forecast in plan.forecast:
         if forecast.name.startswith(FORM_SHARE_NAME_PREFIX):
             expected.setdefault(forecast.task, []).append(forecast)
     found, formats = [], formats_of(rows)
@@ -182,15 +188,19 @@ def warnings_of(rows: Sequence[Measurement], forecasts: Iterable[Forecast]) -> l
 
 
 def _unused(rows: Sequence[Measurement]) -> list[str]:
-    """Gold forms that the model hardly writes, in tasks in which hardly anything is right."""
-    whole = [row for row in rows if row.null is not None]
-    right = {r.task: r.null or 0.0 for r in whole if r.name.startswith(FORM_ACCURACY_NAME_PREFIX) and r.example is None}
+    """Gold forms that the model hardly writes, in tasks in which hardly anything is right, sampled or greedy."""
+    whole = [row for row in rows if row.null is not None and row.example is None]
+    right = {row.task: row.null or 0.0 for row in whole if row.name.startswith(FORM_ACCURACY_NAME_PREFIX)}
+    greedy = [row for row in whole if (row.probe, row.name) == ("competence", "greedy")]
+    solved = {task for task, share in right.items() if share >= LOW_ACCURACY}
+    solved |= {row.task for row in greedy if row.value >= LOW_ACCURACY}
     found = []
     for row in whole:
         form = row.name.removeprefix(FORM_SHARE_NAME_PREFIX)
-        if form in (row.name, OTHER_FORMS) or right.get(row.task, 0.0) >= LOW_ACCURACY:
+        if form in (row.name, OTHER_FORMS) or row.task in solved:
             continue
         if (row.null or 0.0) >= 0.5 and row.value < IN_USE_SHARE:
-            looks = f"{row.task}: gold answers look like {form!r}, {row.value:.1%} of samples do"
-            found.append(f"{looks}. If that is wanted, rewards will hardly ever reach it: train it by SFT first.")
+            looks = f"{row.task}: {right.get(row.task, 0.0):.0%} of samples are right; gold answers look like {form!r}"
+            wanted = "If that is wanted, rewards will hardly ever reach it: train it by SFT first."
+            found.append(f"{looks}, {row.value:.1%} of samples do. {wanted}")
     return found

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from mixwright import catalog
-from mixwright.config import MOST_STEPS
+from mixwright.config import MOST_LEARNING_RATE, MOST_STEPS
 from mixwright.errors import InputError, unknown_name
 from mixwright.records import Cell, EngineOptions, Plan, Stage, cell_key, from_data
 
@@ -59,10 +59,10 @@ def _validate_numbers(stage: Stage) -> None:
         (f"a band of {name}{whose} with 0 <= low < high <= 1", band, 0 <= band[0] < band[1] <= 1)
         for whose, band in {"": stage.band, **{f" for {task!r}": band for task, band in stage.bands.items()}}.items()
     ]
-    rate, steps = stage.learning_rate, stage.steps
+    rate, most, steps = stage.learning_rate, MOST_LEARNING_RATE, stage.steps
     checks += [
         (f"at least 1 step and at most {MOST_STEPS:,} in {name}", steps, 1 <= steps <= MOST_STEPS),
-        (f"a learning_rate above 0 of {name}", rate, rate is None or 0 < rate < math.inf),
+        (f"a learning_rate above 0 and at most {most:g} of {name}", rate, rate is None or 0 < rate <= most),
         (f"an earlier_share from 0 to 0.5 of {name}", stage.earlier_share, 0 <= stage.earlier_share <= 0.5),
     ]
     checks += [

@@ -7,6 +7,7 @@ import functools
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import UnionType
 from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_type_hints
 
 from mixwright.errors import InputError, unknown_name
@@ -38,6 +39,7 @@ def from_data(
     *,
     file: str | Path | None = None,
     line_of: Callable[[Sequence[str | int]], int | None] | None = None,
+    texts_are_numbers: bool = True,
 ) -> T:
     """Build `cls` from JSON-ready values, checking types and refusing unknown fields.
 
@@ -46,6 +48,7 @@ def from_data(
         data: what JSON or YAML gave.
         file: named in the error.
         line_of: path of a field -> its line in `file`, where the format knows lines.
+        texts_are_numbers: whether "1" may stand for 1, as in YAML, where `1e-4` is a text.
 
     Raises:
         InputError: naming the field, what was expected and what came.
@@ -67,24 +70,29 @@ def from_data(
             wanted = error["msg"].lower().removeprefix("value error, ")
             problem = InputError(f"{name}: {wanted}", repr(error["input"])[:80], "Correct that field.")
         raise placed(problem, place) from None
-    wrong = [(place, "a number or a text", "true or false") for place in find_misread_bools(data, made)]
+    wrong = [(place, "a number or a text", "true or false") for place in find_misread(data, made, bool)]
+    if not texts_are_numbers:
+        wrong += [(place, "a number", "a text") for place in find_misread(data, made, str, int | float)]
     wrong = wrong or [(place, "a finite number", repr(value)) for place, value in _not_finite(data)]
     for place, wanted, got in wrong:
         raise placed(InputError(f"{'.'.join(map(str, place))}: {wanted}", got, "Correct that field."), place)
     return made
 
 
-def find_misread_bools(given: Any, made: Any, place: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
-    """Where `true` or `false` was given and something else was made of it: 1 step because of `steps: true`."""
-    if isinstance(given, bool) and not isinstance(made, bool):
-        yield place
+def find_misread(
+    given: Any, made: Any, kind: type, became: type | UnionType = object, place: tuple[str | int, ...] = ()
+) -> Iterator[tuple[str | int, ...]]:
+    """Where a value of a kind was given and one of another kind was made of it: 1 step because of `steps: true`."""
+    if isinstance(given, kind):
+        if not isinstance(made, kind) and isinstance(made, became):
+            yield place
     elif isinstance(given, Mapping):
         for key, value in given.items():
             inner = made.get(key, value) if isinstance(made, Mapping) else getattr(made, str(key), value)
-            yield from find_misread_bools(value, inner, (*place, str(key)))
+            yield from find_misread(value, inner, kind, became, (*place, str(key)))
     elif isinstance(given, list | tuple) and isinstance(made, list | tuple):
         for number, (value, inner) in enumerate(zip(given, made, strict=True)):
-            yield from find_misread_bools(value, inner, (*place, number))
+            yield from find_misread(value, inner, kind, became, (*place, number))
 
 
 def _not_finite(given: Any, place: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], float]]:

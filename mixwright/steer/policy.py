@@ -17,8 +17,8 @@ follows from few informative groups and from alarms:
   beta on alarms 15 (6 to 22). Beside the selector, where levels are known, each of them changes nothing:
   docs/controllers.md.
 - **Log.** Batches with few informative groups are written down as one line per stretch, when `STRETCH_ENDS_AFTER` in a row
-  had enough of them or training ends: first and last step, how many, and the lowest factor, which is 0 where a step was
-  skipped. steps.jsonl has the factor of every step.
+  had enough of them or training ends: first and last step, how many, how many were skipped, and the lowest factor of the
+  others; `skip_step` where all were skipped. steps.jsonl has the factor of every step.
 """
 
 from __future__ import annotations
@@ -182,8 +182,9 @@ class Policy:
         if skipped < count:
             because += f": learning rate times {lowest:.3g}" + (f" to {highest:.3g}" if highest > lowest else "")
         because += f"; {skipped} skipped" if skipped else ""
-        factor = 0.0 if skipped else self.asked_lr_factor * lowest
-        return Decision(first, "lr_factor", self.asked_lr_factor, factor, because, last)
+        if skipped == count:  # the factor, which steps.jsonl has for each of these steps, stayed as it was
+            return Decision(first, "skip_step", None, "step", because, last)
+        return Decision(first, "lr_factor", self.asked_lr_factor, self.asked_lr_factor * lowest, because, last)
 
     def respond(self, alarms: Sequence[Alarm], signals: Signals, beta: float) -> tuple[float, str, Action | None]:
         """React to one inspection.

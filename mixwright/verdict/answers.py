@@ -8,6 +8,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, TypeVar
 
+from mixwright.corpus.chosen_graders import CUT_MARK
 from mixwright.errors import InputError
 from mixwright.estimates.chance import RIGHT_FROM_SCORE
 from mixwright.measure.bases import read_completion_rows
@@ -45,20 +46,22 @@ def is_right(row: Mapping[str, Any]) -> bool:
 def answer_pair(
     item: Answers, names: tuple[str, str] = ("before", "after"), between: Mapping[str, str] | None = None
 ) -> Pair:
-    """The answers of an item for the page.
+    """The answers of an item for the page; one that ran into the limit of tokens is marked.
 
     Args:
         item: what was written.
         names: what before and after are called.
         between: further checkpoints, each with what it is called.
     """
-    asked = item["before"]
+    asked, said = item["before"], {"before": names[0], "after": names[1], **(between or {})}
     texts = {when: str(row["completion"] or "") for when, row in item.items()}
     scores = {when: float(row["score"] or 0.0) for when, row in item.items()}
-    others = tuple(Answer(name, texts[when], scores[when]) for when, name in (between or {}).items())
+    told = {when: name + CUT_MARK * bool(item[when].get("cut")) for when, name in said.items()}
+    others = tuple(Answer(told[when], texts[when], scores[when]) for when in between or {})
     title = " · ".join(part for part in (asked["task"] or "", level(asked["level"])) if part)
+    shown = told["before"], told["after"]
     prompt, gold = str(asked["prompt"] or ""), str(asked["answer"] or "")
-    return Pair(title, prompt, gold, texts["before"], texts["after"], scores["before"], scores["after"], names, others)
+    return Pair(title, prompt, gold, texts["before"], texts["after"], scores["before"], scores["after"], shown, others)
 
 
 def take_turns(rows: Sequence[T], group_of: Callable[[T], str]) -> list[T]:

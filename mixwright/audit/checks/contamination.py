@@ -105,7 +105,7 @@ def _task_seen(case: Case) -> Observation:
     text = f"{count} of {looked} held-out prompts resemble training prompts in wording, which is no leak by itself."
     if not count and case.train_rows_of_same_name:
         rows = case.train_rows_of_same_name
-        text = f"Training has {rows} rows of this task, none of {others} looked at worded like a held-out prompt."
+        text = f"Training has {rows} rows of this task; none of {others} looked at is worded like a held-out prompt."
     elif not count:
         text = f"No training row is of this task, and none of {others} looked at is worded like its prompts: it is new."
     null = "training on a task is intended: this is no leak of items"

@@ -107,6 +107,12 @@ def _observe_new_levels(
             f" At {copies} the only training rows are copies of held-out rows; without them train lacks these levels too."
         )
     null = "they measure generalisation beyond the training levels"
+    kept = [level for level in known if level not in filled]
+    if holes := [level for level in levels if kept and min(kept) < level < max(kept)]:
+        between = ", ".join(f"{level:g}" for level in holes[:MOST_NAMES_SHOWN])
+        text += f" Training has levels on both sides of {between}: that is a hole in what it covers."
+        remedy = "Add training rows of these levels, or keep them out on purpose and say so."
+        return Observation("difficulty", task, "warning", count, total, text, remedy, null)
     return Observation("difficulty", task, "info", count, total, text, "", null)
 
 

@@ -46,8 +46,10 @@ class Formats(Check):
 def _observe_task(name: str, forms: FormCounts) -> list[Observation]:
     common, total = forms.kept.most_common(MOST_NAMES_SHOWN), forms.total
     top, count = common[0]
-    text = f"Answers have {forms.count_text} different formats; {top!r} is the commonest, {count / total:.1%} of them "
-    text += f"{FORM_LEGEND}. Their normalised entropy is {forms.evenness():.2f}."
+    text = f"All answers have one format, {top!r} {FORM_LEGEND}."
+    if len(forms.kept) > 1 or forms.spilled:
+        text = f"Answers have {forms.count_text} different formats; {top!r} is the commonest, {count / total:.1%} of them "
+        text += f"{FORM_LEGEND}. Their normalised entropy is {forms.evenness():.2f}."
     if forms.spilled:
         text += f" The rarest formats, {forms.spilled} rows together, are counted as one."
     shown = tuple({"form": form, "rows": rows_, "share": round(rows_ / total, 4)} for form, rows_ in common)

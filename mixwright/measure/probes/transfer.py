@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mixwright.catalog import create
+from mixwright.config import MOST_LEARNING_RATE
 from mixwright.contracts import Probe
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError, check_range
@@ -36,7 +37,12 @@ from mixwright.records import Measurement
 
 NEEDS = ("torch", "transformers")
 
-OPTION_LIMITS = {"learning_rate": (1e-12, 1e3), "items": (2, 1e6), "seeds": (1, 100), "confirm_steps_factor": (1, 100)}
+OPTION_LIMITS = {
+    "learning_rate": (1e-12, MOST_LEARNING_RATE),
+    "items": (2, 1e6),
+    "seeds": (1, 100),
+    "confirm_steps_factor": (1, 100),
+}
 OPTION_LIMITS |= dict.fromkeys(("steps", "batch"), (1, 1e6))
 MOST_TASKS = 24
 """Tasks, at most: pairs of more would be more runs than anybody waits for."""

@@ -1,9 +1,9 @@
 """Miner that keeps the hard or the easy rows of each task, whichever short trainings of this model show to be better.
 
-Rows are ranked within their task (within each answer where a task has ten or fewer) by EL2N. Which end to keep depends on
-how abundant and how clean the data are for this model, so copies of it are trained on the hard, the easy and random rows and
-read on training rows that are held back. An end is kept only where it beats random rows beyond chance, by seeds and by rows;
-else all rows are kept.
+Rows are ranked by EL2N within their task (within each answer where a task has ten or fewer, with rows enough). Which end to
+keep depends on how abundant and how clean the data are for this model, so copies of it are trained on the hard, the easy and
+random rows and read on training rows that are held back. An end is kept only where it beats random rows beyond chance, by
+seeds and by rows; else all rows are kept.
 
 Source: Sorscher et al., 2206.14486 (which end depends on abundance; metrics differ); EL2N: Paul et al., 2107.07075.
     Ayed and Hayou, 2302.06960: at 30 % or less random rows are hard to beat, and a share at random helps (`random_share`).
@@ -14,6 +14,7 @@ Blind spot: the proxy is short: where a whole run is far longer, data are less a
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
@@ -38,7 +39,8 @@ RANDOM_HARD_TO_BEAT_SHARE, SECOND_KEEP_SHARE = 0.3, 0.5
 """Share of kept rows up to which random rows are hard to beat; the other fraction that is tried, to see how near the
 crossover is."""
 MOST_ANSWER_GROUPS = 10
-"""Answers up to which a task is pruned within each answer, so that no end holds one answer only."""
+"""Answers up to which a task is pruned within each answer, so that no end holds one answer only; as long as each answer has
+rows enough."""
 LABEL_CHECK_SHARE = 0.01
 """Share of the rows, of the highest scores, whose labels are looked at (ten at least)."""
 
@@ -75,7 +77,7 @@ class Pruning(Miner):
         """Kept rows. Raises InputError without a model where the test is to decide, or with too few rows for it."""
         rows = train_rows(corpus, scan)
         scores = rows.column(scan, "el2n").astype(float)
-        groups, notes, end = pruning_groups(corpus, rows), [], self.end
+        groups, notes, end = pruning_groups(corpus, rows, self.keep), [], self.end
         if end == "auto":
             if learner is None:
                 raise InputError("a model for the crossover test", "none", "Give one, or set end to hard or easy.")
@@ -135,13 +137,16 @@ class Pruning(Miner):
         return notes
 
 
-def pruning_groups(corpus: Corpus, rows: TrainRows) -> np.ndarray:
-    """Group of each row that pruning keeps the shares of: its task, and its answer where the task has few answers."""
+def pruning_groups(corpus: Corpus, rows: TrainRows, keep: float) -> np.ndarray:
+    """Group of each row that pruning keeps the shares of: its task, and its answer where the task has few answers and each
+    has a whole row at this share.
+    """
     texts = corpus.table.select(["target", "answer"]).take(rows.numbers).to_pylist()
     answers = np.array([row["answer"] if row["answer"] is not None else row["target"] or "" for row in texts], dtype=object)
     keys: list[tuple[str, str]] = [(task, "") for task in rows.tasks.tolist()]
     for task, own in rows.by_task().items():
-        if len(set(answers[own].tolist())) <= MOST_ANSWER_GROUPS:
+        counts = Counter(answers[own].tolist())
+        if len(counts) <= MOST_ANSWER_GROUPS and keep * min(counts.values()) >= 1:
             for at in own.tolist():
                 keys[at] = (task, str(answers[at]))
     numbers = {key: number for number, key in enumerate(sorted(set(keys)))}

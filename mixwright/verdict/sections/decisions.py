@@ -22,7 +22,7 @@ MOST_GROUPS_OPEN = 12
 """Groups that stay open."""
 MEANING_BY_PREFIX = {
     "refuse.": "refuse.X says what the gates answered for groups of cell X: refused groups do not teach, admitted ones do.",
-    "lr_factor": "lr_factor to 0 stands for steps that were skipped: steps.jsonl calls them skip_step and keeps the factor.",
+    "skip_step": "skip_step stands for steps that were not taken; the learning-rate factor stayed as it was.",
 }
 """Beginning of a decision's name -> what it means."""
 

@@ -39,9 +39,8 @@ class FormatsSection(Section):
         for forecast in forecasts:
             if forecast.name.startswith(FORM_SHARE_NAME_PREFIX):
                 expected[forecast.task].append(forecast)
-        warned = [
-            Paragraph(text, "caution") for text in warnings_of(read_measurements(path) if path.is_file() else [], forecasts)
-        ]
+        measured = read_measurements(path) if path.is_file() else []
+        warned = [Paragraph(text, "caution") for text in warnings_of(measured, plan)]
         if not expected:
             return [*warned]
         seen = _after(run)
