@@ -17,6 +17,7 @@ from mixwright.corpus.trainable import NEEDED_COLUMNS, check_training, has_pairs
 from mixwright.errors import InputError, missing_extra, unknown_name
 from mixwright.estimates.readings import GRADED_OUTCOMES, outcome_of
 from mixwright.learner.bases import TINY_PREFIX
+from mixwright.learner.checkpoint_checks import check_files
 from mixwright.learner.sources import SMOLLM2, is_gguf
 from mixwright.learner.warmup_rows import warmup_rows, warmup_shares
 from mixwright.mine.own_answers import check_rehearsal
@@ -162,16 +163,19 @@ def check_items(corpus: Corpus) -> set[str]:
 
 def check_model(model: ModelConfig) -> None:
     """Whether the model can be there, as far as that is known without loading it. Raises InputError."""
-    folder, gguf = Path(model.path), is_gguf(model.path)
+    folder, gguf, remedy = Path(model.path), is_gguf(model.path), "Correct the path of the model."
+    for place in (folder, *([Path(model.adapter)] if model.adapter else [])):
+        if place.is_dir():
+            check_files(place)
     if model.path.startswith(TINY_PREFIX) and model.path != TINY_PREFIX:
-        raise InputError("a checkpoint folder, a hub name, or tiny:", repr(model.path), "Correct model.path.")
+        raise InputError("a checkpoint folder, a hub name, or tiny:", repr(model.path), remedy)
     if model.path.startswith((".", "/", "~")) and not folder.is_dir() and not gguf:
-        raise InputError("the folder of a model", f"{model.path!r}, which does not exist", "Correct model.path.")
+        raise InputError("the folder of a model", f"{model.path!r}, which does not exist", remedy)
     if model.path != TINY_PREFIX and model.path.count("/") != 1 and not folder.is_dir() and not gguf:  # the hub is not asked
         expected = f"the folder of a model, a GGUF file, {SMOLLM2}, or OWNER/NAME at the hub"
         raise InputError(expected, f"{model.path!r}, which is none of them", "Correct the name of the model.")
     if folder.is_dir() and not gguf and not any((folder / name).is_file() for name in ("config.json", *ADAPTER_FILES)):
-        raise InputError("the folder of a model", f"{model.path!r} without config.json", "Correct model.path.")
+        raise InputError("the folder of a model", f"{model.path!r} without config.json", remedy)
     if model.adapter is not None and not model.adapter.strip():
         remedy = "Name it (--adapter, model.adapter), or leave it out."
         raise InputError("the folder of an adapter", "an empty name", remedy)
@@ -181,27 +185,6 @@ def check_model(model: ModelConfig) -> None:
     if model.path == TINY_PREFIX and model.width % (2 * model.heads):
         got = f"width {model.width}, heads {model.heads}"
         raise InputError("a width that is an even multiple of the heads", got, "Correct model.width or model.heads.")
-    for place in (folder, *([Path(model.adapter)] if model.adapter else [])):
-        for file in sorted(place.glob("*.safetensors")) if place.is_dir() else []:
-            check_weights(file)
-
-
-def check_weights(file: Path) -> None:
-    """Whether a safetensors file has all the bytes that its header speaks of. Raises InputError."""
-    size, problem = file.stat().st_size, ""
-    with file.open("rb") as opened:
-        length = int.from_bytes(opened.read(8), "little")
-        try:
-            header = json.loads(opened.read(length)) if length <= size else {}
-            end = max((part["data_offsets"][1] for name, part in header.items() if name != "__metadata__"), default=0)
-        except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError):
-            problem = "a header that cannot be read"
-        else:
-            if not header or 8 + length + end != size:
-                problem = f"{size:,} bytes of {8 + length + end:,}"
-    if problem:
-        remedy = "Copy or save the checkpoint again."
-        raise InputError("a whole safetensors file", problem, remedy, file=file)
 
 
 def check_warmup(config: RunConfig, corpus: Corpus, base: Path) -> None:

@@ -15,6 +15,7 @@ import fcntl
 import json
 import math
 import os
+import stat
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -30,6 +31,8 @@ BAD_VALUES = (ValueError, KeyError, AttributeError, TypeError, RecursionError)
 REMEDY_BROKEN = "Correct the file or re-run the stage that writes it."
 MOST_ALIASED_VALUES = 10_000
 """Values that aliases may add to a YAML file."""
+FOLDERS = ("answers", "bases", "corpus", "measure", "mine", "scan", "trial")
+"""Folders of a run folder."""
 
 
 @contextlib.contextmanager
@@ -84,6 +87,7 @@ def read_list(path: Path, cls: type[T]) -> list[T]:
 
 
 def _parse(path: Path) -> Any:
+    check_regular(path)
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -136,7 +140,7 @@ def yaml_text(data: Any, **layout: Any) -> str:
 
 def read_yaml(path: Path, cls: type[T]) -> T:
     """Read a hand-editable record. Raises InputError with file and line on broken YAML, unknown fields and wrong values."""
-    _regular(path)
+    check_regular(path)
     try:
         root, data = _composed(path.read_text(encoding="utf-8"), path)
     except FileNotFoundError:
@@ -149,10 +153,13 @@ def read_yaml(path: Path, cls: type[T]) -> T:
     return from_data(cls, data, file=path, line_of=lambda keys: _line_of(root, keys))
 
 
-def _regular(path: Path) -> None:
-    """Raises InputError for a pipe or a device, which would be waited for without end."""
-    if path.exists() and not (path.is_file() or path.is_dir()):
-        raise InputError("a file", "a pipe, a socket or a device", "Name a file.", file=path)
+def check_regular(*paths: Path) -> None:
+    """Raises InputError for a pipe, a socket or a device, which would be waited for without end."""
+    for path in paths:
+        with contextlib.suppress(OSError, ValueError):  # what is not there is told by who reads it
+            mode = path.stat().st_mode
+            if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+                raise InputError("a file", "a pipe, a socket or a device", "Name a file.", file=path)
 
 
 def _composed(text: str, path: Path) -> tuple[Any, Any]:
@@ -222,10 +229,18 @@ def read_plan(path: Path) -> Plan:
 
 
 class RunFolder:
-    """Paths of one run. Makes the folder on first write, never on reading."""
+    """Paths of one run. Makes the folder on first write, never on reading.
+
+    Raises:
+        InputError: something in the folder is a pipe, a socket or a device.
+    """
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
+        check_regular(*self.path.glob("*"))
+        for part in FOLDERS:
+            for place, _, names in os.walk(self.path / part):
+                check_regular(*(Path(place, name) for name in names))
         self.manifest = self.path / "manifest.json"
         self.corpus = self.path / "corpus"
         self.audit = self.path / "audit.json"
@@ -257,7 +272,7 @@ class RunFolder:
     def lock(self) -> Iterator[None]:
         """Hold the folder. Raises InputError when another process holds it; the lock dies with its process."""
         self.path.mkdir(parents=True, exist_ok=True)
-        _regular(self.path / ".lock")
+        check_regular(self.path / ".lock")
         with (self.path / ".lock").open("a") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from mixwright.config import CorpusConfig
-from mixwright.corpus import read_corpus, read_source
+from mixwright.corpus import read_corpus, read_source, reading
+from mixwright.corpus.reading import read_rows
 from mixwright.errors import InputError
 from mixwright.records import Example
 
@@ -257,3 +259,36 @@ def test_every_task_of_two_prompts_has_one_on_each_side(tmp_path):
     corpus = read_corpus(CorpusConfig(train=str(path), eval_share=0.2))
     for name in corpus.tasks:
         assert {example.split for example in corpus.select(tasks=[name])} == {"train", "eval"}
+
+
+@pytest.mark.parametrize(
+    ("name", "parts", "told"),
+    [
+        ("a.jsonl.gz", [b'{"prompt": "1+1=", "answer": "2"}\n', *[b" \r\n" * 10**6] * 60], "100,001 blank lines"),
+        ("a.ndjson.gz", [b" " * 2**24] * 17, "a line of 268,435,456 bytes or more"),
+        ("a.json.gz", [b"\t\n" * 10**6] * 60, "a JSON list of objects, got ''"),
+    ],
+)
+def test_a_packed_file_of_nothing_is_refused_early(name: str, parts: list[bytes], told: str, tmp_path: Path) -> None:
+    with gzip.open(tmp_path / name, "wb", compresslevel=1) as file:
+        file.writelines(parts)
+    with pytest.raises(InputError, match=told):
+        list(read_rows(name, "train", base=tmp_path))
+
+
+def test_blank_lines_between_rows_are_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "MOST_BLANK_LINES", 3)
+    row = b'{"prompt": "1+1=", "answer": "2"}\n'
+    with gzip.open(tmp_path / "a.jsonl.gz", "wb") as file:
+        file.write((row + b"\n \n\t\n") * 5)
+    assert [place.line for _, place in read_rows("a.jsonl.gz", "train", base=tmp_path)] == [1, 5, 9, 13, 17]
+
+
+def test_a_packed_list_that_memory_does_not_hold_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = json.dumps([{"prompt": f"{n}+1=", "answer": str(n + 1)} for n in range(50)])
+    with gzip.open(tmp_path / "a.json.gz", "wt", encoding="utf-8") as file:
+        file.write(rows)
+    assert len(list(read_rows("a.json.gz", "train", base=tmp_path))) == 50
+    monkeypatch.setattr(reading, "MOST_UNPACKED_BYTES", len(rows) - 1)
+    with pytest.raises(InputError, match=r"fits in memory, got one of more than .* Write a row per line"):
+        list(read_rows("a.json.gz", "train", base=tmp_path))

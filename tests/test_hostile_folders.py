@@ -70,6 +70,41 @@ def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
         pass
 
 
+@pytest.mark.parametrize(
+    ("make", "command"),
+    [
+        ("rows.jsonl", ("audit", "rows.jsonl")),
+        ("rows.json.gz", ("audit", "rows.json.gz")),
+        ("rows.parquet", ("audit", "rows.parquet")),
+        ("folder/sums.ndjson", ("audit", "folder")),
+        ("folder/sums.jsonl", ("audit", "folder/*.jsonl")),
+        ("run.yaml", ("run", "run.yaml")),
+        ("runs/a/measure/before.parquet", ("verdict", "runs/a")),
+        ("runs/a/trial/uniform-0/steps.jsonl", ("verdict", "runs/a")),
+        ("runs/a/plan.yaml", ("verdict", "runs/a")),
+        ("scores.csv", ("replicates", "scores.csv")),
+    ],
+)
+def test_a_pipe_in_the_place_of_any_file_is_refused(make: str, command: tuple[str, ...], call: Call) -> None:
+    Path(make).parent.mkdir(parents=True, exist_ok=True)
+    os.mkfifo(make)
+    code, out, err = call(*command)
+    assert (code, out) == (1, "")
+    assert err.splitlines()[-1].startswith(f"error: {make}: expected a file, got a pipe, a socket or a device")
+
+
+def test_a_pipe_in_a_saved_data_set_is_refused_and_a_link_to_a_file_is_not(call: Call) -> None:
+    datasets = pytest.importorskip("datasets")
+    datasets.Dataset.from_list(sums()).save_to_disk("rows")
+    Path("rows", "data-00000-of-00001.arrow").rename("elsewhere.arrow")
+    Path("rows", "data-00000-of-00001.arrow").symlink_to(Path("elsewhere.arrow").resolve())
+    assert call("audit", "rows")[0] == 0
+    Path("elsewhere.arrow").unlink()
+    os.mkfifo("elsewhere.arrow")
+    code, _, err = call("audit", "rows")
+    assert (code, "got a pipe" in err) == (1, True)
+
+
 def test_a_name_that_stands_twice_in_a_row_or_a_table_is_refused(call: Call) -> None:
     Path("a.jsonl").write_text('{"prompt": "1+1=", "answer": "2", "answer": "3"}\n', encoding="utf-8")
     Path("a.json").write_text('[{"prompt": "1+1=", "prompt": "2+2=", "answer": "2"}]', encoding="utf-8")

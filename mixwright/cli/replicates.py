@@ -15,7 +15,7 @@ from mixwright.errors import InputError
 from mixwright.estimates.readings import READINGS
 from mixwright.estimates.replicates import Ranking, ranking
 from mixwright.records import TrialResult
-from mixwright.runs import RunFolder, read_json
+from mixwright.runs import RunFolder, check_regular, read_json
 
 Scores = list[list[list[float]]]
 """Group, candidate, run."""
@@ -57,6 +57,7 @@ def _of_trial(run: RunFolder) -> tuple[Scores, bool]:
 
 def _of_table(path: Path) -> tuple[Scores, bool]:
     """Scores of a table; paired where it has runs, and every candidate of a group has the same ones."""
+    check_regular(path)
     try:
         table: pa.Table = READERS.get(path.suffix, pyarrow.csv.read_csv)(path)
     except (OSError, pa.ArrowException) as error:

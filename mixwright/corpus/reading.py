@@ -7,12 +7,16 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
+import re
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from mixwright.errors import InputError, missing_extra
+from mixwright.runs import check_regular
 
 
 def _without_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -29,6 +33,16 @@ DECODER = json.JSONDecoder(object_pairs_hook=_without_repeated_keys)
 PARQUET_BATCH_ROWS = 2048
 """Rows of a Parquet file in memory at a time."""
 SUFFIXES = (".jsonl", ".ndjson", ".json", ".parquet", ".jsonl.gz", ".ndjson.gz", ".json.gz")
+SPACE = re.compile(r"[ \t\n\r]*")
+"""What may stand between two values of JSON."""
+READ_BYTES = 2**22
+"""Bytes of a file that is read as a whole, at a time."""
+MOST_LINE_BYTES = 2**28
+"""Longest line of a text file, bytes unpacked: a packed file can hold more than the memory does."""
+MOST_BLANK_LINES = 100_000
+"""Blank lines one after another in a file of rows: a packed file of a few kilobytes can hold more than anyone waits for."""
+MOST_UNPACKED_BYTES = 2**31
+"""Size of a packed JSON list, which is read as a whole; one with a row per line is not."""
 DATASETS_FOLDER_FILES = ("dataset_dict.json", "state.json")
 """Files of a folder that datasets' save_to_disk wrote."""
 SPLIT_BY_NAME = {"train": "train", "training": "train"}
@@ -77,6 +91,7 @@ def read_rows(source: str, split: str, *, base: Path = Path(), notes: list[str] 
         remedy = "Name one, or leave the setting out."
         raise InputError("a file, a datasets folder or a data set's name", "an empty text", remedy)
     path, notes = base / source, [] if notes is None else notes
+    check_regular(path)
     if files := files_of(source, base):
         rows = _several(files, source, notes)
     elif path.is_dir():
@@ -112,7 +127,9 @@ def files_of(source: str, base: Path = Path()) -> list[Path]:
     else:
         root = Path(path.anchor) if path.is_absolute() else base
         found = root.glob(str(path.relative_to(root))) if "*" in source and not path.exists() else []
-    files = sorted(one for one in found if suffix_of(one) in SUFFIXES and one.is_file() and one.name[:1] != ".")
+    named = [one for one in found if suffix_of(one) in SUFFIXES and one.name[:1] != "."]
+    check_regular(*named)
+    files = sorted(filter(Path.is_file, named))
     splits = [one.name for one in files if one.name.partition(".")[0].lower() in SPLIT_BY_NAME]
     if splits:
         raise InputError(
@@ -151,26 +168,36 @@ def _opened(path: Path) -> IO[bytes]:
     return gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb")  # type: ignore[return-value]
 
 
-def _unpacked(path: Path, lines: Iterable[bytes]) -> Iterator[bytes]:
-    """The same lines. Raises InputError where a packed file is broken."""
-    try:
-        yield from lines
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise InputError("a whole gzip file", str(error)[:120], "Fetch or pack it again.", file=path) from None
+def _unpacked(path: Path, *, lines: bool) -> Iterator[bytes]:
+    """The lines of a file, or parts of it, each of bounded size. Raises InputError where a packed file is broken."""
+    with _opened(path) as file:
+        read = partial(file.readline, MOST_LINE_BYTES) if lines else partial(file.read, READ_BYTES)
+        try:
+            yield from iter(read, b"")
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise InputError("a whole gzip file", str(error)[:120], "Fetch or pack it again.", file=path) from None
 
 
 def _jsonl(path: Path) -> Rows:
-    with _opened(path) as file:
-        for line, raw in enumerate(_unpacked(path, file), 1):
-            place = Place(str(path), line)
-            try:
-                text = raw.decode("utf-8-sig" if line == 1 else "utf-8")
-                if text.strip():
-                    yield DECODER.decode(text), place
-            except UnicodeDecodeError as error:
-                raise place.error("UTF-8 text", f"byte 0x{raw[error.start]:02x}", "Save the file as UTF-8.") from None
-            except (ValueError, RecursionError) as error:
-                raise place.error("a JSON object", _told(error), "Correct that line or remove it.") from None
+    blank = 0
+    for line, raw in enumerate(_unpacked(path, lines=True), 1):
+        place = Place(str(path), line)
+        if len(raw) == MOST_LINE_BYTES:
+            raise place.error("a JSON object", f"a line of {MOST_LINE_BYTES:,} bytes or more", "Write a row per line.")
+        blank = 0 if raw.strip() else blank + 1
+        if blank > MOST_BLANK_LINES:
+            got = f"{blank:,} blank lines one after another"
+            raise place.error("a JSON object", got, "Take the blank lines out.")
+        if blank:
+            continue
+        try:
+            text = raw.decode("utf-8-sig" if line == 1 else "utf-8")
+            if text.strip():
+                yield DECODER.decode(text), place
+        except UnicodeDecodeError as error:
+            raise place.error("UTF-8 text", f"byte 0x{raw[error.start]:02x}", "Save the file as UTF-8.") from None
+        except (ValueError, RecursionError) as error:
+            raise place.error("a JSON object", _told(error), "Correct that line or remove it.") from None
 
 
 def _told(error: Exception) -> str:
@@ -202,10 +229,15 @@ def _rows_under_key(text: str, path: Path, notes: list[str]) -> Rows:
 
 def _json(path: Path, notes: list[str]) -> Rows:
     """The objects of a JSON list, one at a time, so that each is known by its line."""
-    with _opened(path) as file:
-        raw = b"".join(_unpacked(path, file))
+    parts, size = list[bytes](), 0
+    for part in _unpacked(path, lines=False):
+        parts.append(part)
+        size += len(part)
+        if size > MOST_UNPACKED_BYTES and path.suffix.lower() == ".gz":
+            got = f"one of more than {MOST_UNPACKED_BYTES:,} bytes"
+            raise Place(str(path)).error("a JSON list that fits in memory", got, "Write a row per line, as .jsonl.")
     try:
-        text = raw.decode("utf-8-sig")
+        text = b"".join(parts).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise Place(str(path)).error("UTF-8 text", error.reason, "Save the file as UTF-8.") from None
     at, line, counted, last = _after_space(text, 0), 1, 0, False
@@ -233,9 +265,8 @@ def _json(path: Path, notes: list[str]) -> Rows:
 
 
 def _after_space(text: str, at: int) -> int:
-    while text[at : at + 1] in (" ", "\t", "\n", "\r"):
-        at += 1
-    return at
+    found = SPACE.match(text, at)
+    return at if found is None else found.end()
 
 
 def _parquet(path: Path) -> Rows:
@@ -263,6 +294,7 @@ def _folder(path: Path, split: str) -> Rows:
     if not any((path / mark).is_file() for mark in DATASETS_FOLDER_FILES):
         expected = "a folder written by datasets' save_to_disk, or one of data files, each a task"
         raise InputError(expected, "another folder", "Name a file in it instead.", file=path)
+    check_regular(*(Path(place, name) for place, _, names in os.walk(path) for name in names))
     try:
         loaded = _import_datasets(str(path)).load_from_disk(str(path))
     except InputError:

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import torch
 from torch import nn
 from transformers.pytorch_utils import Conv1D
 
 from mixwright import catalog
 from mixwright.config import ADAPTER_FILES
 from mixwright.errors import InputError, join_some
+from mixwright.learner.batches import without_warnings
+from mixwright.learner.checkpoint_checks import check_adapter_weights, reason_of
 from mixwright.learner.learner import Learner
 from mixwright.runs import write_json
 
@@ -95,10 +99,50 @@ def read_settings(folder: Path) -> dict[str, Any]:
 
 
 def load_adapted(model: Any, folder: Path) -> tuple[Adapter, Any]:
-    """The adapter that a folder was saved by, and the model with it. Raises InputError as `Adapter.load` does."""
+    """The adapter that a folder was saved by, and the model with it. Raises InputError as `Adapter.load` does, and for
+    weights that are no numbers.
+    """
     settings = read_settings(folder)
     adapter = catalog.create("adapters", settings["adapter"], settings["options"])
-    return adapter, adapter.load(model, folder)
+    with _told_as_misfit(folder):
+        adapted = adapter.load(model, folder)
+    check_adapter_weights(adapted, folder)
+    return adapter, adapted
+
+
+def load_peft(model: Any, folder: Path) -> Any:
+    """The model inside PEFT's with the adapter of a folder. The state of torch's random numbers stays as it was.
+
+    Raises:
+        InputError: not an adapter of this model, it lacks weights or has some that the model has no place for, or NaN.
+    """
+    from peft import PeftModel
+
+    unknown: list[str] = []
+    told = model.register_load_state_dict_post_hook(lambda _, names: unknown.extend(names.unexpected_keys))
+    try:
+        with _told_as_misfit(folder), torch.random.fork_rng(), without_warnings():
+            warnings.filterwarnings("error", message="Found missing adapter keys")
+            adapted = PeftModel.from_pretrained(model, str(folder), is_trainable=True)
+    finally:
+        told.remove()
+    if unknown:
+        remedy = "Use the model it was trained on, and a whole adapter."
+        raise InputError("an adapter that fits the model", f"no place for {join_some(unknown)}", remedy, file=folder)
+    check_adapter_weights(adapted, folder)
+    return adapted
+
+
+@contextlib.contextmanager
+def _told_as_misfit(folder: Path) -> Iterator[None]:
+    """Whatever a library raises inside the block is raised as an InputError: an adapter that does not fit its model."""
+    try:
+        yield
+    except InputError:
+        raise
+    except Exception as error:  # PEFT and safetensors raise many kinds, and one warning is an error here
+        remedy = "Use the model it was trained on, and a whole adapter."
+        raise InputError("an adapter that fits the model", reason_of(error), remedy, file=folder) from error
 
 
 def can_switch_off(model: Any) -> bool:

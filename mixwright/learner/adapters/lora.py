@@ -61,21 +61,10 @@ class LoRA(Adapter):
 
     def load(self, model: Any, folder: Path) -> Any:
         """The model inside PEFT's, with the saved weights."""
-        import torch
-        from peft import PeftModel
-        from safetensors import SafetensorError
-
-        from mixwright.learner.adapting import read_settings
-        from mixwright.learner.batches import without_warnings
+        from mixwright.learner.adapting import load_peft, read_settings
 
         read_settings(folder)
-        try:
-            with torch.random.fork_rng(), without_warnings():
-                return PeftModel.from_pretrained(model, str(folder), is_trainable=True)
-        except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
-            reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
-            remedy = "Use the model it was trained on, and a whole adapter."
-            raise InputError("an adapter that fits the model", reason, remedy, file=folder) from error
+        return load_peft(model, folder)
 
     def merge(self, model: Any) -> Any:
         """The base with the products added to its weights."""

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from mixwright.errors import InputError
-from mixwright.runs import write_text
+from mixwright.runs import check_regular, write_text
 
 MIN_ARCHIVED_LENGTH = 64
 """Lists of numbers of at least this length go to the archive."""
@@ -39,6 +39,7 @@ def read_state(folder: Path, name: str, *, arrays: bool = True) -> dict[str, Any
         InputError: no such file, or one that is broken.
     """
     path = folder / f"{name}.json"
+    check_regular(path, folder / f"{name}.npz")
     try:
         state = json.loads(path.read_text(encoding="utf-8"))
         if not isinstance(state, dict):

@@ -180,9 +180,7 @@ class Checkpoints:
             return "no such folder"
         if (folder / UNFINISHED_FILE).exists():
             return f"{UNFINISHED_FILE} is there: a save was interrupted"
-        try:
-            step = json.loads((folder / TRAINER_STATE).read_text(encoding="utf-8"))["global_step"]
-        except (OSError, ValueError, KeyError, TypeError):
+        if (step := _saved_step(folder)) is None:
             return f"no whole {TRAINER_STATE}: the save was interrupted"
         place = folder if _state_file(folder).exists() or not self._own(folder) else self._staged(step)
         if self._unsteered(folder):
@@ -267,9 +265,7 @@ class Checkpoints:
 
     def _unsteered(self, folder: Path) -> bool:
         """Whether a checkpoint is whole as TRL's own, and has no steering state."""
-        try:
-            step = json.loads((folder / TRAINER_STATE).read_text(encoding="utf-8"))["global_step"]
-        except (OSError, ValueError, KeyError, TypeError):
+        if (step := _saved_step(folder)) is None:
             return False
         places = [folder, self._staged(step)] if self._own(folder) else [folder]
         return not (folder / UNFINISHED_FILE).exists() and not any(_state_file(place).exists() for place in places)
@@ -301,3 +297,12 @@ def _step(folder: Path) -> int:
     """The step in a checkpoint's name; -1 when it has none."""
     number = folder.name.rpartition("-")[2]
     return int(number) if number.isdecimal() else -1
+
+
+def _saved_step(folder: Path) -> int | None:
+    """The step of a checkpoint as the trainer noted it; None where its note is not whole, or no file."""
+    file = folder / TRAINER_STATE
+    try:
+        return json.loads(file.read_text(encoding="utf-8"))["global_step"] if file.is_file() else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None

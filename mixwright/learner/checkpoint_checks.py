@@ -1,0 +1,225 @@
+"""Checks of checkpoints and adapters: their files before anything is loaded, and what came out of them afterwards.
+
+What transformers, PEFT and safetensors refuse themselves is left to them, and told in one line by who calls them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mixwright.config import ADAPTER_FILES
+from mixwright.errors import InputError, join_some
+from mixwright.runs import check_regular
+
+if TYPE_CHECKING:
+    from mixwright.learner.learner import Learner
+
+WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
+"""The weights of a checkpoint in one file, which comes first, and the list of the files of one in several."""
+SETTINGS = {
+    "config.json": "the settings of a model",
+    "generation_config.json": "the settings by which a model writes",
+    **dict.fromkeys(ADAPTER_FILES, "the settings of an adapter"),
+}
+"""Files that hold a JSON object, and what they are."""
+REMEDY_SAVE_AGAIN = "Copy or save it again."
+MOST_BY_COUNT = {"num_hidden_layers": 10_000, "num_attention_heads": 100_000, "hidden_size": 10**7, "vocab_size": 10**9}
+"""Settings of a model that count something, and more than anyone has: what is far above is built for ever."""
+READ_TOKENS = 4
+"""Tokens of a row by which a loaded model is tried."""
+SAME_LOGITS_SHARE = 1e-4
+"""Change of earlier logits, as a share of the change of the last ones, that still is rounding; in half precision more."""
+
+
+def reason_of(error: Exception) -> str:
+    """What a library's exception says, on one line and bounded."""
+    told = " ".join(str(error).split())[:200]
+    return (
+        told if isinstance(error, OSError | ValueError | RuntimeError) and told else f"{type(error).__name__} {told}".strip()
+    )
+
+
+def check_files(folder: Path) -> None:
+    """Whether the files of a checkpoint or an adapter are files, whole, and fit each other. Reads no weights.
+
+    Raises:
+        InputError: a pipe or a device, settings that are no JSON object or hold NaN, a safetensors file that is cut, or an
+            index that speaks of other files.
+    """
+    check_regular(*folder.iterdir(), *folder.glob("additional_chat_templates/*"))
+    for name, what in SETTINGS.items():
+        if (folder / name).is_file():
+            _read_settings(folder / name, what)
+    tensors = {file.name: _read_names(file) for file in sorted(folder.glob("*.safetensors"))}
+    if (folder / INDEX).is_file() and WEIGHTS not in tensors:
+        _check_index(folder / INDEX, tensors)
+
+
+def _read_settings(file: Path, what: str) -> dict[str, Any]:
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"), parse_constant=_refuse_nan)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{what} as a JSON object", reason_of(error), REMEDY_SAVE_AGAIN, file=file) from None
+    if not isinstance(found, dict):
+        raise InputError(f"{what} as a JSON object", f"a {type(found).__name__}", REMEDY_SAVE_AGAIN, file=file)
+    return found
+
+
+def _refuse_nan(constant: str) -> float:
+    if constant == "NaN":
+        raise ValueError("NaN as a value")
+    return float(constant)  # some models have a setting without an upper limit
+
+
+def _read_names(file: Path) -> Collection[str]:
+    """Names of the weights in a safetensors file, which has all the bytes that its header speaks of. Raises InputError."""
+    size, problem, names = file.stat().st_size, "", list[str]()
+    with file.open("rb") as opened:
+        length = int.from_bytes(opened.read(8), "little")
+        try:
+            header = json.loads(opened.read(length)) if length <= size else {}
+            names = [name for name in header if name != "__metadata__"]
+            end = max((header[name]["data_offsets"][1] for name in names), default=0)
+            if not header or 8 + length + end != size:
+                problem = f"{size:,} bytes of {8 + length + end:,}"
+        except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError):
+            problem = "a header that cannot be read"
+    if problem:
+        raise InputError("a whole safetensors file", problem, REMEDY_SAVE_AGAIN, file=file)
+    return names
+
+
+def _check_index(index: Path, tensors: Mapping[str, Collection[str]]) -> None:
+    found = _read_settings(index, "the index of a checkpoint").get("weight_map")
+    if not isinstance(found, dict) or not found or not all(isinstance(name, str) for name in found.values()):
+        expected = "an index that says in which file each weight is (weight_map)"
+        raise InputError(expected, repr(found)[:80], REMEDY_SAVE_AGAIN, file=index)
+    if lost := sorted(set(found.values()) - tensors.keys()):
+        got = f"{join_some(lost)}, which the folder lacks"
+        raise InputError("an index that names files of its folder", got, REMEDY_SAVE_AGAIN, file=index)
+    sets = {name: set(names) for name, names in tensors.items()}
+    if lost := [weight for weight, name in found.items() if weight not in sets[name]]:
+        expected = "an index whose weights are in the files that it names"
+        raise InputError(expected, f"no {join_some(lost)} there", REMEDY_SAVE_AGAIN, file=index)
+
+
+def check_config(config: Any, place: str) -> None:
+    """Whether a model can be built of its settings, as far as transformers does not say. Raises InputError."""
+    from transformers.quantizers.auto import AUTO_QUANTIZATION_CONFIG_MAPPING
+
+    text = config.get_text_config()
+    for name, most in MOST_BY_COUNT.items():
+        value = getattr(text, name, None)
+        whole = isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= most
+        if isinstance(value, int | float | str) and not whole:  # some models have a list, a number for each layer
+            remedy = "Correct config.json, or save the model again."
+            raise InputError(f"{name} of 1 to {most:,} in the settings of {place!r}", repr(value), remedy)
+    if isinstance(config.dtype, int | float | str):  # a name was looked up by transformers
+        raise InputError(
+            f"a name of torch as dtype in the settings of {place!r}", repr(config.dtype), "Correct config.json."
+        )
+    packed = getattr(config, "quantization_config", None) or getattr(text, "quantization_config", None)
+    method = packed.get("quant_method") if isinstance(packed, dict) else None
+    if isinstance(method, str) and method not in AUTO_QUANTIZATION_CONFIG_MAPPING:
+        remedy = "Take the weights without quantisation, or quantised in one of these ways."
+        known = join_some(sorted(map(str, AUTO_QUANTIZATION_CONFIG_MAPPING)))
+        raise InputError(f"a quantisation that transformers reads at {place!r}: {known}", repr(method), remedy)
+
+
+def check_tokenizer(tokenizer: Any, config: Any, place: str) -> None:
+    """Whether a tokenizer tells texts apart, and its tokens have a place in the model. Raises InputError.
+
+    Special tokens beyond the vocabulary pass (some models have one for images), unless rows begin, end or are padded with
+    them; they are refused where a prompt has them.
+    """
+    remedy = "Use the tokenizer that was saved with the model."
+    try:
+        one, other = (list(tokenizer(text)["input_ids"]) for text in ("Name a colour.", "12 and 3"))
+        known = tokenizer.get_vocab().values()
+        special = {number for number, token in tokenizer.added_tokens_decoder.items() if token.special}
+        marks = {tokenizer.eos_token_id, tokenizer.pad_token_id, tokenizer.bos_token_id} - {None}
+    except Exception as error:  # tokenizers raises plain exceptions
+        raise InputError(f"a tokenizer that reads text at {place!r}", reason_of(error), remedy) from error
+    if one == other:
+        got = "no token at all" if not one else "the same tokens for two different texts"
+        raise InputError(f"a tokenizer that reads text at {place!r}", got, remedy)
+    size = config.get_text_config().vocab_size
+    if beyond := sorted(number for number in known if number >= size and (number not in special or number in marks)):
+        expected = f"a tokenizer for a vocabulary of {size:,} at {place!r}"
+        raise InputError(expected, f"{len(beyond):,} tokens beyond it, up to number {beyond[-1]:,}", remedy)
+
+
+def check_loaded(model: Any, told: Mapping[str, Collection[str]], place: str) -> None:
+    """Whether a model took all weights from its files, and all layers of its files. Raises InputError.
+
+    Args:
+        model: as transformers made it.
+        told: names of weights that the files lack, which transformers draws at random, and that the model lacks.
+        place: what messages call it.
+    """
+    if missing := told["missing_keys"]:
+        remedy = "Save the whole model again, or name the checkpoint that has them."
+        raise InputError(
+            f"a checkpoint with every weight of its model at {place!r}", f"no {join_some(sorted(missing))}", remedy
+        )
+    known = {_any_layer(name) for name in model.state_dict()}
+    if beyond := sorted(name for name in told["unexpected_keys"] if _any_layer(name) in known):
+        remedy = "Correct num_hidden_layers in config.json, or save the model again."
+        raise InputError(f"a model with every layer of its files at {place!r}", f"no place for {join_some(beyond)}", remedy)
+    _check_finite(f"finite weights at {place!r}", model.named_parameters(), None)
+
+
+def check_adapter_weights(model: Any, folder: Path) -> None:
+    """Whether what an adapter trains is finite, once it is on its model. Raises InputError."""
+    trained = [(name, weights) for name, weights in model.named_parameters() if weights.requires_grad]
+    _check_finite("finite weights of an adapter", trained, folder)
+
+
+def _check_finite(expected: str, weights: Iterable[tuple[str, Any]], file: Path | None) -> None:
+    wrong = [name for name, values in weights if not bool(values.isfinite().all())]
+    if wrong:
+        remedy = "Take a checkpoint from before training broke down."
+        raise InputError(expected, f"NaN or infinite ones in {join_some(wrong)}", remedy, file=file)
+
+
+def _any_layer(name: str) -> str:
+    """The name of a weight with a mark in place of the numbers of layers."""
+    return re.sub(r"\.\d+(?=\.)", ".#", name)
+
+
+def check_reading(learner: Learner) -> None:
+    """Whether a loaded model, its adapter on it, reads a few tokens: finite logits that no later token changes.
+
+    Two rows that differ in their last token take one short pass.
+
+    Raises:
+        InputError: the pass fails, its logits are no numbers, or it is a model like BERT, whose tokens see later ones.
+    """
+    import torch
+
+    from mixwright.learner.batches import reading_mode
+
+    size, remedy = learner.model.config.get_text_config().vocab_size, "Correct its settings, or take another one."
+    ids = torch.tensor([[number % size for number in range(READ_TOKENS)]] * 2, device=learner.device)
+    ids[1, -1] = READ_TOKENS % size
+    try:
+        if wrong := [end for end in learner.end_ids if not isinstance(end, int)]:
+            raise TypeError(f"{wrong[0]!r} as the token that ends a completion")
+        with reading_mode(learner.model):
+            found = learner.forward(ids, torch.ones_like(ids)).logits[:, -READ_TOKENS:]
+    except Exception as error:  # whatever its settings make impossible
+        raise InputError(f"a model that reads tokens at {learner.name!r}", reason_of(error), remedy) from error
+    logits = found.float()
+    if not bool(logits.logsumexp(-1).isfinite().all()):
+        got = "NaN or infinite ones of finite weights"
+        raise InputError(f"finite logits of the model at {learner.name!r}", got, remedy)
+    change = (logits[0] - logits[1]).abs().amax(-1)
+    rounding = max(SAME_LOGITS_SHARE, 8 * torch.finfo(found.dtype).eps)
+    if float(change[:-1].max()) > rounding * float(change[-1]):
+        got = f"{type(learner.model).__name__}, whose tokens see later ones"
+        remedy = "Models like BERT write no text: take one that does."
+        raise InputError(f"a causal language model at {learner.name!r}", got, remedy)
