@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import warnings
 from pathlib import Path
 from typing import Any
@@ -42,8 +43,8 @@ def permuted(weight: torch.Tensor, heads: int) -> torch.Tensor:
     return weight.reshape(heads, 2, -1, weight.shape[1]).swapaxes(1, 2).reshape(weight.shape)
 
 
-def write_gguf(learner: Learner, path: Path) -> None:
-    """The model as llama.cpp has it, weights in float32."""
+def write_gguf(learner: Learner, path: Path, *, without: str = "nothing", merges: tuple[str, ...] = ()) -> None:
+    """The model as llama.cpp has it, weights in float32, but for tensors of a name, and with further merges."""
     config, model = learner.model.config, learner.model
     writer = gguf.GGUFWriter(str(path), "llama")
     writer.add_context_length(config.max_position_embeddings)
@@ -62,7 +63,7 @@ def write_gguf(learner: Learner, path: Path) -> None:
     writer.add_tokenizer_pre("default")
     writer.add_token_list(names)
     writer.add_token_types([3 if name in learner.tokenizer.all_special_tokens else 1 for name in names])
-    writer.add_token_merges([" ".join(pair) if isinstance(pair, list) else pair for pair in told["merges"]])
+    writer.add_token_merges([*(" ".join(pair) if isinstance(pair, list) else pair for pair in told["merges"]), *merges])
     writer.add_bos_token_id(learner.tokenizer.bos_token_id)
     writer.add_eos_token_id(learner.tokenizer.eos_token_id)
     writer.add_pad_token_id(learner.tokenizer.pad_token_id)
@@ -74,7 +75,7 @@ def write_gguf(learner: Learner, path: Path) -> None:
         elif name.endswith("k_proj.weight"):
             weight = permuted(weight, config.num_key_value_heads)
         target = mapping.get_name(name, try_suffixes=(".weight",))
-        if target is not None and not (name == "lm_head.weight" and config.tie_word_embeddings):
+        if target is not None and without not in target and not (name == "lm_head.weight" and config.tie_word_embeddings):
             writer.add_tensor(target, weight.contiguous().numpy())
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
@@ -114,6 +115,28 @@ def test_a_file_that_was_cut_is_refused(tmp_path: Path, size: int) -> None:
     (tmp_path / "cut.gguf").write_bytes((tmp_path / "whole.gguf").read_bytes()[:size])
     with pytest.raises(InputError, match="a GGUF file of a causal language model"):
         resolve_model(str(tmp_path / "cut.gguf"))
+
+
+@pytest.mark.parametrize(
+    ("how", "told"),
+    [
+        ({"without": "blk.1.ffn_down"}, r"every weight of its model .* no model\.layers\.1\.mlp\.down_proj\.weight"),
+        ({"merges": ("zz zzz",)}, "a GGUF file of a causal language model"),
+    ],
+)
+def test_a_file_that_lacks_something_is_refused_and_leaves_nothing(
+    how: dict[str, Any], told: str, tmp_path: Path, cache: Path
+) -> None:
+    write_gguf(tiny(), tmp_path / "less.gguf", **how)
+    with pytest.raises(InputError, match=told):
+        resolve_model(str(tmp_path / "less.gguf"))
+    assert not list((cache / "models").iterdir())
+
+
+def test_a_pipe_in_a_folder_is_not_taken_for_its_gguf_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "small.gguf")
+    with pytest.raises(InputError, match=r"small\.gguf: expected a file, got a pipe"):
+        load_learner(str(tmp_path))
 
 
 def test_a_converted_folder_that_lost_its_settings_is_made_again(tmp_path: Path, cache: Path) -> None:
