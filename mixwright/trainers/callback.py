@@ -194,9 +194,10 @@ class SteeringCallback(SteeringHooks):
         groups = group_rows(rows, size)
         totals = sum_checked(table, self._weights, self._functions, self.run, rows)
         outcomes = gather_object(group_outcomes(self.run.pool, groups, totals, lengths, seen, step))
+        (kl, _), self.last = self.last, (None, None)
         batch = self.run.batches
         count = len(gather_object(groups))
-        refused = self.run.observe(step, outcomes, rows=count, completions=count * size, kl=self.take_kl())
+        refused = self.run.observe(step, outcomes, rows=count, completions=count * size, kl=kl)
         self._move_beta()
         warn_at_first_batch(self.run, self._lint_settings(), outcomes, step)
         if "log_metric" in given:  # classes built on an older TRL have none; steps.jsonl has the same numbers

@@ -186,8 +186,9 @@ class SteeredGRPOTrainer(SteeredTrainer, GRPOTrainer):
         rows = group_rows(indices, size)
         totals = sum_checked(rewards, self.reward_weights, self.reward_funcs, run, indices)
         groups = group_outcomes(run.pool, rows, totals, lengths, seen, step)
+        (kl, _), self.hooks.last = self.hooks.last, (None, None)
         batch = run.batches
-        refused = run.observe(step, groups, rows=len(rows), completions=len(totals), kl=self.hooks.take_kl())
+        refused = run.observe(step, groups, rows=len(rows), completions=len(totals), kl=kl)
         self.beta = run.beta
         warn_at_first_batch(run, self._lint_settings(), groups, step)
         if self.steering.permute_rewards:

@@ -79,11 +79,6 @@ class SteeringHooks(TrainerCallback):
         self._expected = list(kept.get("served") or [])
         return kept.get("remembered")
 
-    def take_kl(self) -> float | None:
-        """KL of the last step, nats per token, which is handed to the engine once; None where that was done, or unknown."""
-        (kl, _), self.last = self.last, (None, None)
-        return kl
-
     @property
     def batch_is_done(self) -> bool:
         """Whether all steps of the last generation batch are done."""
