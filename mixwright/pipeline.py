@@ -19,7 +19,6 @@ from mixwright.opening import open_with_workers
 from mixwright.plan.format_forecast import warnings_of
 from mixwright.plan.stage import plan_run
 from mixwright.runs import RunFolder, read_measurements
-from mixwright.trial.arm_roles import arms_in, with_order
 from mixwright.trial.data_rows import data_path
 from mixwright.trial.deadline import Deadline
 from mixwright.trial.stage import checked_trial, try_plan
@@ -69,8 +68,7 @@ def run(
         table = [] if config.trial.data is None else [data_path(config.trial.data, folder, base)]
         if stale(result, folder.plan, settings_file(folder), *table):
             trial = checked_trial(checked)
-            arms = ", ".join(with_order(arms_in(trial.config, trial.corpus, folder), trial.plan).first)
-            say(f"trial: {arms} on {config.trial.seeds} seeds; nulls only if a lever helps")
+            say(f"trial: {', '.join(trial.arms.first)} on {config.trial.seeds} seeds; nulls only if a lever helps")
             try_plan(checked, trial, workers, say=say, deadline=deadline)
     return render(folder)
 

@@ -13,7 +13,7 @@ from mixwright.measure.bases import MeasureJob, base_name, measure_base, shuffle
 from mixwright.measure.kept_folder import drop_kept
 from mixwright.records import Plan
 from mixwright.runs import RunFolder, read_measurements
-from mixwright.trial.arm_roles import branch_of, null_name, of_data, other_seed, role_of
+from mixwright.trial.arm_roles import Arms, arms_in, branch_of, null_name, of_data, other_seed, role_of, with_order
 from mixwright.trial.branch import BranchJob, base_digest, branch_digest, is_complete, train_branch
 from mixwright.workers.local import Job, Workers, run_jobs
 
@@ -48,6 +48,11 @@ class Trial:
     """Called after every job; None shows a line on the terminal."""
     data: DataTable | None = None
     """Mined rows, in a trial over data."""
+
+    @property
+    def arms(self) -> Arms:
+        """The arms by role, those that a plan of several stages adds among them."""
+        return with_order(arms_in(self.config, self.corpus, self.run), self.plan)
 
     def arm_jobs(self, arms: Sequence[str]) -> list[BranchJob]:
         """One job per arm and seed, seeds outermost: an interrupted trial has whole pairs."""

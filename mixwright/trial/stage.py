@@ -29,7 +29,6 @@ from mixwright.trial.arm_roles import (
     null_name,
     own_nulls,
     why_left_out,
-    with_order,
 )
 from mixwright.trial.branch import is_complete, is_trained, train_branch
 from mixwright.trial.data_rows import DataTable, data_notes, data_path, fit_plan, read_data, rows_for
@@ -181,8 +180,7 @@ def run_trial(
 
 def _possible(trial: Trial) -> tuple[Arms, list[str]]:
     """The arms without ablations of what the plan lacks, and notes on these and on mined rows."""
-    plan, corpus, data = trial.plan, trial.corpus, trial.data
-    arms = with_order(arms_in(trial.config, corpus, trial.run), plan)
+    plan, corpus, data, arms = trial.plan, trial.corpus, trial.data, trial.arms
     idle = idle_ablations(arms, plan, corpus)
     notes = [f"The ablation {arm} was left out: the plan does not have that part." for arm in idle]
     kept = replace(arms, ablations=tuple(arm for arm in arms.ablations if arm not in idle))
