@@ -37,7 +37,7 @@ MODULES = (
 )
 """Under `mixwright/`."""
 NOT_ASKED = re.compile(
-    r"test_(trainers|stud(y|ies)|grpo|dpo|sft|train_settings|layout|slim|page_browser|lints|learner|learning|examples"
+    r"test_(trainers|study|studies|grpo|dpo|sft|train_settings|layout|slim|page_browser|lints|learner|learning|examples"
     r"|selectors_trl|slow_graders|corpus_scale|uncaught|system_errors|plugin_package|skeleton|wrong_settings"
     r"|cli|hostile_folders|verdict_page|verdict_trial|workers)"
 )
