@@ -56,8 +56,10 @@ def answer_items(
     written = [place for place in range(len(items)) if place not in options]
     found: list[list[Completion]] = [[] for _ in items]
     if written:
-        prompts, keys = [items[place].prompt for place in written], [numbers[place] for place in written]
-        how |= {"count": count, "temperature": temperature, "seed": seed, "draw_keys": keys}
+        prompts = [items[place].prompt for place in written]
+        how |= {"count": count, "temperature": temperature, "seed": seed}
+        if draw_keys is not None or options:
+            how["draw_keys"] = [numbers[place] for place in written]
         for place, made in zip(written, learner.sample(prompts, **how), strict=True):
             found[place] = made
     for place, choices in _read(learner, items, options).items():
