@@ -158,7 +158,7 @@ class Checkpoints:
             run.files.truncate_to(state["lines"])
             if run.files.write:
                 told = "Resumed from %s: its %d draws, evidence and coefficients are back."
-                logging.getLogger("mixwright").warning(told, folder.name, len(run.log))
+                logging.getLogger("mixwright").warning(told, folder.name, len(run.draws))
             return state["extra"]
         except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
             raise InputError("a whole steering state", repr(error), REMEDY, file=_state_file(folder)) from None

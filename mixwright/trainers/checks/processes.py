@@ -37,7 +37,7 @@ def check_same_run(run: RunSteering, step: int) -> None:
     """
     if PartialState().num_processes == 1:
         return
-    seen = gather_object([(len(run.log), zlib.crc32(run.log.rows.tobytes()), checksum(run))])
+    seen = gather_object([(len(run.draws), zlib.crc32(run.draws.rows.tobytes()), checksum(run))])
     if len(set(seen)) > 1:
         shown = "; ".join(f"process {rank}: {n} draws {a:08x}, state {b:08x}" for rank, (n, a, b) in enumerate(seen))
         raise RuntimeError(f"step {step}: the processes no longer draw and decide the same ({shown}); stopped")
