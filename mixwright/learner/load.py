@@ -58,8 +58,8 @@ def load_learner(
         )
     accelerator = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
     kind = "auto" if accelerator else torch.float32
-    model, told = _read(AutoModelForCausalLM, path, use_safetensors=True, dtype=kind, output_loading_info=True)
-    _check_weights(path, model, told["missing_keys"])
+    model, loading_info = _read(AutoModelForCausalLM, path, use_safetensors=True, dtype=kind, output_loading_info=True)
+    _check_weights(path, model, loading_info["missing_keys"])
     tokenizer = _read(AutoTokenizer, path)
     if adapter is not None:
         model = _with_adapter(model, adapter)
@@ -200,8 +200,8 @@ def _with_adapter(model: Any, adapter: str) -> Any:
 
 
 def _base_of(folder: Path) -> str:
-    own = _is_catalogue_adapter(folder)
-    name, file = "base" if own else "base_model_name_or_path", folder / ADAPTER_FILES[own]
+    from_catalogue = _is_catalogue_adapter(folder)
+    name, file = "base" if from_catalogue else "base_model_name_or_path", folder / ADAPTER_FILES[from_catalogue]
     try:
         base = json.loads(file.read_text(encoding="utf-8")).get(name)
     except (ValueError, AttributeError, RecursionError):

@@ -83,7 +83,7 @@ def _tokens(learner: Learner, example: Example, *, tokenise_together: bool) -> t
     end = learner.tokenizer.eos_token_id
     if not isinstance(form, str) and not isinstance(target, str):
         chat = [dict(message) for message in (*form, *target)]  # one conversation, through the chat template
-        made = learner.tokenizer.apply_chat_template(chat, tokenize=True, return_dict=True, **learner.template)
+        made = learner.tokenizer.apply_chat_template(chat, tokenize=True, return_dict=True, **learner.template_arguments)
         return _parted(prompt, list(made["input_ids"]))
     alone = [*learner.tokenizer(plain(target), add_special_tokens=False)["input_ids"], end]
     if not isinstance(form, str) or not tokenise_together:
