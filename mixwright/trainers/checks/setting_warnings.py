@@ -147,8 +147,8 @@ def lint_too_hard(plan: Plan, pool: Pool) -> Lint | None:
     return _lint(
         "too_hard",
         f"{hard_rows} of {total} rows ({hard_rows / total:.0%}) are of cells that the plan calls hopeless or lucky: what "
-        "succeeds there is mostly chance, and the rare success gets the largest advantage. Keep the gate too_hard, start with "
-        "beta above 0, and add rows that the model can solve now and then",
+        "succeeds there is mostly chance, and the rare success gets the largest advantage. Keep the gate too_hard, start "
+        "with beta above 0, and add rows that the model can solve now and then",
         "arXiv 2605.28388",
     )
 
