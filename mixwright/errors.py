@@ -89,29 +89,29 @@ def system_error(error: OSError, file: str | Path | None = None) -> InputError:
         file: named in place of the one in the error.
     """
     unknown = ("a file that the system can read and write", "Choose another place.")
-    wanted, remedy = REFUSALS_BY_ERRNO.get(error.errno or 0, unknown)
-    said = error.strerror or os.strerror(error.errno or errno.EIO)
-    return InputError(wanted, said, INTACT_SENTENCE + remedy, file=file or error.filename or "standard output")
+    expected, remedy = REFUSALS_BY_ERRNO.get(error.errno or 0, unknown)
+    reason = error.strerror or os.strerror(error.errno or errno.EIO)
+    return InputError(expected, reason, INTACT_SENTENCE + remedy, file=file or error.filename or "standard output")
 
 
 def disk_full_error(error: BaseException, file: str | Path | None = None) -> InputError | None:
     """The `InputError` for a library's own way to say that nothing more can be written; None for any other error."""
-    seen: BaseException | None = error
-    known: set[int] = set()
-    while seen is not None and id(seen) not in known:  # a chain may lead back to itself
-        known.add(id(seen))
-        if isinstance(seen, OSError) and seen.errno in DISK_FULL_MESSAGES:
-            return system_error(seen, file)
+    current: BaseException | None = error
+    visited: set[int] = set()
+    while current is not None and id(current) not in visited:  # a chain may lead back to itself
+        visited.add(id(current))
+        if isinstance(current, OSError) and current.errno in DISK_FULL_MESSAGES:
+            return system_error(current, file)
         for number, messages in DISK_FULL_MESSAGES.items():
-            if any(words in str(seen) for words in messages):
-                return system_error(OSError(number, str(seen).splitlines()[0][:200]), file or "a file")
-        seen = seen.__cause__ or seen.__context__
+            if any(words in str(current) for words in messages):
+                return system_error(OSError(number, str(current).splitlines()[0][:200]), file or "a file")
+        current = current.__cause__ or current.__context__
     return None
 
 
 def one_line(value: object) -> str:
     """`value` on one line without control characters: text from data must not move the cursor or colour the terminal."""
-    return "".join(mark if mark.isprintable() else " " for mark in str(value))
+    return "".join(character if character.isprintable() else " " for character in str(value))
 
 
 def join_some(parts: Sequence[str]) -> str:

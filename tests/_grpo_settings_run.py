@@ -81,7 +81,7 @@ def check(name: str, folder: Path) -> None:
         silent = [not bool(advantages[4 * place : 4 * place + 4].any()) for place in range(len(groups))]
         assert silent == [group.example == groups[0].example or group.no_signal for group in groups]
     run = trainer.steered
-    assert len(set(gather_object([json.dumps([run.log.rows.tolist(), run.rollouts, run.engine.wanted_shares()])]))) == 1
+    assert len(set(gather_object([json.dumps([run.draws.rows.tolist(), run.rollouts, run.engine.wanted_shares()])]))) == 1
     assert len(set(gather_object([float(parameters(trainer).double().sum())]))) == 1
 
 

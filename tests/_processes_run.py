@@ -87,7 +87,7 @@ def dpo_rows() -> Dataset:
 def tape_grpo(folder: Path) -> None:
     trainer = grpo(folder)
     trainer.train()
-    told = gather_object([zlib.crc32(trainer.steered.log.rows.tobytes())])
+    told = gather_object([zlib.crc32(trainer.steered.draws.rows.tobytes())])
     assert len(set(told)) == 1, told
 
 
@@ -101,7 +101,7 @@ def tape_unlevelled(folder: Path) -> None:
     plan = Plan("test", (Stage("grpo", "grpo", 10, SHARES, options=options, **LEVERS),))  # type: ignore[arg-type]
     trainer = grpo(folder, dataset=rows(96).remove_columns("level"), plan=plan, max_steps=2 * STEPS)
     trainer.train()
-    known, log = trainer.steered.state()["engine"]["predictor"], trainer.steered.log
+    known, log = trainer.steered.state()["engine"]["predictor"], trainer.steered.draws
     told = gather_object([zlib.crc32(repr((known, log.state())).encode())])
     assert len(set(told)) == 1, told
     (folder / "predictor.txt").write_text(repr(known))
@@ -192,7 +192,7 @@ def diverging(folder: Path) -> None:
     plan, whole_groups = Plan("test", (Stage("grpo", "grpo", 10, SHARES),)), {"per_device_train_batch_size": 8}
     trainer = grpo(folder, save_strategy="steps", save_steps=2, plan=plan, **whole_groups)
     draw = trainer.steered.engine.draw
-    trainer.steered.log._draw = lambda n: [row ^ place_in_world() for row in draw(n)]
+    trainer.steered.draws._draw = lambda n: [row ^ place_in_world() for row in draw(n)]
     trainer.train()
 
 

@@ -28,7 +28,7 @@ def engine() -> Engine:
 def test_lines_and_metrics_speak_of_the_tasks_of_the_batch(tmp_path: Path) -> None:
     run = RunSteering(engine(), POOL, SteeringFiles(tmp_path), beta=0.0)
     run.files.clear()
-    rows = run.log.read_or_draw(0, 8)
+    rows = run.draws.read_or_draw(0, 8)
     groups = [GroupOutcome(POOL.ids[row], POOL.tasks[POOL.task_of[row]], None, 1, (1.0, 0.0)) for row in rows]
     run.observe(1, groups, rows=8, completions=16, kl=None)
     run.finish_step(kl=None, entropy=None)

@@ -106,7 +106,7 @@ def test_worth_is_the_decayed_sum_of_log_ratios_by_hand() -> None:
     world = World(pool_of()).batches(1)
     rows = np.array([0])
     said = float(world.predictor.expect(rows, np.array([True]))[0])
-    ((expected, p, c, q, d),) = world.predictor._told[0]
+    ((expected, p, c, q, d),) = world.predictor._pending_predictions[0]
     assert expected == said
 
     def urn(mean: float, concentration: float) -> float:
@@ -118,7 +118,7 @@ def test_worth_is_the_decayed_sum_of_log_ratios_by_hand() -> None:
     assert world.predictor.trust == pytest.approx(1 / (1 + np.exp(-world.predictor.log_odds)))
     assert world.predictor.figures()["judged"] == 1
     assert world.predictor.figures()["skill"] == pytest.approx(gain, abs=1e-8)
-    assert not world.predictor._told, "what was said once is judged once"
+    assert not world.predictor._pending_predictions, "what was said once is judged once"
 
 
 def test_only_even_draws_judge() -> None:

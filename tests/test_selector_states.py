@@ -20,13 +20,13 @@ from mixwright.steer.snapshot import Staleness
 
 def states(here, band=(0.1, 0.9)):
     place = scene(here, band)
-    return place, CellStates(place, memory=128.0, pilots=0.25, reviews=0.1)
+    return place, CellStates(place, memory=128.0, retrial_share=0.25, review_share=0.1)
 
 
 def show(kept, place, cell, wins, step):
     place.ledger.advance_to(step)
     kept.observe(step, read_rewards([group(place.pool.cells[cell], wins, step)], (0.0, 1.0)))
-    return list(kept.named().values())[cell]
+    return list(kept.state_names().values())[cell]
 
 
 def test_states_by_hand():
@@ -55,7 +55,7 @@ def learnt(kept, place, index, step, skilled=False):
     read = read_rewards([told], (0.0, 1.0))
     place.ledger.learn(read, np.array([index]))
     kept.observe(step, read)
-    return kept.named()["t@1"]
+    return kept.state_names()["t@1"]
 
 
 def blind_cell():
@@ -80,11 +80,11 @@ def test_a_lucky_cell_is_told_by_its_answers_and_seldom_comes_back_while_nothing
 def test_a_lucky_cell_comes_back_when_it_is_learnt_and_its_answers_are_forgotten():
     place, kept, step = blind_cell()
     pilots = 0
-    while kept.named()["t@1"] == "lucky":
+    while kept.state_names()["t@1"] == "lucky":
         learnt(kept, place, step + pilots, step + pilots // 2, skilled=True)
         pilots += 1
     assert 2 <= pilots <= 8
-    assert kept.named()["t@1"] == "active"
+    assert kept.state_names()["t@1"] == "active"
     assert kept.evidence.groups[0] == pilots
     assert place.ledger.answers.kappa_high()[0] == 1
     assert place.ledger.answers.swapped()[0] == 0
@@ -111,7 +111,7 @@ def test_reviews_take_turns():
     for cell in range(5):
         for step in range(2):
             show(kept, place, cell, 8, step)
-    assert set(kept.named().values()) == {"mastered"}
+    assert set(kept.state_names().values()) == {"mastered"}
     # a tenth of 20 draws is two reviews a batch, the longest unseen first
     reviewed = [sorted(serve(kept, place, step, draws=20)) for step in range(2, 7)]
     assert reviewed == [[0, 1], [2, 3], [0, 4], [1, 2], [3, 4]]
@@ -121,7 +121,7 @@ def test_a_deferred_cell_is_re_evaluated_at_rising_intervals_and_found_when_it_b
     place, kept = states(pool(levels=(1.0,)))
     for step in range(3):
         show(kept, place, 0, 0, step)
-    assert kept.named() == {"t@1": "deferred"}
+    assert kept.state_names() == {"t@1": "deferred"}
     pilots = []
     for step in range(3, 400):
         if served := serve(kept, place, step):
@@ -136,7 +136,7 @@ def test_a_deferred_cell_is_re_evaluated_at_rising_intervals_and_found_when_it_b
     for step in range(start, start + LONGEST_WAIT_STEPS + 2):
         for _ in serve(kept, place, step):
             show(kept, place, 0, 3, step)
-    assert kept.named() == {"t@1": "active"}
+    assert kept.state_names() == {"t@1": "active"}
     assert kept.evidence.tries[0] <= 8 * (RETRIAL_GROUPS + 1)  # all the failures of another model are forgotten
 
 

@@ -138,7 +138,7 @@ def replayed(trainer: Any) -> Any:
     size = len(trainer.train_dataset)
     if trainer.args.dataloader_drop_last:
         size -= size % trainer.args.per_device_train_batch_size
-    trainer.steered.log.rows = array("i", list(range(size)) * 3)
+    trainer.steered.draws.rows = array("i", list(range(size)) * 3)
     return trainer
 
 

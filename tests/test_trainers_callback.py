@@ -77,7 +77,7 @@ def test_a_resumed_run_draws_as_the_uninterrupted_one(tmp_path: Path) -> None:
     shutil.copytree(tmp_path / "whole", tmp_path / "broken")
     resumed, trainer = make(tmp_path / "broken", **settings)
     trainer.train(resume_from_checkpoint=str(tmp_path / "broken" / "checkpoint-3"))
-    assert resumed.run.log.rows == whole.run.log.rows
+    assert resumed.run.draws.rows == whole.run.draws.rows
     assert resumed.run.state() == whole.run.state()
 
 

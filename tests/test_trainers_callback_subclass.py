@@ -140,7 +140,7 @@ def test_a_resumed_run_continues_as_the_uninterrupted_one(tmp_path: Path, stoppe
     shutil.copytree(tmp_path / "whole", tmp_path / "broken")
     resumed, again = make(tmp_path / "broken", **settings)
     again.train(resume_from_checkpoint=str(tmp_path / "broken" / f"checkpoint-{stopped_at}"))
-    assert resumed.run.log.rows == whole.run.log.rows
+    assert resumed.run.draws.rows == whole.run.draws.rows
     assert resumed.run.state() == whole.run.state()
     assert read(tmp_path / "broken", "steps.jsonl") == read(tmp_path / "whole", "steps.jsonl")
     assert torch.equal(parameters(again), parameters(trainer))

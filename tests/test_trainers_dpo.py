@@ -177,7 +177,7 @@ def test_canaries_are_the_chosen_answers_of_pairs_never_drawn(tmp_path: Path, di
             assert canary.success == pytest.approx(math.exp(nats(trained, row["prompt"], row["chosen"]) / tokens), rel=1e-4)
     assert watched[0].kl_nats == pytest.approx(0, abs=1e-9)
     assert watched[2].kl_nats > 0
-    assert not set(trainer.steered.log.rows) & set(trainer.steered.engine.canaries)
+    assert not set(trainer.steered.draws.rows) & set(trainer.steered.engine.canaries)
 
 
 def test_a_plan_for_another_trainer_and_a_changed_trl_are_refused(

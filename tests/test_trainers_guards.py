@@ -65,7 +65,7 @@ def test_canaries_are_charged_reproducible_and_leave_the_run_alone(tmp_path: Pat
     assert [line["kl_nats"] for line in lines] == [signals[0].kl_nats, signals[1].kl_nats, None, signals[2].kl_nats]
     assert often.steered.rollouts == 4 * 8 + count * 4  # one sampled and three greedy passes
     assert torch.equal(parameters(often), parameters(once))  # probing moves neither weights nor random state
-    drawn = set(often.steered.log.rows)
+    drawn = set(often.steered.draws.rows)
     assert not drawn & set(often.steered.engine.canaries)
 
 

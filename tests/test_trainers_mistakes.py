@@ -68,7 +68,7 @@ def test_training_again_takes_nothing_that_was_drawn_ahead_for_its_own(tmp_path:
     ids = trainer.steered.pool.ids
     seen = script(trainer, lambda groups: [Action("refuse", groups[0].example, None, "test")] if groups[0].step == 1 else [])
     trainer.train()
-    before = len(trainer.steered.log)
+    before = len(trainer.steered.draws)
     assert before > 6  # two rows a step: some were drawn ahead
     trainer.train()
     table = pq.read_table(tmp_path / "steering" / "draws.parquet").to_pylist()
@@ -80,7 +80,7 @@ def test_training_again_takes_nothing_that_was_drawn_ahead_for_its_own(tmp_path:
         assert [draw["refused"] for draw in own] == [
             batch in (1, 4) and draw["example"] == own[0]["example"] for draw in own
         ]
-    assert [draw["example"] for draw in table] == [ids[row] for row in trainer.steered.log.rows]
+    assert [draw["example"] for draw in table] == [ids[row] for row in trainer.steered.draws.rows]
     assert trainer.steered.proof()["largest_lag"] <= before - 6 + 2
     tape = read_tape(tmp_path / "steering", trainer.steered.pool)
     assert [ids[row] for row in tape.rows[:12]] == [group.example for groups in seen for group in groups]

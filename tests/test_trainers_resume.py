@@ -71,7 +71,7 @@ def test_a_resumed_run_equals_the_uninterrupted_one(tmp_path: Path, settings: di
     whole = run(tmp_path / "whole", **settings)
     shutil.copytree(tmp_path / "whole", tmp_path / "broken")
     resumed = run(tmp_path / "broken", str(tmp_path / "broken" / f"checkpoint-{step}"), **settings)
-    assert resumed.steered.log.rows == whole.steered.log.rows
+    assert resumed.steered.draws.rows == whole.steered.draws.rows
     assert resumed.steered.state() == whole.steered.state()
     for name in ("steps.jsonl", "decisions.jsonl", "draws.parquet"):
         one, two = (tmp_path / side / "steering" / name for side in ("whole", "broken"))
@@ -96,7 +96,7 @@ def test_a_resumed_run_without_levels_predicts_as_the_uninterrupted_one(tmp_path
     whole = unlevelled(tmp_path / "whole")
     shutil.copytree(tmp_path / "whole", tmp_path / "broken")
     resumed = unlevelled(tmp_path / "broken", str(tmp_path / "broken" / "checkpoint-7"))
-    assert resumed.log.rows == whole.log.rows
+    assert resumed.draws.rows == whole.draws.rows
     known = whole.engine.prediction()
     assert known["judged"] > 0
     assert resumed.engine.prediction() == known
@@ -113,9 +113,9 @@ def test_saves_wait_for_the_end_of_a_generation_batch(tmp_path: Path) -> None:
 
 def test_training_again_goes_on_from_what_was_learnt(tmp_path: Path) -> None:
     trainer = run(tmp_path, max_steps=2, save_strategy="no")
-    drawn = len(trainer.steered.log)
+    drawn = len(trainer.steered.draws)
     trainer.train()
-    assert trainer.steered.log.start == drawn
+    assert trainer.steered.draws.start == drawn
     assert trainer.steered.batches == 4
 
 

@@ -75,7 +75,7 @@ def test_length_and_epochs_are_trls(tmp_path: Path) -> None:
     theirs.train()
     ours.train()
     assert ours.state.global_step == theirs.state.global_step == 10
-    assert len(ours.steered.log) == 48
+    assert len(ours.steered.draws) == 48
     # Default plan: weights by rows, each epoch of 24 draws takes 12 of each task.
     proof = json.loads((tmp_path / "b" / "steering" / "proof.json").read_text())
     assert proof["drawn"] == {"letters": 0.5, "sums": 0.5}
@@ -184,7 +184,7 @@ def test_canaries_are_read_as_prepared_and_leave_the_run_alone(tmp_path: Path, p
         assert canary.success == pytest.approx(math.exp(-loss), rel=1e-4)
         assert canary.kl_nats > 0
     assert watched[0].kl_nats == pytest.approx(0, abs=1e-9)
-    assert not set(often.steered.log.rows) & set(often.steered.engine.canaries)
+    assert not set(often.steered.draws.rows) & set(often.steered.engine.canaries)
     # a letter and the end of three rows: six tokens, read once for the start and at each of three passes
     assert often.steered.proof()["canary_tokens"] == 3 * 2 * 4
     assert never.steered.proof()["canary_tokens"] == 0

@@ -31,7 +31,7 @@ from mixwright.measure.returned import MIN_LOST_ANSWERS, MOST_ASKED, Returned, l
 from mixwright.measure.room import keep_fitting_corpus
 from mixwright.measure.stage import MeasureResult
 from mixwright.measure.targets import exact_answer_tasks
-from mixwright.measure.written import ANSWER_TOKENS, same_answers, to_answer, write_answers
+from mixwright.measure.written import ANSWER_TOKENS, items_to_answer, same_answers, write_answers
 from mixwright.preflight import check_items, check_model, check_settings
 from mixwright.records import Observation, to_data
 from mixwright.runs import RunFolder, write_measurements
@@ -242,14 +242,14 @@ def read_former_likelihood(ready: Ready, found: Mapping[str, MeasureResult]) -> 
     if not rows or not same_tokens(*ready.learners):
         return []
     say(f"former answers: {len(rows):,} answers of BEFORE are read by AFTER, in one pass without writing any")
-    chosen = None if ready.graded else to_answer(ready.learners, ready.corpus, ready.config.measure, 0)
+    chosen = None if ready.graded else items_to_answer(ready.learners, ready.corpus, ready.config.measure, 0)
     return read_former_answers(ready.passes(1, chosen), rows)
 
 
 def with_greedy_answers(ready: Ready, found: Mapping[str, MeasureResult], asked: Measuring) -> dict[str, MeasureResult]:
     """Both measurings with a greedy answer to every item, where none are graded and the gate looks at their form."""
     room = asked.max_new_tokens or ANSWER_TOKENS
-    items = to_answer(ready.learners, ready.corpus, ready.config.measure, room)
+    items = items_to_answer(ready.learners, ready.corpus, ready.config.measure, room)
     say(
         f"answers: {len(items):,} prompts are answered by both, up to {room:,} tokens each; another length: --max-new-tokens"
     )

@@ -49,7 +49,7 @@ def check_grader(cls: type[Grader], examples: Sequence[Example] | None = None) -
         examples: examples it can grade; default: answers that are numbers, words and choices.
     """
     grader = check_plugin(cls)
-    examples = list(examples or samples.graded())
+    examples = list(examples or samples.gradable_examples())
     unit = next(line for line in module_docstring_lines(cls) if line.startswith("Unit:"))
     strict = "partial credit" not in unit
     grader.grade(examples[0], "")  # libraries that it imports on first use may touch the random state; its grading may not
@@ -133,10 +133,11 @@ def check_arm(cls: type[Arm]) -> None:
     require(plan == given, "the plan is only read")
     require(cls().branch(plan, samples.cells()) == branch, "same plan, same branch")
     require_valid_plan(branch.plan, {cell.task for cell in samples.cells()})
-    for made, asked in zip(branch.plan.stages, plan.stages, strict=True):
-        to_sft = made.objective == "sft" and asked.objective != "sft"
-        steps = asked.steps * (2 if to_sft else 1)  # a step of DPO reads two answers of a row, one of SFT reads one
-        require(made.steps == steps, "every arm trains the same number of steps, and SFT in the place of DPO twice as many")
+    for trained, planned in zip(branch.plan.stages, plan.stages, strict=True):
+        to_sft = trained.objective == "sft" and planned.objective != "sft"
+        steps = planned.steps * (2 if to_sft else 1)  # a step of DPO reads two answers of a row, one of SFT reads one
+        same_steps = trained.steps == steps
+        require(same_steps, "every arm trains the same number of steps, and SFT in the place of DPO twice as many")
     require(cls.ROLE in get_args(Role), f"ROLE is one of {', '.join(get_args(Role))}")
     tampers = branch.permute_rewards or branch.shuffle_levels or branch.replays
     require(not tampers or cls.ROLE == "null", "permuted rewards, shuffled levels or replayed draws make an arm a null")

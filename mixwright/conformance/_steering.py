@@ -26,8 +26,8 @@ def check_selector(cls: type[Selector]) -> None:
         require(bool((pool.task_of[picked] == tasks).all()), "an item of the task that was asked for")
         cells = {cell.key for cell in pool.cells}
         require(set(selector.cell_states()) <= cells, "states are of cells of the pool")
-        for said in (selector.cell_states(), selector.remarks()):
-            require(all(isinstance(text, str) and text for item in said.items() for text in item), "words, by a name each")
+        for texts in (selector.cell_states(), selector.remarks()):
+            require(all(isinstance(text, str) and text for item in texts.items() for text in item), "words, by a name each")
         require(all(name.isidentifier() for name in selector.remarks()), "a remark has one word for its name")
         return picked.tolist(), selector.cell_states(), selector.remarks()
 

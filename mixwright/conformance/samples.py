@@ -30,7 +30,7 @@ SWAPPED_BY_CELL = {"add@1": 0.05, "add@2": 0.05, "count@1": 0.3, "spell": 0.0}
 """Success of the cell's own answers on other prompts: count@1 does not depend on its prompts."""
 
 
-def graded() -> list[Example]:
+def gradable_examples() -> list[Example]:
     """Examples with answers that most graders can judge: numbers as text. They also name a task of Reasoning Gym."""
     origin = {"reasoning_gym": {"task": "chain_sum", "metadata": {}}}
     return [Example(f"g{n}", "add", f"{n} + {n} =", answer=str(2 * n), level=1.0, extra=origin) for n in (3, 21, 160)]
@@ -74,8 +74,8 @@ def scan(corpus: Corpus, place: Path, names: Sequence[str], made_from: Mapping[s
     rng, count = np.random.default_rng(11), len(corpus)
     found = {name: rng.normal(size=(count, 8)) if name in ("sketch", "hidden") else rng.random(count) for name in names}
     found |= {name: np.array(["plain"] * count, dtype=object) for name in names if name == "form"}
-    own = {name: [getattr(example, name) for example in corpus] for name in OWN_COLUMNS}
-    write_part(shard_file(place / "scan" / "base", 0), {"shards": 1, **(made_from or {})}, own, found)
+    example_columns = {name: [getattr(example, name) for example in corpus] for name in OWN_COLUMNS}
+    write_part(shard_file(place / "scan" / "base", 0), {"shards": 1, **(made_from or {})}, example_columns, found)
     return Scan(place, "base")
 
 

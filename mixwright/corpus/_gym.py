@@ -81,8 +81,8 @@ def generate(source: str, split: str, eval_share: float, notes: list[str]) -> It
     for part in parse_source(source):
         make = make_item_builder(part.task, part.level)
         held_out = round(part.count * eval_share)
-        wanted = {split: part.count} if split else {"train": part.count - held_out, "eval": held_out}
-        for name, count in wanted.items():
+        count_by_split = {split: part.count} if split else {"train": part.count - held_out, "eval": held_out}
+        for name, count in count_by_split.items():
             prompts = seen.setdefault(part.task, set())
             before = len(prompts)
             yield from _items(part, make, name, count, prompts)

@@ -34,11 +34,12 @@ def find_cells(corpus: GradedRows) -> tuple[Cell, ...]:
     of_task: dict[str, list[np.ndarray]] = {}
     for (task, _), members in places.items():
         of_task.setdefault(task, []).append(members)
-    wanted = {}  # the rows that each chance level is found on, once: those of a small cell with its task's
+    rows_of_chance = {}  # the rows that each chance level is found on, once: those of a small cell with its task's
     for (task, level), members in places.items():
         small = len(members) < MIN_ITEMS
-        wanted[task, POOLED_LEVEL if small else level] = np.concatenate(of_task[task]) if small else members
-    chances = dict(zip(wanted, _chances(corpus, [task for task, _ in wanted], wanted.values()), strict=True))
+        rows_of_chance[task, POOLED_LEVEL if small else level] = np.concatenate(of_task[task]) if small else members
+    found = _chances(corpus, [task for task, _ in rows_of_chance], rows_of_chance.values())
+    chances = dict(zip(rows_of_chance, found, strict=True))
     cells = []
     for (task, level), members in places.items():
         chance = chances[task, level if len(members) >= MIN_ITEMS else POOLED_LEVEL]

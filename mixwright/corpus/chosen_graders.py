@@ -92,15 +92,18 @@ def choose_grader(task: str, given: str, answers: Sequence[FirstAnswer], *, name
     total, more = len(answers), accepted[SENTENCE_GRADER] - accepted.get(given, 0)
     comparable = given.partition("?")[0] != SENTENCE_GRADER and (named or given in CANDIDATE_GRADERS)
     own_form = any(is_data(plain(one.example.target)) or is_data(one.example.answer or "") for one in answers)
-    nothing = accepted.get(given, 0) <= ALMOST_NOTHING_SHARE * total
-    clearly = more >= max(FEWEST_MORE_ACCEPTED, SHARE_MORE_ACCEPTED * total)
-    unread = comparable and not own_form and nothing and clearly
-    chosen = SENTENCE_GRADER if unread and not named else given
-    told = [one for one in full[SENTENCE_GRADER] if one not in full.get(given, [])] if unread else list(answers)
-    why = _why(given, accepted, total, told, unread=unread)
+    accepts_almost_nothing = accepted.get(given, 0) <= ALMOST_NOTHING_SHARE * total
+    accepts_clearly_more = more >= max(FEWEST_MORE_ACCEPTED, SHARE_MORE_ACCEPTED * total)
+    answers_in_sentences = comparable and not own_form and accepts_almost_nothing and accepts_clearly_more
+    chosen = SENTENCE_GRADER if answers_in_sentences and not named else given
+    shown = list(answers)
+    if answers_in_sentences:
+        shown = [one for one in full[SENTENCE_GRADER] if one not in full.get(given, [])]
+    why = _why(given, accepted, total, shown, answers_in_sentences=answers_in_sentences)
     name = SENTENCE_GRADER if named else "NAME"
     remedy = f"--grader {task}={name}, or in run.yaml corpus.graders: {{{task}: {name}}}"
-    return ChosenGrader(task, chosen, given, accepted, total, tuple(told[:MOST_COMPLETIONS_SHOWN]), why, remedy, unread)
+    examples = tuple(shown[:MOST_COMPLETIONS_SHOWN])
+    return ChosenGrader(task, chosen, given, accepted, total, examples, why, remedy, answers_in_sentences)
 
 
 def quoted_start(text: str, *, cut: bool = False) -> str:
@@ -109,11 +112,13 @@ def quoted_start(text: str, *, cut: bool = False) -> str:
     return repr(line if len(line) <= SHOWN_CHARACTERS else f"{line[:SHOWN_CHARACTERS]} ...") + CUT_MARK * cut
 
 
-def _why(given: str, accepted: Mapping[str, int], total: int, told: Sequence[FirstAnswer], *, unread: bool) -> str:
+def _why(
+    given: str, accepted: Mapping[str, int], total: int, shown: Sequence[FirstAnswer], *, answers_in_sentences: bool
+) -> str:
     if not total:
         return f"{given} stays: there was no completion to read"
-    if unread:
-        example = f"{quoted_start(told[0].completion, cut=told[0].cut)} for {quoted_start(told[0].example.answer or '')}"
+    if answers_in_sentences:
+        example = f"{quoted_start(shown[0].completion, cut=shown[0].cut)} for {quoted_start(shown[0].example.answer or '')}"
         counts = f"{accepted[SENTENCE_GRADER]} of {total} completions and {given} {accepted[given]}"
         return f"{SENTENCE_GRADER} accepts {counts}, such as {example}"
     if given not in accepted:

@@ -57,7 +57,7 @@ def check_mapping(config: CorpusConfig) -> None:
             raise unknown_name("corpus column (corpus.columns: {our name: file's column})", ours, NAMES)
 
 
-def example_of(row: Any, place: Place, config: CorpusConfig, split: str, done: Counter[str]) -> Example:
+def example_of(row: Any, place: Place, config: CorpusConfig, split: str, treatments: Counter[str]) -> Example:
     """The example that a raw row holds; its id is empty when the row has none.
 
     Args:
@@ -65,7 +65,7 @@ def example_of(row: Any, place: Place, config: CorpusConfig, split: str, done: C
         place: where, for errors and `source`.
         config: `columns`, `task` and `graders` are read.
         split: the split it belongs to; empty takes the row's own `split` column, if any.
-        done: what is done with its columns is counted here, for a note.
+        treatments: counts what is done with its columns, for a note.
 
     Raises:
         InputError: a column missing, or a value of the wrong type.
@@ -79,26 +79,26 @@ def example_of(row: Any, place: Place, config: CorpusConfig, split: str, done: C
         found = {ours: theirs for ours, theirs in found.items() if ours != "split"}
     values = {ours: row[theirs] for ours, theirs in found.items() if row[theirs] is not None}
     extra = {name: value for name, value in row.items() if name not in found.values() and value is not None}
-    task = _word(values.get("task", config.task), "task", place)
+    task = _checked_name(values.get("task", config.task), "task", place)
     if task == "*":
         raise place.error("a task of another name", "'*', which stands for all tasks in tables", "Rename it.")
     empty = [theirs for ours, theirs in found.items() if ours in ("prompt", "messages", "text") and row[theirs] is None]
-    texts = _texts(values, extra, row, empty, place, done)
-    answer = _given_answer(values, extra, texts, place, done)
+    texts = _texts(values, extra, row, empty, place, treatments)
+    answer = _given_answer(values, extra, texts, place, treatments)
     if answer is None and task in config.graders and texts["target"] is not None:
         answer = plain(texts["target"])
     if answer is not None and texts["target"] is None:
         texts["target"] = answer
-    done.update(
+    treatments.update(
         f"{NAMES_IN_NOTES.get(ours, ours)} from {theirs}"
         for ours, theirs in found.items()
         if ours in values and theirs not in (ours, NAMES_IN_NOTES.get(ours)) and (ours, theirs) != ("prompt", "instruction")
     )
     return Example(
-        id=_word(values["id"], "id", place) if "id" in values else "",
+        id=_checked_name(values["id"], "id", place) if "id" in values else "",
         task=task,
         answer=answer,
-        level=_level(values["level"], place, done) if "level" in values else None,
+        level=_level(values["level"], place, treatments) if "level" in values else None,
         knobs=_knobs(values.get("knobs", {}), place),
         skills=_skills(values.get("skills", []), place),
         source=str(place),
@@ -116,30 +116,30 @@ def recognise_columns(present: Iterable[str]) -> dict[str, str]:
 @functools.lru_cache(maxsize=256)
 def _columns(present: tuple[str, ...], mapping: tuple[tuple[str, str], ...]) -> tuple[dict[str, str], str]:
     """Our name -> file's column, and the mapped column that is not there (empty when all are)."""
-    wanted = dict(mapping)
+    mapped = dict(mapping)
     found = {}
     for ours, names in NAMES.items():
-        theirs = wanted.get(ours)
+        theirs = mapped.get(ours)
         if theirs and theirs not in present:
             return {}, theirs
-        free = (name for name in names if name in present and name not in wanted.values())
+        free = (name for name in names if name in present and name not in mapped.values())
         name = next(free, None) if theirs is None else theirs
         if name in present:
             found[ours] = name
-    if (found.get("prompt"), found.get("target")) == ("input", "target") and "answer" not in {*found, *wanted}:
+    if (found.get("prompt"), found.get("target")) == ("input", "target") and "answer" not in {*found, *mapped}:
         found["answer"] = "target"
     return found, ""
 
 
 def _given_answer(
-    values: dict[str, Any], extra: dict[str, Any], texts: dict[str, Any], place: Place, done: Counter[str]
+    values: dict[str, Any], extra: dict[str, Any], texts: dict[str, Any], place: Place, treatments: Counter[str]
 ) -> str | None:
     """The answer that the columns hold; options that the prompt does not list are put into it."""
     value = values.get("answer")
-    labels = value is None and texts["target"] is None and texts["chosen"] is None
-    if labels and isinstance(extra.get("label"), str | int) and not isinstance(extra["label"], bool):
+    label_may_answer = value is None and texts["target"] is None and texts["chosen"] is None
+    if label_may_answer and isinstance(extra.get("label"), str | int) and not isinstance(extra["label"], bool):
         value = extra.pop("label")
-        done["answer from label"] += 1
+        treatments["answer from label"] += 1
     answer = None if value is None else _answer(value, place)
     options = _given_options(extra) if isinstance(texts["prompt"], str) and answer is not None else {}
     if answer is None or not options:
@@ -147,10 +147,10 @@ def _given_answer(
     listed = _with_options(texts["prompt"], options)
     if listed != texts["prompt"]:
         texts["prompt"] = listed
-        done["options listed in the prompt"] += 1
+        treatments["options listed in the prompt"] += 1
     letter = _letter_of_index(answer, options)
     if letter != answer:
-        done["the answer's place among the options as its letter"] += 1
+        treatments["the answer's place among the options as its letter"] += 1
     return letter
 
 
@@ -165,7 +165,7 @@ def _texts(
     row: dict[str, Any],
     empty: Sequence[str],
     place: Place,
-    done: Counter[str],
+    treatments: Counter[str],
 ) -> dict[str, Any]:
     """prompt, target, chosen and rejected of a row; `empty`: columns that the prompt is looked for in and that are null."""
     texts: dict[str, Any] = dict.fromkeys(("prompt", "target", "chosen", "rejected"))
@@ -180,7 +180,7 @@ def _texts(
     if texts["chosen"] is not None:
         if texts["prompt"] is None or (isinstance(texts["prompt"], str) and not isinstance(texts["chosen"], str)):
             texts |= _shared_prompt(texts["chosen"], texts["rejected"], place)
-            done["prompt from the common beginning of chosen and rejected"] += 1
+            treatments["prompt from the common beginning of chosen and rejected"] += 1
     elif texts["prompt"] is None and "messages" in values:
         texts["prompt"], texts["target"] = _turns(_text(values["messages"], "messages", place), place)
     elif texts["prompt"] is None and "text" in values:
@@ -188,10 +188,10 @@ def _texts(
         return texts
     elif isinstance(texts["prompt"], str) and isinstance(extra.get("input"), str) and "instruction" in row:
         joined = extra.pop("input")
-        done["prompt from instruction and input" if joined else "prompt from instruction"] += 1
+        treatments["prompt from instruction and input" if joined else "prompt from instruction"] += 1
         texts["prompt"] = "\n\n".join(part for part in (texts["prompt"], joined) if part)
     elif isinstance(texts["prompt"], str) and "instruction" in row and "prompt" not in row:
-        done["prompt from instruction"] += 1
+        treatments["prompt from instruction"] += 1
     if texts["prompt"] is None and empty:
         raise place.error(f"a value in column {empty[0]!r}", "null", REMEDY_EMPTY_VALUE)
     if texts["prompt"] is None:
@@ -207,7 +207,7 @@ ROLES = ("system", "developer", "user", "human", "assistant", "gpt", "tool", "fu
 """Roles that chat templates and ShareGPT data have; another is a typo, or would be lost in silence."""
 
 
-def _ignoring(name: str) -> str:
+def _remedy_ignore(name: str) -> str:
     return (
         f'Correct it, or rename the column so that nothing reads it; run.yaml can ignore it: corpus.columns: {{{name}: ""}}.'
     )
@@ -276,7 +276,7 @@ def _shared_prompt(chosen: Text, rejected: Text, place: Place) -> dict[str, Any]
     return {"prompt": chosen[:at], "chosen": chosen[at:], "rejected": rejected[at:]}
 
 
-def _word(value: Any, name: str, place: Place) -> str:
+def _checked_name(value: Any, name: str, place: Place) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int) or not str(value).strip():
         raise place.error(f"text in {name}", f"{type(value).__name__} {str(value)[:40]!r}", "Correct it.")
     return _unicode(str(value), name, place)
@@ -297,7 +297,7 @@ def _answer(value: Any, place: Place) -> str:
 def _number(value: Any, name: str, place: Place) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         got = f"{type(value).__name__} {str(value)[:40]!r}"
-        raise place.error(f"a number in {name}", got, _ignoring(name.partition(".")[0]))
+        raise place.error(f"a number in {name}", got, _remedy_ignore(name.partition(".")[0]))
     try:
         number = float(value)
     except OverflowError:
@@ -307,10 +307,10 @@ def _number(value: Any, name: str, place: Place) -> float:
     return number
 
 
-def _level(value: Any, place: Place, done: Counter[str]) -> float | None:
+def _level(value: Any, place: Place, treatments: Counter[str]) -> float | None:
     """A level: a number, or the number of a text such as `Level 3`; None for `Level ?`."""
     if isinstance(value, str) and (found := _LEVEL.fullmatch(value.strip())):
-        done["level as the number in its text"] += 1
+        treatments["level as the number in its text"] += 1
         return None if found[1] == "?" else float(found[1])
     number = _number(value, "level", place)
     if abs(number) > MOST_LEVEL:
@@ -338,7 +338,7 @@ def _split(value: Any, place: Place) -> str:
     if value is None:
         return ""
     if not isinstance(value, str) or value.lower() not in SPLIT_BY_NAME:
-        raise place.error(f"one of {', '.join(SPLIT_BY_NAME)} in split", repr(value)[:40], _ignoring("split"))
+        raise place.error(f"one of {', '.join(SPLIT_BY_NAME)} in split", repr(value)[:40], _remedy_ignore("split"))
     return SPLIT_BY_NAME[value.lower()]
 
 

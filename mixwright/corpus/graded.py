@@ -54,18 +54,18 @@ def read_graded(config: CorpusConfig, *, named: bool, ungraded: bool = False, ne
     if graders != dict(config.graders):
         corpus = read_corpus(chosen)  # again: where a task has a grader, its targets are answers
     notes = [*(f"corpus: {note}" for note in corpus.notes), *notes]
-    left = [task for task in corpus.tasks if found.get(task, "") is not None]
-    lacking = [task for task in needed if task in plain.tasks and task not in left]
-    probe = _probe(plain) if ungraded and (lacking or not left) else None
+    gradable_tasks = [task for task in corpus.tasks if found.get(task, "") is not None]
+    lacking = [task for task in needed if task in plain.tasks and task not in gradable_tasks]
+    probe = _probe(plain) if ungraded and (lacking or not gradable_tasks) else None
     if probe is not None:
         notes = [f"corpus: {note}" for note in plain.notes]
         return Graded(plain, config, tuple(notes), probe, lacking=tuple(dict.fromkeys(lacking)))
-    if not left:
+    if not gradable_tasks:
         remedy = "Name the answers' column (--column answer=COLUMN) and how they are judged (--grader NAME); what has no "
         remedy += "answers is compared by `mixwright verdict`, and trained on by `mixwright run`."
         raise InputError("rows with answers that can be graded", "; ".join(notes)[:300] or "none", remedy)
-    whole = None if len(left) == len(corpus.tasks) else corpus
-    return Graded(corpus if whole is None else corpus.select(tasks=left), chosen, tuple(notes), whole=whole)
+    whole = None if len(gradable_tasks) == len(corpus.tasks) else corpus
+    return Graded(corpus if whole is None else corpus.select(tasks=gradable_tasks), chosen, tuple(notes), whole=whole)
 
 
 def _probe(corpus: Corpus) -> str | None:
@@ -78,17 +78,17 @@ def _probe(corpus: Corpus) -> str | None:
 
 def _proposed(corpus: Corpus, config: CorpusConfig) -> tuple[dict[str, str | None], list[str]]:
     """Grader of each task that none was named for, None where nothing can be graded; and one line per kind of reason."""
-    found = {task: made for task, made in proposed_graders(corpus).items() if task not in config.graders}
-    together: dict[tuple[str | None, str], list[str]] = defaultdict(list)
-    for task, made in found.items():
-        together[made.grader, made.form or made.why].append(task)
-    lines = [_format_proposal(tasks, [found[task] for task in tasks]) for tasks in together.values()]
-    return {task: made.grader for task, made in found.items()}, lines
+    proposals = {task: proposal for task, proposal in proposed_graders(corpus).items() if task not in config.graders}
+    tasks_by_reason: dict[tuple[str | None, str], list[str]] = defaultdict(list)
+    for task, proposal in proposals.items():
+        tasks_by_reason[proposal.grader, proposal.form or proposal.why].append(task)
+    lines = [_format_proposal(tasks, [proposals[task] for task in tasks]) for tasks in tasks_by_reason.values()]
+    return {task: proposal.grader for task, proposal in proposals.items()}, lines
 
 
-def _format_proposal(tasks: Sequence[str], made: Sequence[ProposedGrader]) -> str:
+def _format_proposal(tasks: Sequence[str], proposals: Sequence[ProposedGrader]) -> str:
     """One line: which tasks take this grader, and why, which is true of each of them."""
-    first, count, total = made[0], sum(one.count for one in made), sum(one.total for one in made)
+    first, count, total = proposals[0], sum(one.count for one in proposals), sum(one.total for one in proposals)
     why = f"{count:,} of {total:,} answers {first.form}" if first.form else first.why.removeprefix(f"{first.grader}: ")
     what = f"grader of {join_some(tasks)}: {first.grader}" if first.grader else f"{join_some(tasks)} is not measured"
     return f"{what}, {why}" + ("; another: --grader NAME" if first.grader else "")

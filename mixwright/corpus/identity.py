@@ -68,30 +68,30 @@ def _ids(given: pa.ChunkedArray, keys: np.ndarray) -> pa.ChunkedArray:
     first = np.searchsorted(ordered, ordered)
     occurrence = np.empty(len(keys), np.int64)
     occurrence[order] = np.arange(len(keys)) - first + 1
-    made = []
+    parts = []
     for at in range(0, len(keys), BATCH_ROWS):
         names = given.slice(at, BATCH_ROWS).to_pylist()
         rows = zip(names, keys[at : at + BATCH_ROWS].tolist(), occurrence[at : at + BATCH_ROWS].tolist(), strict=True)
-        own = [name or f"{key:016x}" + (f"-{count}" if count > 1 else "") for name, key, count in rows]
-        made.append(pa.array(own, pa.string()))
-    return pa.chunked_array(made, pa.string())
+        ids = [name or f"{key:016x}" + (f"-{count}" if count > 1 else "") for name, key, count in rows]
+        parts.append(pa.array(ids, pa.string()))
+    return pa.chunked_array(parts, pa.string())
 
 
 def _splits(given: pa.ChunkedArray, tasks: pa.ChunkedArray, keys: np.ndarray, eval_share: float) -> pa.ChunkedArray:
     """The splits, those not given by the prompt's hash. A task of two prompts or more has one on each side."""
-    wanted = keys > 0
-    held_out = wanted & (keys < np.uint64(min(eval_share * 2**64, 2**64 - 1)))
+    without_split = keys > 0
+    held_out = without_split & (keys < np.uint64(min(eval_share * 2**64, 2**64 - 1)))
     codes = tasks.combine_chunks().dictionary_encode().indices.to_numpy(zero_copy_only=False)
-    rows = np.flatnonzero(wanted)
+    rows = np.flatnonzero(without_split)
     order = rows[np.argsort(codes[rows], kind="stable")]
-    for own in np.split(order, np.flatnonzero(np.diff(codes[order])) + 1):
-        least, most = keys[own].min(), keys[own].max()
-        if least < most and eval_share > 0 and not held_out[own].any():
-            held_out |= keys == least
-        if least < most and held_out[own].all():
-            held_out &= keys != most
+    for of_task in np.split(order, np.flatnonzero(np.diff(codes[order])) + 1):
+        lowest, highest = keys[of_task].min(), keys[of_task].max()
+        if lowest < highest and eval_share > 0 and not held_out[of_task].any():
+            held_out |= keys == lowest
+        if lowest < highest and held_out[of_task].all():
+            held_out &= keys != highest
     chosen = pa.array(np.where(held_out, "eval", "train"), pa.string())
-    return pc.if_else(pa.array(wanted), chosen, given)
+    return pc.if_else(pa.array(without_split), chosen, given)
 
 
 def _refuse_duplicates(table: pa.Table) -> None:

@@ -27,20 +27,20 @@ def bin_levels(tasks: np.ndarray, levels: np.ndarray, counted: np.ndarray | None
     binned, notes = levels, []
     many = len(np.unique(levels[known])) > MOST_LEVELS  # else no task can have more
     for task in np.unique(tasks[counted]) if many else ():
-        own = known & (tasks == task)
-        values = levels[own & counted]
+        of_task = known & (tasks == task)
+        values = levels[of_task & counted]
         different = len(np.unique(values))
         if different <= MOST_LEVELS:
             continue
         count = int(min(MOST_BINS, max(1, len(values) // MIN_ROWS_PER_BIN)))
         edges = np.unique(np.quantile(values, np.linspace(0, 1, count + 1)[1:-1], method="higher"))
-        place = np.searchsorted(edges, levels[own], side="right")
+        place = np.searchsorted(edges, levels[of_task], side="right")
         of_values = np.searchsorted(edges, values, side="right")
         names = {bin: float(np.quantile(values[of_values == bin], 0.5, method="lower")) for bin in np.unique(of_values)}
         nearest = np.array(sorted(names))
         if binned is levels:
             binned = levels.copy()
-        binned[own] = [names[int(nearest[np.abs(nearest - bin).argmin()])] for bin in place]
+        binned[of_task] = [names[int(nearest[np.abs(nearest - bin).argmin()])] for bin in place]
         notes.append(
             f"{task}: {different} different levels were put into {len(names)} bins of about equal size by quantile, "
             f"each named by its median level"

@@ -64,20 +64,20 @@ def proposed_graders(corpus: Corpus) -> Mapping[str, ProposedGrader]:
 def _proposed(rows: Sequence[Example]) -> ProposedGrader:
     if any(row.chosen is not None for row in rows):
         return ProposedGrader(None, f"nothing to grade: {_of(sum(r.chosen is not None for r in rows), rows)} rows are pairs")
-    told = [(row, (row.answer if row.answer is not None else plain(row.target)).strip()) for row in rows]
-    told = [(row, text) for row, text in told if text]
-    if not told:
+    texts = [(row, (row.answer if row.answer is not None else plain(row.target)).strip()) for row in rows]
+    texts = [(row, text) for row, text in texts if text]
+    if not texts:
         return ProposedGrader(None, "nothing to grade: the rows have neither answers nor completions")
-    answers = [text for _, text in told]
+    answers = [text for _, text in texts]
     for form, words in ANSWER_FORMS:
-        count = sum(form(row, text) for row, text in told)
-        if count >= MIN_FORM_SHARE * len(told):
-            return _by_form(words, count, told)
-    if all(row.answer is None for row, _ in told):
-        return ProposedGrader(None, f"nothing to grade: no form of answer is common to the {len(told):,} completions")
+        count = sum(form(row, text) for row, text in texts)
+        if count >= MIN_FORM_SHARE * len(texts):
+            return _by_form(words, count, texts)
+    if all(row.answer is None for row, _ in texts):
+        return ProposedGrader(None, f"nothing to grade: no form of answer is common to the {len(texts):,} completions")
     prose = sum(len(text) > SHORT_ANSWER_CHARACTERS or "\n" in text or _is_sentence(text) for text in answers)
-    if prose > (1 - MIN_FORM_SHARE) * len(told):
-        why = f"{_of(prose, told)} answers are sentences, or longer than {SHORT_ANSWER_CHARACTERS} characters"
+    if prose > (1 - MIN_FORM_SHARE) * len(texts):
+        why = f"{_of(prose, texts)} answers are sentences, or longer than {SHORT_ANSWER_CHARACTERS} characters"
         return ProposedGrader(None, f"nothing to grade: {why}")
     return _of_words(answers)
 
@@ -90,8 +90,8 @@ def _of_words(answers: Sequence[str]) -> ProposedGrader:
         return ProposedGrader("exact", f"exact: {_of(several, answers)} answers are lists of words, whose order counts")
     different = set(answers)
     odd = sum(not (text.islower() or text.isupper() or text.istitle() or text.capitalize() == text) for text in answers)
-    read = Counter(final_of(text).casefold().strip(" .,;:!?\"'`*_") for text in different)
-    clash = sum(count for text, count in read.items() if count > 1 or not text)
+    readings = Counter(final_of(text).casefold().strip(" .,;:!?\"'`*_") for text in different)
+    clash = sum(count for text, count in readings.items() if count > 1 or not text)
     if odd > (1 - MIN_FORM_SHARE) * len(answers) or clash:
         mixed = f"{odd:,} of {len(answers):,} mix upper and lower case"
         which = mixed if odd else f"{clash:,} differ by case or marks alone"

@@ -1,6 +1,6 @@
 """Readers of raw rows from files, `datasets` folders and hub names, each row with the place it stands in.
 
-Left out on purpose: what the columns mean (`_columns.py`) and generated items (`_gym.py`).
+Left out on purpose: what the columns mean (`columns.py`) and generated items (`_gym.py`).
 """
 
 from __future__ import annotations
@@ -197,10 +197,10 @@ def _jsonl(path: Path) -> Rows:
         except UnicodeDecodeError as error:
             raise place.error("UTF-8 text", f"byte 0x{raw[error.start]:02x}", "Save the file as UTF-8.") from None
         except (ValueError, RecursionError) as error:
-            raise place.error("a JSON object", _told(error), "Correct that line or remove it.") from None
+            raise place.error("a JSON object", _json_problem(error), "Correct that line or remove it.") from None
 
 
-def _told(error: Exception) -> str:
+def _json_problem(error: Exception) -> str:
     """What is wrong with JSON."""
     return f"{error.msg} at column {error.colno}" if isinstance(error, json.JSONDecodeError) else str(error)[:120]
 
@@ -212,7 +212,7 @@ def _rows_under_key(text: str, path: Path, notes: list[str]) -> Rows:
     except (ValueError, RecursionError) as error:
         line = getattr(error, "lineno", None)
         remedy = "Correct the file." if line is None else "For a row per line: .jsonl."
-        raise Place(str(path), line).error("JSON", _told(error), remedy) from None
+        raise Place(str(path), line).error("JSON", _json_problem(error), remedy) from None
     lists = [
         name for name, rows in found.items() if isinstance(rows, list) and rows and all(isinstance(r, dict) for r in rows)
     ]
@@ -221,7 +221,7 @@ def _rows_under_key(text: str, path: Path, notes: list[str]) -> Rows:
         remedy = "Write the rows as a list, or one per line as .jsonl."
         raise Place(str(path), 1).error("a JSON list of objects, or an object with one such list", got, remedy)
     note = f"rows from the list {lists[0]!r} of the file"
-    if not any(told.endswith(note) for told in notes[-1:]):
+    if not any(earlier_note.endswith(note) for earlier_note in notes[-1:]):
         notes.append(f"{path.name}: {note}")
     for number, row in enumerate(found[lists[0]], 1):
         yield row, Place(str(path), row=number)
@@ -254,7 +254,7 @@ def _json(path: Path, notes: list[str]) -> Rows:
             row, at = DECODER.raw_decode(text, at)
         except (ValueError, RecursionError) as error:
             place = place._replace(line=getattr(error, "lineno", line))
-            raise place.error("JSON", _told(error), "Correct the file.") from None
+            raise place.error("JSON", _json_problem(error), "Correct the file.") from None
         yield row, place
         at = _after_space(text, at)
         last = text[at : at + 1] != ","
@@ -314,9 +314,9 @@ def _reason(error: Exception) -> str:
 
 def _hub(source: str, split: str) -> Rows:
     name, _, rest = source.partition(":")
-    config, _, wanted = rest.partition(":")
+    config, _, split_at_hub = rest.partition(":")
     try:
-        loaded = _import_datasets(source).load_dataset(name, config or None, split=wanted or None)
+        loaded = _import_datasets(source).load_dataset(name, config or None, split=split_at_hub or None)
     except InputError:
         raise
     except Exception as error:  # the library raises many kinds, all of them about the name or the network
@@ -335,11 +335,11 @@ def _import_datasets(name: str) -> Any:
 
 def _dataset(loaded: Any, name: str, split: str) -> Rows:
     if hasattr(loaded, "keys"):
-        wanted = ("test", "validation", "eval", "dev") if split == "eval" else ("train",)
-        found = [key for key in wanted if key in loaded]
+        split_names = ("test", "validation", "eval", "dev") if split == "eval" else ("train",)
+        found = [key for key in split_names if key in loaded]
         if not found:
             remedy = "Name it: owner/name:config:split, or save that split alone."
-            raise InputError(f"a split called {' or '.join(wanted)}", f"splits {', '.join(loaded)}", remedy, file=name)
+            raise InputError(f"a split called {' or '.join(split_names)}", f"splits {', '.join(loaded)}", remedy, file=name)
         loaded = loaded[found[0]]
     row = 0
     try:

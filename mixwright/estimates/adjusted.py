@@ -45,21 +45,22 @@ def estimate_adjusted(
     counts = np.bincount(place).astype(float)
     known = np.isin(other_cells, groups)
     other_place = np.searchsorted(groups, other_cells[known])
-    read = counts + np.bincount(other_place, minlength=len(groups))
-    whole = (np.bincount(place, covariate) + np.bincount(other_place, others[known], len(groups))) / read
+    read_counts = counts + np.bincount(other_place, minlength=len(groups))
+    read_mean = (np.bincount(place, covariate) + np.bincount(other_place, others[known], len(groups))) / read_counts
     x, d = (values - (np.bincount(place, values) / counts)[place] for values in (covariate, difference))
     fold = np.arange(items) % FOLDS
     products, squares = np.bincount(fold, x * d, FOLDS), np.bincount(fold, x * x, FOLDS)
     rest = squares.sum() - squares  # of the other folds; the coefficient is 0 where the covariate does not differ in them
     slopes = np.where(rest > 1e-12, (products.sum() - products) / np.maximum(rest, 1e-12), 0.0)[fold]
     share = np.full(items, 1 / items)
-    value = float(share @ (difference - slopes * (covariate - whole[place])))
-    answered = (counts / read)[place]
-    unseen = squares_for(difference)
-    left, freedom_left = items_variance(difference - slopes * x, place, share * np.sqrt(1 - answered), unseen)
-    plain, freedom_plain = items_variance(difference, place, share * np.sqrt(answered), unseen)
-    worth = left**2 / freedom_left + plain**2 / freedom_plain
-    return estimate_of(value, left + plain, (left + plain) ** 2 / worth if worth > 0 else items - 1.0, 1, items)
+    value = float(share @ (difference - slopes * (covariate - read_mean[place])))
+    answered = (counts / read_counts)[place]
+    added_squares = squares_for(difference)
+    left, freedom_left = items_variance(difference - slopes * x, place, share * np.sqrt(1 - answered), added_squares)
+    plain, freedom_plain = items_variance(difference, place, share * np.sqrt(answered), added_squares)
+    freedom_terms = left**2 / freedom_left + plain**2 / freedom_plain
+    freedom = (left + plain) ** 2 / freedom_terms if freedom_terms > 0 else items - 1.0
+    return estimate_of(value, left + plain, freedom, 1, items)
 
 
 def adjusted_change(before: ItemScores, after: ItemScores, items: Sequence[Item]) -> Estimate | None:

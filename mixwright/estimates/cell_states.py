@@ -55,8 +55,8 @@ def classify(
     """
     if not low <= success <= high:
         return "unknown"
-    worth = effective_rollouts(success, low, high)
-    return state_of(int(side_of_band(success * worth, worth, *band)), n, kappa_high=kappa_high, p=p)
+    rollouts = effective_rollouts(success, low, high)
+    return state_of(int(side_of_band(success * rollouts, rollouts, *band)), n, kappa_high=kappa_high, p=p)
 
 
 def state_of(side: int, n: float, *, kappa_high: float | None = None, p: float | None = None) -> CellState:

@@ -7,8 +7,9 @@ rows the rows are split in folds, and each is scored by the rule that the other 
 own.
 
 What is chosen on some rows of a set is less common in the rest of it: a coin's two answers, 32 and 28 of 60, were called
-40 % so. Hence the level is never below what needs no choice (`Rules.unchosen`): blind choice among the options of a row, or,
-where the answers are a closed set, blind choice among them, or answers drawn as often as they stand in the other rows.
+40 % so. Hence the level is never below what needs no choice (`Rules.earnings_without_choice`): blind choice among the
+options of a row, or, where the answers are a closed set, blind choice among them, or answers drawn as often as they stand in
+the other rows.
 """
 
 from __future__ import annotations
@@ -103,9 +104,9 @@ class Rules:
         readings = {row.id: self._reading(row.answer) for row in (*other, *scored) if row.answer is not None}
         counts = Counter(readings.values())
         if counts.total() >= CLOSED_SET_MEAN_REPEATS * max(1, len(counts)):
-            own = [(readings.get(row.id), row) for row in scored]
-            right = np.array([0.0 if said is None else self._hit(f"constant {said}", row) for said, row in own])
-            alike = np.array([0 if said is None else counts[said] - 1 for said, _ in own])
+            scored_readings = [(readings.get(row.id), row) for row in scored]
+            right = np.array([0.0 if gold is None else self._hit(f"constant {gold}", row) for gold, row in scored_readings])
+            alike = np.array([0 if gold is None else counts[gold] - 1 for gold, _ in scored_readings])
             found[f"{BLIND_CHOICE_RULE} among {len(counts)} answers"] = right / len(counts)
             found["answers drawn as often as they stand"] = right * alike / (counts.total() - 1)
         return found
@@ -157,16 +158,16 @@ def chance_level(rules: Rules, scored: Sequence[Example], other: Sequence[Exampl
         scored: rows that the level is for; those among `other` are not chosen on.
         other: rows to choose on; where none are left, the scored rows are split in `FOLDS` folds by a hash of their ids.
     """
-    mine = {row.id for row in scored}
-    other = [row for row in other if row.id not in mine]
+    scored_ids = {row.id for row in scored}
+    other = [row for row in other if row.id not in scored_ids]
     hits, rule = _chosen(rules, scored, other)
     # folds that choose between rules of about the same worth err together: twice the variance of independent rows
-    worth = len(scored) / (1 if other else 2)
+    effective_rows = len(scored) / (1 if other else 2)
     for name, earned in rules.earnings_without_choice(scored, other).items() if scored else ():
         if earned.mean() > hits.mean():
-            hits, rule, worth = earned, name, len(scored)
+            hits, rule, effective_rows = earned, name, len(scored)
     value = float(hits.mean()) if len(hits) else 0.0
-    low, high = wilson(value * worth, worth)
+    low, high = wilson(value * effective_rows, effective_rows)
     return Chance(value, float(low), float(high), rule or "nothing known", hits)
 
 
@@ -179,11 +180,11 @@ def _chosen(rules: Rules, scored: Sequence[Example], other: Sequence[Example]) -
     fold = np.array([hashlib.sha256(b"fold:" + row.id.encode("utf-8", "replace")).digest()[0] % FOLDS for row in scored])
     used, hits = [""] * len(scored), np.zeros(len(scored))
     for number in np.unique(fold):
-        own = np.flatnonzero(fold == number).tolist()
+        fold_places = np.flatnonzero(fold == number).tolist()
         rule = rules.choose([scored[place] for place in np.flatnonzero(fold != number).tolist()])
         if rule:
-            hits[own] = rules.hits(rule, [scored[place] for place in own])
-            for place in own:
+            hits[fold_places] = rules.hits(rule, [scored[place] for place in fold_places])
+            for place in fold_places:
                 used[place] = rule
     return hits, Counter(used).most_common(1)[0][0] if used else ""
 

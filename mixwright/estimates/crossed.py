@@ -52,8 +52,8 @@ class Estimate:
 
     def detectable(self, family: int = 1) -> float:
         """Size of a true difference seen in `DETECTION_POWER` of such trials, as the first of `family` under Holm."""
-        seen = t_quantile(self.freedom, 1 - (1 - COVERAGE) / max(family, 1))
-        return (seen + t_quantile(self.freedom, 2 * DETECTION_POWER - 1)) * self.error
+        quantile = t_quantile(self.freedom, 1 - (1 - COVERAGE) / max(family, 1))
+        return (quantile + t_quantile(self.freedom, 2 * DETECTION_POWER - 1)) * self.error
 
 
 def estimate_crossed(
@@ -88,18 +88,18 @@ def estimate_crossed(
     per_seed, per_item = values @ share, values.mean(axis=0)
     value = float(per_seed.mean())
     moved = per_item if moves is None else np.atleast_2d(moves).mean(axis=0)
-    unseen = squares_for(moved, added) if counted else 0.0
-    of_items, freedom_items = items_variance(per_item, groups, share, unseen)
+    added_squares = squares_for(moved, added) if counted else 0.0
+    of_items, freedom_items = items_variance(per_item, groups, share, added_squares)
     if seeds < 2:
         return estimate_of(value, of_items, freedom_items, 1, items)
     of_seeds = float(per_seed.var(ddof=1)) / seeds
     rest = values - per_item - _by_group(values, groups) + _by_group(per_item[None], groups)
     of_rest = items_variance(rest, groups, share, 0.0)[0] / (seeds * (seeds - 1))
-    whole = of_seeds + of_items - of_rest
-    if whole >= max(of_seeds, of_items):
+    variance = of_seeds + of_items - of_rest
+    if variance >= max(of_seeds, of_items):
         parts = ((of_seeds, seeds - 1), (of_items, freedom_items), (of_rest, (seeds - 1) * freedom_items))
-        freedom = whole**2 / max(sum(part**2 / df for part, df in parts), 1e-300)
-        return estimate_of(value, whole, freedom, seeds, items)
+        freedom = variance**2 / max(sum(part**2 / df for part, df in parts), 1e-300)
+        return estimate_of(value, variance, freedom, seeds, items)
     if of_seeds > of_items:
         return estimate_of(value, of_seeds, seeds - 1, seeds, items)
     return estimate_of(value, of_items, freedom_items, seeds, items)
@@ -135,8 +135,8 @@ def pseudo_squares(squares: float, moved: float, added: float = Z) -> float:
         moved: how many items moved.
         added: quantile whose square they are.
     """
-    whole = added * added
-    return whole * min((whole + squares) / (whole + moved), 1.0)
+    square = added * added
+    return square * min((square + squares) / (square + moved), 1.0)
 
 
 def _by_group(values: NDArray[np.float64], groups: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -146,7 +146,7 @@ def _by_group(values: NDArray[np.float64], groups: NDArray[np.int64]) -> NDArray
 
 
 def items_variance(
-    values: NDArray[np.float64], groups: NDArray[np.int64], share: NDArray[np.float64], unseen: float
+    values: NDArray[np.float64], groups: NDArray[np.int64], share: NDArray[np.float64], added_squares: float
 ) -> tuple[float, float]:
     """Variance of the weighted sum over items drawn anew within their groups, and its degrees of freedom.
 
@@ -156,19 +156,19 @@ def items_variance(
         values: shape (items,) or (rows, items); rows are added up.
         groups: of each item.
         share: weight of each item.
-        unseen: squares that are added to all items together, so that items none of which differ keep an honest width.
+        added_squares: squares that are added to all items together, so that items none of which differ keep an honest width.
     """
     rows = np.atleast_2d(values)
-    if not unseen and groups.max() == len(groups) - 1:
+    if not added_squares and groups.max() == len(groups) - 1:
         groups = np.zeros_like(groups)
     counts = np.bincount(groups).astype(float)
     centred = rows - _by_group(rows, groups)
     squares = np.bincount(groups, (centred**2).sum(axis=0))
-    added = unseen * counts / counts.sum()
+    added = added_squares * counts / counts.sum()
     freedom = counts - 1
     pooled = (squares.sum() + added.sum()) / max(freedom.sum(), 1.0)
     spread = np.where(freedom > 0, (squares + added) / np.maximum(freedom, 1), pooled)
     parts = np.bincount(groups, share**2) * spread
     total = float(parts.sum())
-    worth = float((parts[freedom > 0] ** 2 / freedom[freedom > 0]).sum())
-    return total, total**2 / worth if worth > 0 else max(float(freedom.sum()), 1.0)
+    freedom_terms = float((parts[freedom > 0] ** 2 / freedom[freedom > 0]).sum())
+    return total, total**2 / freedom_terms if freedom_terms > 0 else max(float(freedom.sum()), 1.0)

@@ -93,10 +93,10 @@ class Look:
         return f"look {self.number} of {self.planned_looks}, {self.items:,} of {self.last_items:,} items"
 
 
-def parse_look(told: str) -> Look | None:
+def parse_look(text: str) -> Look | None:
     """The look that was written down as `Look.label`; None where this is none."""
-    found = LABEL_PATTERN.fullmatch(told)
+    found = LABEL_PATTERN.fullmatch(text)
     if found is None:
         return None
-    number, of, items, most = (int(part.replace(",", "") or 0) for part in found.groups())
-    return Look(number, items, most, of) if 1 <= number <= of and items <= most else None
+    number, planned, items, last_items = (int(part.replace(",", "") or 0) for part in found.groups())
+    return Look(number, items, last_items, planned) if 1 <= number <= planned and items <= last_items else None

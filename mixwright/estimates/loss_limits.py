@@ -78,17 +78,18 @@ def items_excluding_cell_loss(cells: int, churn: float, pass_share: float = MIN_
         churn: share of items that change, as many up as down.
         pass_share: 0..1.
     """
-    beyond = NormalDist().inv_cdf(pass_share ** (1 / cells))
+    z_all_cells = NormalDist().inv_cdf(pass_share ** (1 / cells))
 
     def enough(items: int) -> bool:
         error = math.sqrt((churn + Z_CELL * Z_CELL / items) / (items - 1))
-        return t_quantile(items - 1.0, CELL_INTERVAL_LEVEL) * error + beyond * math.sqrt(churn / items) <= EXCLUDED_CELL_LOSS
+        half = t_quantile(items - 1.0, CELL_INTERVAL_LEVEL) * error
+        return half + z_all_cells * math.sqrt(churn / items) <= EXCLUDED_CELL_LOSS
 
     return next(items for items in range(2, MOST_ITEMS_PER_CELL) if enough(items))
 
 
 @functools.cache
-def cell_rule_from_items(sizes: tuple[int, ...], margin: float) -> int | None:
+def find_min_items_for_cell_rule(sizes: tuple[int, ...], margin: float) -> int | None:
     """Items from which on a cell has to exclude a loss by itself: the least by which unharmed checkpoints pass often enough.
 
     Args:
@@ -99,13 +100,13 @@ def cell_rule_from_items(sizes: tuple[int, ...], margin: float) -> int | None:
         One of the sizes; None where an unharmed checkpoint passes with none in `MIN_PASSING_SHARE` of cases.
     """
     for size in sorted(set(sizes)):
-        if share_passing(sizes, margin, SimulatedCheckpoint(), cell_rule_from=size) >= MIN_PASSING_SHARE:
+        if share_passing(sizes, margin, SimulatedCheckpoint(), min_items_for_cell_rule=size) >= MIN_PASSING_SHARE:
             return size
     return None
 
 
 @functools.cache
-def largest_undetected_loss(sizes: tuple[int, ...], margin: float, cell_rule_from: int | None) -> float | None:
+def largest_undetected_loss(sizes: tuple[int, ...], margin: float, min_items_for_cell_rule: int | None) -> float | None:
     """Largest loss of the smallest cell that more than 1 - `MIN_DETECTED_SHARE` of checkpoints would pass with; None where
     none does.
 
@@ -113,13 +114,14 @@ def largest_undetected_loss(sizes: tuple[int, ...], margin: float, cell_rule_fro
     """
     for loss in reversed(CANDIDATE_LOSSES):
         checkpoint = SimulatedCheckpoint(smallest_cell_loss=loss)
-        if share_passing(sizes, margin, checkpoint, cell_rule_from=cell_rule_from) > 1 - MIN_DETECTED_SHARE:
+        passing = share_passing(sizes, margin, checkpoint, min_items_for_cell_rule=min_items_for_cell_rule)
+        if passing > 1 - MIN_DETECTED_SHARE:
             return loss
     return None
 
 
 def share_passing(
-    sizes: Sequence[int], margin: float, checkpoint: SimulatedCheckpoint, *, cell_rule_from: int | None
+    sizes: Sequence[int], margin: float, checkpoint: SimulatedCheckpoint, *, min_items_for_cell_rule: int | None
 ) -> float:
     """Share of simulated checkpoints that pass; the same numbers give the same share.
 
@@ -127,35 +129,38 @@ def share_passing(
         sizes: items of each cell, at least two each.
         margin: mean loss that is to be excluded, a share.
         checkpoint: what happens to the checkpoint.
-        cell_rule_from: cells of so many items have to exclude a loss by themselves; of others, and for None of all, only a
-            significant loss stops the gate.
+        min_items_for_cell_rule: cells of so many items have to exclude a loss by themselves; of others, and for None of
+            all, only a significant loss stops the gate.
     """
     rng, ordered = np.random.default_rng(0), np.array(sorted(sizes, reverse=True))
     drawn = zip(ordered, checkpoint.changes(len(ordered)), strict=True)
     counts = np.stack([rng.multinomial(size, chances, size=SIMULATED_RUNS) for size, chances in drawn], axis=1)
-    return float(_passes(counts[..., 0], counts[..., 1], ordered, margin, cell_rule_from).mean())
+    return float(_passes(counts[..., 0], counts[..., 1], ordered, margin, min_items_for_cell_rule).mean())
 
 
-def _passes(up: Counts, down: Counts, sizes: Counts, margin: float, cell_rule_from: int | None) -> NDArray[np.bool_]:
+def _passes(
+    up: Counts, down: Counts, sizes: Counts, margin: float, min_items_for_cell_rule: int | None
+) -> NDArray[np.bool_]:
     """Whether each checkpoint passes, from items that became right and wrong, each of shape (runs, cells)."""
     cells, change = len(sizes), (up - down) / sizes
     squares = up + down - sizes * change**2
     parts = (squares + Z * Z * sizes / sizes.sum()) / (sizes - 1) / sizes / cells**2
-    whole = parts.sum(axis=1)
-    freedom = whole**2 / (parts**2 / (sizes - 1)).sum(axis=1)
-    mean_low = change.mean(axis=1) - _quantiles(freedom) * np.sqrt(whole)
-    own = np.sqrt((squares + Z * Z) / (sizes - 1) / sizes)
-    strict = np.array([t_quantile(float(size - 1), 1 - LOSS_ALPHA / cells) for size in sizes])
-    passed = (mean_low > -margin) & ~(change < -strict * own).any(axis=1)
-    if cell_rule_from is not None:
-        once = np.array([t_quantile(float(size - 1), CELL_INTERVAL_LEVEL) for size in sizes])
+    variance = parts.sum(axis=1)
+    freedom = variance**2 / (parts**2 / (sizes - 1)).sum(axis=1)
+    mean_low = change.mean(axis=1) - _quantiles(freedom) * np.sqrt(variance)
+    cell_error = np.sqrt((squares + Z * Z) / (sizes - 1) / sizes)
+    corrected_quantiles = np.array([t_quantile(float(size - 1), 1 - LOSS_ALPHA / cells) for size in sizes])
+    passed = (mean_low > -margin) & ~(change < -corrected_quantiles * cell_error).any(axis=1)
+    if min_items_for_cell_rule is not None:
+        uncorrected_quantiles = np.array([t_quantile(float(size - 1), CELL_INTERVAL_LEVEL) for size in sizes])
         error = np.sqrt((squares + Z_CELL * Z_CELL) / (sizes - 1) / sizes)
-        passed &= ((change - once * error > -EXCLUDED_CELL_LOSS) | (sizes < cell_rule_from)).all(axis=1)
+        excluded = change - uncorrected_quantiles * error > -EXCLUDED_CELL_LOSS
+        passed &= (excluded | (sizes < min_items_for_cell_rule)).all(axis=1)
     return passed
 
 
 def _quantiles(freedom: NDArray[np.float64]) -> NDArray[np.float64]:
     """95 % quantiles of t, interpolated in 1 / freedom, in which they are nearly straight."""
-    known = np.array([1.0, 2, 3, 4, 6, 8, 12, 20, 40, 100, 1e6])
-    values = np.array([t_quantile(float(own)) for own in known])
-    return np.interp(-1 / np.maximum(freedom, 1.0), -1 / known, values)
+    tabulated = np.array([1.0, 2, 3, 4, 6, 8, 12, 20, 40, 100, 1e6])
+    values = np.array([t_quantile(float(one)) for one in tabulated])
+    return np.interp(-1 / np.maximum(freedom, 1.0), -1 / tabulated, values)

@@ -136,25 +136,25 @@ def estimate_change(
 
     def parts(column: str) -> tuple[Estimate, Estimate, Estimate]:
         (old, new), (old_swapped, new_swapped) = values(column), values(column + SWAPPED_SUFFIX)
-        own, swapped = sign * (new - old), new_swapped - old_swapped
-        kinds = (own, swapped, own - swapped)  # an item that moves moves the pseudo-values of its whole cell
-        whole, other, rest = (
-            estimate_crossed(kind, strata, weights, counted=counted, moves=own, added=added) for kind in kinds
+        change, swapped = sign * (new - old), new_swapped - old_swapped
+        kinds = (change, swapped, change - swapped)  # an item that moves moves the pseudo-values of its whole cell
+        of_change, other, rest = (
+            estimate_crossed(kind, strata, weights, counted=counted, moves=change, added=added) for kind in kinds
         )
-        return (within_possible(whole, old, new, strata, weights) if counted else whole), other, rest
+        return (within_possible(of_change, old, new, strata, weights) if counted else of_change), other, rest
 
-    own, swapped, depends = parts(name)
+    measured, swapped, depends = parts(name)
     drawn = MEASUREMENT_BY_DECODING["sampled"]
     if decoding != "greedy" or not all(scores.scores.get(drawn) for scores in (*before, *after)):
-        return Change(own, swapped, depends, None, None, tuple(items), decoding)
+        return Change(measured, swapped, depends, None, None, tuple(items), decoding)
     sampled, _, sampled_depends = parts(drawn)
-    return Change(own, swapped, depends, sampled, sampled_depends, tuple(items))
+    return Change(measured, swapped, depends, sampled, sampled_depends, tuple(items))
 
 
 def _weights(items: Sequence[Item], weigh: Literal["tasks", "items", "cells"]) -> Array:
     """Weight of each item, summing to 1, where each task, item or cell counts the same."""
-    whole = {"tasks": [item[0] for item in items], "cells": [item[:2] for item in items], "items": [0] * len(items)}[weigh]
-    kinds = _numbers(whole)
+    names = {"tasks": [item[0] for item in items], "cells": [item[:2] for item in items], "items": [0] * len(items)}
+    kinds = _numbers(names[weigh])
     counts = np.bincount(kinds)
     return 1 / counts[kinds] / len(counts)
 

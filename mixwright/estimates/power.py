@@ -107,11 +107,11 @@ def expected_null_change(cells: Sequence[Cell], seeds: int, noise: Noise, times:
     unseen = pseudo_squares(moved, float(counts @ np.minimum(2 * spread, 1)))  # an item of spread 0.5 always moves
     items = squares * (noise.items * spread + unseen * counts / counts.sum() / freedom) + rest
     of_seeds, of_items, of_rest = noise.seeds**2 / seeds + rest.sum(), items.sum(), rest.sum()
-    whole = of_seeds + of_items - of_rest
+    variance = of_seeds + of_items - of_rest
     of_freedom = of_items**2 / max((items**2 / freedom).sum(), 1e-300)
     parts = ((of_seeds, seeds - 1), (of_items, of_freedom), (of_rest, (seeds - 1) * of_freedom))
-    worth = whole**2 / max(sum(part**2 / df for part, df in parts), 1e-300)
-    return estimate_of(0.0, float(whole), float(worth), seeds, round(counts.sum()))
+    total_freedom = variance**2 / max(sum(part**2 / df for part, df in parts), 1e-300)
+    return estimate_of(0.0, float(variance), float(total_freedom), seeds, round(counts.sum()))
 
 
 def power(
@@ -140,14 +140,14 @@ def power(
     """
     if not cells:
         raise ValueError("no cells")
-    asked = max(seeds, 2)
+    trial_seeds = max(seeds, 2)
 
     def sees(count: int, times: float = 1.0) -> bool:
         return expected_null_change(cells, count, noise, times).detectable(family) <= effect
 
-    found = expected_null_change(cells, asked, noise)
+    found = expected_null_change(cells, trial_seeds, noise)
     items = sum(cell.items for cell in cells)
-    times = _least(lambda number: sees(asked, number / items), items, round(items * MOST_TIMES_ITEMS))
+    times = _least(lambda number: sees(trial_seeds, number / items), items, round(items * MOST_TIMES_ITEMS))
     needed = _least(sees, MIN_SEEDS, MOST_SEEDS)
     sizes = (seeds, items, found.high, found.detectable(family), effect, needed, times)
     return Power(against, *sizes, noise.seeds, basis)
@@ -198,7 +198,7 @@ def noise_of(
         weights: of each item, summing to 1.
         prior: worth `PRIOR_WORTH_SEEDS` seeds.
     """
-    known, worth = prior.seeds**2 * PRIOR_WORTH_SEEDS, float(PRIOR_WORTH_SEEDS)
+    variance_sum, weight_sum = prior.seeds**2 * PRIOR_WORTH_SEEDS, float(PRIOR_WORTH_SEEDS)
     for table in differences:
         seeds = len(table)
         if seeds < 2:
@@ -206,9 +206,9 @@ def noise_of(
         counts = np.bincount(strata)
         centred = table - table.mean(axis=0)
         centred -= np.stack([np.bincount(strata, row) / np.maximum(counts, 1) for row in centred])[:, strata]
-        loose = max(table.shape[1] - int((counts > 0).sum()), 1) * (seeds - 1)
-        rest = float((centred**2).sum()) / loose * float((weights**2).sum())
+        item_freedom = max(table.shape[1] - int((counts > 0).sum()), 1) * (seeds - 1)
+        rest = float((centred**2).sum()) / item_freedom * float((weights**2).sum())
         extra = (seeds - 1) / len(differences)
-        known += extra * max(float((table @ weights).var(ddof=1)) - rest, 0.0)
-        worth += extra
-    return replace(prior, seeds=math.sqrt(known / worth))
+        variance_sum += extra * max(float((table @ weights).var(ddof=1)) - rest, 0.0)
+        weight_sum += extra
+    return replace(prior, seeds=math.sqrt(variance_sum / weight_sum))

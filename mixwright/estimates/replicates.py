@@ -99,8 +99,8 @@ def ranking(
     means = [np.array([runs.mean() for runs in group]) for group in tables]
     counts = [len(runs) for group in tables for runs in group]
     noise = squares / freedom
-    loose = sum(len(group) - 1 for group in means)
-    spread = float(sum(((group - group.mean()) ** 2).sum() for group in means)) / loose
+    candidate_freedom = sum(len(group) - 1 for group in means)
+    spread = float(sum(((group - group.mean()) ** 2).sum() for group in means)) / candidate_freedom
     runs = len(counts) / math.fsum(1 / count for count in counts)
     of_mean = noise / runs
     if spread <= 0:
@@ -109,7 +109,8 @@ def ranking(
         found = Interval(1.0, 1.0, 1.0, len(counts))
     else:
         ratio, tail = spread / of_mean, (1 - COVERAGE) / 2
-        low, high = 1 - f_quantile(tail, loose, freedom) / ratio, 1 - 1 / (ratio * f_quantile(tail, freedom, loose))
+        low = 1 - f_quantile(tail, candidate_freedom, freedom) / ratio
+        high = 1 - 1 / (ratio * f_quantile(tail, freedom, candidate_freedom))
         found = Interval(1 - 1 / ratio, low, high, len(counts))
     needed, low, high = (_needed(value, runs, target) for value in (found.value, found.high, found.low))
     return Ranking(len(means), len(counts), runs, spread - of_mean, noise, found, target, needed, low or 1, high)

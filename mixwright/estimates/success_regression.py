@@ -49,8 +49,8 @@ class Seen:
     """Shape (groups,): right answers, perhaps partial."""
     tries: np.ndarray
     """Shape (groups,)."""
-    worth: np.ndarray
-    """Shape (groups,): what each is worth now, 0..1."""
+    weight: np.ndarray
+    """Shape (groups,): how much each counts now, 0..1."""
     offset: np.ndarray | float = 0.0
     """Logits that are known already."""
 
@@ -135,7 +135,7 @@ class SuccessRegression:
     def _newton(self, seen: Seen, shape: Shape) -> tuple[np.ndarray, np.ndarray]:
         """Mode and curvature of the log posterior."""
         precision, weights, x = self._precision(shape), self.mean, seen.x
-        counted = seen.worth * seen.tries * (1 + shape.concentration) / (seen.tries + shape.concentration)
+        counted = seen.weight * seen.tries * (1 + shape.concentration) / (seen.tries + shape.concentration)
         share = seen.wins / seen.tries
         for _ in range(MOST_NEWTON_STEPS):
             success = sigmoid(np.clip(seen.offset + x @ weights, -MOST_LOGIT, MOST_LOGIT))
@@ -152,7 +152,7 @@ class SuccessRegression:
         """Log marginal likelihood by Laplace's approximation."""
         weights, curvature = self._newton(seen, shape)
         precision, success = self._precision(shape), sigmoid(seen.offset + seen.x @ weights)
-        fit = float((seen.worth * log_likelihood(seen.wins, seen.tries, success, shape.concentration)).sum())
+        fit = float((seen.weight * log_likelihood(seen.wins, seen.tries, success, shape.concentration)).sum())
         volume = float(np.log(precision).sum()) - float(np.linalg.slogdet(curvature)[1])
         return fit - 0.5 * float(precision @ weights**2) + 0.5 * volume
 

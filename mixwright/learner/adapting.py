@@ -47,13 +47,13 @@ def matrices(model: nn.Module, targets: Sequence[str] | None) -> dict[str, Any]:
     Raises:
         InputError: the model has no such matrix, or is adapted already, so that none of them is plain.
     """
-    wanted = tuple(f".{name}" for name in targets or MATRIX_NAMES)
+    endings = tuple(f".{name}" for name in targets or MATRIX_NAMES)
     plain = {name: module for name, module in model.named_modules() if type(module) in (nn.Linear, Conv1D)}
-    found = {name: module for name, module in plain.items() if f".{name}".endswith(wanted)}
+    found = {name: module for name, module in plain.items() if f".{name}".endswith(endings)}
     if not found:
-        there = join_some(sorted({name.rpartition(".")[2] for name in plain})) if plain else "no plain matrix at all"
+        present = join_some(sorted({name.rpartition(".")[2] for name in plain})) if plain else "no plain matrix at all"
         remedy = "Name targets that the model has; merge another adapter first."
-        raise InputError(f"matrices named {join_some(targets or MATRIX_NAMES)}", there, remedy)
+        raise InputError(f"matrices named {join_some(targets or MATRIX_NAMES)}", present, remedy)
     return found
 
 
@@ -157,7 +157,7 @@ class BeneathAdapter(Learner):
         vars(self).update(vars(adapted))
         self.shares_prompts = False  # that way of writing asks the model itself
 
-    def forward(self, *asked: Any, **how: Any) -> Any:
+    def forward(self, *inputs: Any, **options: Any) -> Any:
         """As `Learner.forward`, of the base."""
         with self.model.disable_adapter():
-            return super().forward(*asked, **how)
+            return super().forward(*inputs, **options)

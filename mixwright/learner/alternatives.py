@@ -30,13 +30,13 @@ def read_alternatives(
         InputError: a prompt and its completions do not fit into the model's context, or chat prompts without a template.
     """
     encoded = [learner.encode(prompt) for prompt in prompts]
-    longest = [max(map(len, own)) for own in completions]
+    longest = [max(map(len, of_prompt)) for of_prompt in completions]
     learner.check_length(max((len(ids) + most for ids, most in zip(encoded, longest, strict=True)), default=0))
     if "past_key_values" not in learner.forward_arguments:
-        for place, own in enumerate(completions):
-            yield place, learner.logprobs([prompts[place]] * len(own), own)
+        for place, of_prompt in enumerate(completions):
+            yield place, learner.logprobs([prompts[place]] * len(of_prompt), of_prompt)
         return
-    sizes = [(len(ids) + most) * len(own) for ids, most, own in zip(encoded, longest, completions, strict=True)]
+    sizes = [(len(ids) + most) * len(of_prompt) for ids, most, of_prompt in zip(encoded, longest, completions, strict=True)]
     for batch in token_batches(sizes, logits_limit(learner.model)):
         found = _read_batch(learner, [encoded[place] for place in batch], [completions[place] for place in batch])
         yield from zip(batch, found, strict=True)
@@ -47,8 +47,8 @@ def _read_batch(
 ) -> list[list[list[float]]]:
     """One pass over the prompts, and one over what follows the first token of the completions."""
     pad = learner.tokenizer.pad_token_id or 0
-    owners = [place for place, own in enumerate(completions) for _ in own]
-    rows = [list(tokens) for own in completions for tokens in own]
+    owners = [place for place, of_prompt in enumerate(completions) for _ in of_prompt]
+    rows = [list(tokens) for of_prompt in completions for tokens in of_prompt]
     most = max(map(len, rows)) - 1
     with reading_mode(learner.model):
         ids, mask = (part.to(learner.device) for part in left_padded(prompts, pad))
@@ -64,8 +64,8 @@ def _read_batch(
             )
             output = learner.forward(shown, torch.cat([mask[index], real], 1), cache=cache, use_cache=True)
             tables.append(torch.log_softmax(output.logits.float(), -1))
-    read = torch.cat(tables, 1)
-    values = [read[k, range(len(row)), row].tolist() for k, row in enumerate(rows)]
+    log_probabilities = torch.cat(tables, 1)
+    values = [log_probabilities[k, range(len(row)), row].tolist() for k, row in enumerate(rows)]
     groups: list[list[list[float]]] = [[] for _ in completions]
     for owner, row in zip(owners, values, strict=True):
         groups[owner].append(row)

@@ -59,7 +59,7 @@ class GenerationJob:
     """Number of completions."""
     prefix: Sequence[int] = ()
     """Token ids that each of them begins with; fewer than it may have."""
-    draws: tuple[int, int, int] = (0, 1, 0)
+    draw_key: tuple[int, int, int] = (0, 1, 0)
     """What its random numbers depend on: number of the prompt, completions that are drawn for it in all, and which of them
     is the first of this job."""
 
@@ -84,8 +84,8 @@ class Decoding:
         """The uniform numbers of a job, a row per completion; None where nothing is drawn."""
         if self.temperature == 0:
             return None
-        number, count, first = job.draws
-        return draw_uniforms(self.seed, [number], count, self.max_new_tokens)[first : first + job.rows]
+        prompt_number, count, first = job.draw_key
+        return draw_uniforms(self.seed, [prompt_number], count, self.max_new_tokens)[first : first + job.rows]
 
 
 @dataclass
@@ -105,16 +105,16 @@ def generate_in_batches(
     jobs: Sequence[GenerationJob],
     decoding: Decoding,
     progress: Callable[[float], None] | None,
-    of_all: int,
+    total_jobs: int,
 ) -> Iterator[Mapping[int, list[Continuation]]]:
     """A batch of jobs at a time, which stays together until its longest completion has ended."""
-    done = of_all - len(jobs)
+    done = total_jobs - len(jobs)
     for batch in _batches(learner, jobs, decoding.max_new_tokens):
-        together = [jobs[place] for place in batch]
-        tell = part_of(progress, done / of_all, len(batch) / of_all)
-        made = _write_batch(learner, together, decoding, tell)
+        batch_jobs = [jobs[place] for place in batch]
+        tell = part_of(progress, done / total_jobs, len(batch) / total_jobs)
+        written = _write_batch(learner, batch_jobs, decoding, tell)
         done += len(batch)
-        yield dict(zip(batch, made, strict=True))
+        yield dict(zip(batch, written, strict=True))
 
 
 def part_of(progress: Callable[[float], None] | None, start: float, share: float) -> Callable[[float], None] | None:
@@ -159,10 +159,10 @@ def _write_batch(
             cache.batch_repeat_interleave(count)
         ids, mask, logits = (part.repeat_interleave(count, 0) for part in (ids, mask, logits))
     done = torch.zeros(len(ids), dtype=torch.bool, device=device)
-    tokens, logprobs, over = [], [], []
+    tokens, logprobs, ended_before = [], [], []
     for step in range(room):
         token, logprob = choose_tokens(logits, decoding.temperature, draws[:, step] if draws is not None else None)
-        over.append(done)
+        ended_before.append(done)
         tokens.append(token)
         logprobs.append(logprob)
         done = done | torch.isin(token, ends)
@@ -174,7 +174,7 @@ def _write_batch(
         ids = token[:, None] if cached else torch.cat([ids, token[:, None]], 1)
         output = learner.forward(ids, mask, last_positions=1, cache=cache, use_cache=cached)
         logits, cache = output.logits[:, -1], getattr(output, "past_key_values", None) if cached else None
-    lengths = (~torch.stack(over, 1)).sum(1).tolist()
+    lengths = (~torch.stack(ended_before, 1)).sum(1).tolist()
     columns = zip(
         starts, torch.stack(tokens, 1).tolist(), torch.stack(logprobs, 1).tolist(), lengths, done.tolist(), strict=True
     )
@@ -229,8 +229,8 @@ def _find(
     sums: Float[Tensor, "rows parts"], share: Float[Tensor, " rows"]
 ) -> tuple[Int[Tensor, " rows"], Float[Tensor, " rows"]]:
     """The part in which a share of each row's sum is reached, and the share of that part; `sums` are cumulative."""
-    wanted = (share * sums[:, -1]).clamp_max(sums[:, -1] * (1 - 2 * torch.finfo(sums.dtype).eps))
-    part = torch.searchsorted(sums, wanted[:, None], right=True).clamp_max(sums.shape[1] - 1)  # beyond it: no numbers
+    target = (share * sums[:, -1]).clamp_max(sums[:, -1] * (1 - 2 * torch.finfo(sums.dtype).eps))
+    part = torch.searchsorted(sums, target[:, None], right=True).clamp_max(sums.shape[1] - 1)  # beyond it: no numbers
     before = torch.nn.functional.pad(sums, (1, 0)).gather(1, part)[:, 0]
     size = sums.gather(1, part)[:, 0] - before
-    return part[:, 0], (wanted - before) / size
+    return part[:, 0], (target - before) / size

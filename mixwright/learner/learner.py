@@ -80,7 +80,7 @@ class Learner:
         self.model = model
         self.tokenizer = tokenizer
         self.name = name
-        self.template = dict(template_arguments or {})
+        self.template_arguments = dict(template_arguments or {})
         self.form = (form or PromptForm()).resolved_for(getattr(tokenizer, "chat_template", None))
         self.batch_size = batch_size
         self.shares_prompts = True
@@ -126,7 +126,7 @@ class Learner:
         """Token ids of a conversation through the chat template. Raises InputError as `encode`."""
         if self.tokenizer.chat_template is None:
             raise no_template(self.name)
-        how = {"add_generation_prompt": add_generation_prompt, **self.template}
+        how = {"add_generation_prompt": add_generation_prompt, **self.template_arguments}
         text = render_chat(self.tokenizer, messages, self.name, **how)
         return self.known_tokens(self.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"])
 
@@ -140,7 +140,7 @@ class Learner:
 
     def with_form(self, form: PromptForm) -> Learner:
         """The same model, read in another form of prompts."""
-        return Learner(self.model, self.tokenizer, self.name, self.template, form=form, batch_size=self.batch_size)
+        return Learner(self.model, self.tokenizer, self.name, self.template_arguments, form=form, batch_size=self.batch_size)
 
     def check_template(self) -> None:
         """Raises InputError where prompts go through a chat template that does not show them to the model."""
@@ -198,36 +198,36 @@ class Learner:
         self.check_length(max(map(len, encoded), default=0) + max(max_new_tokens, continue_up_to or 0))
         rows = 1 if temperature == 0 else count
         width = min(rows, self.batch_size or rows)
-        numbers = range(len(prompts)) if draw_keys is None else draw_keys
+        draw_keys = range(len(prompts)) if draw_keys is None else draw_keys
         starts = [()] * len(prompts) if prefixes is None else prefixes
         jobs, owners = [], []
-        for place, (ids, start, number) in enumerate(zip(encoded, starts, numbers, strict=True)):
+        for place, (ids, start, number) in enumerate(zip(encoded, starts, draw_keys, strict=True)):
             for first in range(0, rows, width):  # more than one part only where --batch-size is below `count`
                 part = min(width, rows - first)
                 jobs.append(GenerationJob(ids, part, start, (number, rows, first)))
                 owners.append((place, first))
         found: list[list[Completion | None]] = [[None] * rows for _ in prompts]
         longest = continue_up_to if continue_up_to is not None and continue_up_to > max_new_tokens else max_new_tokens
-        first = part_of(progress, 0.0, FIRST_WRITING_SHARE if longest > max_new_tokens else 1.0)
+        first_progress = part_of(progress, 0.0, FIRST_WRITING_SHARE if longest > max_new_tokens else 1.0)
         with reading_mode(self.model):
-            for made in generate(self, jobs, Decoding(temperature, max_new_tokens, seed), first):
+            for made in generate(self, jobs, Decoding(temperature, max_new_tokens, seed), first_progress):
                 for number, written in made.items():
                     place, first = owners[number]
                     found[place][first : first + len(written)] = [self._completion(row) for row in written]
                 places = dict.fromkeys(owners[number][0] for number in made)
-                whole = {place: [row for row in found[place] if row is not None] for place in places}
+                written_so_far = {place: [row for row in found[place] if row is not None] for place in places}
                 ended = {
-                    place: own
-                    for place, own in whole.items()
-                    if len(own) == rows and (longest == max_new_tokens or all(row.finished for row in own))
+                    place: rows_written
+                    for place, rows_written in written_so_far.items()
+                    if len(rows_written) == rows and (longest == max_new_tokens or all(row.finished for row in rows_written))
                 }
                 if on_finished and ended:
                     on_finished(ended)
-            whole_rows = [[row for row in own if row is not None] for own in found]
+            whole_rows = [[row for row in rows_written if row is not None] for rows_written in found]
             if longest > max_new_tokens:
                 rest = part_of(progress, FIRST_WRITING_SHARE, 1 - FIRST_WRITING_SHARE)
-                self._lengthen(encoded, whole_rows, temperature, longest, seed, numbers, on_finished, rest)
-        return [own * count for own in whole_rows] if temperature == 0 else whole_rows
+                self._lengthen(encoded, whole_rows, temperature, longest, seed, draw_keys, on_finished, rest)
+        return [rows_written * count for rows_written in whole_rows] if temperature == 0 else whole_rows
 
     def lengthen(
         self,
@@ -254,7 +254,7 @@ class Learner:
         temperature: float,
         continue_up_to: int,
         seed: int,
-        numbers: Sequence[int],
+        draw_keys: Sequence[int],
         on_finished: Callable[[Mapping[int, list[Completion]]], None] | None,
         progress: Callable[[float], None] | None,
     ) -> None:
@@ -262,7 +262,7 @@ class Learner:
         cut = [(i, k) for i, row in enumerate(found) for k, made in enumerate(row) if not made.finished]
         left = Counter(i for i, _ in cut)
         jobs = [
-            GenerationJob(prompts[i], 1, found[i][k].token_ids, (CONTINUATION_PLACE_OFFSET + numbers[i], len(found[i]), k))
+            GenerationJob(prompts[i], 1, found[i][k].token_ids, (CONTINUATION_PLACE_OFFSET + draw_keys[i], len(found[i]), k))
             for i, k in cut
         ]
         for made in generate(self, jobs, Decoding(temperature, continue_up_to, seed), progress):
@@ -362,13 +362,13 @@ class Learner:
         text = self.tokenizer.decode(row.token_ids, skip_special_tokens=True)
         return Completion(text, tuple(row.token_ids), tuple(row.logprobs), row.finished)
 
-    def check_length(self, continue_up_to: int) -> None:
+    def check_length(self, total_tokens: int) -> None:
         """Raises InputError where a prompt and a completion of so many tokens together pass the model's context."""
         limit = self.context
-        if limit is not None and continue_up_to > limit:
+        if limit is not None and total_tokens > limit:
             raise InputError(
                 f"prompt and completion of at most {limit} tokens ({self.name})",
-                f"{continue_up_to}",
+                f"{total_tokens}",
                 "Shorten the prompts or lower max_new_tokens.",
             )
 

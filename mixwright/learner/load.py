@@ -65,8 +65,8 @@ def load_learner(
     _, tokenizer = _read_settings(path)
     accelerator = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
     kind = "auto" if accelerator else torch.float32
-    model, told = _read(AutoModelForCausalLM, path, use_safetensors=True, dtype=kind, output_loading_info=True)
-    check_loaded(model, told, path)
+    model, loading_info = _read(AutoModelForCausalLM, path, use_safetensors=True, dtype=kind, output_loading_info=True)
+    check_loaded(model, loading_info, path)
     if adapter is not None:
         model = _with_adapter(model, adapter)
     name = describe_model(path) if adapter is None else f"{describe_model(path)} + {adapter}"
@@ -198,8 +198,8 @@ def _with_adapter(model: Any, adapter: str) -> Any:
 
 
 def _base_of(folder: Path) -> str:
-    own = _is_catalogue_adapter(folder)
-    name, file = "base" if own else "base_model_name_or_path", folder / ADAPTER_FILES[own]
+    from_catalogue = _is_catalogue_adapter(folder)
+    name, file = "base" if from_catalogue else "base_model_name_or_path", folder / ADAPTER_FILES[from_catalogue]
     try:
         base = json.loads(file.read_text(encoding="utf-8")).get(name)
     except (ValueError, AttributeError, RecursionError):

@@ -113,9 +113,9 @@ def search_weights(
     single = int(np.argmax([np.mean(score(weights)) for weights in singles]))
     measured = check or score
     values = [np.asarray(measured(weights), float) for weights in (best, np.zeros(experts), singles[single])]
-    gain, over = (_gain(values[0] - each) for each in values[1:])
-    told = _warnings(best, gain, over, chosen_on_them=check is None)
-    return Mixed(tuple(best.tolist()), gain[0], over[0], single, told, population * iterations)
+    gain, over = (_gain(values[0] - baseline) for baseline in values[1:])
+    warnings = _warnings(best, gain, over, chosen_on_them=check is None)
+    return Mixed(tuple(best.tolist()), gain[0], over[0], single, warnings, population * iterations)
 
 
 def _gain(changes: Float[np.ndarray, " items"]) -> tuple[Interval, bool]:
@@ -129,16 +129,16 @@ def _warnings(
     weights: Weights, gain: tuple[Interval, bool], over: tuple[Interval, bool], *, chosen_on_them: bool
 ) -> tuple[str, ...]:
     """What has to be known of a mixture."""
-    told = []
+    warnings = []
     for (found, clear), than in ((gain, "the base without experts"), (over, "the best single expert")):
         if not clear:
-            told.append(
+            warnings.append(
                 f"The gain over {than} is not above {GAIN_STANDARD_ERRORS:g} standard errors: "
                 f"{found.value:+.3g} on {found.n} items."
             )
     total = float(weights.sum())
     if total > 0 and len(weights) > 1 and weights.max() / total > SINGLE_EXPERT_SHARE:
-        told.append(f"One expert has {weights.max() / total:.0%} of the weight: take it alone.")
+        warnings.append(f"One expert has {weights.max() / total:.0%} of the weight: take it alone.")
     if chosen_on_them:
-        told.append("The gains are measured on the items that the weights were chosen on, and are too high.")
-    return tuple(told)
+        warnings.append("The gains are measured on the items that the weights were chosen on, and are too high.")
+    return tuple(warnings)

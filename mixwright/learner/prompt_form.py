@@ -37,8 +37,8 @@ class PromptForm:
 
     def resolved_for(self, chat_template: object) -> PromptForm:
         """The form with None decided for the chat template of a tokenizer, which may have none."""
-        own = chat_template is not None and chat_template != TINY_TEMPLATE
-        return replace(self, template=True) if self.template is None and own else self
+        has_template = chat_template is not None and chat_template != TINY_TEMPLATE
+        return replace(self, template=True) if self.template is None and has_template else self
 
     def format_prompt(self, prompt: Text) -> Text:
         """The prompt as messages, which go through the chat template, or as a string, which does not."""
@@ -64,19 +64,20 @@ class PromptForm:
         if not prompt:
             return dict(row)
         prompt = prompt if isinstance(prompt, str) else tuple(prompt)
-        made = {
+        completions = {
             name: self.format_answer(prompt, _text(row[name]))
             for name in ROLE_BY_COLUMN
             if row.get(name) and name != "prompt"
         }
-        return {**row, "prompt": _listed(self.format_prompt(prompt)), **{name: _listed(text) for name, text in made.items()}}
+        listed = {name: _listed(text) for name, text in completions.items()}
+        return {**row, "prompt": _listed(self.format_prompt(prompt)), **listed}
 
     def describe(self, prompts: Iterable[Text]) -> str:
         """What is done with these prompts, for people."""
         kinds = {isinstance(self.format_prompt(prompt), str) for prompt in prompts}
         words = {frozenset({True}): "plain text", frozenset({False}): "chat template of the tokenizer"}
-        told = words.get(frozenset(kinds), "chat messages through the template of the tokenizer, others as plain text")
-        return told + (" with a system message of its own" if self.system is not None else "")
+        form_text = words.get(frozenset(kinds), "chat messages through the template of the tokenizer, others as plain text")
+        return form_text + (" with a system message of its own" if self.system is not None else "")
 
 
 def _text(value: str | Sequence[Mapping[str, str]]) -> Text:

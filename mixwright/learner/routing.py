@@ -90,12 +90,12 @@ def ask_for_experts(
         names: of the experts, in words that the model knows.
         question: put after the prompt; `{names}` stands for all of them.
     """
-    asked = question.format(names=", ".join(names))
-    texts = [_extended(prompt, asked) for prompt in prompts]
+    question_text = question.format(names=", ".join(names))
+    texts = [_extended(prompt, question_text) for prompt in prompts]
     answers = [learner.tokenizer(f" {name}", add_special_tokens=False)["input_ids"] for name in names]
     with _as_base(learner):
         table = np.array([[sum(found) for found in learner.logprobs(texts, [answer] * len(texts))] for answer in answers])
-        alone = np.array([[sum(learner.logprobs([asked], [answer])[0])] for answer in answers])
+        alone = np.array([[sum(learner.logprobs([question_text], [answer])[0])] for answer in answers])
     return (table - alone).argmax(0).tolist()
 
 
@@ -124,10 +124,10 @@ def answer_with_experts(
     before, found = scales(learner.model), [None] * len(prompts)
     try:
         for route in sorted(set(routes)):
-            own = [place for place, each in enumerate(routes) if each == route]
+            places = [place for place, route_of_prompt in enumerate(routes) if route_of_prompt == route]
             zero = {name: torch.zeros_like(z) for name, z in before.items()}
             set_scales(learner.model, zero if route < 0 else experts[route])
-            for place, made in zip(own, write([prompts[place] for place in own]), strict=True):
+            for place, made in zip(places, write([prompts[place] for place in places]), strict=True):
                 found[place] = made
     finally:
         set_scales(learner.model, before)

@@ -77,12 +77,12 @@ def generate(
 def is_supported(learner: Writer) -> bool:
     """Whether to try: a model on a CPU that calls its attention through the interface of transformers."""
     plain = learner.model.get_base_model() if hasattr(learner.model, "get_base_model") else learner.model
-    asked = {"position_ids", "past_key_values", "logits_to_keep"}
+    needed_arguments = {"position_ids", "past_key_values", "logits_to_keep"}
     return (
         learner.shares_prompts
         and learner.device.type == "cpu"
         and bool(getattr(plain, "_supports_attention_backend", False))
-        and asked <= learner.forward_arguments
+        and needed_arguments <= learner.forward_arguments
     )
 
 
@@ -129,7 +129,7 @@ class SharedCache(Cache):
         self.places, self.width = places, width
         self._sizes = longest_prompt, longest_completion
         self._prompts: list[tuple[Tensor, Tensor]] = []
-        self._own: list[tuple[Tensor, Tensor]] = []
+        self._completions: list[tuple[Tensor, Tensor]] = []
         self.lengths = torch.zeros(places, dtype=torch.long)
         """Tokens of each prompt."""
         self.written = torch.zeros(places * width, dtype=torch.long)
@@ -146,12 +146,12 @@ class SharedCache(Cache):
         if any(type(layer) is not DynamicLayer for layer in cache.layers):
             raise Unsupported("a cache of another kind")
         for number, layer in enumerate(cache.layers):
-            read = layer.keys, layer.values
+            layer_states = layer.keys, layer.values
             if number == len(self._prompts):
                 longest, room = self._sizes
-                self._prompts.append(_zeros(read, self.places, longest))
-                self._own.append(_zeros(read, self.places * self.width, room))
-            for kept, new in zip(self._prompts[number], read, strict=True):
+                self._prompts.append(_zeros(layer_states, self.places, longest))
+                self._completions.append(_zeros(layer_states, self.places * self.width, room))
+            for kept, new in zip(self._prompts[number], layer_states, strict=True):
                 for row, (place, length) in enumerate(zip(places, lengths, strict=True)):
                     kept[place, :, :length] = new[row, :, -length:]
         for place, length in zip(places, lengths, strict=True):
@@ -176,7 +176,7 @@ class SharedCache(Cache):
 
     def update(self, key_states: Tensor, value_states: Tensor, layer_idx: int, *_: Any, **__: Any) -> tuple[Tensor, Tensor]:
         """Keep the new token of each completion of this step; returns what it was given."""
-        for kept, new in zip(self._own[layer_idx], (key_states, value_states), strict=True):
+        for kept, new in zip(self._completions[layer_idx], (key_states, value_states), strict=True):
             kept[self.rows, :, self.written[self.rows]] = new[:, :, 0].to(kept.dtype)  # bf16 under autocast
         return key_states, value_states
 
@@ -189,27 +189,27 @@ class SharedCache(Cache):
     ) -> Float[Tensor, "rows 1 heads size"]:
         """Attention of the new tokens to their prompt, read once for all its completions, and to what they wrote."""
         heads, size = query.shape[1], query.shape[3]
-        (keys, values), (own_keys, own_values) = self._prompts[layer], self._own[layer]
+        (keys, values), (own_keys, own_values) = self._prompts[layer], self._completions[layer]
         groups, all_rows = keys.shape[1], self.places * self.width
-        each = heads // groups
-        asked = query[:, :, 0]
+        heads_per_group = heads // groups
+        queries = query[:, :, 0]
         if len(self.rows) < all_rows:
-            asked = query.new_zeros(all_rows, heads, size).index_copy_(0, self.rows, asked)
-        asked = asked.view(all_rows, groups, each, size) * scaling
+            queries = query.new_zeros(all_rows, heads, size).index_copy_(0, self.rows, queries)
+        queries = queries.view(all_rows, groups, heads_per_group, size) * scaling
 
         def by_prompt(rows: Tensor) -> Tensor:
             """(rows, groups, each, x) as (places, groups, width x each, x)."""
-            parts = rows.view(self.places, self.width, groups, each, -1).transpose(1, 2)
-            return parts.reshape(self.places, groups, self.width * each, -1)
+            parts = rows.view(self.places, self.width, groups, heads_per_group, -1).transpose(1, 2)
+            return parts.reshape(self.places, groups, self.width * heads_per_group, -1)
 
         def by_row(parts: Tensor) -> Tensor:
             """The way back."""
-            rows = parts.view(self.places, groups, self.width, each, -1).transpose(1, 2)
-            return rows.reshape(all_rows, groups, each, -1)
+            rows = parts.view(self.places, groups, self.width, heads_per_group, -1).transpose(1, 2)
+            return rows.reshape(all_rows, groups, heads_per_group, -1)
 
         keys, values = keys[:, :, : self.prompt_tokens], values[:, :, : self.prompt_tokens]
         own_keys, own_values = own_keys[:, :, : self.own_tokens], own_values[:, :, : self.own_tokens]
-        scores = torch.cat([by_row(by_prompt(asked) @ keys.transpose(2, 3)), asked @ own_keys.transpose(2, 3)], -1)
+        scores = torch.cat([by_row(by_prompt(queries) @ keys.transpose(2, 3)), queries @ own_keys.transpose(2, 3)], -1)
         weights = torch.softmax(scores + self.mask, -1)
         of_prompt, of_own = weights.split([self.prompt_tokens, self.own_tokens], -1)
         found = by_row(by_prompt(of_prompt.contiguous()) @ values) + of_own @ own_values
@@ -250,12 +250,12 @@ AttentionInterface.register(ATTENTION_NAME, _attention)
 def _attending_to(cache: SharedCache, model: Any) -> Iterator[None]:
     """Have the model's attention layers ask `cache`."""
     config = model.config.get_text_config()
-    own, token = config._attn_implementation, _in_use.set(cache)
+    previous, token = config._attn_implementation, _in_use.set(cache)
     config._attn_implementation = ATTENTION_NAME
     try:
         yield
     finally:
-        config._attn_implementation = own
+        config._attn_implementation = previous
         _in_use.reset(token)
 
 
@@ -323,12 +323,12 @@ class _Batch:
         numbers: list[int] = []
         for place, number, job in zip(places, entering, jobs, strict=True):
             self.job_at[place] = number
-            own = [place * self.width + k for k in range(job.rows)]
-            for row in own:
+            own_rows = [place * self.width + k for k in range(job.rows)]
+            for row in own_rows:
                 self.rows[row] = Continuation(list(job.prefix), [math.nan] * len(job.prefix))
             if self.draws is not None and (drawn := self.decoding.draw(job)) is not None:
-                self.draws[own] = drawn
-            numbers += own
+                self.draws[own_rows] = drawn
+            numbers += own_rows
         self.active += numbers
         which = torch.arange(len(jobs)).repeat_interleave(torch.tensor([job.rows for job in jobs]))
         return torch.tensor(numbers), output.logits[:, -1][which]
@@ -341,20 +341,20 @@ class _Batch:
             uniform = self.draws[rows, torch.tensor([len(self.rows[row].token_ids) for row in numbers])]
         tokens, logprobs = choose_tokens(logits, self.decoding.temperature, uniform)
         self.next[rows] = tokens
-        over = set()
+        ended = set()
         for row, token, logprob in zip(numbers, tokens.tolist(), logprobs.tolist(), strict=True):
             made = self.rows[row]
             made.token_ids.append(token)
             made.logprobs.append(logprob)
             made.finished = token in self.ends
             if made.finished or len(made.token_ids) == self.decoding.max_new_tokens:
-                over.add(row)
-        if not over:
+                ended.add(row)
+        if not ended:
             return {}
-        self.active = [row for row in self.active if row not in over]
+        self.active = [row for row in self.active if row not in ended]
         still = {row // self.width for row in self.active}
         found = {}
-        for place in {row // self.width for row in over} - still:
+        for place in {row // self.width for row in ended} - still:
             number = self.job_at.pop(place)
             found[number] = [self.rows.pop(place * self.width + k) for k in range(self.jobs[number].rows)]
             self.free.append(place)

@@ -34,9 +34,9 @@ class Scaled(nn.Module):
         """Take over the weights of `plain`; its singular value decomposition is made here, in float32."""
         super().__init__()
         self.weight, self.bias = plain.weight, plain.bias
-        self.turned = isinstance(plain, Conv1D)
+        self.transposed = isinstance(plain, Conv1D)
         matrix = self.weight.detach().float()
-        left, values, right = torch.linalg.svd(matrix.T if self.turned else matrix, full_matrices=False)
+        left, values, right = torch.linalg.svd(matrix.T if self.transposed else matrix, full_matrices=False)
         for name, part in (("left", left), ("values", values), ("right", right)):
             self.register_buffer(name, part.contiguous(), persistent=False)
         self.left: Tensor
@@ -47,7 +47,7 @@ class Scaled(nn.Module):
 
     def forward(self, hidden: Float[Tensor, "... inputs"]) -> Float[Tensor, "... outputs"]:
         """The plain map, and what the scales change of it."""
-        if self.turned:  # as Conv1D computes it
+        if self.transposed:  # as Conv1D computes it
             flat = hidden.reshape(-1, hidden.shape[-1])
             plain = torch.addmm(self.bias, flat, self.weight).view(*hidden.shape[:-1], self.weight.shape[1])
         else:
@@ -62,11 +62,11 @@ class Scaled(nn.Module):
         """A plain module with the weights U diag(S exp(z)) V^T, of the class that this one was made from."""
         left, right = self.left.double(), self.right.double()  # so that the sum is rounded once
         change = (left * (self.values * self.log_scale.expm1()).double()) @ right
-        change = change.T if self.turned else change
+        change = change.T if self.transposed else change
         weight = nn.Parameter((self.weight.double() + change).to(self.weight.dtype))
-        inputs, outputs = weight.shape if self.turned else weight.shape[::-1]
+        inputs, outputs = weight.shape if self.transposed else weight.shape[::-1]
         with torch.random.fork_rng(devices=[]):  # the weights that it draws are replaced
-            plain = Conv1D(outputs, inputs) if self.turned else nn.Linear(inputs, outputs, bias=False, device="meta")
+            plain = Conv1D(outputs, inputs) if self.transposed else nn.Linear(inputs, outputs, bias=False, device="meta")
         plain.weight, plain.bias = weight, self.bias
         return plain
 
@@ -99,13 +99,13 @@ def read_expert(folder: Path) -> dict[str, Float[Tensor, " values"]]:
 @torch.no_grad()
 def set_scales(model: nn.Module, expert: Scales) -> None:
     """Give a model with scales those of an expert. Raises InputError for other matrices or other sizes."""
-    own = scaled_matrices(model)
-    wrong = own.keys() ^ expert.keys()
-    wrong |= {name for name in own.keys() & expert.keys() if own[name].log_scale.shape != expert[name].shape}
+    matrices = scaled_matrices(model)
+    wrong = matrices.keys() ^ expert.keys()
+    wrong |= {name for name in matrices.keys() & expert.keys() if matrices[name].log_scale.shape != expert[name].shape}
     if wrong:
         remedy = "Use the base and the targets that it was trained with."
         raise InputError("an expert of the same matrices as the model", f"others at {join_some(sorted(wrong))}", remedy)
-    for name, module in own.items():
+    for name, module in matrices.items():
         module.log_scale.copy_(expert[name])
 
 
@@ -116,14 +116,14 @@ def without_adapter(model: Any) -> Iterator[None]:
     Raises:
         InputError: the model has neither.
     """
-    own = [module for module in scaled_matrices(model).values() if module.active]
-    if not own and not hasattr(model, "disable_adapter"):
+    modules = [module for module in scaled_matrices(model).values() if module.active]
+    if not modules and not hasattr(model, "disable_adapter"):
         raise InputError("a model with an adapter that can be switched off", type(model).__name__, "Give both models.")
     try:
-        for module in own:
+        for module in modules:
             module.active = False
         with model.disable_adapter() if hasattr(model, "disable_adapter") else contextlib.nullcontext():
             yield
     finally:
-        for module in own:
+        for module in modules:
             module.active = True

@@ -103,8 +103,8 @@ def _packaged() -> Path:
 
 def cache_folder() -> Path:
     """Where converted models lie: MIXWRIGHT_CACHE, else the user's cache."""
-    own = os.environ.get("MIXWRIGHT_CACHE")
-    base = Path(own) if own else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mixwright"
+    named = os.environ.get("MIXWRIGHT_CACHE")
+    base = Path(named) if named else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mixwright"
     return base.expanduser() / "models"
 
 

@@ -78,8 +78,8 @@ def _loss(learner: Learner, rows: Sequence[tuple[list[int], list[int]]], takes_l
     )
     logits = learner.model(input_ids=ids.to(learner.device), **options).logits
     logits = logits[:, -(ids.shape[1] - first) : -1]
-    wanted = labels[:, first + 1 :].to(learner.device)
-    return torch.nn.functional.cross_entropy(logits.flatten(0, 1).float(), wanted.flatten(), ignore_index=-100)
+    targets = labels[:, first + 1 :].to(learner.device)
+    return torch.nn.functional.cross_entropy(logits.flatten(0, 1).float(), targets.flatten(), ignore_index=-100)
 
 
 def _padded(

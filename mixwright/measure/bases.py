@@ -110,8 +110,8 @@ def write_completion_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None
     names = ("when", "example", "task", "level", "prompt", "answer", "completion", "score")
     later = {"cut": pa.bool_(), "tokens": pa.list_(pa.int32()), "logprob": number}
     known = [(name, number if name in ("level", "score") else text) for name in names]
-    made = [{name: row[name] for name in names} | {name: row.get(name) for name in later} for row in rows]
-    write_table(path, pa.Table.from_pylist(made, schema=pa.schema([*known, *later.items()])))
+    selected = [{name: row[name] for name in names} | {name: row.get(name) for name in later} for row in rows]
+    write_table(path, pa.Table.from_pylist(selected, schema=pa.schema([*known, *later.items()])))
 
 
 def read_completion_rows(path: Path) -> list[dict[str, Any]]:
@@ -164,8 +164,8 @@ def measure_bases(run: CheckedRun, workers: Workers, *, say: Callable[[str], Non
     for path, (cut, doubts) in zip(bases, workers.run(jobs, title="measure"), strict=True):
         if cut > WARNING_CUT_SHARE:
             length = config.measure.longest_completion
-            told = f"{cut:.1%} of completions of {base_name(path)} were cut at {length:,} tokens"
-            say(f"  warning: {told}; another length: measure.max_new_tokens")
+            cut_text = f"{cut:.1%} of completions of {base_name(path)} were cut at {length:,} tokens"
+            say(f"  warning: {cut_text}; another length: measure.max_new_tokens")
         for note in doubts:
             say(one_line(f"  warning: {note.message}. {note.remedy}"))
         notes += doubts

@@ -85,18 +85,18 @@ def watch_bursts(
 
     without = copy.deepcopy(model)
     control = _follow(without, losses, after, {task: held_out[task] for task in rare}, sizes)
-    calm = read_losses(model, losses, watched, sizes.batch)
+    start_losses = read_losses(model, losses, watched, sizes.batch)
     for task in rare:
         branch = copy.deepcopy(model)
         train_on(branch, losses, bursts[task], sizes.learning_rate / 2)
-        rise = read_losses(branch, losses, watched, sizes.batch) - calm
+        rise = read_losses(branch, losses, watched, sizes.batch) - start_losses
         found.append(_as_measurement(task, "common_rise", rate(rise, np.ones(len(rise))), null=0.0))
         kept = _follow(branch, losses, after, {task: held_out[task]}, sizes)
         found += _estimates(task, control[task] - kept[task], start[task], sizes)
         del branch
     trained = sizes.batch * (len(rare) * (sizes.steps + sizes.after) + sizes.after)
-    own = sum(len(held_out[task]) for task in rare)
-    only_read = sum(map(len, held_out.values())) + 2 * len(sizes.times) * own + (len(rare) + 1) * len(watched)
+    rare_rows = sum(len(held_out[task]) for task in rare)
+    only_read = sum(map(len, held_out.values())) + 2 * len(sizes.times) * rare_rows + (len(rare) + 1) * len(watched)
     for name, count in (("rows_trained", trained), ("rows_read", only_read)):
         found.append(Measurement("retention", "*", name, count, count, count, 1, "rows"))
     return [row for row in found if row is not None]

@@ -45,21 +45,21 @@ def read_first_answers(
         InputError: prompts leave no room, or nothing can be graded.
     """
     graded = [task for task, found in corpus.tasks.items() if found.kind == "verifiable"]
-    left = [task for task in graded if task not in tasks_with_named_grader]
-    if not left:
+    tasks_to_choose = [task for task in graded if task not in tasks_with_named_grader]
+    if not tasks_to_choose:
         return []
-    items = _picked(learner, corpus.select(tasks=left), replace(config, items=ITEMS_PER_TASK))
+    items = _picked(learner, corpus.select(tasks=tasks_to_choose), replace(config, items=ITEMS_PER_TASK))
     began = monotonic()
     written = learner.sample([i.prompt for i in items], count=1, temperature=0, seed=0, **completion_lengths(config))
-    made = [FirstAnswer(item, best.text, not best.finished) for item, (best,) in zip(items, written, strict=True)]
+    answers = [FirstAnswer(item, best.text, not best.finished) for item, (best,) in zip(items, written, strict=True)]
     tokens, spent = sum(len(best.token_ids) for (best,) in written), monotonic() - began
     say(
         f"graders: chosen by {len(items):,} first completions of {learner.name}, up to {ITEMS_PER_TASK} of a task "
         f"({tokens:,} tokens, {spent:.0f} s)"
     )
     chosen = []
-    for task in left:
-        found = choose_grader(task, corpus.tasks[task].grader, [one for one in made if one.example.task == task])
+    for task in tasks_to_choose:
+        found = choose_grader(task, corpus.tasks[task].grader, [one for one in answers if one.example.task == task])
         say(one_line(f"grader of {task}: {found.reason}; another: {found.remedy}"))
         chosen.append(found)
     return chosen
@@ -96,13 +96,13 @@ def with_first_answers(
     graders = {one.task: one.grader for one in found if one.changed}
     if not graders:
         return rows, []
-    config_of = replace(rows.config, graders=dict(rows.config.graders) | graders)
-    made = replace(rows, corpus=rows.corpus.with_graders(graders), config=config_of)
-    return made, [note_of_choice(one) for one in found if one.changed]
+    corpus_config = replace(rows.config, graders=dict(rows.config.graders) | graders)
+    graded = replace(rows, corpus=rows.corpus.with_graders(graders), config=corpus_config)
+    return graded, [note_of_choice(one) for one in found if one.changed]
 
 
 def note_of_choice(found: ChosenGrader) -> Observation:
-    """The same for the notes on measuring; information where the grader was changed, since it needs no action."""
+    """The choice as a note on measuring; information where the grader was changed, since it needs no action."""
     count = found.accepted.get(found.grader, 0)
     evidence = tuple(
         {

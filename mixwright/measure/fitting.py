@@ -85,11 +85,11 @@ def fit_sizes(
         wanted: sizes without a limit of time.
         fewest_samples: where a sampled decoding is judged, which needs them.
     """
-    samples, asked = wanted.samples, count_items(counts, wanted.items)
-    while samples > fewest_samples and asked * cost.item(samples) > seconds:
+    samples, items = wanted.samples, count_items(counts, wanted.items)
+    while samples > fewest_samples and items * cost.item(samples) > seconds:
         samples -= 1
-    each = most_items_within(counts, seconds / max(cost.item(samples), 1e-12))
-    return Sizes(each, samples) if each >= least_items(counts) else None
+    most_items = most_items_within(counts, seconds / max(cost.item(samples), 1e-12))
+    return Sizes(most_items, samples) if most_items >= least_items(counts) else None
 
 
 def training_probes(config: MeasureConfig) -> tuple[str, ...]:

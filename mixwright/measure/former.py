@@ -60,7 +60,7 @@ def rows_to_read(before: Rows) -> list[Mapping[str, Any]]:
         if row.get("tokens") and row.get("logprob") is not None:
             tasks[row["task"]].append((hashlib.sha256(f"former {row['example']}".encode()).digest(), row))
     ranked = (sorted(tasks[task], key=lambda pair: pair[0])[:MOST_ANSWERS_PER_TASK] for task in sorted(tasks))
-    return [row for own in ranked for _, row in own]
+    return [row for of_task in ranked for _, row in of_task]
 
 
 def same_tokens(one: Learner, other: Learner) -> bool:

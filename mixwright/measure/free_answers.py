@@ -53,8 +53,8 @@ class FreeAnswers:
     @property
     def needed(self) -> int | None:
         """Tokens of the longest answer that ended; None where most did not end."""
-        own = [length for length, ended in zip(self.lengths, self.ended, strict=True) if ended]
-        return max(own) if 2 * len(own) >= len(self.lengths) and own else None
+        ended_lengths = [length for length, ended in zip(self.lengths, self.ended, strict=True) if ended]
+        return max(ended_lengths) if 2 * len(ended_lengths) >= len(self.lengths) and ended_lengths else None
 
     def seconds_of(self, tokens: int, times: int = CONTINUED_TIMES) -> float:
         """Seconds that one completion will take with this room, in the mean, when those that reach it are continued.
@@ -74,8 +74,8 @@ def spread_items(items: Sequence[Example], count: int = TIMED_ITEMS) -> list[Exa
     tasks: dict[str, list[Example]] = {}
     for item in items:
         tasks.setdefault(item.task, []).append(item)
-    each = math.ceil(count / max(len(tasks), 1))
-    return in_turn([evenly_spread(own, each) for own in tasks.values()])[:count]
+    per_task = math.ceil(count / max(len(tasks), 1))
+    return in_turn([evenly_spread(task_items, per_task) for task_items in tasks.values()])[:count]
 
 
 def complete_freely(
@@ -104,8 +104,8 @@ def complete_freely(
     waiting, size = list(range(len(items))), min(FIRST_TOKENS, most)
     while waiting:
         begun = [tokens[place] for place in waiting] if any(tokens) else None
-        asked = [prompts[place] for place in waiting]
-        made = learner.sample(asked, count=1, temperature=0, max_new_tokens=size, seed=0, prefixes=begun)
+        waiting_prompts = [prompts[place] for place in waiting]
+        made = learner.sample(waiting_prompts, count=1, temperature=0, max_new_tokens=size, seed=0, prefixes=begun)
         for place, (best,) in zip(waiting, made, strict=True):
             tokens[place], ended[place] = tuple(best.token_ids), best.finished
         waiting = [place for place in waiting if not ended[place]]
@@ -174,8 +174,8 @@ def _remembered(learner: Learner, asked: Sequence[Any], make: Callable[[], Mappi
 
 def _kept_or_completed(learner: Learner, items: Sequence[Example], most: int, seconds: float) -> FreeAnswers:
     """What completing the items showed."""
-    asked = ["free answers", [learner.encode(item.prompt) for item in items], most]
-    found = _remembered(learner, asked, lambda: asdict(complete_freely(learner, items, most, seconds)))
+    request = ["free answers", [learner.encode(item.prompt) for item in items], most]
+    found = _remembered(learner, request, lambda: asdict(complete_freely(learner, items, most, seconds)))
     return FreeAnswers(tuple(found["lengths"]), tuple(found["ended"]), float(found["seconds"]))
 
 
@@ -212,15 +212,15 @@ def time_samples(learner: Learner, items: Sequence[Example], config: MeasureConf
         InputError: as `Learner.sample`.
     """
     prompts = [item.prompt for item in items]
-    how = {"count": 1, "temperature": config.temperature, "seed": 0, **completion_lengths(config)}
+    sample_arguments = {"count": 1, "temperature": config.temperature, "seed": 0, **completion_lengths(config)}
 
     def timed() -> dict[str, float]:
         began = monotonic()
-        learner.sample(prompts, **how)
+        learner.sample(prompts, **sample_arguments)
         return {"seconds": (monotonic() - began) / max(len(prompts), 1)}
 
-    asked = ["sampled completions", [learner.encode(prompt) for prompt in prompts], sorted(how.items())]
-    return float(_remembered(learner, asked, timed)["seconds"])
+    request = ["sampled completions", [learner.encode(prompt) for prompt in prompts], sorted(sample_arguments.items())]
+    return float(_remembered(learner, request, timed)["seconds"])
 
 
 def price(found: Sequence[FreeAnswers], items: int, samples: int, room: int, continued: int) -> float:
@@ -235,5 +235,6 @@ def price(found: Sequence[FreeAnswers], items: int, samples: int, room: int, con
     """
     times = max(1, round(continued / room)) if continued else 1
     greedy = [one.seconds_of(room, times) for one in found]
-    sampled = [each if one.sample_seconds is None else one.sample_seconds for one, each in zip(found, greedy, strict=True)]
+    pairs = zip(found, greedy, strict=True)
+    sampled = [seconds if one.sample_seconds is None else one.sample_seconds for one, seconds in pairs]
     return items * (sum(greedy) + samples * sum(sampled))

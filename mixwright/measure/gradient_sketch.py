@@ -253,8 +253,8 @@ def _scaled(matrix: Matrix, factors: Factors | None, moments: Moments | None) ->
     second = torch.cat([moments.inputs.float(), mean[None]])[: matrix.inputs]  # a bias counts as an average input
     outputs = (moments.outputs.float().clamp_min(MIN_SECOND_MOMENT) / mean).rsqrt()
     scales = (outputs, second.clamp_min(MIN_SECOND_MOMENT).rsqrt())
-    made = [scale if part is None else part * scale[:, None] for scale, part in zip(scales, pair, strict=True)]
-    return made[0], made[1]
+    scaled = [scale if part is None else part * scale[:, None] for scale, part in zip(scales, pair, strict=True)]
+    return scaled[0], scaled[1]
 
 
 def moments_of(second: Float[Tensor, "outputs inputs"]) -> Moments:

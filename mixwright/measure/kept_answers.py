@@ -22,7 +22,7 @@ from mixwright.records import Text
 
 READ_TOGETHER = 128
 """Completions whose log-probabilities are kept together."""
-LOOKED_AT = 1000
+FINGERPRINT_VALUES = 1000
 """Values of each parameter that tell one checkpoint from another."""
 
 
@@ -37,15 +37,15 @@ class KeepingLearner(Learner):
         vars(self).update(vars(learner))
         self.written = 0
         """Completions that the model itself wrote since."""
-        self._path, self._print = path, _fingerprint(learner)
+        self._path, self._fingerprint = path, _fingerprint(learner)
         self._known = {row["key"]: row for row in _rows(path)} if path is not None else {}
         self._greedy = {row["greedy"]: row.get("whole", row["made"][0]) for row in self._known.values() if "greedy" in row}
 
     def with_form(self, form: PromptForm) -> KeepingLearner:
         """As `Learner.with_form`; what both forms wrote is kept together."""
-        made = copy.copy(self)
-        made.form = super().with_form(form).form
-        return made
+        learner = copy.copy(self)
+        learner.form = super().with_form(form).form
+        return learner
 
     def sample(
         self,
@@ -63,14 +63,14 @@ class KeepingLearner(Learner):
     ) -> list[list[Completion]]:
         """As `Learner.sample`; what a batch wrote is kept at once, also what is to be continued."""
         draw_keys, starts = range(len(prompts)) if draw_keys is None else draw_keys, prefixes or [()] * len(prompts)
-        asked = [[self.encode(p), list(t), max_new_tokens, continue_up_to] for p, t in zip(prompts, starts, strict=True)]
+        requests = [[self.encode(p), list(t), max_new_tokens, continue_up_to] for p, t in zip(prompts, starts, strict=True)]
         rows = 1 if temperature == 0 else count
         if temperature != 0:  # what is drawn depends on these, too
-            asked = [[*parts, place, count, temperature, seed] for parts, place in zip(asked, draw_keys, strict=True)]
-        keys = [self._key(parts) for parts in asked]
-        of_prompt = [self._key(["greedy", self.encode(prompt)]) for prompt in prompts] if temperature == 0 else []
+            requests = [[*parts, place, count, temperature, seed] for parts, place in zip(requests, draw_keys, strict=True)]
+        keys = [self._key(parts) for parts in requests]
+        greedy_keys = [self._key(["greedy", self.encode(prompt)]) for prompt in prompts] if temperature == 0 else []
         if temperature == 0:
-            self._take_over(keys, of_prompt, starts, max(max_new_tokens, continue_up_to or 0))
+            self._take_over(keys, greedy_keys, starts, max(max_new_tokens, continue_up_to or 0))
         new = self._new(keys)
 
         def keep(made: Mapping[int, list[Completion]]) -> None:
@@ -78,55 +78,58 @@ class KeepingLearner(Learner):
             self.written += sum(map(len, kept.values()))
             self._keep(
                 {"key": keys[place], "made": row}
-                | (self._as_greedy(of_prompt[place], starts[place], row[0]) if of_prompt else {})
+                | (self._as_greedy(greedy_keys[place], starts[place], row[0]) if greedy_keys else {})
                 for place, row in kept.items()
             )
             if on_finished:
                 on_finished({new[i]: row for i, row in made.items()})
 
-        asked_now: dict[str, Any] = {
+        sample_arguments: dict[str, Any] = {
             "count": rows,
             "temperature": temperature,
             "max_new_tokens": max_new_tokens,
             "seed": seed,
         }
-        asked_now |= {"prompts": [prompts[place] for place in new], "draw_keys": [draw_keys[place] for place in new]}
-        asked_now |= {"prefixes": prefixes and [prefixes[place] for place in new], "progress": progress}
+        sample_arguments |= {"prompts": [prompts[place] for place in new], "draw_keys": [draw_keys[place] for place in new]}
+        sample_arguments |= {"prefixes": prefixes and [prefixes[place] for place in new], "progress": progress}
         if continue_up_to is None or continue_up_to <= max_new_tokens:
-            made = super().sample(**asked_now, on_finished=keep)
+            made = super().sample(**sample_arguments, on_finished=keep)
             keep({i: row for i, row in enumerate(made) if keys[new[i]] not in self._known})
         else:
-            asked_now["progress"] = part_of(progress, 0.0, FIRST_WRITING_SHARE)
-            made = self.sample(**asked_now)  # kept by another name, so that a stop while these are continued loses none
+            sample_arguments["progress"] = part_of(progress, 0.0, FIRST_WRITING_SHARE)
+            # kept by another name, so that a stop while these are continued loses none
+            made = self.sample(**sample_arguments)
             written = self.written
-            how: dict[str, Any] = {name: asked_now[name] for name in ("temperature", "seed", "draw_keys")}
-            how["progress"] = part_of(progress, FIRST_WRITING_SHARE, 1 - FIRST_WRITING_SHARE)
-            self.lengthen(asked_now["prompts"], made, continue_up_to=continue_up_to, on_finished=keep, **how)
+            names = ("temperature", "seed", "draw_keys")
+            lengthen_arguments: dict[str, Any] = {name: sample_arguments[name] for name in names}
+            lengthen_arguments["continue_up_to"] = continue_up_to
+            lengthen_arguments["progress"] = part_of(progress, FIRST_WRITING_SHARE, 1 - FIRST_WRITING_SHARE)
+            self.lengthen(sample_arguments["prompts"], made, on_finished=keep, **lengthen_arguments)
             keep({i: row for i, row in enumerate(made) if keys[new[i]] not in self._known})
             self.written = written  # those that were continued count once
         found = [[_completion(one) for one in self._known[key]["made"]] for key in keys]
         return [row * count for row in found] if temperature == 0 else found
 
     def _take_over(
-        self, keys: Sequence[str], of_prompt: Sequence[str], starts: Sequence[Sequence[int]], longest: int
+        self, keys: Sequence[str], greedy_keys: Sequence[str], starts: Sequence[Sequence[int]], longest: int
     ) -> None:
-        """Know the greedy answers that ended by themselves when there was other room for them, and fit into this."""
-        for key, name, start in zip(keys, of_prompt, starts, strict=True):
-            made = self._greedy.get(name)
+        """Reuse greedy answers that were written with another room: those that ended by themselves and fit into this one."""
+        for key, greedy_key, start in zip(keys, greedy_keys, starts, strict=True):
+            made = self._greedy.get(greedy_key)
             if key not in self._known and not start and made and made["finished"] and len(made["token_ids"]) <= longest:
                 self._known[key] = {"key": key, "made": [made]}
 
-    def _as_greedy(self, name: str, start: Sequence[int], made: dict[str, Any]) -> dict[str, Any]:
+    def _as_greedy(self, greedy_key: str, start: Sequence[int], made: dict[str, Any]) -> dict[str, Any]:
         """What to keep of a greedy answer beside it; nothing where it was begun with other tokens than its own."""
-        before = self._greedy.get(name)
+        before = self._greedy.get(greedy_key)
         if not start:
-            self._greedy[name] = made
-            return {"greedy": name}
+            self._greedy[greedy_key] = made
+            return {"greedy": greedy_key}
         if before is None or tuple(start) != tuple(before["token_ids"]):
             return {}
         known = tuple(before["logprobs"])
-        self._greedy[name] = whole = {**made, "logprobs": (*known, *made["logprobs"][len(known) :])}
-        return {"greedy": name, "whole": whole}
+        self._greedy[greedy_key] = continued = {**made, "logprobs": (*known, *made["logprobs"][len(known) :])}
+        return {"greedy": greedy_key, "whole": continued}
 
     def logprobs(self, prompts: Sequence[Text], completions: Sequence[Sequence[int]]) -> list[list[float]]:
         """As `Learner.logprobs`."""
@@ -139,9 +142,9 @@ class KeepingLearner(Learner):
             self._keep({"key": keys[place], "read": values} for place, values in zip(part, read, strict=True))
         return [self._known[key]["read"] for key in keys]
 
-    def remember(self, asked: Sequence[Any], make: Callable[[], Mapping[str, Any]]) -> Mapping[str, Any]:
+    def remember(self, request: Sequence[Any], make: Callable[[], Mapping[str, Any]]) -> Mapping[str, Any]:
         """What `make` returned when this was asked of this checkpoint first; JSON."""
-        key = self._key(list(asked))
+        key = self._key(list(request))
         if key not in self._known:
             self._keep([{"key": key, "told": dict(make())}])
         return self._known[key]["told"]
@@ -149,24 +152,24 @@ class KeepingLearner(Learner):
     def _new(self, keys: Sequence[str]) -> list[int]:
         return list({key: place for place, key in enumerate(keys) if key not in self._known}.values())
 
-    def _key(self, asked: list[Any]) -> str:
-        return hashlib.sha256(json.dumps([self._print, *asked]).encode()).hexdigest()
+    def _key(self, request: list[Any]) -> str:
+        return hashlib.sha256(json.dumps([self._fingerprint, *request]).encode()).hexdigest()
 
     def _keep(self, rows: Iterable[dict[str, Any]]) -> None:
-        made = list(rows)
-        self._known |= {row["key"]: row for row in made}
+        new_rows = list(rows)
+        self._known |= {row["key"]: row for row in new_rows}
         if self._path is None:
             return
-        text, stood = "".join(json.dumps(row) + "\n" for row in made), None
+        text, size_before = "".join(json.dumps(row) + "\n" for row in new_rows), None
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            stood = self._path.stat().st_size if self._path.is_file() else 0
+            size_before = self._path.stat().st_size if self._path.is_file() else 0
             with self._path.open("a", encoding="utf-8") as file:
                 file.write(text)
         except OSError as error:
-            if stood is not None:  # the part that was written is taken back: what stood there stays, to the byte
+            if size_before is not None:  # the part that was written is taken back: what stood there stays, to the byte
                 with contextlib.suppress(OSError):
-                    os.truncate(self._path, stood)
+                    os.truncate(self._path, size_before)
             raise system_error(error, self._path) from error
 
 
@@ -184,17 +187,17 @@ def _rows(path: Path) -> list[dict[str, Any]]:
             continue
         if not isinstance(row, dict) or not isinstance(row.get("key"), str):
             continue
-        read = isinstance(row.get("read"), list) and all(isinstance(value, float) for value in row["read"])
-        whole = "greedy" not in row or (_is_answer(row) and isinstance(row["greedy"], str))
-        known = read or _is_answer(row) or isinstance(row.get("told"), dict)
-        if known and whole and ("whole" not in row or _is_completion(row["whole"])):
+        is_read = isinstance(row.get("read"), list) and all(isinstance(value, float) for value in row["read"])
+        greedy_valid = "greedy" not in row or (_is_answer(row) and isinstance(row["greedy"], str))
+        readable = is_read or _is_answer(row) or isinstance(row.get("told"), dict)
+        if readable and greedy_valid and ("whole" not in row or _is_completion(row["whole"])):
             found.append(row)
     return found
 
 
 def _is_answer(row: Mapping[str, Any]) -> bool:
-    made = row.get("made")
-    return isinstance(made, list) and bool(made) and all(map(_is_completion, made))
+    completions = row.get("made")
+    return isinstance(completions, list) and bool(completions) and all(map(_is_completion, completions))
 
 
 def _is_completion(row: Any) -> bool:
@@ -211,14 +214,16 @@ def keeping(learners: Sequence[Learner], folder: Path | None) -> tuple[KeepingLe
 
 def _fingerprint(learner: Learner) -> str:
     """Of the settings, the tokenizer's words and the parameters, by some of their values: training moves all of a matrix."""
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for part in (learner.model.config, getattr(learner.model, "generation_config", None)):
         settings = part.to_dict() if part is not None else {}
-        told = {name: value for name, value in settings.items() if name not in ("_name_or_path", "transformers_version")}
-        found.update(json.dumps(told, sort_keys=True, default=str).encode())
-    found.update(json.dumps(sorted(learner.tokenizer.get_vocab().items()), default=str).encode())
+        hashed_settings = {
+            name: value for name, value in settings.items() if name not in ("_name_or_path", "transformers_version")
+        }
+        digest.update(json.dumps(hashed_settings, sort_keys=True, default=str).encode())
+    digest.update(json.dumps(sorted(learner.tokenizer.get_vocab().items()), default=str).encode())
     for name, values in sorted(learner.model.state_dict().items()):
         flat = values.detach().flatten()
-        some = flat[:: max(1, len(flat) // LOOKED_AT)].to(torch.float32).cpu().numpy()
-        found.update(f"{name} {tuple(values.shape)}".encode() + some.tobytes())
-    return found.hexdigest()
+        some = flat[:: max(1, len(flat) // FINGERPRINT_VALUES)].to(torch.float32).cpu().numpy()
+        digest.update(f"{name} {tuple(values.shape)}".encode() + some.tobytes())
+    return digest.hexdigest()

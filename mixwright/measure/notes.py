@@ -69,13 +69,13 @@ def nothing_right(results: Sequence[MeasureResult], corpus: Corpus) -> list[Obse
             if row["task"] == task
         ]
         given = corpus.tasks[task].grader
-        read = choose_grader(task, given, answers[:COMPLETIONS_READ], named=True)
-        if read.answers_in_sentences:
-            check, (shown, *_) = UNREAD_NOTE, read.examples
-            message, remedy = f"no answer of task {task!r} was right{when}, but {read.why}", f"Take {read.remedy}."
+        choice = choose_grader(task, given, answers[:COMPLETIONS_READ], named=True)
+        if choice.answers_in_sentences:
+            check, (shown, *_) = UNREAD_NOTE, choice.examples
+            message, remedy = f"no answer of task {task!r} was right{when}, but {choice.why}", f"Take {choice.remedy}."
         else:
-            own = answers[-items[task] :]  # of the last result
-            check, shown = NOTHING_RIGHT_NOTE, next((one for one in own if one.completion.strip()), own[0])
+            last_answers = answers[-items[task] :]  # of the last result
+            check, shown = NOTHING_RIGHT_NOTE, next((one for one in last_answers if one.completion.strip()), last_answers[0])
             message = (
                 f"no answer of task {task!r} was right{when}, so nothing can be told of it; the answers look like "
                 f"{_short(shown.example.answer or '')}, the completions look like {_short(shown.completion)}"

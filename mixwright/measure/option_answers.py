@@ -27,7 +27,7 @@ def options_of(items: Sequence[Example], corpus: Corpus, config: MeasureConfig) 
     graders = {task: corpus.grader(task) for task in {item.task for item in items}}
     choosers = {task: grader for task, grader in graders.items() if isinstance(grader, Choice)}
     found = {place: choosers[item.task].candidates(item) for place, item in enumerate(items) if item.task in choosers}
-    return {place: own for place, own in found.items() if len(own) > 1}
+    return {place: texts for place, texts in found.items() if len(texts) > 1}
 
 
 def answer_items(
@@ -40,7 +40,7 @@ def answer_items(
     temperature: float,
     seed: int,
     draw_keys: Sequence[int] | None = None,
-    **how: Any,
+    **sample_arguments: Any,
 ) -> list[list[Completion]]:
     """`count` answers per item, as `Learner.sample` gives them.
 
@@ -51,23 +51,23 @@ def answer_items(
     Raises:
         InputError: as `Learner.sample` does.
     """
-    numbers = list(range(len(items)) if draw_keys is None else draw_keys)
+    draw_numbers = list(range(len(items)) if draw_keys is None else draw_keys)
     options = options_of(items, corpus, config)
     written = [place for place in range(len(items)) if place not in options]
     found: list[list[Completion]] = [[] for _ in items]
     if written:
         prompts = [items[place].prompt for place in written]
-        how |= {"count": count, "temperature": temperature, "seed": seed}
+        sample_arguments |= {"count": count, "temperature": temperature, "seed": seed}
         if draw_keys is not None or options:
-            how["draw_keys"] = [numbers[place] for place in written]
-        for place, made in zip(written, learner.sample(prompts, **how), strict=True):
+            sample_arguments["draw_keys"] = [draw_numbers[place] for place in written]
+        for place, made in zip(written, learner.sample(prompts, **sample_arguments), strict=True):
             found[place] = made
     for place, choices in _read(learner, items, options).items():
         weights = [math.fsum(choice.logprobs) for choice in choices]
         if temperature == 0:
             found[place] = [choices[int(np.argmax(weights))]] * count
         else:
-            found[place] = _draw(choices, np.array(weights) / temperature, count, [seed % 2**64, numbers[place]])
+            found[place] = _draw(choices, np.array(weights) / temperature, count, [seed % 2**64, draw_numbers[place]])
     return found
 
 
@@ -90,14 +90,14 @@ def _read(learner: Learner, items: Sequence[Example], options: Mapping[int, tupl
         part = places[first : first + READ_TOGETHER]
         prompts = [items[place].prompt for place in part]
         tokens = [[completion_tokens(learner, text) for text in options[place]] for place in part]
-        asked = ["options", [learner.encode(prompt) for prompt in prompts], tokens]
-        read = _kept(
-            learner, asked, lambda prompts=prompts, tokens=tokens: dict(read_alternatives(learner, prompts, tokens))
+        request = ["options", [learner.encode(prompt) for prompt in prompts], tokens]
+        logprobs = _kept(
+            learner, request, lambda prompts=prompts, tokens=tokens: dict(read_alternatives(learner, prompts, tokens))
         )
         for row, place in enumerate(part):
             found[place] = [
                 Completion(text, tuple(ids), tuple(logs), True)
-                for text, ids, logs in zip(options[place], tokens[row], read[row], strict=True)
+                for text, ids, logs in zip(options[place], tokens[row], logprobs[row], strict=True)
             ]
     return found
 
@@ -109,7 +109,7 @@ def _kept(
     from mixwright.measure.kept_answers import KeepingLearner
 
     def in_order() -> dict[str, Any]:
-        made = make()
-        return {"read": [made[place] for place in sorted(made)]}
+        logprobs = make()
+        return {"read": [logprobs[place] for place in sorted(logprobs)]}
 
     return (learner.remember(asked, in_order) if isinstance(learner, KeepingLearner) else in_order())["read"]

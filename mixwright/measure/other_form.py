@@ -50,13 +50,14 @@ def other_form_notes(
     plain = learner.with_form(replace(learner.form, template=False))
     prompts = [examples[row["example"]].prompt for row in few]
     made = plain.sample(prompts, count=1, temperature=0, max_new_tokens=max_new_tokens, seed=0)
-    own = sum(row["score"] >= RIGHT_FROM_SCORE for row in few)
-    asked = [(examples[row["example"]], best) for row, (best,) in zip(few, made, strict=True)]
-    other = sum(corpus.grade(item, best.text, cut=not best.finished) >= RIGHT_FROM_SCORE for item, best in asked)
-    if other - own < MIN_MORE_ITEMS_RIGHT:
+    right_with_template = sum(row["score"] >= RIGHT_FROM_SCORE for row in few)
+    answered = [(examples[row["example"]], best) for row, (best,) in zip(few, made, strict=True)]
+    right_as_text = sum(corpus.grade(item, best.text, cut=not best.finished) >= RIGHT_FROM_SCORE for item, best in answered)
+    if right_as_text - right_with_template < MIN_MORE_ITEMS_RIGHT:
         return []
     message = (
-        f"of {len(few)} items {other} are right when prompts are given as plain text, and {own} through the chat template"
+        f"of {len(few)} items {right_as_text} are right when prompts are given as plain text, and {right_with_template} "
+        "through the chat template"
     )
     remedy = "Choose the form: --no-chat-template, or model.chat_template: false in run.yaml."
-    return [Observation(OTHER_FORM_NOTE, None, "warning", other - own, len(few), message, remedy)]
+    return [Observation(OTHER_FORM_NOTE, None, "warning", right_as_text - right_with_template, len(few), message, remedy)]

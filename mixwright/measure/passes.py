@@ -160,16 +160,16 @@ class Passes:
     @cached_property
     def rollouts(self) -> dict[str, ExampleRollouts]:
         """Greedy and sampled completions of every item, graded, by example id."""
-        config, asked = self.config, (self.learner, self.items, self.corpus, self.config)
+        config, arguments = self.config, (self.learner, self.items, self.corpus, self.config)
         length, first = completion_lengths(config), WRITING_TIME_SHARE / (1 + config.samples)
-        greedy = answer_items(*asked, count=1, temperature=0, seed=self.seed, **length, **self._heard(0, first))
+        greedy = answer_items(*arguments, count=1, temperature=0, seed=self.seed, **length, **self._heard(0, first))
         found, sampled = {}, [[] for _ in self.items]
         if config.samples:
-            how = {"count": config.samples, "temperature": config.temperature, "seed": self.seed, **length}
+            sampling = {"count": config.samples, "temperature": config.temperature, "seed": self.seed, **length}
             if self.nested:  # draws depend on the item, whatever stands beside it
                 digests = [hashlib.sha256(item.id.encode()).digest() for item in self.items]
-                how["draw_keys"] = [int.from_bytes(digest[:4], "big") for digest in digests]
-            sampled = answer_items(*asked, **how, **self._heard(first, WRITING_TIME_SHARE))
+                sampling["draw_keys"] = [int.from_bytes(digest[:4], "big") for digest in digests]
+            sampled = answer_items(*arguments, **sampling, **self._heard(first, WRITING_TIME_SHARE))
         for item, (best,), samples in zip(self.items, greedy, sampled, strict=True):
             score, *scores = (self.grades.grade(item, made.text, cut=not made.finished) for made in (best, *samples))
             found[item.id] = ExampleRollouts(best, score, tuple(samples), tuple(scores))
@@ -241,12 +241,12 @@ class Passes:
     def _check_start(self) -> None:
         if self.start is None or self.start is self.learner:
             return
-        ours, theirs = self.learner, self.start
-        sizes = [side.model.config.get_text_config().vocab_size for side in (ours, theirs)]
-        if sizes[0] != sizes[1] or ours.tokenizer.get_vocab() != theirs.tokenizer.get_vocab():
+        learner, start = self.learner, self.start
+        sizes = [side.model.config.get_text_config().vocab_size for side in (learner, start)]
+        if sizes[0] != sizes[1] or learner.tokenizer.get_vocab() != start.tokenizer.get_vocab():
             expected = "a starting model with the same tokenizer, because drift compares token probabilities"
             remedy = "Give the checkpoint that training started from."
-            raise InputError(expected, f"{theirs.name} beside {ours.name}", remedy)
+            raise InputError(expected, f"{start.name} beside {learner.name}", remedy)
 
 
 def completion_lengths(config: MeasureConfig) -> dict[str, Any]:
@@ -255,7 +255,7 @@ def completion_lengths(config: MeasureConfig) -> dict[str, Any]:
     return {"max_new_tokens": config.max_new_tokens, **continued}
 
 
-def completion_row(item: Example, made: Completion, answer: str | None, score: float | None) -> dict[str, Any]:
+def completion_row(item: Example, completion: Completion, answer: str | None, score: float | None) -> dict[str, Any]:
     """The greedy completion of an item, as it is kept; `logprob` is that of all its tokens, nats."""
     return {
         "example": item.id,
@@ -263,11 +263,11 @@ def completion_row(item: Example, made: Completion, answer: str | None, score: f
         "level": item.level,
         "prompt": plain(item.prompt),
         "answer": answer,
-        "completion": made.text,
+        "completion": completion.text,
         "score": score,
-        "cut": not made.finished,
-        "tokens": list(made.token_ids),
-        "logprob": math.fsum(made.logprobs),
+        "cut": not completion.finished,
+        "tokens": list(completion.token_ids),
+        "logprob": math.fsum(completion.logprobs),
     }
 
 
@@ -279,4 +279,4 @@ def evenly_spread(items: Sequence[Example], count: int) -> Sequence[Example]:
 def in_turn(groups: Collection[Sequence[T]]) -> list[T]:
     """The first of each group, then the second of each, and so on."""
     longest = max(map(len, groups), default=0)
-    return [own[place] for place in range(longest) for own in groups if place < len(own)]
+    return [group[place] for place in range(longest) for group in groups if place < len(group)]

@@ -76,10 +76,12 @@ def returned(passes: Passes, before: Rows, after: Rows) -> Returned | None:
         if example in items:
             known[items[example].task].append(example)
     chosen = [items[example] for example in lost[:MOST_ASKED] if example in items]
-    own = [(item, word) for item in chosen if _fits(passes, item, word := words[item.id])]
-    other = [(item, word) for item, _ in own if (word := _another(passes, item, known[item.task], words)) is not None]
-    right = [_right(passes, asked) for asked in (own, other)]
-    return Returned(len(lost), len(own), right[0], len(chosen) - len(own), len(other), right[1])
+    own_words = [(item, word) for item in chosen if _fits(passes, item, word := words[item.id])]
+    other_words = [
+        (item, word) for item, _ in own_words if (word := _another(passes, item, known[item.task], words)) is not None
+    ]
+    right = [_right(passes, pairs) for pairs in (own_words, other_words)]
+    return Returned(len(lost), len(own_words), right[0], len(chosen) - len(own_words), len(other_words), right[1])
 
 
 def first_word(text: str) -> str:
@@ -105,14 +107,14 @@ def _another(passes: Passes, item: Example, known: Sequence[str], words: Mapping
     return next((words[example] for example in turned if _fits(passes, item, words[example])), None)
 
 
-def _right(passes: Passes, asked: Sequence[tuple[Example, str]]) -> int:
+def _right(passes: Passes, pairs: Sequence[tuple[Example, str]]) -> int:
     """How many are right when their completions begin with these words."""
-    if not asked:
+    if not pairs:
         return 0
-    prompts, words = [item.prompt for item, _ in asked], [_tokens(passes, word) for _, word in asked]
-    how = {"max_new_tokens": passes.config.longest_completion, "seed": passes.seed, "prefixes": words}
-    made = passes.learner.sample(prompts, count=1, temperature=0, **how)
-    judged = [(item, best) for (item, _), (best,) in zip(asked, made, strict=True)]
+    prompts, words = [item.prompt for item, _ in pairs], [_tokens(passes, word) for _, word in pairs]
+    sample_arguments = {"max_new_tokens": passes.config.longest_completion, "seed": passes.seed, "prefixes": words}
+    made = passes.learner.sample(prompts, count=1, temperature=0, **sample_arguments)
+    judged = [(item, best) for (item, _), (best,) in zip(pairs, made, strict=True)]
     return sum(passes.grades.grade(item, best.text, cut=not best.finished) >= RIGHT_FROM_SCORE for item, best in judged)
 
 

@@ -77,8 +77,8 @@ def keep_fitting_corpus(
     left = corpus.select(ids=[row.id for row in corpus if row.id not in {row.id for row, _ in long}])
     counts = join_some([f"{task} ({count:,})" for task, count in sorted(gone.items())])
     note = f"{len(long):,} of {len(rows):,} rows are left out, whose prompts leave no room for {lack}: {counts}; {where}"
-    whole = sorted(set(gone) - {row.task for row in left.select(split=None if rows is corpus else "eval")})
-    return left, [note + (f"; nothing is left of {', '.join(whole)}" if whole else "")]
+    emptied_tasks = sorted(set(gone) - {row.task for row in left.select(split=None if rows is corpus else "eval")})
+    return left, [note + (f"; nothing is left of {', '.join(emptied_tasks)}" if emptied_tasks else "")]
 
 
 def room_for(learners: Sequence[Learner], corpus: Corpus, config: MeasureConfig, *, for_training: bool = False) -> Room:
@@ -97,22 +97,22 @@ def room_for(learners: Sequence[Learner], corpus: Corpus, config: MeasureConfig,
         InputError: nothing to grade, or chat prompts without a chat template.
     """
     longest, items = longest_answer(learners, corpus, config)
-    wanted = max(LEAST_TOKENS, 8 * math.ceil((HEADROOM * longest + 1) / 8))
+    tokens = max(LEAST_TOKENS, 8 * math.ceil((HEADROOM * longest + 1) / 8))
     why = f"the longest answer of {len(items):,} items has {longest:,} tokens"
     reading = sorted(filter(_finds_answer_in_text, {corpus.tasks[item.task].grader for item in items}))
-    if reading and wanted < SOLUTION_TOKENS:
-        wanted, why = SOLUTION_TOKENS, f"{', '.join(reading)} may read a final answer out of a worked solution; {why}"
-    if wanted > MOST_TOKENS:
-        wanted, why = MOST_TOKENS, f"{why}, and no more than {MOST_TOKENS:,} is taken unasked"
+    if reading and tokens < SOLUTION_TOKENS:
+        tokens, why = SOLUTION_TOKENS, f"{', '.join(reading)} may read a final answer out of a worked solution; {why}"
+    if tokens > MOST_TOKENS:
+        tokens, why = MOST_TOKENS, f"{why}, and no more than {MOST_TOKENS:,} is taken unasked"
     rows = heapq.nlargest(PROMPTS_COUNTED, corpus if for_training else items, key=lambda row: len(plain(row.prompt)))
     ends = [(one.context, max(len(one.encode(row.prompt)) for row in rows), one) for one in learners if one.context]
     context, taken, tightest = min(ends, key=lambda end: end[0] - end[1], default=(0, 0, learners[0]))
-    if context and context - taken < wanted:
-        wanted = max(1, context - taken)
-        short = ", less than the longest answer and its end" if wanted < longest + 1 else ""
+    if context and context - taken < tokens:
+        tokens = max(1, context - taken)
+        short = ", less than the longest answer and its end" if tokens < longest + 1 else ""
         room = f"a context of {context:,} tokens, of which the longest prompt takes {taken:,}{short}"
         why = f"{tightest.name} has {room}; {why}"
-    return Room(wanted, why)
+    return Room(tokens, why)
 
 
 def longest_answer(learners: Sequence[Learner], corpus: Corpus, config: MeasureConfig) -> tuple[int, Sequence[Example]]:

@@ -41,11 +41,11 @@ class RowLosses:
         for row in map(int, rows):
             if row not in self._encoded:
                 self._encoded[row] = warmup_tokens(self._learner, self._corpus[row])
-        texts, device = [self._encoded[int(row)] for row in rows], self._learner.device
+        token_ids, device = [self._encoded[int(row)] for row in rows], self._learner.device
         # Padded on the right: causal attention needs no mask then.
-        ids = pad_sequence([torch.tensor(prompt + completion) for prompt, completion in texts], True).to(device)
-        labels = [torch.tensor([-100] * len(prompt) + completion) for prompt, completion in texts]
-        wanted = pad_sequence(labels, True, -100)[:, 1:].to(device)
+        ids = pad_sequence([torch.tensor(prompt + completion) for prompt, completion in token_ids], True).to(device)
+        labels = [torch.tensor([-100] * len(prompt) + completion) for prompt, completion in token_ids]
+        targets = pad_sequence(labels, True, -100)[:, 1:].to(device)
         logits = model(input_ids=ids, use_cache=False).logits[:, :-1].float()
-        nats = torch.nn.functional.cross_entropy(logits.transpose(1, 2), wanted, ignore_index=-100, reduction="none")
-        return nats.sum(1) / (wanted != -100).sum(1)
+        nats = torch.nn.functional.cross_entropy(logits.transpose(1, 2), targets, ignore_index=-100, reduction="none")
+        return nats.sum(1) / (targets != -100).sum(1)

@@ -43,26 +43,26 @@ def shard_file(folder: Path, number: int) -> Path:
     return folder / f"part-{number:05d}.parquet"
 
 
-def column_groups(asked: Sequence[str] | None) -> dict[str, Any]:
+def column_groups(names: Sequence[str] | None) -> dict[str, Any]:
     """Groups of columns by name, in the order of the catalogue.
 
     Args:
-        asked: names of groups or of single columns, `all` for every group; None takes those that are cheap.
+        names: names of groups or of single columns, `all` for every group; None takes those that are cheap.
 
     Raises:
         InputError: a name of neither, or a group whose packages are missing.
     """
     every = {name: catalog.create("columns", name) for name in catalog.listing("columns")}
-    if asked is None:
+    if names is None:
         return {name: group for name, group in every.items() if not set(group.PASSES) & set(COSTLY_PASSES)}
-    wanted: set[str] = set()
-    for name in asked:
-        owners = {group for group, made in every.items() if name in (group, "all") or name in made.NAMES}
+    columns: set[str] = set()
+    for name in names:
+        owners = {owner for owner, group in every.items() if name in (owner, "all") or name in group.NAMES}
         if not owners:
-            known = {*every, *(column for made in every.values() for column in made.NAMES)}
+            known = {*every, *(column for group in every.values() for column in group.NAMES)}
             raise unknown_name("column, or group of columns, of the scan", name, known)
-        wanted |= owners
-    return {name: group for name, group in every.items() if name in wanted}
+        columns |= owners
+    return {name: group for name, group in every.items() if name in columns}
 
 
 def sampled_rows(corpus: Corpus, count: int | None) -> np.ndarray:
@@ -103,19 +103,19 @@ def missing_groups(path: Path, key: Mapping[str, Any], names: Mapping[str, Colle
 
 
 def write_part(
-    path: Path, key: Mapping[str, Any], own: Mapping[str, Sequence[str]], found: Mapping[str, np.ndarray]
+    path: Path, key: Mapping[str, Any], example_columns: Mapping[str, Sequence[str]], found: Mapping[str, np.ndarray]
 ) -> None:
     """Write one shard, whole or not at all, with what an earlier scan of the same rows has there.
 
     Args:
         path: where to.
         key: what it is made from.
-        own: the columns of `OWN_COLUMNS`.
+        example_columns: the columns of `OWN_COLUMNS`.
         found: the new columns: numbers or texts of shape (rows,), or vectors of shape (rows, dimensions).
     """
     earlier = read_matching_shard(path, key)
     columns = {} if earlier is None else dict(zip(earlier.column_names, earlier.columns, strict=True))
-    columns |= {name: pa.array(own[name], pa.string()) for name in OWN_COLUMNS}
+    columns |= {name: pa.array(example_columns[name], pa.string()) for name in OWN_COLUMNS}
     columns |= {name: _arrow(values) for name, values in found.items()}
     order = [name for group in catalog.listing("columns") for name in catalog.load("columns", group).NAMES]
     names = [*OWN_COLUMNS, *(name for name in order if name in columns)]
@@ -214,10 +214,10 @@ class Scan:
 
 
 def _numpy(values: pa.ChunkedArray) -> np.ndarray:
-    whole = values.combine_chunks()
-    whole = whole.chunk(0) if isinstance(whole, pa.ChunkedArray) else whole
-    if pa.types.is_fixed_size_list(whole.type):
-        return whole.flatten().to_numpy(zero_copy_only=False).reshape(len(whole), whole.type.list_size)
-    if pa.types.is_string(whole.type):
-        return np.array(whole.to_pylist(), dtype=object)
-    return whole.to_numpy(zero_copy_only=False)
+    array = values.combine_chunks()
+    array = array.chunk(0) if isinstance(array, pa.ChunkedArray) else array
+    if pa.types.is_fixed_size_list(array.type):
+        return array.flatten().to_numpy(zero_copy_only=False).reshape(len(array), array.type.list_size)
+    if pa.types.is_string(array.type):
+        return np.array(array.to_pylist(), dtype=object)
+    return array.to_numpy(zero_copy_only=False)

@@ -61,7 +61,7 @@ class ScanPasses:
     """The model."""
     rows: Sequence[ScanRow]
     """What is read, in the order of the table."""
-    asked: frozenset[Pass]
+    declared: frozenset[Pass]
     """Passes that may be read: what the groups of columns declare."""
     corpus: Corpus | None = None
     """Whose graders judge rollouts; needed for them alone."""
@@ -140,7 +140,7 @@ class ScanPasses:
         return [made.get(row.example.id) for row in self.rows]
 
     def _check(self, name: Pass) -> None:
-        if name not in self.asked:
+        if name not in self.declared:
             raise LookupError(f"the pass {name!r} was not declared; PASSES of the group has to name it")
 
     @property
@@ -152,9 +152,9 @@ class ScanPasses:
     @cached_property
     def _forward(self) -> tuple[list[TargetReadings | None], list[np.ndarray | None], np.ndarray]:
         """Targets, prompts and pooled hidden states, of prompt and target in this order."""
-        whole, pooled = "target" in self.asked, "hidden" in self.asked
+        whole, pooled = "target" in self.declared, "hidden" in self.declared
         rows = [[*row.prompt, *row.target] for row in self.rows]
-        first = [1 if "prompt" in self.asked else len(row.prompt) for row in self.rows]
+        first = [1 if "prompt" in self.declared else len(row.prompt) for row in self.rows]
         targets: list[TargetReadings | None] = [None] * len(rows)
         prompts: list[np.ndarray | None] = [None] * len(rows)
         width = self.learner.model.config.get_text_config().hidden_size if pooled else 0
@@ -175,7 +175,7 @@ class ScanPasses:
         """Targets without prompts and prompts after targets, of start token, target and prompt in this order."""
         start = self.learner.tokenizer.bos_token_id
         start = self.learner.tokenizer.eos_token_id if start is None else start
-        both, limit = "prompt_given_target" in self.asked, self.learner.context
+        both, limit = "prompt_given_target" in self.declared, self.learner.context
         rows = [[start, *row.target, *(row.prompt if both else ())][:limit] if row.target else [start] for row in self.rows]
         targets: list[np.ndarray | None] = [None] * len(rows)
         prompts: list[np.ndarray | None] = [None] * len(rows)
@@ -205,7 +205,8 @@ class ScanPasses:
         if self.done is None:
             return
         length = sum(len(row.prompt) + len(row.target) for row in self.rows)
-        total = bool(self.asked & FORWARD_PASSES) + bool(self.asked & REVERSED_PASSES) + 3 * ("gradients" in self.asked)
+        readings = bool(self.declared & FORWARD_PASSES) + bool(self.declared & REVERSED_PASSES)
+        total = readings + 3 * ("gradients" in self.declared)
         self._spent += tokens * (3 if name == "gradients" else 1)
         self.done(min(1.0, self._spent / max(1, length * total)))
 
@@ -226,22 +227,24 @@ def _batch(
     if len(logits) != len(places):  # no output layer of its own to be told apart
         logits = logits[places]
     chosen = ids.flatten()[places + 1] if len(places) else ids.new_zeros(0)
-    read = [part.cpu().numpy() for part in _readings(logits.float(), chosen, whole)]
+    readings = [part.cpu().numpy() for part in _readings(logits.float(), chosen, whole)]
     ends = np.cumsum(counts)[:-1]
-    parts = zip(*(np.split(part, ends) for part in read), strict=True)
+    parts = zip(*(np.split(part, ends) for part in readings), strict=True)
     means = _means(states, rows) if pooled else [None] * len(rows)
     return list(zip(parts, means, strict=True))
 
 
-def _readings(logits: Float[Tensor, "tokens vocabulary"], chosen: Int[Tensor, " tokens"], whole: bool) -> list[Tensor]:
-    """Log-probability of the chosen tokens; with `whole` also entropy and distance from the token, as `TargetReadings`."""
+def _readings(
+    logits: Float[Tensor, "tokens vocabulary"], chosen: Int[Tensor, " tokens"], all_readings: bool
+) -> list[Tensor]:
+    """Log-probability of the chosen tokens; with `all_readings` also entropy and distance from them, as `TargetReadings`."""
     total = logits.logsumexp(-1)
     logprobs = logits.gather(1, chosen[:, None])[:, 0] - total
-    if not whole:
+    if not all_readings:
         return [logprobs]
-    chance = (logits - total[:, None]).exp_()
-    entropy = total - (chance * logits.clamp_min(-1e30)).sum(-1)
-    squares = torch.linalg.vector_norm(chance, dim=-1).square()
+    probabilities = (logits - total[:, None]).exp_()
+    entropy = total - (probabilities * logits.clamp_min(-1e30)).sum(-1)
+    squares = torch.linalg.vector_norm(probabilities, dim=-1).square()
     error = (squares - 2 * logprobs.exp() + 1).clamp_min(0).sqrt()
     return [logprobs, entropy.clamp_min(0), error]
 

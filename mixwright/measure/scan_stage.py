@@ -218,19 +218,19 @@ def scan_shards(job: ScanJob) -> ScannedShards:
     calibration = load_calibration(_directions_file(job), job.key)
     tokens, kinds, columns_of = 0, Counter[str](), {name: group.NAMES for name, group in groups.items()}
     for done, number in enumerate(job.shards):
-        wanted = {name: groups[name] for name in missing_groups(shard_file(folder, number), job.key, columns_of)}
+        missing = {name: groups[name] for name in missing_groups(shard_file(folder, number), job.key, columns_of)}
         examples = [corpus[int(place)] for place in places[number * SHARD_ROWS : (number + 1) * SHARD_ROWS]]
         rows = list(scan_rows(learner, examples, **_tokenising_options(job.key)))
-        asked: frozenset[Pass] = frozenset(name for group in wanted.values() for name in group.PASSES)
+        passes_needed: frozenset[Pass] = frozenset(name for group in missing.values() for name in group.PASSES)
         seed = config.seed + SCAN_SEED + number
 
         def tell(share: float, done: int = done) -> None:
             report((done + share) / len(job.shards))
 
-        passes = ScanPasses(learner, rows, asked, corpus, config.measure, seed, calibration, tell)
-        found = {name: values for group in wanted.values() for name, values in group.read(rows, passes).items()}
-        own = {name: [getattr(row.example, name) for row in rows] for name in OWN_COLUMNS}
-        write_part(shard_file(folder, number), job.key, own, found)
+        passes = ScanPasses(learner, rows, passes_needed, corpus, config.measure, seed, calibration, tell)
+        found = {name: values for group in missing.values() for name, values in group.read(rows, passes).items()}
+        example_columns = {name: [getattr(row.example, name) for row in rows] for name in OWN_COLUMNS}
+        write_part(shard_file(folder, number), job.key, example_columns, found)
         tokens += sum(len(row.prompt) + len(row.target) for row in rows)
         kinds.update(_kind(row.example) for row in rows)
         kinds["cut"] += sum(row.cut_tokens > 0 for row in rows)
@@ -278,11 +278,11 @@ def _kind(example: Example) -> str:
 
 def _lines(kinds: Mapping[str, int], limit: int | None) -> tuple[str, ...]:
     """What a reader of the table has to know of the rows that were scanned now, one line each."""
-    told = {
+    notes_by_kind = {
         "answer": "have no target; their answer is read as the target",
         "chosen": "are pairs; the chosen answer is read as the target",
         "none": "have nothing to be read as a target: NaN in every column that needs one",
         "cut": f"are longer than {limit} tokens and are cut there, as training cuts them",
     }
     rows = sum(count for kind, count in kinds.items() if kind != "cut")
-    return tuple(f"{kinds[kind]:,} of {rows:,} rows {what}" for kind, what in told.items() if kinds.get(kind))
+    return tuple(f"{kinds[kind]:,} of {rows:,} rows {what}" for kind, what in notes_by_kind.items() if kinds.get(kind))

@@ -96,8 +96,8 @@ def measure_learner(
 
 def _late(passes: Passes) -> list[Measurement]:
     """Answers per task that its grader did not judge in time; nothing for the others."""
-    asked = Counter(item.task for item in passes.items)
+    counts = Counter(item.task for item in passes.items)
     return [
-        Measurement("graders", task, "late", late, late, late, asked[task], "answers")
+        Measurement("graders", task, "late", late, late, late, counts[task], "answers")
         for task, late in sorted(passes.grades.late.items())
     ]

@@ -53,8 +53,8 @@ def swap_answers(passes: Passes, items: Sequence[Example], rng: np.random.Genera
     """S, dependence and the permutation test of some items, both decodings; where nothing can be swapped, S is success."""
     if len(items) < 3:
         # no answer could be swapped: nothing of their success counts as dependence, so that none is claimed from them
-        own = {name: {item.id: passes.rollouts[item.id].success(name) for item in items} for name in passes.names}
-        return Swaps({}, {}, own)
+        success = {name: {item.id: passes.rollouts[item.id].success(name) for item in items} for name in passes.names}
+        return Swaps({}, {}, success)
     tables = {name: grade_swapped(passes, items, name) for name in passes.names}
     found = {name: dependence(table) for name, table in tables.items()}
     ids = [item.id for item in items]

@@ -38,8 +38,8 @@ def cell_measurements(
         if len(levels[item.task]) > 1:
             groups[item.task, None].append(values[item.id])
     found = []
-    for (task, level), own in groups.items():
-        mean = rate(np.array(own), np.ones(len(own)))
+    for (task, level), of_group in groups.items():
+        mean = rate(np.array(of_group), np.ones(len(of_group)))
         if mean is not None:
             low, high = (max(0.0, mean.low), min(1.0, mean.high)) if unit == "share" else (mean.low, mean.high)
             found.append(Measurement(probe, task, name, mean.value, low, high, mean.n, unit, level))
@@ -58,6 +58,6 @@ def item_measurements(
 
 def count_too_long(probe: str, items: Sequence[Example], kept: Sequence[Example]) -> list[Measurement]:
     """Items per task that do not fit into the model's context; nothing for tasks of which all do."""
-    asked = Counter(item.task for item in items)
-    lost = sorted((asked - Counter(item.task for item in kept)).items())
-    return [Measurement(probe, task, "too_long", count, count, count, asked[task], "items") for task, count in lost]
+    counts = Counter(item.task for item in items)
+    lost = sorted((counts - Counter(item.task for item in kept)).items())
+    return [Measurement(probe, task, "too_long", count, count, count, counts[task], "items") for task, count in lost]

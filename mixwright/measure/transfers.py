@@ -101,14 +101,14 @@ def _branches(
     model: nn.Module, losses: Losses, draws: Draws, sizes: RunSizes
 ) -> Iterator[tuple[tuple[str, ...], nn.Module]]:
     """A copy after each task's run, one after each pair in turn, and one after all tasks together."""
-    for first, own in draws.items():
+    for first, batches in draws.items():
         branch = copy.deepcopy(model)
-        train_on(branch, losses, own, sizes.learning_rate)
+        train_on(branch, losses, batches, sizes.learning_rate)
         yield (first,), branch
-        for second, other in draws.items() if sizes.pairs else ():
+        for second, later_batches in draws.items() if sizes.pairs else ():
             if second != first:
                 later = copy.deepcopy(branch)
-                train_on(later, losses, other, sizes.learning_rate)
+                train_on(later, losses, later_batches, sizes.learning_rate)
                 yield (first, second), later
     yield (TOGETHER_LABEL,), _together(model, losses, draws, sizes)
 
@@ -119,7 +119,7 @@ def _drawn(train: Mapping[str, NDArray[np.int64]], sizes: RunSizes, rng: np.rand
 
 def _together(model: nn.Module, losses: Losses, draws: Draws, sizes: RunSizes) -> nn.Module:
     """A copy after the rows of all tasks in one shuffled sequence."""
-    rows = np.concatenate([rows for own in draws.values() for rows in own])
+    rows = np.concatenate([rows for batches in draws.values() for rows in batches])
     branch = copy.deepcopy(model)
     mixed = np.random.default_rng(rows).permutation(rows)
     train_on(branch, losses, list(mixed.reshape(-1, sizes.batch)), sizes.learning_rate)
@@ -140,24 +140,24 @@ def _try_order(
     The best of many orders by noisy effects is overrated, and effects do not just add up: what it was chosen by does not
     tell whether it is better than all tasks together.
     """
-    ordered, beside = [], []
+    ordered, together = [], []
     for _ in range(sizes.seeds):
         draws, branch = _drawn(train, sizes, rng), copy.deepcopy(model)
         for task in order:
             train_on(branch, losses, draws[task], sizes.learning_rate)
         ordered.append(read(branch))
-        beside.append(read(_together(model, losses, draws, sizes)))
+        together.append(read(_together(model, losses, draws, sizes)))
     tasks = list(train)
     first, second = (
-        np.stack([np.concatenate([run["success"][task] for task in tasks]) for run in runs]) for runs in (ordered, beside)
+        np.stack([np.concatenate([run["success"][task] for task in tasks]) for run in runs]) for runs in (ordered, together)
     )
     items = np.array([len(ordered[0]["success"][task]) for task in tasks])
     strata, weights = np.repeat(np.arange(len(tasks)), items), np.repeat(1 / items / len(tasks), items)
     found = estimate_crossed(first - second, strata, weights)
-    over = (found.value, found.low, found.high, first.size, UNIT_BY_MEASUREMENT["success"])
+    fields = (found.value, found.low, found.high, first.size, UNIT_BY_MEASUREMENT["success"])
     return [
         *(_row("success", task, (BEST_ORDER_LABEL,), ordered) for task in tasks),
-        Measurement("transfer", "*", GAIN_MEASUREMENT, *over, null=0.0, null_of=TOGETHER_LABEL),
+        Measurement("transfer", "*", GAIN_MEASUREMENT, *fields, null=0.0, null_of=TOGETHER_LABEL),
     ]
 
 
@@ -183,7 +183,9 @@ def _changes(found: Mapping[tuple[str, ...], Sequence[Any]], tasks: Sequence[str
 
 
 def _change(name: str, task: str, after: Sequence[Any], before: Sequence[Any]) -> Measurement:
-    read = [np.stack([run["success"][task] for run in runs]) for runs in (after, before)]
-    estimate = estimate_crossed(read[0] - read[1], np.zeros(read[0].shape[1], dtype=np.int64))
+    success = [np.stack([run["success"][task] for run in runs]) for runs in (after, before)]
+    estimate = estimate_crossed(success[0] - success[1], np.zeros(success[0].shape[1], dtype=np.int64))
     ends, null = (estimate.value, estimate.low, estimate.high), "the same without that run"
-    return Measurement("transfer", task, name, *ends, read[0].size, UNIT_BY_MEASUREMENT["success"], null=0.0, null_of=null)
+    return Measurement(
+        "transfer", task, name, *ends, success[0].size, UNIT_BY_MEASUREMENT["success"], null=0.0, null_of=null
+    )

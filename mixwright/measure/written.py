@@ -21,7 +21,7 @@ ANSWER_TOKENS = 64
 """Tokens of an answer, where no length was asked for: its form shows at its beginning."""
 
 
-def to_answer(learners: Sequence[Learner], corpus: Corpus, config: MeasureConfig, room: int) -> tuple[Example, ...]:
+def items_to_answer(learners: Sequence[Learner], corpus: Corpus, config: MeasureConfig, room: int) -> tuple[Example, ...]:
     """The items whose targets are read, at most `config.items` of each cell, as far as an answer fits into the contexts.
 
     Args:
@@ -37,8 +37,8 @@ def to_answer(learners: Sequence[Learner], corpus: Corpus, config: MeasureConfig
 
 def same_answers(rows: Sequence[Mapping[str, Any]], items: Sequence[Example], room: int) -> bool:
     """Whether answers of an earlier measuring are to the same items, and as long: then they are taken over."""
-    asked = {row["example"] for row in rows} == {item.id for item in items}
-    return asked and all(len(row["tokens"]) == room if row["cut"] else len(row["tokens"]) <= room + 1 for row in rows)
+    same_items = {row["example"] for row in rows} == {item.id for item in items}
+    return same_items and all(len(row["tokens"]) == room if row["cut"] else len(row["tokens"]) <= room + 1 for row in rows)
 
 
 def write_answers(learner: Learner, items: Sequence[Example], room: int, seed: int) -> tuple[dict[str, Any], ...]:

@@ -111,7 +111,7 @@ def grade_greedy_answers(
     from mixwright.learner.learner import Learner as Reader
 
     form = {"form": learner.form, "batch_size": learner.batch_size}
-    reader = Reader(model, learner.tokenizer, learner.name, learner.template, **form)
+    reader = Reader(model, learner.tokenizer, learner.name, learner.template_arguments, **form)
     prompts = [row.prompt for row in rows]
     made = reader.sample(prompts, count=1, temperature=0, max_new_tokens=longest, seed=0)
     scores = [grades.grade(row, own[0].text, cut=not own[0].finished) for row, own in zip(rows, made, strict=True)]

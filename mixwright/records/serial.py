@@ -59,7 +59,7 @@ def from_data(
         return problem if file is None else problem.with_place(file, line_of(place) if line_of else None)
 
     try:
-        made: Any = _adapter(cls).validate_python(data)
+        record: Any = _adapter(cls).validate_python(data)
     except ValidationError as errors:
         error = errors.errors()[0]
         place = [part for part in error["loc"] if isinstance(part, int) or not _LABEL.search(part)]
@@ -67,16 +67,16 @@ def from_data(
         if error["type"] == "unexpected_keyword_argument":
             problem = unknown_name(f"field ({name})", str(place[-1]), _siblings(cls, place[:-1]))
         else:
-            wanted = error["msg"].lower().removeprefix("value error, ")
-            problem = InputError(f"{name}: {wanted}", repr(error["input"])[:80], "Correct that field.")
+            expected = error["msg"].lower().removeprefix("value error, ")
+            problem = InputError(f"{name}: {expected}", repr(error["input"])[:80], "Correct that field.")
         raise placed(problem, place) from None
-    wrong = [(place, "a number or a text", "true or false") for place in find_misread(data, made, bool)]
+    wrong = [(place, "a number or a text", "true or false") for place in find_misread(data, record, bool)]
     if not texts_are_numbers:
-        wrong += [(place, "a number", "a text") for place in find_misread(data, made, str, int | float)]
+        wrong += [(place, "a number", "a text") for place in find_misread(data, record, str, int | float)]
     wrong = wrong or [(place, "a finite number", repr(value)) for place, value in _not_finite(data)]
-    for place, wanted, got in wrong:
-        raise placed(InputError(f"{'.'.join(map(str, place))}: {wanted}", got, "Correct that field."), place)
-    return made
+    for place, expected, got in wrong:
+        raise placed(InputError(f"{'.'.join(map(str, place))}: {expected}", got, "Correct that field."), place)
+    return record
 
 
 def find_misread(

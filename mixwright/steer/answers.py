@@ -155,8 +155,9 @@ def _table(groups: Sequence[Group]) -> Dependence | None:
     counts = np.array([len(answers) for _, _, answers in groups])
     given = np.concatenate([np.array(answers) for _, _, answers in groups])
     equal = np.add.reduceat(given[:, None] == golds[None, :], np.cumsum(counts) - counts, axis=0) / counts[:, None]
-    own, right = np.diagonal(equal), np.array([success for _, success, _ in groups])
-    if np.abs(own - right).mean() > MOST_REWARD_DIFFERENCE:
+    own_success, right = np.diagonal(equal), np.array([success for _, success, _ in groups])
+    if np.abs(own_success - right).mean() > MOST_REWARD_DIFFERENCE:
         return None
     rest = len(groups) - 1
-    return dependence_of_margins(own, (equal.sum(axis=1) - own) / rest, (equal.sum(axis=0) - own) / rest)
+    given_elsewhere, taken_from_others = ((equal.sum(axis=axis) - own_success) / rest for axis in (1, 0))
+    return dependence_of_margins(own_success, given_elsewhere, taken_from_others)

@@ -45,14 +45,14 @@ class EarnedByOthers:
         low, high = min(group.rewards), max(group.rewards)
         scaled_rewards = np.array([(reward - low) / (high - low) if high > low else success for reward in group.rewards])
         names, place = np.unique(kept, return_inverse=True)
-        worth = np.bincount(place, scaled_rewards[: len(kept)]) / np.bincount(place)
+        success_by_answer = np.bincount(place, scaled_rewards[: len(kept)]) / np.bincount(place)
         tried = np.concatenate(others)
         found = np.minimum(np.searchsorted(names, tried), len(names) - 1)
-        seen = names[found] == tried
-        earned = float(worth[found[seen]].sum())
+        given = names[found] == tried
+        earned = float(success_by_answer[found[given]].sum())
         if self._golds is not None and (gold := int(self._golds[example])):
-            return (earned + float((tried[~seen] == gold).sum())) / len(tried)
-        return earned / (float(seen.sum()) + UNSEEN_SHARE * len(tried))
+            return (earned + float((tried[~given] == gold).sum())) / len(tried)
+        return earned / (float(given.sum()) + UNSEEN_SHARE * len(tried))
 
     def state(self) -> dict[str, Any]:
         """JSON-ready."""

@@ -52,27 +52,27 @@ MOST_LATE_STEPS = 2
 
 def check_drawn(selector: str, drawn: np.ndarray, tasks: np.ndarray, pool: Pool, canaries: Sequence[int]) -> None:
     """Raises RuntimeError when a selector picked what may not be drawn: another task, no row of the pool, a canary."""
-    said = f"the selector {selector!r} picked"
+    start = f"the selector {selector!r} picked"
     if drawn.shape != tasks.shape or drawn.dtype.kind not in "iu":
-        raise RuntimeError(f"{said} {drawn.dtype} of shape {drawn.shape} for {len(tasks)} draws")
+        raise RuntimeError(f"{start} {drawn.dtype} of shape {drawn.shape} for {len(tasks)} draws")
     if len(drawn) and (drawn.min() < 0 or drawn.max() >= len(pool.task_of)):
-        raise RuntimeError(f"{said} a row outside the pool of {len(pool.task_of)}")
+        raise RuntimeError(f"{start} a row outside the pool of {len(pool.task_of)}")
     if wrong := np.flatnonzero(pool.task_of[drawn] != tasks).tolist():
         place = wrong[0]
         names = pool.tasks[int(pool.task_of[drawn[place]])], pool.tasks[int(tasks[place])]
-        raise RuntimeError(f"{said} row {drawn[place]} of task {names[0]!r} where {names[1]!r} was asked for")
+        raise RuntimeError(f"{start} row {drawn[place]} of task {names[0]!r} where {names[1]!r} was asked for")
     if canaries and np.isin(drawn, canaries).any():
-        raise RuntimeError(f"{said} a canary, which must never be trained on")
+        raise RuntimeError(f"{start} a canary, which must never be trained on")
 
 
 def plan_digest(plan: Plan, stage: int) -> str:
     """Of what the engine reads of a plan: the stage but for its length, and what was measured before the run."""
-    own = to_data(replace(plan.stages[stage], steps=0))
-    read = (
-        {name: value for name, value in own.items() if name not in TRAINING_ONLY_FIELDS},
+    stage_data = to_data(replace(plan.stages[stage], steps=0))
+    digested = (
+        {name: value for name, value in stage_data.items() if name not in TRAINING_ONLY_FIELDS},
         [to_data(cell) for cell in plan.cells],
     )
-    return hashlib.sha256(json.dumps(read, sort_keys=True, default=str).encode()).hexdigest()[:16]
+    return hashlib.sha256(json.dumps(digested, sort_keys=True, default=str).encode()).hexdigest()[:16]
 
 
 class Engine:
@@ -136,17 +136,17 @@ class Engine:
         rng = np.random.default_rng((self._seed, self._stage_index, self._ledger.draws))
         kept = self._reserve.shares()
         leaves = self._order.next(np.concatenate([self._weights * (1 - kept.sum()), kept]), count)
-        tasks, own = leaves % len(self._weights), leaves < len(self._weights)
+        tasks, by_selector = leaves % len(self._weights), leaves < len(self._weights)
         drawn = np.empty(count, dtype=np.int64)
         self.last_predictions = np.full(count, np.nan), np.ones(count, dtype=bool)
-        if own.any():
-            picked = self._selector.pick(tasks[own], rng)
-            check_drawn(self._stage.selector, picked, tasks[own], self._pool, self.canaries)
-            drawn[own] = picked
-            if (said := self._selector.last_predictions()) is not None:
-                self.last_predictions[0][own], self.last_predictions[1][own] = said
-        if not own.all():
-            drawn[~own] = self._reserve.pick(tasks[~own], rng)
+        if by_selector.any():
+            picked = self._selector.pick(tasks[by_selector], rng)
+            check_drawn(self._stage.selector, picked, tasks[by_selector], self._pool, self.canaries)
+            drawn[by_selector] = picked
+            if (predictions := self._selector.last_predictions()) is not None:
+                self.last_predictions[0][by_selector], self.last_predictions[1][by_selector] = predictions
+        if not by_selector.all():
+            drawn[~by_selector] = self._reserve.pick(tasks[~by_selector], rng)
         self._ledger.mark_drawn(drawn)
         return drawn.tolist()
 
@@ -251,9 +251,12 @@ class Engine:
                 "Resume with the version that saved it, or begin anew.",
             )
             raise InputError(f"a state of version {STATE_VERSION}", got, remedy)
-        mine, theirs = self._state_identity(), state.get("made_of") or {}
-        if other := [name for name in mine if theirs.get(name) != mine[name]]:
-            expected, got = (", ".join(f"{name} {str(made.get(name))[:200]}" for name in other) for made in (mine, theirs))
+        identity, saved_identity = self._state_identity(), state.get("made_of") or {}
+        if other := [name for name in identity if saved_identity.get(name) != identity[name]]:
+            expected, got = (
+                ", ".join(f"{name} {str(one_identity.get(name))[:200]}" for name in other)
+                for one_identity in (identity, saved_identity)
+            )
             raise InputError(f"the state of this run: {expected}", got, "Resume with the same seed, data and plan.")
         self._behind, self._last, followed = state["clock"]
         self._followed = bool(followed)
@@ -285,9 +288,9 @@ class Engine:
     def _create(self, kind: str, names: Sequence[str]) -> list[Any]:
         """Plug-ins with the stage's options."""
         options = self._stage.options
-        made = {f"{kind}.{name}": catalog.create(kind, name, dict(options.get(f"{kind}.{name}", {}))) for name in names}
-        self._plugins |= made
-        return list(made.values())
+        plugins = {f"{kind}.{name}": catalog.create(kind, name, dict(options.get(f"{kind}.{name}", {}))) for name in names}
+        self._plugins |= plugins
+        return list(plugins.values())
 
     def _start(self, plan: Plan) -> None:
         """Give the ledger what was measured before the run."""
@@ -295,9 +298,9 @@ class Engine:
         for cell in plan.cells:
             if cell.key in places and cell.success is not None:
                 low, high = cell.low, cell.high
-                worth = None if low is None or high is None else effective_rollouts(cell.success, low, high)
+                effective = None if low is None or high is None else effective_rollouts(cell.success, low, high)
                 for evidence in (self._ledger.recent, self._ledger.lasting):
-                    evidence.start(places[cell.key], cell.success, cell.n, worth)
+                    evidence.start(places[cell.key], cell.success, cell.n, effective)
                 self._ledger.answers.start(places[cell.key], cell.swapped, cell.kappa_high)
 
     def _learn(self, groups: Sequence[GroupOutcome], found: np.ndarray, step: int) -> None:
@@ -321,8 +324,8 @@ class Engine:
         """A predictor, when the selector reads one and some task has nothing but its prompts to tell rows apart."""
         if self._pool.features is None or not self._selector.uses_predictor():
             return None
-        found = Predictor(self._pool, self._ledger)
-        return found if found.covers.any() else None
+        predictor = Predictor(self._pool, self._ledger)
+        return predictor if predictor.covers.any() else None
 
     def _say_trust(self, predictor: Predictor, step: int) -> None:
         """Write down when draws begin to follow the predictor, and when they stop."""

@@ -25,16 +25,16 @@ class Kept:
     def restore(self, state: Mapping[str, Any]) -> None:
         """Take over what `state` returned."""
         for name in self.KEPT:
-            now, then = getattr(self, name), state[name.lstrip("_")]
-            if isinstance(now, Kept):
-                now.restore(then)
-            elif isinstance(now, np.ndarray):
-                now[...] = then  # in place: others may hold it
-            elif isinstance(now, dict):
-                now.clear()
-                now.update(copy.deepcopy(then))
+            current, saved = getattr(self, name), state[name.lstrip("_")]
+            if isinstance(current, Kept):
+                current.restore(saved)
+            elif isinstance(current, np.ndarray):
+                current[...] = saved  # in place: others may hold it
+            elif isinstance(current, dict):
+                current.clear()
+                current.update(copy.deepcopy(saved))
             else:
-                setattr(self, name, copy.deepcopy(then))
+                setattr(self, name, copy.deepcopy(saved))
 
 
 def _as_json(value: Any) -> Any:

@@ -84,13 +84,13 @@ class CellEvidence(Kept):
         total = np.cumsum(np.minimum(tries, START_GROUP_ROLLOUTS))
         # A group is discounted by the rollouts of its cell that came after it, the cell's older evidence by all of them.
         later = np.repeat(total[ends], np.diff(ends, prepend=-1)) - total
-        found, worth = cells[ends], np.exp(later / -self.memory)
+        last_cells, weights = cells[ends], np.exp(later / -self.memory)
         old = np.exp(np.diff(total[ends], prepend=0.0) / -self.memory)
         starts = np.r_[0, ends[:-1] + 1]
-        new = np.stack([wins * worth, tries * worth, worth, (wins / tries) ** 2 * worth])
+        new = np.stack([wins * weights, tries * weights, weights, (wins / tries) ** 2 * weights])
         arrays = self.wins, self.tries, self.groups, self.squares
         for array, sums in zip(arrays, np.add.reduceat(new, starts, 1), strict=True):
-            array[found] = array[found] * old + sums
+            array[last_cells] = array[last_cells] * old + sums
 
     def beta(self, cells: np.ndarray | int) -> tuple[np.ndarray, np.ndarray]:
         """Parameters of the Beta posterior under a flat prior, evidence faded by the steps since it was seen."""
@@ -217,15 +217,15 @@ class Ledger:
         self.answers.add(indices, self.pool.cell_of[indices], groups, wins / tries, graded)
         steps = np.array([group.step for group in groups])
         for step in np.unique(steps):
-            now = steps == step
-            self.add(indices[now], int(step), wins[now], tries[now])
+            of_step = steps == step
+            self.add(indices[of_step], int(step), wins[of_step], tries[of_step])
         return wins, tries
 
     def faded(self, indices: np.ndarray, step: int) -> tuple[np.ndarray, np.ndarray]:
         """Successes and rollouts of examples so far, as much as they are worth at a step."""
-        found = self._table[indices]
-        keep = np.exp2(np.minimum(found["seen"] - step, 0) / EXAMPLE_HALF_LIFE)
-        return found["wins"] * keep, found["tries"] * keep
+        rows = self._table[indices]
+        keep = np.exp2(np.minimum(rows["seen"] - step, 0) / EXAMPLE_HALF_LIFE)
+        return rows["wins"] * keep, rows["tries"] * keep
 
     def kappa(self, success: np.ndarray, cells: np.ndarray | int) -> np.ndarray:
         """(success - S) / (1 - S) with the expected S of these cells, -1..1: what of a success depends on the prompt."""

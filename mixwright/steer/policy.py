@@ -77,16 +77,16 @@ class GateRunner(Kept):
         answers = [gate.admit(group) for gate in self._gates]
         answer = next((answer for answer in answers if not answer.admitted), answers[0])
         key, word = self._keys[cell], "admitted" if answer.admitted else "refused"
-        before, refused, held, alone = self._verdicts.get(key, [None, 0, 0, False])
+        before, refused, held, judged_by_prompt = self._verdicts.get(key, [None, 0, 0, False])
         if answer.by_prompt_alone:
-            if not alone:
+            if not judged_by_prompt:
                 self._note(group.step, f"refuse.{key}", before, "judged by prompt", answer.reason, answer.cause)
             after = [before, refused + (not answer.admitted), held, True]
         else:
             if word != before and (before or word == "refused" or self._states[key] == "unknown"):
                 since = f"; {before} for {held} groups" if before else ""
                 self._note(group.step, f"refuse.{key}", before, word, answer.reason + since, answer.cause)
-            after = [word, refused + (not answer.admitted), held + 1 if word == before else 1, alone]
+            after = [word, refused + (not answer.admitted), held + 1 if word == before else 1, judged_by_prompt]
         self._verdicts[key] = after
         return None if answer.admitted else Action("refuse", group.example, None, answer.reason)
 
@@ -176,9 +176,9 @@ class Policy:
             return None
         (first, last, count, skipped), (lowest, highest) = map(int, self.stretch[:4]), self.stretch[4:]
         self.stretch = []
-        many = f"{count} batch" + ("es" if count > 1 else "")
+        batches_text = f"{count} batch" + ("es" if count > 1 else "")
         least = self._options.min_informative_share
-        because = f"under {least:.0%} of the groups are informative in {many}, steps {first} to {last}"
+        because = f"under {least:.0%} of the groups are informative in {batches_text}, steps {first} to {last}"
         if skipped < count:
             because += f": learning rate times {lowest:.3g}" + (f" to {highest:.3g}" if highest > lowest else "")
         because += f"; {skipped} skipped" if skipped else ""
@@ -209,15 +209,15 @@ class Policy:
         self.last_change_step = signals.step
         if self._options.on_alarm == "log":
             return beta, "", None
-        reason, last = alarms[0].message, None
+        reason, final_action = alarms[0].message, None
         if self.alarmed_in_a_row >= self._options.patience and self._options.then != "nothing":
             why = f"{self.alarmed_in_a_row} alarmed inspections in a row; {reason}"
             stops, back = Action("stop", "run", None, why), Action("restore", "last checkpoint without alarm", None, why)
-            last = stops if self._options.then == "stop" else back
+            final_action = stops if self._options.then == "stop" else back
         if self.lr_halvings + self.beta_doublings >= MOST_TIGHTENINGS:
-            return beta, "", last
+            return beta, "", final_action
         self.beta_doublings, self.lr_halvings = self.beta_doublings + (beta > 0), self.lr_halvings + (beta <= 0)
-        return beta * 2, reason, last
+        return beta * 2, reason, final_action
 
     def _relax(self, step: int, beta: float, because: str) -> tuple[float, str, None]:
         """Undo one tightening."""
@@ -262,29 +262,29 @@ class Policy:
         alarms = [alarm for monitor in self._monitors for alarm in monitor.inspect(signals)]
         for alarm in alarms:
             self._note(step, f"alarm.{alarm.monitor}", alarm.threshold, alarm.value, alarm.message)
-        answered, reason, last = self.respond(alarms, signals, beta)
-        if answered != beta:
-            self._note(step, "beta", beta, answered, reason)
+        new_beta, reason, final_action = self.respond(alarms, signals, beta)
+        if new_beta != beta:
+            self._note(step, "beta", beta, new_beta, reason)
             beta_reasons.append(reason)
         elif reason:
             because.append(reason)
-        if answered != signals.beta:
-            actions.append(Action("coefficient", "beta", answered, "; ".join(beta_reasons)))
+        if new_beta != signals.beta:
+            actions.append(Action("coefficient", "beta", new_beta, "; ".join(beta_reasons)))
         actions += self._change_rate(step, because)
-        if last is not None:
-            self._note(step, last.kind, None, last.target, last.because)
-            actions.append(last)
+        if final_action is not None:
+            self._note(step, final_action.kind, None, final_action.target, final_action.because)
+            actions.append(final_action)
         return actions
 
     def _change_rate(self, step: int, because: Sequence[str]) -> list[Action]:
-        """The learning-rate factor where it changed; `lr_reasons` begins with why few groups were informative, else "".
+        """The learning-rate factor where it changed; `because` begins with why few groups were informative, or "".
 
         What alarms and controllers ask for is written down here, each change; batches with few informative groups by the
         engine, as stretches.
         """
-        if (asked := self.asked_lr_factor) != self.logged_asked_lr_factor:
-            self._note(step, "lr_factor", self.logged_asked_lr_factor, asked, "; ".join(filter(None, because[1:])))
-            self.logged_asked_lr_factor = asked
+        if (asked_factor := self.asked_lr_factor) != self.logged_asked_lr_factor:
+            self._note(step, "lr_factor", self.logged_asked_lr_factor, asked_factor, "; ".join(filter(None, because[1:])))
+            self.logged_asked_lr_factor = asked_factor
         if self.lr_factor == self.sent_lr_factor:
             return []
         self.sent_lr_factor = self.lr_factor

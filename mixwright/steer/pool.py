@@ -66,10 +66,10 @@ class Ids:
 
     def digest(self) -> str:
         """Of the ids in their order."""
-        found = hashlib.blake2b(digest_size=8)
+        digest = hashlib.blake2b(digest_size=8)
         for part in filter(None, self._text.buffers()):
-            found.update(part)
-        return found.hexdigest()
+            digest.update(part)
+        return digest.hexdigest()
 
     def find(self, names: Sequence[str]) -> np.ndarray:
         """Numbers of the examples of these ids, int64; -1 for what is no id of the pool."""
@@ -168,10 +168,10 @@ def make_pool(
     cells_of = rank[cell_of].astype(np.int32)
     golds = _golds(answers, options)
     known_cells = {cell.key: cell for cell in cells}
-    made = []
+    pool_cells = []
     for number, (task, level) in enumerate(found[place] for place in order):
         cell = known_cells.get(cell_key(task, level)) or Cell(task, level, 0, *_constant(golds, cells_of == number))
-        made.append(replace(cell, task=task, level=level, count=int(counts[number])))
+        pool_cells.append(replace(cell, task=task, level=level, count=int(counts[number])))
     features = None
     if prompts is not None and (np.bincount(places // len(values)) == 1).any():
         for place, prompt in enumerate(prompts):
@@ -180,7 +180,7 @@ def make_pool(
                 raise InputError("prompts that are texts", got, "Give the text of chat messages, '' where there is none.")
         features = prompt_features(prompts)
     texts = tuple(map(str, names))
-    return Pool(unique, texts, task_of.astype(np.int32), tuple(made), cells_of, golds, options, features=features)
+    return Pool(unique, texts, task_of.astype(np.int32), tuple(pool_cells), cells_of, golds, options, features=features)
 
 
 def _levels(ids: Sequence[str], levels: Sequence[float | None], task_of: np.ndarray, names: np.ndarray) -> np.ndarray:
@@ -207,9 +207,9 @@ def _golds(answers: Sequence[Any], options: Sequence[Any] | None) -> np.ndarray 
     return found if found.any() else None
 
 
-def _constant(golds: np.ndarray | None, here: np.ndarray) -> tuple[float, str]:
+def _constant(golds: np.ndarray | None, of_cell: np.ndarray) -> tuple[float, str]:
     """How often the commonest gold answer of the *other* rows of a cell is right: (m - 1) / (n - 1) for m of n rows."""
-    known = golds[here & (golds > 0)] if golds is not None else np.zeros(0)
+    known = golds[of_cell & (golds > 0)] if golds is not None else np.zeros(0)
     if len(known) < 2:
         return 0.0, ""
     return float((np.unique(known, return_counts=True)[1].max() - 1) / (len(known) - 1)), "constant answer"

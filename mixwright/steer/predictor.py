@@ -54,10 +54,10 @@ MOST_INTERCEPTS = 32
 CALIBRATION_BINS = 10
 """Of predicted success, in the calibration."""
 EARNED_PRIOR_GROUPS = 8.0
-"""Groups that S alike everywhere is worth."""
+"""Strength of the prior that no feature changes S, as a number of groups."""
 MOST_DRAWS_IN_FLIGHT, MOST_EXAMPLES_IN_FLIGHT = 2, 2**15
 """Draws of one example whose groups may still come back, and examples of which such draws are kept, the last drawn ones."""
-Told = tuple[float, ...]
+DrawPrediction = tuple[float, ...]
 """Expected success; then success and concentration by features, and by the task alone, own groups left out of both.
 Nothing of a draw that followed the prediction, which is not to judge it."""
 
@@ -80,17 +80,17 @@ class Predictor:
         largest = np.argsort(-sizes, kind="stable")[: min(MOST_INTERCEPTS, int(self.covers.sum()))]
         shared = int(self.covers.sum()) > len(largest)
         self._intercepts = len(largest) + shared
-        self._place = np.full(len(pool.tasks), self._intercepts - 1)
-        self._place[largest] = np.arange(len(largest))
+        self._intercept_of_task = np.full(len(pool.tasks), self._intercepts - 1)
+        self._intercept_of_task[largest] = np.arange(len(largest))
         self._full = SuccessRegression(self._intercepts, (LENGTH_COLUMNS, pool.features.shape[1] - LENGTH_COLUMNS))
         self._bare = SuccessRegression(self._intercepts, ())
         self._link, self._knots = SuccessRegression(1, (1, len(KNOT_QUANTILES))), np.zeros(len(KNOT_QUANTILES))
-        self._earned = np.zeros(self._intercepts + pool.features.shape[1])
+        self._earned_weights = np.zeros(self._intercepts + pool.features.shape[1])
         self._others = EarnedByOthers(pool.golds)
         # example, wins, tries, S, step
         self._groups: deque[tuple[int, float, float, float, int]] = deque(maxlen=WINDOW_GROUPS)
         self._earlier: dict[int, tuple[float, float]] = {}
-        self._told: dict[int, list[Told]] = {}  # by example: what was said of draws that are not back yet
+        self._pending_predictions: dict[int, list[DrawPrediction]] = {}  # by example: of draws that are not back yet
         self.log_odds, self.judged, self._batches = START_WORTH, 0, 0
         self._gain = self._weight = 0.0
         self._gains = np.zeros(2)  # of all even draws so far: summed log ratios, and their squares
@@ -106,7 +106,7 @@ class Predictor:
 
     def success(self, examples: np.ndarray) -> np.ndarray:
         """Expected success of each example, its own groups included."""
-        return self._own(examples, self._expected(self._rows(examples))[0])
+        return self._with_own_groups(examples, self._expected(self._rows(examples))[0])
 
     def predict_with_upper(self, example: int, z: float) -> tuple[float, float]:
         """Expected success of an example of this batch and its upper end at z standard deviations of the logit.
@@ -116,8 +116,8 @@ class Predictor:
         rows = self._rows(np.array([example]))
         wins, tries = self._earlier.get(example, (0.0, 0.0))
         prior = self._link.shape.concentration
-        expected, most = (float(share[0]) for share in self._expected(rows, z))
-        return (prior * expected + wins) / (prior + tries), (prior * most + wins) / (prior + tries)
+        expected, upper = (float(share[0]) for share in self._expected(rows, z))
+        return (prior * expected + wins) / (prior + tries), (prior * upper + wins) / (prior + tries)
 
     def note_before_learning(self, examples: np.ndarray) -> None:
         """Note what is known of the examples of a batch before the ledger learns of it."""
@@ -132,9 +132,9 @@ class Predictor:
         rows = self._rows(examples)
         weights = self._full.drawn(rng, len(examples))
         logits = np.einsum("dcw,dw->dc", rows, weights)
-        bends = self._link.drawn(rng, len(examples))
-        success = sigmoid(logits + np.einsum("dcw,dw->dc", self._bent(logits), bends))
-        return success, np.clip(rows @ self._earned, 0.0, success)
+        link_weights = self._link.drawn(rng, len(examples))
+        success = sigmoid(logits + np.einsum("dcw,dw->dc", self._bent(logits), link_weights))
+        return success, np.clip(rows @ self._earned_weights, 0.0, success)
 
     def expect(self, examples: np.ndarray, even: np.ndarray) -> np.ndarray:
         """Note what is thought of examples that are drawn now; returns their expected success, NaN before the first groups.
@@ -145,16 +145,19 @@ class Predictor:
         """
         if len(self._groups) < MIN_GROUPS:
             return np.full(len(examples), np.nan)
-        rows, task = self._rows(examples), self._bare.success(self._rows(examples, bare=True))
-        features, _ = self._expected(rows)
-        success = self._own(examples, features)
-        ours, theirs = self._link.shape.concentration, self._bare.shape.concentration
+        rows, success_by_task = self._rows(examples), self._bare.success(self._rows(examples, bare=True))
+        success_by_features, _ = self._expected(rows)
+        success = self._with_own_groups(examples, success_by_features)
+        feature_concentration, task_concentration = self._link.shape.concentration, self._bare.shape.concentration
         for place, example in enumerate(examples.tolist()):
-            said = (float(success[place]), float(features[place]), ours, float(task[place]), theirs) if even[place] else ()
-            # A group that never comes back must not leave what was said of it to a later one.
-            self._told[example] = [*self._told.pop(example, []), said][-MOST_DRAWS_IN_FLIGHT:]
-        for example in list(self._told)[: max(0, len(self._told) - MOST_EXAMPLES_IN_FLIGHT)]:
-            del self._told[example]
+            by_features = float(success_by_features[place]), feature_concentration
+            by_task = float(success_by_task[place]), task_concentration
+            prediction = (float(success[place]), *by_features, *by_task) if even[place] else ()
+            # A group that never comes back must not leave its prediction to a later one.
+            pending = [*self._pending_predictions.pop(example, []), prediction]
+            self._pending_predictions[example] = pending[-MOST_DRAWS_IN_FLIGHT:]
+        for example in list(self._pending_predictions)[: max(0, len(self._pending_predictions) - MOST_EXAMPLES_IN_FLIGHT)]:
+            del self._pending_predictions[example]
         return success
 
     def learn(self, groups: Sequence[GroupOutcome], examples: np.ndarray, wins: np.ndarray, tries: np.ndarray) -> None:
@@ -165,7 +168,9 @@ class Predictor:
         self._judge(examples[known].tolist(), wins[known], tries[known])
         for place in known:
             example, group = int(examples[place]), groups[place]
-            earned = self._others.add(example, int(self._place[self._task_of[example]]), group, wins[place] / tries[place])
+            earned = self._others.add(
+                example, int(self._intercept_of_task[self._task_of[example]]), group, wins[place] / tries[place]
+            )
             self._groups.append((example, float(wins[place]), float(tries[place]), earned, self._ledger.step))
         self._batches += 1
         if len(self._groups) >= MIN_GROUPS:
@@ -173,25 +178,27 @@ class Predictor:
 
     def _judge(self, examples: Sequence[int], wins: np.ndarray, tries: np.ndarray) -> None:
         """Compare what came with what was said, group by group."""
-        told: dict[int, Told] = {}  # by place in the batch
+        predictions: dict[int, DrawPrediction] = {}  # by place in the batch
         for place, example in enumerate(examples):
-            if example in self._told:
-                if said := self._told[example].pop():
-                    told[place] = said
-                if not self._told[example]:
-                    del self._told[example]
-        if not told:
+            if example in self._pending_predictions:
+                if prediction := self._pending_predictions[example].pop():
+                    predictions[place] = prediction
+                if not self._pending_predictions[example]:
+                    del self._pending_predictions[example]
+        if not predictions:
             return
-        (expected, ours, concentration, task, shared), places = np.array(list(told.values())).T, list(told)
+        columns, places = np.array(list(predictions.values())).T, list(predictions)
+        expected, success_by_features, feature_concentration, success_by_task, task_concentration = columns
         wins, tries = wins[places], tries[places]
-        gains = log_likelihood(wins, tries, ours, concentration) - log_likelihood(wins, tries, task, shared)
+        gains = log_likelihood(wins, tries, success_by_features, feature_concentration)
+        gains = gains - log_likelihood(wins, tries, success_by_task, task_concentration)
         for gain in gains.tolist():
             self.log_odds = WORTH_KEPT_PER_GROUP * self.log_odds + gain
             self._gain, self._weight = WORTH_KEPT_PER_GROUP * self._gain + gain, WORTH_KEPT_PER_GROUP * self._weight + 1
             self._gains += gain, gain**2
-        self.judged += len(told)
-        seen = np.stack([np.ones(len(told)), expected, wins / tries], axis=1)
-        np.add.at(self.bins.T, np.minimum((expected * CALIBRATION_BINS).astype(int), CALIBRATION_BINS - 1), seen)
+        self.judged += len(predictions)
+        counts = np.stack([np.ones(len(predictions)), expected, wins / tries], axis=1)
+        np.add.at(self.bins.T, np.minimum((expected * CALIBRATION_BINS).astype(int), CALIBRATION_BINS - 1), counts)
 
     def _fit(self) -> None:
         """Both regressions and S, on what the window holds now."""
@@ -199,7 +206,7 @@ class Predictor:
         examples = table[:, 0].astype(np.int64)
         rows, bare = self._rows(examples), self._rows(examples, bare=True)
         wins, tries, earned, steps = table[:, 1:].T
-        worth = GROUP_WORTH_KEPT_PER_STEP ** (self._ledger.step - steps)
+        weights = GROUP_WORTH_KEPT_PER_STEP ** (self._ledger.step - steps)
         moves = self._batches % RESHAPE_EVERY_BATCHES == 0 or len(self._groups) < RESHAPE_ALWAYS_GROUPS
 
         def refit(regression: SuccessRegression, seen: Seen) -> None:
@@ -207,16 +214,16 @@ class Predictor:
                 regression.reshape(seen)
             regression.fit(seen)
 
-        refit(self._full, Seen(rows, wins, tries, worth))
-        refit(self._bare, Seen(bare, wins, tries, worth))
+        refit(self._full, Seen(rows, wins, tries, weights))
+        refit(self._bare, Seen(bare, wins, tries, weights))
         logits = rows @ self._full.mean
         self._knots = np.quantile(logits, KNOT_QUANTILES)
-        refit(self._link, Seen(self._bent(logits), wins, tries, worth, logits))
+        refit(self._link, Seen(self._bent(logits), wins, tries, weights, logits))
         prior = np.full(rows.shape[1], EARNED_PRIOR_GROUPS)
         prior[: self._intercepts] = 1.0
         known = np.flatnonzero(earned >= 0)
-        weighed = rows[known] * worth[known, None]
-        self._earned = np.linalg.solve(weighed.T @ rows[known] + np.diag(prior), weighed.T @ earned[known])
+        weighed = rows[known] * weights[known, None]
+        self._earned_weights = np.linalg.solve(weighed.T @ rows[known] + np.diag(prior), weighed.T @ earned[known])
 
     def _bent(self, logits: np.ndarray) -> np.ndarray:
         """Columns of the link (..., 2 + knots): an intercept, the logit, and what of it lies above each knot."""
@@ -226,10 +233,10 @@ class Predictor:
     def _expected(self, rows: np.ndarray, z: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
         """Expected success of rows by their features, and its upper end at z standard deviations of the logit."""
         mean, spread = self._full.logits(rows)
-        logits, most = (at + self._bent(at) @ self._link.mean for at in (mean, mean + z * spread))
-        return sigmoid(logits / np.sqrt(1 + math.pi / 8 * spread**2)), sigmoid(most)
+        logits, upper = (logit + self._bent(logit) @ self._link.mean for logit in (mean, mean + z * spread))
+        return sigmoid(logits / np.sqrt(1 + math.pi / 8 * spread**2)), sigmoid(upper)
 
-    def _own(self, examples: np.ndarray, success: np.ndarray) -> np.ndarray:
+    def _with_own_groups(self, examples: np.ndarray, success: np.ndarray) -> np.ndarray:
         """With each example's own groups, faded, on top of what its features say."""
         wins, tries = self._ledger.faded(examples, self._ledger.step)
         prior = self._link.shape.concentration
@@ -237,7 +244,7 @@ class Predictor:
 
     def _rows(self, examples: np.ndarray, *, bare: bool = False) -> np.ndarray:
         """Intercepts and features (..., columns) of examples."""
-        places = self._place[self._task_of[examples]]
+        places = self._intercept_of_task[self._task_of[examples]]
         intercepts = (places[..., None] == np.arange(self._intercepts)).astype(float)
         return intercepts if bare else np.concatenate([intercepts, self._features[examples] / FEATURE_SCALE], axis=-1)
 
@@ -249,9 +256,8 @@ class Predictor:
             `gain`, the mean over all of them with its standard error (None before the second); `calibration`: groups, mean
             predicted and mean observed success, per tenth of predicted success.
         """
-        count, said, came = self.bins
-        filled = np.flatnonzero(count)
-        means = [[int(count[b]), round(said[b] / count[b], 4), round(came[b] / count[b], 4)] for b in filled.tolist()]
+        filled = np.flatnonzero(self.bins[0])
+        means = [[int(n), round(p / n, 4), round(o / n, 4)] for n, p, o in self.bins.T[filled].tolist()]
         skill = self._gain / self._weight if self._weight else None
         gain = None
         if self.judged > 1:  # what was said came before what was seen, so log ratios of all even draws add up
@@ -263,14 +269,14 @@ class Predictor:
         """Numbers, texts, lists and bytes; `restore` on a fresh object continues exactly."""
         return {
             "groups": np.array(self._groups, dtype="<f8").tobytes(),
-            "told": [[example, *said] for example, all_said in self._told.items() for said in all_said],
+            "told": [[example, *one] for example, pending in self._pending_predictions.items() for one in pending],
             "worth": [self.log_odds, self.judged, self._batches, self._gain, self._weight, *self._gains.tolist()],
             "bins": self.bins.tolist(),
             "full": self._full.state(),
             "bare": self._bare.state(),
             "link": self._link.state(),
             "knots": self._knots.tolist(),
-            "earned": self._earned.tobytes(),
+            "earned": self._earned_weights.tobytes(),
             "others": self._others.state(),
         }
 
@@ -278,15 +284,15 @@ class Predictor:
         """Take over what `state` returned."""
         rows = np.frombuffer(state["groups"], "<f8").reshape(-1, 5).tolist()
         self._groups = deque(((int(e), w, t, s, int(step)) for e, w, t, s, step in rows), maxlen=WINDOW_GROUPS)
-        self._told = {}
-        for example, *said in state["told"]:
-            self._told.setdefault(int(example), []).append(tuple(said))
+        self._pending_predictions = {}
+        for example, *prediction in state["told"]:
+            self._pending_predictions.setdefault(int(example), []).append(tuple(prediction))
         self.log_odds, judged, batches, self._gain, self._weight, *gains = state["worth"]
         self.judged, self._batches = int(judged), int(batches)
         self._gains, self.bins, self._knots = np.array(gains), np.array(state["bins"]), np.array(state["knots"])
         for name, regression in (("full", self._full), ("bare", self._bare), ("link", self._link)):
             regression.restore(state[name])
-        self._earned = np.frombuffer(state["earned"]).copy()
+        self._earned_weights = np.frombuffer(state["earned"]).copy()
         self._others.restore(state["others"])
 
 

@@ -52,17 +52,17 @@ def prompt_features(prompts: Sequence[str]) -> np.ndarray:
     shapes[:, WORDS_COLUMN] = np.minimum(shapes[:, WORDS_COLUMN], longest)
     columns, components = _components(counts)
     centre = counts[:, columns].mean(0, dtype=np.float64)
-    seen = np.c_[shapes, (counts[:, columns] - centre) @ components]
-    middle, spread = seen.mean(0), seen.std(0)
+    sample_features = np.c_[shapes, (counts[:, columns] - centre) @ components]
+    middle, spread = sample_features.mean(0), sample_features.std(0)
     scale = np.where(spread > 1e-6, FEATURE_SCALE / np.maximum(spread, 1e-6), 0.0)
-    made = np.zeros((size, FEATURE_BYTES), dtype=np.int8)
+    features = np.zeros((size, FEATURE_BYTES), dtype=np.int8)
     start = 0
     for shape, count in _counted(prompts):
         shape[:, WORDS_COLUMN] = np.minimum(shape[:, WORDS_COLUMN], longest)
         row = np.c_[shape, (count[:, columns] - centre) @ components]
-        made[start : start + len(row), : row.shape[1]] = np.clip(np.rint((row - middle) * scale), -127, 127)
+        features[start : start + len(row), : row.shape[1]] = np.clip(np.rint((row - middle) * scale), -127, 127)
         start += len(row)
-    return made
+    return features
 
 
 def features_digest(features: np.ndarray) -> str:
@@ -123,9 +123,10 @@ def _shapes(row: np.ndarray, sizes: np.ndarray, words: np.ndarray, numbers: np.n
     rows = len(sizes)
     longest = np.zeros(rows)
     np.maximum.at(longest, numbers, np.minimum(digits, 20))
-    said, many = np.bincount(words, minlength=rows), np.bincount(numbers, minlength=rows)
+    word_counts, number_counts = np.bincount(words, minlength=rows), np.bincount(numbers, minlength=rows)
     total = np.bincount(numbers, digits, rows)
-    columns = np.log1p(sizes), np.log1p(said), said, np.log1p(many), longest, np.log1p(total), total / np.maximum(many, 1)
+    logarithms = [np.log1p(counts) for counts in (sizes, word_counts, number_counts, total)]
+    columns = *logarithms[:2], word_counts, logarithms[2], longest, logarithms[3], total / np.maximum(number_counts, 1)
     return np.stack(columns, axis=1).astype(float)
 
 

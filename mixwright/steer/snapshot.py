@@ -40,14 +40,14 @@ def snapshot(scene: Scene, drawn_as: Mapping[str, str], refused: Callable[[str],
         refused: groups of a cell that were refused.
     """
     ledger, cells = scene.ledger, scene.pool.cells
-    everywhere = np.arange(len(cells))
-    recent = ledger.recent.mean(everywhere)
-    kappa, most = ledger.kappa(recent, everywhere), ledger.answers.kappa_high()
+    all_cells = np.arange(len(cells))
+    recent = ledger.recent.mean(all_cells)
+    kappa, kappa_high = ledger.kappa(recent, all_cells), ledger.answers.kappa_high()
     tries = ledger.lasting.tries.tolist()
-    places = side_of_band(*ledger.lasting.effective_counts(everywhere), *scene.band_edges)
+    sides = side_of_band(*ledger.lasting.effective_counts(all_cells), *scene.band_edges)
     shown: dict[str, dict[str, Any]] = {}
     for number, key in enumerate(cell.key for cell in cells):
-        state = state_of(int(places[number]), tries[number], kappa_high=float(most[number]))
+        state = state_of(int(sides[number]), tries[number], kappa_high=float(kappa_high[number]))
         numbers = {"success": float(recent[number]), "kappa": float(kappa[number]), "state": state}
         shown[key] = numbers | {"evidence": tries[number], "refused": refused(key)}
         if key in drawn_as:
@@ -70,7 +70,7 @@ class Staleness(Kept):
         self.since: int | None = None
         """Step at which a filter made at the start was first stale; None while it is not."""
         self._mixed = self._drawn = 0.0
-        self._look(np.arange(len(self._low)))
+        self._update_sides(np.arange(len(self._low)))
 
     def count_groups(self, cells: np.ndarray, mixed: np.ndarray) -> None:
         """Groups of these cells came back, with different rewards or not. Called before the ledger learns of them."""
@@ -82,7 +82,7 @@ class Staleness(Kept):
 
     def observe(self, step: int, cells: np.ndarray) -> bool:
         """The ledger knows more of these cells. True once, when the picture of the start has become stale."""
-        self._look(np.unique(cells))
+        self._update_sides(np.unique(cells))
         if self.since is not None or self.moved < STALE_SHARE:
             return False
         self.since = step
@@ -100,15 +100,17 @@ class Staleness(Kept):
         share = self._mixed / self._drawn if self._drawn >= 1 else None
         return {"band_moved": self.moved, "stale_since": self.since, "in_band_yield": share}
 
-    def _look(self, cells: np.ndarray) -> None:
+    def _update_sides(self, cells: np.ndarray) -> None:
         """Set or change the sides of cells by what the ledger knows lately."""
         recent = self._ledger.recent
         cells = cells[recent.tries[cells] >= MIN_ROLLOUTS]
         tries, low, high = recent.tries[cells], self._low[cells], self._high[cells]
         success = recent.wins[cells] / np.maximum(tries, 1e-12)
-        least, most = wilson(recent.wins[cells], tries, Z_STATE)
+        success_low, success_high = wilson(recent.wins[cells], tries, Z_STATE)
         inside = (low <= success) & (success <= high)
         first = self._began[cells] == UNKNOWN
         self._began[cells[first]] = inside[first]
-        sure = first | np.where(inside, (low <= least) & (most <= high), (most < low) | (least > high))
+        sure = first | np.where(
+            inside, (low <= success_low) & (success_high <= high), (success_high < low) | (success_low > high)
+        )
         self._now[cells[sure]] = inside[sure]

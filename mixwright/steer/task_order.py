@@ -95,19 +95,19 @@ class Reserve:
 
     def cells(self) -> list[np.ndarray]:
         """Per task the numbers of the cells that can be done and drawn; empty where nothing is known to be."""
-        ledger, everywhere = self._ledger, np.arange(len(self._pool.cells))
+        ledger, all_cells = self._ledger, np.arange(len(self._pool.cells))
         evidence = ledger.lasting
-        success = ledger.kappa(evidence.wins / np.maximum(evidence.tries, 1e-12), everywhere)
+        success = ledger.kappa(evidence.wins / np.maximum(evidence.tries, 1e-12), all_cells)
         known = (evidence.tries >= MIN_ROLLOUTS) & (ledger.sizes > 0)
-        place = side_of_band(*evidence.effective_counts(everywhere), *self._bands)
+        place = side_of_band(*evidence.effective_counts(all_cells), *self._bands)
         skilled = (success > 0) & (ledger.answers.kappa_high() >= LUCKY_KAPPA)
         mastered, reachable = known & (place > 0), known & (place == 0) & skilled
         found = []
         for task in range(len(self._pool.tasks)):
-            here = self._pool.task_of_cell == task
-            best = np.flatnonzero(mastered & here)
-            if not len(best) and (reachable & here).any():
-                best = np.array([np.argmax(np.where(reachable & here, success, -np.inf))])
+            of_task = self._pool.task_of_cell == task
+            best = np.flatnonzero(mastered & of_task)
+            if not len(best) and (reachable & of_task).any():
+                best = np.array([np.argmax(np.where(reachable & of_task, success, -np.inf))])
             found.append(best)
         return found
 

@@ -105,7 +105,7 @@ class SteeringCallback(SteeringHooks):
         )
         self.reward_funcs = [self._steered_reward_func(place, function) for place, function in enumerate(functions)]
         """What the trainer is given instead of your reward functions."""
-        self.train_dataset = IterableDataset.from_generator(_stream, gen_kwargs={"source": _Source(run.log, rows)})
+        self.train_dataset = IterableDataset.from_generator(_stream, gen_kwargs={"source": _Source(run.draws, rows)})
         """What the trainer is given instead of your dataset: rows are drawn when they are asked for."""
         self._columns: list[list[float | None]] = []
         self._due: set[int] = set()
@@ -148,7 +148,7 @@ class SteeringCallback(SteeringHooks):
         size = int(self.args.num_generations or 1)
         batch = int(self.args.generation_batch_size or size) // size
         served = int(self.args.steps_per_generation or 1) * self.args.num_iterations
-        sampler = SteeredSampler(self.run.log, 2 * batch, batch_size=batch, mini_repeat_count=size, repeat_count=served)
+        sampler = SteeredSampler(self.run.draws, 2 * batch, batch_size=batch, mini_repeat_count=size, repeat_count=served)
         self.run.checks = check_draws(self.run, sampler)
         if not hasattr(self.trainer, "beta"):
             self.run.beta_reason = "SteeringCallback was not given the trainer (steering.trainer = trainer)"

@@ -105,7 +105,7 @@ class SteeredGRPOTrainer(SteeredTrainer, GRPOTrainer):
             return theirs
         return self._serve(
             SteeredSampler(
-                self.steered.log,
+                self.steered.draws,
                 theirs.num_samples,
                 batch_size=theirs.batch_size,
                 mini_repeat_count=theirs.mini_repeat_count,

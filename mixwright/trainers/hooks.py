@@ -54,9 +54,9 @@ class SteeringHooks(TrainerCallback):
         self.begin, self.hand_in, self.watch, self.measured = begin, hand_in, watch, measured
         self.remembered = remembered
         self.checkpoints = Checkpoints(run, args.output_dir, each_node=args.save_on_each_node, saves=args.should_save)
-        self.checkpoints.agree = self._check_schedule
+        self.checkpoints.check_extra = self._check_schedule
         self.args = args
-        run.find_last_calm = self.checkpoints.last_without_alarm
+        run.find_last_without_alarm = self.checkpoints.last_without_alarm
         self.finite = FiniteGuard(run, self.checkpoints.last_whole)
         """Stops the run where a number is none."""
         self.terminated: Any = None

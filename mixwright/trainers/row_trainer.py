@@ -94,7 +94,7 @@ class RowTrainer(SteeredTrainer):
         if self.args.dataloader_drop_last and size >= micro:
             size -= size % micro  # rows that the dataloader would drop are not drawn
         batch = micro * self.args.gradient_accumulation_steps
-        return self._serve(SteeredSampler(self.steered.log, size, batch_size=batch, whole_batches=False))
+        return self._serve(SteeredSampler(self.steered.draws, size, batch_size=batch, whole_batches=False))
 
     def _begin_steering(self, step: int) -> None:
         super()._begin_steering(step)

@@ -31,8 +31,8 @@ from mixwright.estimates.loss_limits import (
     CELL_INTERVAL_LEVEL,
     EXCLUDED_CELL_LOSS,
     Z_CELL,
-    cell_rule_from_items,
     excludes_cell_loss,
+    find_min_items_for_cell_rule,
     items_excluding_cell_loss,
     largest_undetected_loss,
 )
@@ -257,9 +257,9 @@ def _change(sides: tuple[Side, Side], cell: CellLoss, decoding: Decoding, added:
 def _least(sizes: tuple[int, ...], asked: float, look: Look | None) -> int | None:
     """Items from which on a cell has to exclude a loss by itself: those at the last look, as far as this one has come."""
     if look is None or look.last:
-        return cell_rule_from_items(sizes, asked)
+        return find_min_items_for_cell_rule(sizes, asked)
     share = look.planned_looks / look.number
-    found = cell_rule_from_items(tuple(round(share * size) for size in sizes), asked)
+    found = find_min_items_for_cell_rule(tuple(round(share * size) for size in sizes), asked)
     return None if found is None else math.floor(found / share)
 
 

@@ -180,11 +180,11 @@ class Workers:
 def _start() -> _Worker:
     """One running worker."""
     context = multiprocessing.get_context("spawn")
-    ours, theirs = context.Pipe()
-    process = context.Process(target=_work, args=(theirs,), daemon=True)
+    own_end, worker_end = context.Pipe()
+    process = context.Process(target=_work, args=(worker_end,), daemon=True)
     process.start()
-    theirs.close()
-    return _Worker(process, ours)
+    worker_end.close()
+    return _Worker(process, own_end)
 
 
 @contextlib.contextmanager
@@ -213,8 +213,8 @@ def _give(worker: _Worker, jobs: Sequence[Job], order: deque[int]) -> None:
 def _ready(workers: Sequence[_Worker]) -> list[tuple[_Worker, int]]:
     """Workers that answered or died, with the job they had; waits for the first."""
     busy = [(worker, worker.job_index) for worker in workers if worker.job_index is not None]
-    answered = connection.wait([worker.link for worker, _ in busy])
-    return [(worker, place) for worker, place in busy if worker.link in answered]
+    readable = connection.wait([worker.link for worker, _ in busy])
+    return [(worker, place) for worker, place in busy if worker.link in readable]
 
 
 def _receive(worker: _Worker, job: Job) -> tuple[bool, Any]:

@@ -52,12 +52,12 @@ class Competence(Probe):
                 swapped[name] |= {item.id: values[item.id] for item in items}
         found = []
         for group, items in passes.groups.items():
-            own = passes.cells.get(group) is items
-            level = chances[group].interval if own else clustered_share(np.array([hits[item.id] for item in items]), 1)
+            is_cell = passes.cells.get(group) is items
+            level = chances[group].interval if is_cell else clustered_share(np.array([hits[item.id] for item in items]), 1)
             rules = {chances[item.task, item.level].rule for item in items}
             rule = rules.pop() if len(rules) == 1 else "rules of the levels"
             found += _group(passes, group, items, level, rule)
-            if own:
+            if is_cell:
                 found += _dependence(group, cells[group].found, cells[group].p)
             elif len(items) > 2:  # a task of several levels: the mean over its items, each swapped within its own level
                 parts = {}
@@ -73,14 +73,16 @@ class Competence(Probe):
 def _chances(passes: Passes, corpus: Corpus) -> dict[Group, Chance]:
     """The chance level of each cell's items, small cells with their task's."""
     rows = np.flatnonzero(pc.equal(corpus.table["split"], "train").to_numpy())
-    wanted = {task for task, _ in passes.cells}
-    members = {group: own for group, own in rows_by(corpus, rows, "task", "level").items() if group[0] in wanted}
+    tasks = {task for task, _ in passes.cells}
+    members = {
+        group: rows_of_group for group, rows_of_group in rows_by(corpus, rows, "task", "level").items() if group[0] in tasks
+    }
     train = dict(zip(members, sample_answered_rows(corpus, members.values()), strict=True))
     found = {}
     for (task, level), items in passes.cells.items():
         other = train.get((task, level), [])
         if len(other) < MIN_ITEMS:
-            other = [row for (own, _), rows in train.items() if own == task for row in rows]
+            other = [row for (other_task, _), rows in train.items() if other_task == task for row in rows]
         if len(other) < MIN_ITEMS:  # then the items choose for each other, of a small cell those of its task
             small = len(items) < MIN_ITEMS
             other = [item for item in passes.items if small and (item.task, item.level != level) == (task, True)]
@@ -114,9 +116,9 @@ def _dependence(group: Group, found: Mapping[str, Dependence], p: Mapping[str, f
         rows[name + SWAPPED_SUFFIX] = (known.swapped, None)
         rows[f"{name}.dependence"] = (known.dependence, 0.0)
         rows[f"{name}.kappa"] = (known.kappa, 0.0)
-    made = [_row(group, name, estimate, null, "no dependence on the prompt") for name, (estimate, null) in rows.items()]
+    measured = [_row(group, name, estimate, null, "no dependence on the prompt") for name, (estimate, null) in rows.items()]
     tests = {f"{name}.permutation": Interval(value, value, value, len(found[name].items)) for name, value in p.items()}
-    return made + [_row(group, name, found, None, "", "p value") for name, found in tests.items()]
+    return measured + [_row(group, name, found, None, "", "p value") for name, found in tests.items()]
 
 
 def _row(group: Group, name: str, found: Interval, null: float | None, rule: str, unit: str = "share") -> Measurement:
@@ -134,11 +136,11 @@ def _item(passes: Passes, item: Example, swapped: Mapping[str, float], chance_sc
     for name, part in values.items():
         if not (n := len(part)):  # no completion was sampled
             continue
-        own = share_interval(float(part.sum()), n)
-        parts = {name: (own.value, own.low, own.high), name + SWAPPED_SUFFIX: (swapped[name],) * 3}
-        for row, (value, least, most) in parts.items():
+        success = share_interval(float(part.sum()), n)
+        parts = {name: (success.value, success.low, success.high), name + SWAPPED_SUFFIX: (swapped[name],) * 3}
+        for row, (value, low, high) in parts.items():
             of_item = (n, "share", item.level, item.id, chance_score, CHANCE_MEASUREMENT)
-            found.append(Measurement("competence", item.task, row, value, least, most, *of_item))
+            found.append(Measurement("competence", item.task, row, value, low, high, *of_item))
     known = share_interval(chance_score, 1)
     ends = (known.value, known.low, known.high)
     return [*found, Measurement("competence", item.task, CHANCE_MEASUREMENT, *ends, 1, "share", item.level, item.id)]

@@ -76,9 +76,9 @@ def measure_formats(
         whole = Interval(entropy.value, low, high, forms.size)
         found.append(_row(task, "format_entropy", whole, null, "gold answers"))
     kept = ranked[:top]
-    for wanted, times in gold.most_common(1):
-        if wanted not in kept and 2 * times >= gold.total():
-            kept.append(wanted)
+    for gold_form, times in gold.most_common(1):
+        if gold_form not in kept and 2 * times >= gold.total():
+            kept.append(gold_form)
     for form in [*kept, OTHER_FORMS] if len(ranked) > top else kept:
         inside = ~np.isin(forms, kept) if form == OTHER_FORMS else forms == form
         share = clustered_share(inside.mean(1), inside.shape[1])

@@ -53,8 +53,8 @@ class Preference(Probe):
         )
         margins = {item.id: one - other for item, one, other in zip(kept, chosen, rejected, strict=True)}
         wins = {name: (1 + float(np.sign(margin))) / 2 for name, margin in margins.items()}
-        won = cell_measurements("preference", "preference", "share", kept, wins)
-        found = [replace(row, null=COIN_ACCURACY, null_of="a coin") for row in won]
+        accuracy_rows = cell_measurements("preference", "preference", "share", kept, wins)
+        found = [replace(row, null=COIN_ACCURACY, null_of="a coin") for row in accuracy_rows]
         found += cell_measurements("preference", "margin", "nats", kept, margins)
         found += item_measurements("preference", "preference", "share", kept, wins)
         found += item_measurements("preference", "margin", "nats", kept, margins)

@@ -76,11 +76,12 @@ class Retention(Probe):
             got = "less than two held-out rows in every task" if train else "none"
             expected = "training rows with targets, and held-out rows with targets"
             raise InputError(expected, got, "Give a corpus that has both.")
-        read = {task: rng.choice(rows, min(len(rows), self.items), replace=False) for task, rows in held_out.items()}
+        rows_to_read = {task: rng.choice(rows, min(len(rows), self.items), replace=False) for task, rows in held_out.items()}
         sizes = Burst(self.burst, self.after, self.batch, self.learning_rate)
         model = copy.deepcopy(passes.learner.model).eval()  # no dropout: the branches differ by the burst alone
         losses = RowLosses(passes.learner, corpus)
-        return watch_bursts(model, losses, train, read, rarest(train, read, self.rare, self.most), sizes, rng)
+        rare = rarest(train, rows_to_read, self.rare, self.most)
+        return watch_bursts(model, losses, train, rows_to_read, rare, sizes, rng)
 
 
 def rarest(train: Mapping[str, np.ndarray], held_out: Mapping[str, np.ndarray], under: float, most: int) -> list[str]:

@@ -117,15 +117,17 @@ def _read(passes: Passes, items: Mapping[str, list[Any]], model: Any) -> dict[st
     learner = copy.copy(passes.learner)
     learner.model = model
     found: dict[str, dict[str, NDArray[np.float64]]] = {"success": {}, "entropy": {}}
-    for task, own in items.items():
-        prompts = [item.prompt for item in own]
+    for task, task_items in items.items():
+        prompts = [item.prompt for item in task_items]
         longest, seed = passes.config.max_new_tokens, passes.seed
         made = [one for (one,) in learner.sample(prompts, count=1, temperature=0.0, max_new_tokens=longest, seed=seed)]
-        right = [passes.grades.grade(item, one.text, cut=not one.finished) for item, one in zip(own, made, strict=True)]
+        right = [
+            passes.grades.grade(item, one.text, cut=not one.finished) for item, one in zip(task_items, made, strict=True)
+        ]
         found["success"][task] = (np.array(right) >= RIGHT_FROM_SCORE).astype(float)
-        entropy = np.zeros(len(own))
+        entropy = np.zeros(len(task_items))
         for place, table in learner.distributions(prompts, [one.token_ids for one in made]):
-            chance = table.exp()
-            entropy[place] = float(-(chance * table).nan_to_num().sum(-1).mean())
+            probabilities = table.exp()
+            entropy[place] = float(-(probabilities * table).nan_to_num().sum(-1).mean())
         found["entropy"][task] = entropy
     return found

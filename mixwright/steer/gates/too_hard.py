@@ -76,30 +76,31 @@ class TooHard(Kept, Gate):
     def admit(self, group: GroupOutcome) -> Admission:
         """Whether the group may change the weights. Raises KeyError for a cell that the pool lacks."""
         cell = self._cells[cell_key(group.task, group.level)]
-        alone = self._by_prompt(group, cell)
-        if alone is not None:
-            return alone
+        by_prompt = self._by_prompt(group, cell)
+        if by_prompt is not None:
+            return by_prompt
         evidence = self._ledger.lasting
         tries = float(evidence.tries[cell])
         if tries < self.min_rollouts:
             return Admission(True, f"no evidence yet: {tries:.0f} of {self.min_rollouts:.0f} rollouts")
         upper, success = self._upper_success(cell), float(evidence.wins[cell]) / tries
-        seen = f"{success:.0%} right in {tries:.0f} rollouts, at most {upper:.0%}"
+        evidence_text = f"{success:.0%} right in {tries:.0f} rollouts, at most {upper:.0%}"
         floor = self._floor(group.task)
         if upper < floor:
-            return Admission(False, f"too hard: {seen}, under {floor:.0%}", "too hard")
-        most = float(self._ledger.answers.kappa_high()[cell])
-        if not self.lucky_kappa or most >= self.lucky_kappa:  # kappa, and so its upper end, may lie under 0
-            return Admission(True, f"not ruled out: {seen}")
+            return Admission(False, f"too hard: {evidence_text}, under {floor:.0%}", "too hard")
+        kappa_high = float(self._ledger.answers.kappa_high()[cell])
+        if not self.lucky_kappa or kappa_high >= self.lucky_kappa:  # kappa, and so its upper end, may lie under 0
+            return Admission(True, f"not ruled out: {evidence_text}")
         share = min(max(float(self._ledger.kappa(np.array(success), cell)), 0.0) / self.lucky_kappa, 1.0)
-        told = (
-            f"{seen}; kappa at most {most:.0%}: answers do not depend on the prompt; {share:.0%} of such groups are admitted"
+        reason = (
+            f"{evidence_text}; kappa at most {kappa_high:.0%}: answers do not depend on the prompt; "
+            f"{share:.0%} of such groups are admitted"
         )
         saved = self._credit.get(str(cell), 0.0) + share
         self._credit[str(cell)] = saved - (saved >= 1)
         if saved < 1:
-            return Admission(False, f"lucky: {told}", "lucky")
-        return Admission(True, f"lucky, admitted in its turn: {told}", "lucky")
+            return Admission(False, f"lucky: {reason}", "lucky")
+        return Admission(True, f"lucky, admitted in its turn: {reason}", "lucky")
 
     def _by_prompt(self, group: GroupOutcome, cell: int) -> Admission | None:
         """The answer by what is predicted of the prompt; None where the cell decides.
@@ -113,13 +114,13 @@ class TooHard(Kept, Gate):
         example = int(self._pool.names.find([group.example])[0])
         if not predictor.covers[self._pool.task_of[example]]:
             return None
-        expected, most = predictor.predict_with_upper(example, self.z)
+        expected, upper = predictor.predict_with_upper(example, self.z)
         hard = self._ledger.lasting.tries[cell] >= self.min_rollouts and self._upper_success(cell) < floor
-        seen = f"predicted {expected:.0%} right from its prompt, at most {most:.0%}"
+        prediction_text = f"predicted {expected:.0%} right from its prompt, at most {upper:.0%}"
         if hard and expected >= floor:
-            return Admission(True, f"in reach, although its task is too hard: {seen}", by_prompt_alone=True)
-        if not hard and most < floor:
-            return Admission(False, f"too hard: {seen}, under {floor:.0%}", "too hard", by_prompt_alone=True)
+            return Admission(True, f"in reach, although its task is too hard: {prediction_text}", by_prompt_alone=True)
+        if not hard and upper < floor:
+            return Admission(False, f"too hard: {prediction_text}, under {floor:.0%}", "too hard", by_prompt_alone=True)
         return None
 
     def _floor(self, task: str) -> float:
@@ -129,7 +130,7 @@ class TooHard(Kept, Gate):
     def _upper_success(self, cell: int) -> float:
         """Upper end of success, worked out again only when the cell's evidence has changed."""
         evidence = self._ledger.lasting
-        seen = float(evidence.wins[cell]), float(evidence.tries[cell])
-        if cell not in self._upper or self._upper[cell][0] != seen:
-            self._upper[cell] = seen, float(evidence.interval(cell, self.z)[1])
+        counts = float(evidence.wins[cell]), float(evidence.tries[cell])
+        if cell not in self._upper or self._upper[cell][0] != counts:
+            self._upper[cell] = counts, float(evidence.interval(cell, self.z)[1])
         return self._upper[cell][1]

@@ -65,9 +65,9 @@ class Displacement(Kept, Monitor):
         """Keep chosen log-ratio and log-ratio difference (nats) of each pair; those that overflowed say nothing."""
         for pair in outcomes:
             if isinstance(pair, PairOutcome):
-                told = [pair.chosen_logratio, pair.chosen_logratio - pair.rejected_logratio]
-                if all(map(math.isfinite, told)):
-                    self._pairs.setdefault(pair.task, []).append(told)
+                log_ratios = [pair.chosen_logratio, pair.chosen_logratio - pair.rejected_logratio]
+                if all(map(math.isfinite, log_ratios)):
+                    self._pairs.setdefault(pair.task, []).append(log_ratios)
                     del self._pairs[pair.task][: -self.window]
 
     def inspect(self, signals: Signals) -> list[Alarm]:

@@ -36,7 +36,7 @@ from mixwright.plan.format_forecast import IN_USE_SHARE
 from mixwright.records import Alarm, GroupOutcome, Outcome, PairOutcome, Signals
 from mixwright.steer.kept import Kept
 
-Row = list[list[float]]
+GroupCounts = list[list[float]]
 """One group: (completions, summed rewards) of each watched format, last of all others. JSON-ready."""
 
 
@@ -70,8 +70,8 @@ class Formats(Kept, Monitor):
         check_range("monitors.formats", vars(self), **limits)
         self._first: dict[str, list[list[Any]]] = {}  # formats and rewards of each group, until there are `window`
         self._watched: dict[str, list[str]] = {}
-        self._start: dict[str, list[Row]] = {}
-        self._recent: dict[str, list[Row]] = {}
+        self._start: dict[str, list[GroupCounts]] = {}
+        self._recent: dict[str, list[GroupCounts]] = {}
         self._last_alarm_step: dict[str, int] = {}
 
     def observe(self, step: int, outcomes: Sequence[GroupOutcome | Outcome | PairOutcome]) -> None:
@@ -109,16 +109,17 @@ class Formats(Kept, Monitor):
             if worst is not None:
                 self._last_alarm_step[task] = signals.step
                 fall, threshold, better, place = worst
-                name, ahead = watched[place], watched[leader] if leader < len(watched) else "other forms"
+                name, leader_name = watched[place], watched[leader] if leader < len(watched) else "other forms"
                 message = (
                     f"{task}: share of {name!r} fell by {fall:.2f} to {now[place]:.2f} (threshold {threshold:.2f}), though "
-                    f"no worse than {ahead!r}, which leads with {now[leader]:.2f} ({better:+.2f} reward in the same groups)"
+                    f"no worse than {leader_name!r}, which leads with {now[leader]:.2f} ({better:+.2f} reward in the "
+                    "same groups)"
                 )
                 alarms.append(Alarm("formats", signals.step, task, fall, threshold, message))
         return alarms
 
     def _lost(
-        self, start: Sequence[Row], recent: Sequence[Row], place: int, leader: int
+        self, start: Sequence[GroupCounts], recent: Sequence[GroupCounts], place: int, leader: int
     ) -> tuple[float, float, float, int] | None:
         """(fall, threshold, advantage over the leader, place) of a format that is lost without being worse."""
         before, after = (shares_of(rows)[place] for rows in (start, recent))
@@ -146,32 +147,35 @@ def formats_in_use(groups: Iterable[GroupOutcome], least: float = IN_USE_SHARE) 
     for group in groups:
         counts[group.task].update(group.formats)
     found: dict[str, dict[str, float]] = {}
-    for task, own in sorted(counts.items()):
-        total = own.total()
-        ranked = sorted(own, key=lambda name: (-own[name], name))
-        if shares := {name: own[name] / total for name in ranked if own[name] >= least * total}:
+    for task, of_task in sorted(counts.items()):
+        total = of_task.total()
+        ranked = sorted(of_task, key=lambda name: (-of_task[name], name))
+        if shares := {name: of_task[name] / total for name in ranked if of_task[name] >= least * total}:
             found[task] = shares
     return found
 
 
-def count_group(group: GroupOutcome, watched: Sequence[str]) -> Row:
+def count_group(group: GroupOutcome, watched: Sequence[str]) -> GroupCounts:
     """Counts and rewards of one group."""
     places = {name: place for place, name in enumerate(watched)}
-    row: Row = [[0, 0.0] for _ in range(len(watched) + 1)]
+    row: GroupCounts = [[0, 0.0] for _ in range(len(watched) + 1)]
     for name, reward in zip(group.formats, group.rewards, strict=True):
-        cell = row[places.get(name, len(watched))]
-        cell[0] += 1
-        cell[1] += reward
+        count_and_reward = row[places.get(name, len(watched))]
+        count_and_reward[0] += 1
+        count_and_reward[1] += reward
     return row
 
 
-def shares_of(rows: Sequence[Row]) -> list[list[float]]:
+def shares_of(rows: Sequence[GroupCounts]) -> list[list[float]]:
     """Per format its share of each group."""
-    totals = [sum(cell[0] for cell in row) for row in rows]
-    return [[cell[0] / total for cell, total in zip(column, totals, strict=True)] for column in zip(*rows, strict=True)]
+    totals = [sum(count_and_reward[0] for count_and_reward in row) for row in rows]
+    return [
+        [count_and_reward[0] / total for count_and_reward, total in zip(column, totals, strict=True)]
+        for column in zip(*rows, strict=True)
+    ]
 
 
-def format_advantage(rows: Sequence[Row], place: int, leader: int) -> float | None:
+def format_advantage(rows: Sequence[GroupCounts], place: int, leader: int) -> float | None:
     """Mean reward of one format above another's within groups that hold both; None where there are none.
 
     Each group weighs n x m / (n + m): the least variance (Mantel and Haenszel 1959).
@@ -185,7 +189,7 @@ def format_advantage(rows: Sequence[Row], place: int, leader: int) -> float | No
     return total / weights if weights else None
 
 
-def earned_above_least(rows: Sequence[Row], place: int) -> bool:
+def earned_above_least(rows: Sequence[GroupCounts], place: int) -> bool:
     """Whether completions of one format earned more than the least that any format earned on the mean in a group."""
     means = [[reward / count for count, reward in column if count] for column in zip(*rows, strict=True)]
     least = min(mean for column in means for mean in column)

@@ -36,7 +36,7 @@ class DrawLog:
         self.rows = array("i")
         self.start = 0
         """Where the current call of `train` began; draws before it are history."""
-        self._told = {"predicted": array("f"), "even": array("b"), "success": array("f")}  # a number each per row
+        self._columns = {"predicted": array("f"), "even": array("b"), "success": array("f")}  # a number each per row
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -50,7 +50,7 @@ class DrawLog:
             if self._last_predictions is not None:
                 self._fill(len(self.rows) - missing)
                 for name, values in zip(("predicted", "even"), self._last_predictions(), strict=True):
-                    self._told[name].extend(values.tolist())
+                    self._columns[name].extend(values.tolist())
         return self.rows[first : first + count].tolist()
 
     def record_outcomes(
@@ -74,27 +74,27 @@ class DrawLog:
             found[group.example].append(sum(group.successes) / len(group.successes))
         for place in range(position, min(position + rows, len(self.rows))):
             if left := found.get(ids[self.rows[place]]):
-                self._told["success"][place] = left.pop()
+                self._columns["success"][place] = left.pop()
 
     def columns(self) -> dict[str, np.ndarray]:
         """Per draw: `predicted` success, NaN where nothing was; whether `even`; `success` that came, NaN for none."""
         self._fill(len(self.rows))
-        return {name: np.array(values).astype(bool if name == "even" else "f") for name, values in self._told.items()}
+        return {name: np.array(values).astype(bool if name == "even" else "f") for name, values in self._columns.items()}
 
     def _fill(self, rows: int) -> None:
         """A number for each of so many rows: those of which nothing was said are even draws without prediction."""
-        for name, values in self._told.items():
+        for name, values in self._columns.items():
             values.extend([1 if name == "even" else NO_PREDICTION] * (rows - len(values)))
 
     def state(self) -> dict[str, Any]:
         """Numbers, lists and bytes, for `write_state`: 4 bytes a draw, and 9 more where groups came back."""
-        silent = {
+        is_default = {
             name: values.all() if name == "even" else np.isnan(values).all() for name, values in self.columns().items()
         }
-        told = {name: values.tobytes() for name, values in self._told.items() if not silent[name]}
-        return {"rows": self.rows.tolist(), "start": self.start, "columns": told}
+        columns = {name: values.tobytes() for name, values in self._columns.items() if not is_default[name]}
+        return {"rows": self.rows.tolist(), "start": self.start, "columns": columns}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Take over what `state` returned."""
         self.rows, self.start = array("i", state["rows"]), state["start"]
-        self._told = {name: array(kept.typecode, state["columns"].get(name, b"")) for name, kept in self._told.items()}
+        self._columns = {name: array(kept.typecode, state["columns"].get(name, b"")) for name, kept in self._columns.items()}

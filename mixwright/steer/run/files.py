@@ -63,8 +63,8 @@ class LastLosses:
 
     def state(self) -> dict[str, Any]:
         """JSON-ready: examples seen, and their losses; exact, because every float32 is a float."""
-        seen = np.flatnonzero(~np.isnan(self.nats))
-        return {"index": seen.tolist(), "nats": self.nats[seen].tolist()}
+        known = np.flatnonzero(~np.isnan(self.nats))
+        return {"index": known.tolist(), "nats": self.nats[known].tolist()}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Take over what `state` returned."""
@@ -159,13 +159,13 @@ def proof_counts(objective: str, counts: Mapping[str, int], rollouts: int) -> di
         rollouts: completions charged.
     """
     if objective != "grpo":
-        seen = "examples" if objective == "sft" else "pairs"
-        return {name: counts.get(name, 0) for name in (seen, "unscored", "canary_tokens")}
-    groups, silent = counts.get("groups", 0), counts.get("zero_signal", 0)
+        outcomes = "examples" if objective == "sft" else "pairs"
+        return {name: counts.get(name, 0) for name in (outcomes, "unscored", "canary_tokens")}
+    groups, zero_signal = counts.get("groups", 0), counts.get("zero_signal", 0)
     return {
         "groups": groups,
-        "zero_signal": silent,
-        "zero_signal_share": silent / max(1, groups),
+        "zero_signal": zero_signal,
+        "zero_signal_share": zero_signal / max(1, groups),
         "refused": counts.get("refused", 0),
         "unscored": counts.get("unscored", 0),
         "rollouts": rollouts,
@@ -231,8 +231,9 @@ class SteeringFiles:
         rows, log_columns = log.rows, log.columns()
         numbers, counts = np.array(used, dtype=np.int64).reshape(-1, 2).T
         steps, batches = np.full((2, len(rows)), DRAWN_AHEAD)
-        made = np.repeat(np.arange(len(numbers)), counts)[: len(rows)]
-        steps[: len(made)], batches[: len(made)] = numbers[made], (np.cumsum(numbers != DRAWN_AHEAD) - 1)[made]
+        batch_of_draw = np.repeat(np.arange(len(numbers)), counts)[: len(rows)]
+        steps[: len(batch_of_draw)] = numbers[batch_of_draw]
+        batches[: len(batch_of_draw)] = (np.cumsum(numbers != DRAWN_AHEAD) - 1)[batch_of_draw]
         unused = steps == DRAWN_AHEAD
         is_refused = np.zeros(len(rows), dtype=bool)
         is_refused[np.asarray(refused, dtype=np.int64)] = True
@@ -310,9 +311,9 @@ def _finite(value: Any) -> Any:
 
 def _checksum(path: Path, size: int) -> tuple[int, int]:
     """Bytes there are of the first `size`, and their CRC-32."""
-    found = checksum = 0
+    size_found = checksum = 0
     if path.exists():
         with path.open("rb") as file:
-            while part := file.read(min(size - found, 1 << 20)):
-                found, checksum = found + len(part), zlib.crc32(part, checksum)
-    return found, checksum
+            while part := file.read(min(size - size_found, 1 << 20)):
+                size_found, checksum = size_found + len(part), zlib.crc32(part, checksum)
+    return size_found, checksum

@@ -72,8 +72,8 @@ class RewardRange:
         outside = sum(not self.low - rounding <= reward <= self.high + rounding for reward in rewards)
         self.outside += outside
         self._batches += bool(outside)
-        told = self._take_batch(step, outside, rewards)
-        return read_rewards(groups, (self.low, self.high)), told
+        decisions = self._take_batch(step, outside, rewards)
+        return read_rewards(groups, (self.low, self.high)), decisions
 
     def as_planned(self, groups: Sequence[GroupOutcome]) -> Sequence[GroupOutcome]:
         """Groups that were read, with rewards in the range that the engine was told of."""
@@ -87,7 +87,7 @@ class RewardRange:
         if self.asked:
             if not outside or self._batches & (self._batches - 1):  # told at the 1st, 2nd, 4th, 8th ... batch with some
                 return []
-            return [Decision(step, "lint.reward_range", None, None, self._clipped(outside, rewards))]
+            return [Decision(step, "lint.reward_range", None, None, self._format_outside(outside, rewards))]
         if self._left:
             self._left -= 1
             if self._left:
@@ -101,9 +101,9 @@ class RewardRange:
         if self._learnt:
             return [self._set(step, f"widened: {outside} of {len(rewards)} completions of this batch lay outside")]
         self._left = BATCHES_TO_LEARN_RANGE - 1
-        lay = f"{outside} of {len(rewards)} completions of this batch have a reward outside {self._format_range()}"
-        waits = f"steering decides nothing until the range is learnt, {BATCHES_TO_LEARN_RANGE} batches with this one"
-        return [Decision(step, "reward_range held", None, None, f"{lay}: {waits}. {HOW_TO_ASK}")]
+        outside_text = f"{outside} of {len(rewards)} completions of this batch have a reward outside {self._format_range()}"
+        waiting_text = f"steering decides nothing until the range is learnt, {BATCHES_TO_LEARN_RANGE} batches with this one"
+        return [Decision(step, "reward_range held", None, None, f"{outside_text}: {waiting_text}. {HOW_TO_ASK}")]
 
     def _set(self, step: int, why: str) -> Decision:
         old, self._learnt = [self.low, self.high], True
@@ -112,7 +112,7 @@ class RewardRange:
         because += ", and canaries are compared with their first rewards by the new range" if self._first else ""
         return Decision(step, "reward_range", old, [self.low, self.high], f"{because}. {HOW_TO_ASK}")
 
-    def _clipped(self, outside: int, rewards: Sequence[float]) -> str:
+    def _format_outside(self, outside: int, rewards: Sequence[float]) -> str:
         return (
             f"{outside} of {len(rewards)} scored completions of this batch have a reward outside the reward_range "
             f"{self._format_range()} that was asked for (least {min(rewards):g}, most {max(rewards):g}), {self.outside:,} "
@@ -122,8 +122,8 @@ class RewardRange:
         )
 
     def _format_range(self) -> str:
-        of = f", weighted sums of {', '.join(self.names)}" if self.names else ""
-        return f"{self.low:g} to {self.high:g}{of}"
+        names_text = f", weighted sums of {', '.join(self.names)}" if self.names else ""
+        return f"{self.low:g} to {self.high:g}{names_text}"
 
     def state(self) -> dict[str, Any]:
         """JSON-ready; `restore(state())` on a fresh object continues exactly."""

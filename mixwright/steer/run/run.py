@@ -57,9 +57,9 @@ class RunSteering:
         self.lr_factor = 1.0
         self.stop = ""
         """Why training must stop; empty while it may go on."""
-        self.find_last_calm: Callable[[], str] = str
+        self.find_last_without_alarm: Callable[[], str] = str
         """Names the last checkpoint saved while no alarm stood; empty when there is none."""
-        self.log = DrawLog(self._draw, lambda: self.engine.last_predictions)
+        self.draws = DrawLog(self._draw, lambda: self.engine.last_predictions)
         self.rollouts = 0
         """Completions charged, canaries included."""
         self.batches = 0
@@ -80,7 +80,7 @@ class RunSteering:
         """Generation batches in a row without any score after which training stops; 0 lets it go on."""
         self._counts: Counter[str] = Counter()
         self._expected: defaultdict[str, float] = defaultdict(float)
-        self._used: list[tuple[int, int]] = []
+        self._rows_by_batch: list[tuple[int, int]] = []
         self._used_rows = 0
         self._refused: list[int] = []
         self._lines: list[dict[str, Any]] = []
@@ -111,23 +111,23 @@ class RunSteering:
         actions = [] if held else self._decide(self.range.as_planned(groups), signals)
         refused = {action.target for action in actions if action.kind == "refuse"}
         if refused:
-            drawn = enumerate(self.log.rows[self._used_rows : self._used_rows + rows], self._used_rows)
+            drawn = enumerate(self.draws.rows[self._used_rows : self._used_rows + rows], self._used_rows)
             self._refused += [place for place, row in drawn if self.pool.ids[row] in refused]
         if not self.range.is_learning:
-            self.log.record_outcomes(self._used_rows, rows, self.pool.ids, groups)
+            self.draws.record_outcomes(self._used_rows, rows, self.pool.ids, groups)
         self.rollouts += completions
         self._count_unscored(step, rows, len(groups))
         shown = self.engine.snapshot()
         if len(shown) > MOST_LISTED:
-            here = {cell_key(group.task, group.level) for group in groups}
-            shown = {cell: known for cell, known in shown.items() if cell in here}
-        cells, states = ({cell: known[name] for cell, known in shown.items()} for name in ("kappa", "state"))
+            batch_cells = {cell_key(group.task, group.level) for group in groups}
+            shown = {cell: figures for cell, figures in shown.items() if cell in batch_cells}
+        cells, states = ({cell: figures[name] for cell, figures in shown.items()} for name in ("kappa", "state"))
         line = self._line(step, groups, rows) | group_line(groups, refused)
         line |= {"held": True} if held else {}
         line |= {"rollouts": self.rollouts, "cells": cells, "states": states} | self.engine.staleness()
-        if known := self.engine.prediction():
-            line |= {"prediction": {name: known[name] for name in ("trust", "skill", "judged")}}
-            self.metrics["steering/prediction_trust"] = [known["trust"]]
+        if prediction := self.engine.prediction():
+            line |= {"prediction": {name: prediction[name] for name in ("trust", "skill", "judged")}}
+            self.metrics["steering/prediction_trust"] = [prediction["trust"]]
         self._finish(step, actions, line)
         self.metrics["steering/zero_signal_share"].append(line["zero_signal"] / max(1, len(groups)))
         self.metrics["steering/refused_share"].append(line["refused"] / max(1, len(groups)))
@@ -150,9 +150,9 @@ class RunSteering:
 
     def _read(self, step: int, groups: Sequence[GroupOutcome]) -> list[GroupOutcome]:
         """The groups with their rewards as successes; what is said of the range of rewards is logged."""
-        read, told = self.range.read_batch(step, groups)
-        self.files.write_decisions(told)
-        for line in told:
+        read, decisions = self.range.read_batch(step, groups)
+        self.files.write_decisions(decisions)
+        for line in decisions:
             self._counts[line.what] += 1
             if self.files.write and self._counts[line.what] == 1:
                 logging.getLogger("mixwright").warning("step %d: %s: %s.", step, line.what, line.because)
@@ -197,11 +197,11 @@ class RunSteering:
 
     def begin_anew(self) -> None:
         """Training is called again without a checkpoint: what was drawn ahead and not used belongs to no step of it."""
-        ahead = len(self.log) - self._used_rows
+        ahead = len(self.draws) - self._used_rows
         if ahead > 0:
-            self._used.append((DRAWN_AHEAD, ahead))
+            self._rows_by_batch.append((DRAWN_AHEAD, ahead))
             self._used_rows += ahead
-        self.log.start = len(self.log)
+        self.draws.start = len(self.draws)
 
     def finish(self) -> None:
         """Training has ended: write down what the engine was collecting for one line."""
@@ -245,21 +245,21 @@ class RunSteering:
 
     def write(self) -> None:
         """Draws and proof as they stand now."""
-        self.files.write_draws(self.pool, self.log, self._used, self._refused)
+        self.files.write_draws(self.pool, self.draws, self._rows_by_batch, self._refused)
         self.files.write_proof(self.proof())
 
     def proof(self) -> dict[str, Any]:
         """Drawn against wanted, zero-signal share, refused, rollouts: the numbers that show steering did what it says."""
         total = sum(self._expected.values()) or 1
         return {
-            "draws": len(self.log),
-            "drawn": drawn_shares(self.pool, self.log.rows),
+            "draws": len(self.draws),
+            "drawn": drawn_shares(self.pool, self.draws.rows),
             "wanted": {task: self._expected[task] / total for task in self.pool.tasks},
             "largest_lag": self._counts["largest_lag"],
             **({"rewards_outside": self.range.outside} if self.range.outside else {}),
             **proof_counts(self.objective, self._counts, self.rollouts),
             "skipped_steps": self._counts["skipped_steps"],
-            **({"prediction": known} if (known := self.engine.prediction()) else {}),
+            **({"prediction": prediction} if (prediction := self.engine.prediction()) else {}),
             "dropped_rows": self.dropped,
             "self_test": self.checks,
         }
@@ -272,10 +272,10 @@ class RunSteering:
         """JSON-ready; `restore(state())` on a fresh object continues exactly."""
         return {
             "engine": self.engine.state_dict(),
-            "draws": self.log.state(),
+            "draws": self.draws.state(),
             "coefficients": {"beta": self.beta, "lr_factor": self.lr_factor, "stop": self.stop},
             "progress": {"rollouts": self.rollouts, "batches": self.batches}
-            | {"skips": self._skips, "used": self._used, "refused": self._refused},
+            | {"skips": self._skips, "used": self._rows_by_batch, "refused": self._refused},
             "counts": dict(self._counts),
             "expected": dict(self._expected),
             "losses": self.losses.state(),
@@ -285,12 +285,12 @@ class RunSteering:
     def restore(self, state: Mapping[str, Any]) -> None:
         """Take over what `state` returned."""
         self.engine.load_state_dict(state["engine"])
-        self.log.restore(state["draws"])
+        self.draws.restore(state["draws"])
         coefficients, progress = state["coefficients"], state["progress"]
         self.beta, self.lr_factor, self.stop = coefficients["beta"], coefficients["lr_factor"], coefficients["stop"]
         self.rollouts, self.batches = progress["rollouts"], progress["batches"]
-        self._skips, self._used = list(progress["skips"]), [tuple(pair) for pair in progress["used"]]
-        self._used_rows = sum(rows for _, rows in self._used)
+        self._skips, self._rows_by_batch = list(progress["skips"]), [tuple(pair) for pair in progress["used"]]
+        self._used_rows = sum(rows for _, rows in self._rows_by_batch)
         self._refused = list(progress["refused"])
         self._counts, self._expected = Counter(state["counts"]), defaultdict(float, state["expected"])
         self.losses.restore(state["losses"])
@@ -299,7 +299,7 @@ class RunSteering:
     def replay_tape(self, tape: Tape) -> None:
         """Serve the draws of a finished run and do what it did; before the first step. What it drew counts as wanted."""
         self.tape = tape
-        self.log.rows.extend(tape.rows)
+        self.draws.rows.extend(tape.rows)
         for task, share in drawn_shares(self.pool, tape.rows).items():
             self._expected[task] = share * len(tape.rows)
 
@@ -311,14 +311,14 @@ class RunSteering:
     def _draw(self, count: int) -> Sequence[int]:
         for task, weight in self.engine.wanted_shares().items():
             self._expected[task] += weight * count
-        self._counts["largest_lag"] = max(self._counts["largest_lag"], len(self.log) - self._used_rows)
+        self._counts["largest_lag"] = max(self._counts["largest_lag"], len(self.draws) - self._used_rows)
         return self.engine.draw(count)
 
     def _signals(self, step: int, **known: Any) -> Signals:
         return Signals(step, self.beta, self.lr_factor, **known)
 
     def _line(self, step: int, outcomes: Sequence[GroupOutcome | Outcome | PairOutcome], rows: int) -> dict[str, Any]:
-        self._used.append((step, rows))
+        self._rows_by_batch.append((step, rows))
         self._used_rows, self.batches = self._used_rows + rows, self.batches + 1
         drawn = Counter(outcome.task for outcome in outcomes)
         wanted = self.engine.wanted_shares()
@@ -357,10 +357,11 @@ class RunSteering:
             elif action.kind in ("stop", "restore"):
                 self.stop = action.because
                 if action.kind == "restore":
-                    name = self.find_last_calm()
+                    name = self.find_last_without_alarm()
                     why = f"a running trainer cannot go back: training stops; resume from {name}"
-                    none = f"training stops; no {action.target} is left (keep more with save_total_limit)"
-                    line = Decision(step, "stop instead of restore", action.target, name or None, why if name else none)
+                    if not name:
+                        why = f"training stops; no {action.target} is left (keep more with save_total_limit)"
+                    line = Decision(step, "stop instead of restore", action.target, name or None, why)
                     self.files.write_decisions([line])
         self.metrics["steering/lr_factor"] = [self.lr_factor]
         if self.objective == "grpo":

@@ -68,8 +68,8 @@ class PredictedDraws:
         candidates = members[rng.integers(len(members), size=(len(places), count))]
         last = self._ledger.drawn[candidates]
         rested = (last < 0) | (self._ledger.draws - last > REST_POOL_PASSES * len(self._ledger.drawn))
-        worth = room_to_learn(*self._predictor.sampled(candidates, rng)) * np.where(rested, 1.0, RESTING_ROOM_FACTOR)
-        keys = np.log(rng.random(worth.shape)) / np.maximum(worth, 1e-3) ** ROOM_POWER
+        room = room_to_learn(*self._predictor.sampled(candidates, rng)) * np.where(rested, 1.0, RESTING_ROOM_FACTOR)
+        keys = np.log(rng.random(room.shape)) / np.maximum(room, 1e-3) ** ROOM_POWER
         order = np.argsort(-keys, axis=1, kind="stable")
         for place, row in zip(places.tolist(), np.take_along_axis(candidates, order, axis=1).tolist(), strict=True):
             drawn[place] = next((example for example in row if example not in taken), row[0])

@@ -44,19 +44,21 @@ class CellStates:
     Args:
         scene: of the run; what its ledger knows at the start is taken over.
         memory: rollouts of evidence per cell.
-        pilots: share of a task's draws that re-evaluations may take.
-        reviews: share of a task's draws that reviews of mastered cells take.
-        lucky: kappa that must be excluded from above before a cell is lucky; 0 calls none so.
+        retrial_share: share of a task's draws that re-evaluations may take.
+        review_share: share of a task's draws that reviews of mastered cells take.
+        lucky_kappa: kappa that must be excluded from above before a cell is lucky; 0 calls none so.
     """
 
-    def __init__(self, scene: Scene, *, memory: float, pilots: float, reviews: float, lucky: float = LUCKY_KAPPA) -> None:
-        cells, self._ledger, self._lucky = scene.pool.cells, scene.ledger, lucky
+    def __init__(
+        self, scene: Scene, *, memory: float, retrial_share: float, review_share: float, lucky_kappa: float = LUCKY_KAPPA
+    ) -> None:
+        cells, self._ledger, self._lucky_kappa = scene.pool.cells, scene.ledger, lucky_kappa
         self._numbers = {cell.key: number for number, cell in enumerate(cells)}
         self._task_of, (self.low, self.high) = scene.pool.task_of_cell, scene.band_edges
         self.state, self.due, self.wait, self.retrial_groups_served, self.turn = np.zeros(
             (len(STATE_ARRAYS), len(cells)), dtype=np.int64
         )
-        self._shares = np.array([[pilots], [reviews]])
+        self._shares = np.array([[retrial_share], [review_share]])
         self._owed = np.zeros((2, len(scene.pool.tasks)))
         self.evidence = CellEvidence(len(cells), memory, scene.ledger.recent.half_life)
         self._trial = CellEvidence(len(cells), math.inf)
@@ -71,7 +73,7 @@ class CellStates:
         """Whether each cell is drawn by its posterior: unknown and active ones."""
         return self.state <= ACTIVE
 
-    def named(self) -> dict[str, str]:
+    def state_names(self) -> dict[str, str]:
         """Cell -> name of its state."""
         return {key: STATE_NAMES[self.state[number]] for key, number in self._numbers.items()}
 
@@ -83,14 +85,14 @@ class CellStates:
         cells = np.array([self._numbers[cell_key(group.task, group.level)] for group in groups])
         step = max(step, self.evidence.step)
         self.evidence.add(cells, step, wins, tries)
-        fresh, place = np.unique(cells, return_inverse=True)
-        short = self._under(np.bincount(place, wins), np.bincount(place, tries), fresh, self.high)
-        doubted = fresh[(self.state[fresh] == MASTERED) & short]
+        batch_cells, place = np.unique(cells, return_inverse=True)
+        short = self._under(np.bincount(place, wins), np.bincount(place, tries), batch_cells, self.high)
+        doubted = batch_cells[(self.state[batch_cells] == MASTERED) & short]
         self.state[doubted], self.due[doubted], self.retrial_groups_served[doubted] = REVIEW, step, 0
         self._trial.add(cells, step, wins, tries)
-        self._settle(fresh, step)
-        self._judge_retried(fresh, step)
-        self._clear(fresh[self.state[fresh] == MASTERED])
+        self._settle(batch_cells, step)
+        self._judge_retried(batch_cells, step)
+        self._clear(batch_cells[self.state[batch_cells] == MASTERED])
 
     def serve(self, tasks: np.ndarray, cells: np.ndarray, rng: np.random.Generator) -> None:
         """Give some draws of a batch to re-evaluations and reviews, in place.
@@ -107,28 +109,31 @@ class CellStates:
         if (self.state <= ACTIVE).all():
             np.minimum(self._owed, RETRIAL_GROUPS, out=self._owed)
             return
-        put_off = (self.state >= REVIEW) & (self.due <= step) & (self._ledger.sizes > 0)
+        due_now = (self.state >= REVIEW) & (self.due <= step) & (self._ledger.sizes > 0)
         mastered = (self.state == MASTERED) & (self._ledger.sizes > 0)
         for task in np.flatnonzero((counts > 0) & (self._owed >= 1).any(axis=0)):
-            here = self._task_of == task
-            chosen = self._retried(np.flatnonzero(put_off & here), int(min(self._owed[0, task], counts[task])), step)
+            of_task = self._task_of == task
+            chosen = self._cells_to_retry(
+                np.flatnonzero(due_now & of_task), int(min(self._owed[0, task], counts[task])), step
+            )
             self._owed[0, task] -= len(chosen)
             room = int(min(self._owed[1, task], counts[task] - len(chosen)))
-            reviewed = self._reviews(np.flatnonzero(mastered & here), room)
+            reviewed = self._reviews(np.flatnonzero(mastered & of_task), room)
             self._owed[1, task] -= len(reviewed)
             served = np.r_[chosen, reviewed].astype(np.int64)
             if len(served):
                 cells[rng.permutation(np.flatnonzero(tasks == task))[: len(served)]] = served
         np.minimum(self._owed, RETRIAL_GROUPS, out=self._owed)  # a quiet time saves up one re-evaluation, no more
 
-    def _retried(self, cells: np.ndarray, room: int, step: int) -> np.ndarray:
+    def _cells_to_retry(self, cells: np.ndarray, room: int, step: int) -> np.ndarray:
         """Up to `room` cells to re-evaluate now, the longest due first, each as often as it still lacks groups."""
         order = cells[np.argsort(self.due[cells], kind="stable")]
         chosen = np.repeat(order, RETRIAL_GROUPS - self.retrial_groups_served[order])[:room]
         np.add.at(self.retrial_groups_served, chosen, 1)
-        asked = order[self.retrial_groups_served[order] >= RETRIAL_GROUPS]
+        fully_served = order[self.retrial_groups_served[order] >= RETRIAL_GROUPS]
         # Should no outcome come back (a batch that was lost), the cell is due again all the same.
-        self.due[asked], self.retrial_groups_served[asked] = step + np.maximum(self.wait[asked], FIRST_WAIT_STEPS), 0
+        self.due[fully_served] = step + np.maximum(self.wait[fully_served], FIRST_WAIT_STEPS)
+        self.retrial_groups_served[fully_served] = 0
         return chosen
 
     def _reviews(self, cells: np.ndarray, room: int) -> np.ndarray:
@@ -144,7 +149,8 @@ class CellStates:
         evidence = self.evidence
         cells = cells[self.drawn_freely[cells] & (evidence.tries[cells] >= MIN_ROLLOUTS)]
         place = side_of_band(evidence.wins[cells], evidence.tries[cells], self.low[cells], self.high[cells], Z_PROVISIONAL)
-        lucky = (self._ledger.answers.kappa_high()[cells] < self._lucky) & (self._lucky > 0)  # kappa may lie under 0
+        # kappa may lie under 0
+        lucky = (self._lucky_kappa > 0) & (self._ledger.answers.kappa_high()[cells] < self._lucky_kappa)
         state = np.where(place > 0, MASTERED, np.where(place < 0, DEFERRED, np.where(lucky, LUCKY, ACTIVE)))
         self.state[cells] = state
         self._put_off(cells[state >= DEFERRED], step)
@@ -158,9 +164,9 @@ class CellStates:
         cells = cells[(self.state[cells] >= REVIEW) & (trial.groups[cells] >= RETRIAL_GROUPS)]
         wins, tries, review = trial.wins[cells], trial.tries[cells], self.state[cells] == REVIEW
         fell = review & self._under(wins, tries, cells, self.high)
-        worth = np.where(self.state[cells] == LUCKY, trial.groups[cells] / np.maximum(tries, 1e-12), 1.0)
+        trial_weights = np.where(self.state[cells] == LUCKY, trial.groups[cells] / np.maximum(tries, 1e-12), 1.0)
         # a cell that is right by S alone stays out
-        low = self._ledger.kappa(wilson(wins * worth, tries * worth, Z_PROVISIONAL)[0], cells)
+        low = self._ledger.kappa(wilson(wins * trial_weights, tries * trial_weights, Z_PROVISIONAL)[0], cells)
         risen = ~review & (low > 1e-9) & (wins / np.maximum(tries, 1e-12) >= self.low[cells])
         back, held, failed = cells[fell | risen], cells[review & ~fell], cells[~review & ~risen]
         for name in CellEvidence.KEPT:
@@ -187,9 +193,9 @@ class CellStates:
 
     def saved(self) -> dict[str, Any]:
         """JSON-ready."""
-        own = {name: getattr(self, name).tolist() for name in STATE_ARRAYS}
+        arrays = {name: getattr(self, name).tolist() for name in STATE_ARRAYS}
         evidence = {"evidence": self.evidence.state(), "trial": self._trial.state()}
-        return {"owed": self._owed.tolist(), "step": self.evidence.step, **own, **evidence}
+        return {"owed": self._owed.tolist(), "step": self.evidence.step, **arrays, **evidence}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Take over what `saved` returned."""

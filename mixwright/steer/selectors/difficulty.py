@@ -81,13 +81,17 @@ class Difficulty(Selector):
         """Note each task's cells; small cells count less, so that a handful of examples is not drilled."""
         self._ledger = scene.ledger
         self._states = CellStates(
-            scene, memory=self.memory, pilots=self.pilot_share, reviews=self.review_share, lucky=self.lucky_kappa
+            scene,
+            memory=self.memory,
+            retrial_share=self.pilot_share,
+            review_share=self.review_share,
+            lucky_kappa=self.lucky_kappa,
         )
         cells = [scene.ledger.task_cells(task) for task in range(len(scene.pool.tasks))]
-        there = np.arange(max(map(len, cells))) < np.array([[len(found)] for found in cells])
-        self._cells = np.zeros(there.shape, dtype=np.int64)
-        self._cells[there] = np.concatenate(cells)
-        sizes = np.where(there, scene.ledger.sizes[self._cells], 0)
+        is_cell = np.arange(max(map(len, cells))) < np.array([[len(found)] for found in cells])
+        self._cells = np.zeros(is_cell.shape, dtype=np.int64)
+        self._cells[is_cell] = np.concatenate(cells)
+        sizes = np.where(is_cell, scene.ledger.sizes[self._cells], 0)
         self._size_weights = sizes / (sizes + HALF_WEIGHT_EXAMPLES)
         self._even = [task for task, found in zip(scene.pool.tasks, cells, strict=True) if len(found) < 2]
         self._predicted = PredictedDraws(scene.predictor, scene.ledger) if scene.predictor is not None else None
@@ -130,18 +134,18 @@ class Difficulty(Selector):
 
     def cell_states(self) -> dict[str, str]:
         """Cell -> unknown, active, mastered, review, deferred or lucky."""
-        return self._states.named()
+        return self._states.state_names()
 
     def _choose_cells(self, tasks: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """A cell per draw; in a large batch draws share samples from the posteriors of the cells."""
         ledger, cells, draws = self._ledger, self._cells[tasks], np.arange(len(tasks))
-        everywhere = np.arange(len(ledger.sizes))
-        wins, losses = self._states.evidence.beta(everywhere)
+        all_cells = np.arange(len(ledger.sizes))
+        wins, losses = self._states.evidence.beta(all_cells)
         if len(tasks) <= MOST_POSTERIOR_SAMPLES:
             weights = self.worth(rng.beta(wins[cells], losses[cells]), cells)
         else:
             success = rng.beta(wins, losses, (MOST_POSTERIOR_SAMPLES, len(wins)))
-            weights = self.worth(success, everywhere)[draws[:, None] % MOST_POSTERIOR_SAMPLES, cells]
+            weights = self.worth(success, all_cells)[draws[:, None] % MOST_POSTERIOR_SAMPLES, cells]
         weights = np.cumsum(weights * self._size_weights[tasks], axis=1)
         place = (weights <= rng.random((len(tasks), 1)) * weights[:, -1:]).sum(axis=1)
         return cells[draws, np.minimum(place, cells.shape[1] - 1)]
@@ -167,8 +171,8 @@ class Difficulty(Selector):
         more = f" and {len(self._even) - MOST_TASKS_SHOWN} more tasks" if len(self._even) > MOST_TASKS_SHOWN else ""
         named = ", ".join(self._even[:MOST_TASKS_SHOWN])
         if self._predicted is not None:
-            told = "have no levels: they are drawn by success predicted from prompts, as far as that is shown to work"
-            return {"predicted": f"rows of {named}{more} {told}"}
+            remark = "have no levels: they are drawn by success predicted from prompts, as far as that is shown to work"
+            return {"predicted": f"rows of {named}{more} {remark}"}
         off = "" if self.predict else ", and prediction from prompts is off (`predict: true` turns it on)"
         return {"even": f"rows of {named}{more} are drawn evenly: a task of one cell shows no difficulty to choose by{off}"}
 

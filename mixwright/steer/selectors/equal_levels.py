@@ -25,7 +25,7 @@ class EqualLevels(Kept, Selector):
         pool, ledger = scene.pool, scene.ledger
         self._cells = Epochs(len(pool.tasks), ledger.task_cells)
         members = [ledger.task_members(task) for task in pool.task_of_cell]
-        members = [own[pool.cell_of[own] == cell] for cell, own in enumerate(members)]
+        members = [rows[pool.cell_of[rows] == cell] for cell, rows in enumerate(members)]
         self._rows = Epochs(len(pool.cells), lambda cell: members[cell])
 
     def pick(self, tasks: np.ndarray, rng: np.random.Generator) -> np.ndarray:

@@ -40,7 +40,7 @@ ROLLOUT_COST_CANARIES = 1.25
 
 
 def schedule_passes(trainer: Any, run: RunSteering, asked_steps: int | None, items: int, row_cost_canaries: float) -> int:
-    """Steps between canary passes; 0 for none, where the run is too short for a second look at what it can pay.
+    """Steps between canary passes; 0 for none, where the budget allows no second pass within so short a run.
 
     Every process runs all canaries and trains on its own part of a step, so the budget is that of one process. It holds for
     the run as a whole, the passes before the first step included; where the number of steps follows from epochs, it holds
@@ -55,20 +55,21 @@ def schedule_passes(trainer: Any, run: RunSteering, asked_steps: int | None, ite
         row_cost_canaries: what a row of training costs, in canaries; a pair of DPO is two rows.
     """
     steps = trainer.args.max_steps
-    step = trainer.args.per_device_train_batch_size * trainer.args.gradient_accumulation_steps
-    paid = BUDGET_SHARE * (2 * step if run.objective == "dpo" else step) * row_cost_canaries  # by each step
+    rows_per_step = trainer.args.per_device_train_batch_size * trainer.args.gradient_accumulation_steps
+    rows_read = 2 * rows_per_step if run.objective == "dpo" else rows_per_step
+    affordable_canaries = BUDGET_SHARE * rows_read * row_cost_canaries  # by each step
     if asked_steps is not None:
         every = asked_steps
     elif steps > 0:
-        later = int(steps * paid / items) - PASSES_AT_START
-        every = max(MIN_STEPS_BETWEEN, math.ceil(steps / later)) if later > 0 else steps + 1
+        affordable_passes = int(steps * affordable_canaries / items) - PASSES_AT_START
+        every = max(MIN_STEPS_BETWEEN, math.ceil(steps / affordable_passes)) if affordable_passes > 0 else steps + 1
     else:
-        every = max(MIN_STEPS_BETWEEN, math.ceil(items / paid))
-    because = f"{items} items, and a process trains on {step} a step: they may cost {BUDGET_SHARE:.0%} of the work"
+        every = max(MIN_STEPS_BETWEEN, math.ceil(items / affordable_canaries))
+    because = f"{items} items, and a process trains on {rows_per_step} a step: they may cost {BUDGET_SHARE:.0%} of the work"
     if 0 < steps < every:
         if run.batches == 0:
-            asked = f"a pass every {asked_steps} steps was asked for" if asked_steps is not None else because
-            run.note(0, "canaries off", f"{asked}; in {steps} steps there is no second look, and no loss can show")
+            cause = f"a pass every {asked_steps} steps was asked for" if asked_steps is not None else because
+            run.note(0, "canaries off", f"{cause}; in {steps} steps there is no second look, and no loss can show")
         return 0
     if asked_steps is None and every > MIN_STEPS_BETWEEN and run.batches == 0:
         run.note(0, f"canaries every {every} steps", because)

@@ -101,9 +101,9 @@ class HeldOutPass:
                 logits = self.model(**inputs, use_cache=False).logits[:, -labels.shape[1] :]
             targets = labels.to(logits.device)[:, 1:]
             for row, place in enumerate(batch):
-                wanted = targets[row] != -100
-                if bool(wanted.any()):
-                    yield place, torch.log_softmax(logits[row, :-1][wanted].float(), -1), targets[row][wanted]
+                is_target = targets[row] != -100
+                if bool(is_target.any()):
+                    yield place, torch.log_softmax(logits[row, :-1][is_target].float(), -1), targets[row][is_target]
 
 
 def make_heldout(
@@ -126,12 +126,12 @@ def make_heldout(
         if run.batches == 0:
             run.note(0, "canaries off", reason)
         return None
-    distance = schedule_passes(trainer, run, every, len(items), TRAINING_COST_READINGS)
-    if distance == 0:
+    steps_between = schedule_passes(trainer, run, every, len(items), TRAINING_COST_READINGS)
+    if steps_between == 0:
         return None
     model = trainer.accelerator.unwrap_model(trainer.model)
     sizes = [size(trainer.train_dataset[item]) for item in items]
-    return HeldOutPass(model, run.pool, items, sizes, prepare, seed=trainer.args.seed, every=distance)
+    return HeldOutPass(model, run.pool, items, sizes, prepare, seed=trainer.args.seed, every=steps_between)
 
 
 def _why_none(trainer: Any, prepare: Prepare, items: Sequence[int]) -> str:

@@ -45,7 +45,7 @@ class Checkpoints:
     def __init__(self, run: RunSteering, output_dir: str, *, each_node: bool = False, saves: bool | None = None) -> None:
         self.run, self.output, self.each_node = run, Path(output_dir), each_node
         self.saves = run.files.write if saves is None else saves
-        self.agree: Callable[[Mapping[str, Any]], None] = lambda extra: None
+        self.check_extra: Callable[[Mapping[str, Any]], None] = lambda extra: None
         """Raises InputError when what was kept beside the run's state does not fit; called before anything is taken over."""
 
     def stage_state(self, step: int, extra: Mapping[str, Any]) -> None:
@@ -104,8 +104,8 @@ class Checkpoints:
                 raise InputError("a whole checkpoint made under steering", reasons[0], REMEDY, file=folder)
             return folder
         found = {folder: self.problem(folder) or self._why_passed_over(folder) for folder in self.all()}
-        whole = [{folder.name for folder, reason in found.items() if not reason}]
-        common = set.intersection(*gather_object(whole))
+        resumable = [{folder.name for folder, reason in found.items() if not reason}]
+        common = set.intersection(*gather_object(resumable))
         chosen = next((folder for folder in found if folder.name in common), None)
         name = broadcast_object_list([chosen.name if chosen is not None else None])[0]
         chosen = self.output / name if name is not None else None
@@ -152,13 +152,13 @@ class Checkpoints:
         PartialState().wait_for_everyone()
         state = read_state(folder, STATE_FILE_STEM)
         try:
-            self.agree(state["extra"])
+            self.check_extra(state["extra"])
             run.restore(state)
             self._warn(folder, state)
             run.files.truncate_to(state["lines"])
             if run.files.write:
-                told = "Resumed from %s: its %d draws, evidence and coefficients are back."
-                logging.getLogger("mixwright").warning(told, folder.name, len(run.log))
+                message = "Resumed from %s: its %d draws, evidence and coefficients are back."
+                logging.getLogger("mixwright").warning(message, folder.name, len(run.draws))
             return state["extra"]
         except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
             raise InputError("a whole steering state", repr(error), REMEDY, file=_state_file(folder)) from None

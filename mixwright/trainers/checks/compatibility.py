@@ -55,12 +55,12 @@ REQUIRED_ATTRIBUTES: dict[str, tuple[str, ...]] = {
 
 def check_methods(parent: type, objective: str) -> None:
     """Raises InputError when a method of TRL's trainer is missing or takes other arguments than those relied on."""
-    for name, wanted in REQUIRED_METHODS[objective].items():
+    for name, parameters in REQUIRED_METHODS[objective].items():
         method = getattr(parent, name, None)
         found = tuple(inspect.signature(method).parameters)[1:] if callable(method) else None
-        if found is None or found[: len(wanted)] != wanted:
+        if found is None or found[: len(parameters)] != parameters:
             shown = "no such method" if found is None else f"({', '.join(found)})"
-            raise _changed(f"{parent.__name__}.{name}({', '.join(wanted)})", shown)
+            raise _changed(f"{parent.__name__}.{name}({', '.join(parameters)})", shown)
 
 
 def check_attributes(trainer: Any, objective: str) -> None:
@@ -70,12 +70,12 @@ def check_attributes(trainer: Any, objective: str) -> None:
             raise _changed(f"an attribute {name} of {type(trainer).__mro__[1].__name__}", "none")
 
 
-def _changed(wanted: str, found: str) -> InputError:
+def _changed(expected: str, found: str) -> InputError:
     import transformers
     import trl
 
     return InputError(
-        f"{wanted} in TRL",
+        f"{expected} in TRL",
         f"{found} in TRL {trl.__version__} with transformers {transformers.__version__}",
         "Install a TRL version of the range in Mixwright's pyproject.toml, or train with steering=None.",
     )

@@ -34,7 +34,7 @@ class FiniteGuard:
     """
 
     def __init__(self, run: RunSteering, last_whole_checkpoint: Callable[[int], Path | None]) -> None:
-        self.run, self.whole = run, last_whole_checkpoint
+        self.run, self.last_whole_checkpoint = run, last_whole_checkpoint
         self._losses: list[Tensor] = []
 
     def record_loss(self, loss: Tensor) -> None:
@@ -71,7 +71,7 @@ class FiniteGuard:
             last_good_step: last step after which the weights gave finite losses; None is the one before, because nothing
                 else shows that weights are good.
         """
-        folder = self.whole(step - 1 if last_good_step is None else last_good_step)
+        folder = self.last_whole_checkpoint(step - 1 if last_good_step is None else last_good_step)
         back = "There is no whole checkpoint before it: begin with"
         if folder is not None:
             back = f"Resume from {folder}, the last whole checkpoint whose losses were finite, with"

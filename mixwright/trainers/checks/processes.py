@@ -20,11 +20,11 @@ def check_same_data(run: RunSteering) -> None:
     if PartialState().num_processes == 1:
         return
     text = "\n".join([json.dumps(run.engine.state_dict()["made_of"], default=str), *run.pool.ids])
-    seen = gather_object([(len(run.pool.ids), zlib.crc32(text.encode()))])
-    if len(set(seen)) > 1:
+    gathered = gather_object([(len(run.pool.ids), zlib.crc32(text.encode()))])
+    if len(set(gathered)) > 1:
         raise InputError(
             "the same train_dataset, plan and seed on every process",
-            ", ".join(f"{count} rows with checksum {checksum:08x}" for count, checksum in seen),
+            ", ".join(f"{count} rows with checksum {checksum:08x}" for count, checksum in gathered),
             "Load and shuffle it with a fixed order and seed, the same on every process.",
         )
 
@@ -37,9 +37,9 @@ def check_same_run(run: RunSteering, step: int) -> None:
     """
     if PartialState().num_processes == 1:
         return
-    seen = gather_object([(len(run.log), zlib.crc32(run.log.rows.tobytes()), checksum(run))])
-    if len(set(seen)) > 1:
-        shown = "; ".join(f"process {rank}: {n} draws {a:08x}, state {b:08x}" for rank, (n, a, b) in enumerate(seen))
+    gathered = gather_object([(len(run.draws), zlib.crc32(run.draws.rows.tobytes()), checksum(run))])
+    if len(set(gathered)) > 1:
+        shown = "; ".join(f"process {rank}: {n} draws {a:08x}, state {b:08x}" for rank, (n, a, b) in enumerate(gathered))
         raise RuntimeError(f"step {step}: the processes no longer draw and decide the same ({shown}); stopped")
 
 

@@ -31,12 +31,12 @@ def check_draws(run: RunSteering, sampler: SteeredSampler) -> list[str]:
     before = run.engine.state_dict()
     try:
         _check_order(run.engine.draw, sampler)
-        wanted = run.engine.wanted_shares()
+        shares = run.engine.wanted_shares()
         drawn = Counter(run.pool.tasks[run.pool.task_of[row]] for row in run.engine.draw(SHARE_DRAWS))
     finally:
         run.engine.load_state_dict(before)
     _require("state restored", run.engine.state_dict() == before, "the engine's state after the test differs from before")
-    for task, weight in wanted.items():
+    for task, weight in shares.items():
         gap = abs(drawn[task] - weight * SHARE_DRAWS)
         # Low-discrepancy drawing stays within 1 of the share; 2 % allows for a start mid-cycle.
         message = f"{task}: {drawn[task]} of {SHARE_DRAWS} draws, wanted {weight:.3f}"
@@ -48,11 +48,12 @@ def _check_order(draw: Callable[[int], Sequence[int]], sampler: SteeredSampler) 
     """Two batches through a sampler like the live one, against TRL's own RepeatSampler on the same rows."""
     size, repeats, served = sampler.batch_size, sampler.mini_repeat_count, sampler.repeat_count
     log = DrawLog(draw)
-    ours = list(SteeredSampler(log, 2 * size, batch_size=size, mini_repeat_count=repeats, repeat_count=served))
-    groups = [ours[start : start + repeats] for start in range(0, len(ours), repeats)]
+    served_rows = list(SteeredSampler(log, 2 * size, batch_size=size, mini_repeat_count=repeats, repeat_count=served))
+    groups = [served_rows[start : start + repeats] for start in range(0, len(served_rows), repeats)]
     _require("groups whole", all(len(set(group)) == 1 for group in groups), f"{repeats} completions do not share a row")
     places = RepeatSampler(range(2 * size), mini_repeat_count=repeats, batch_size=size, repeat_count=served, shuffle=False)
-    _require("TRL's order", ours == [log.rows[place] for place in places], "the index order differs from RepeatSampler's")
+    expected = [log.rows[place] for place in places]
+    _require("TRL's order", served_rows == expected, "the index order differs from RepeatSampler's")
 
 
 def check_refusal(trainer: Any) -> str:

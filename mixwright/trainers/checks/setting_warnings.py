@@ -125,10 +125,10 @@ def lint_novelty(settings: Settings) -> Lint | None:
         found = NOVELTY_NAMES.search(reward.name)
         if not (reward.marked_novelty or found):
             continue
-        how = "its attribute novelty" if reward.marked_novelty or found is None else f"{found.group()!r} in its name"
+        marker = "its attribute novelty" if reward.marked_novelty or found is None else f"{found.group()!r} in its name"
         return _lint(
             "novelty",
-            f"{reward.name} looks like a reward for variety (by {how}), and scale_rewards='group' divides the sum of "
+            f"{reward.name} looks like a reward for variety (by {marker}), and scale_rewards='group' divides the sum of "
             "rewards by its spread in the group: where all completions fail, that reward alone is scaled up to full "
             "advantages, however small its weight. Add it after normalisation, or use "
             "multi_objective_aggregation='normalize_then_sum'",
@@ -140,15 +140,15 @@ def lint_novelty(settings: Settings) -> Lint | None:
 def lint_too_hard(plan: Plan, pool: Pool) -> Lint | None:
     """Most rows are of cells that were measured as hopeless or lucky."""
     states = {cell.key: cell.state for cell in plan.cells}
-    total, hard = len(pool.cell_of), [states.get(cell.key) in ("hopeless", "lucky") for cell in pool.cells]
-    out = int(np.array(hard, dtype=bool)[pool.cell_of].sum())
-    if 2 * out <= total:
+    total, is_hard = len(pool.cell_of), [states.get(cell.key) in ("hopeless", "lucky") for cell in pool.cells]
+    hard_rows = int(np.array(is_hard, dtype=bool)[pool.cell_of].sum())
+    if 2 * hard_rows <= total:
         return None
     return _lint(
         "too_hard",
-        f"{out} of {total} rows ({out / total:.0%}) are of cells that the plan calls hopeless or lucky: what succeeds there "
-        "is mostly chance, and the rare success gets the largest advantage. Keep the gate too_hard, start with beta above "
-        "0, and add rows that the model can solve now and then",
+        f"{hard_rows} of {total} rows ({hard_rows / total:.0%}) are of cells that the plan calls hopeless or lucky: what "
+        "succeeds there is mostly chance, and the rare success gets the largest advantage. Keep the gate too_hard, start "
+        "with beta above 0, and add rows that the model can solve now and then",
         "arXiv 2605.28388",
     )
 
