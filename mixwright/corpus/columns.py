@@ -315,7 +315,7 @@ def _level(value: Any, place: Place, treatments: Counter[str]) -> float | None:
     number = _number(value, "level", place)
     if abs(number) > MOST_LEVEL:
         expected = f"a level of at most {MOST_LEVEL:,} (2^53), beyond which neighbouring whole numbers are one"
-        raise place.error(expected, f"{value}"[:40], _ignoring("level"))
+        raise place.error(expected, f"{value}"[:40], _remedy_ignore("level"))
     return number
 
 
