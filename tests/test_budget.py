@@ -168,7 +168,10 @@ def test_items_and_budget_contradict_each_other(call: Call, checkpoints: Path) -
     assert "--items or --budget" in err
 
 
-def test_rows_that_are_only_read_are_timed_by_reading_a_few(call: Call, checkpoints: Path) -> None:
+def test_rows_that_are_only_read_are_timed_by_reading_a_few(
+    call: Call, checkpoints: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(budgets, "BEGAN", budgets.monotonic())  # not when the tests began
     words = ["one", "two", "six", "ten"]
     prose = [" ".join(random.Random(n).choices(words, k=6)) for n in range(90)]
     rows = write("a.jsonl", [{"task": "t", "prompt": f"{n}+1=", "completion": prose[n]} for n in range(90)])

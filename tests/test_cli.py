@@ -24,7 +24,7 @@ from mixwright.runs import RunFolder, read_plan, read_yaml, write_measurements, 
 
 MEASURING = (
     "--adapter --batch-size --budget --chat-template --column --corpus --eval --grader --greedy --items --max-new-tokens "
-    "--samples --system --task --temperature"
+    "--options-by --samples --system --task --temperature"
 )
 """How a checkpoint is measured without a YAML."""
 

@@ -274,7 +274,7 @@ def stop_in(patch: pytest.MonkeyPatch, place: str) -> None:
     patch.setattr(place, stop)
 
 
-@pytest.mark.parametrize("place", ["mixwright.cli.judging.render", "mixwright.cli.judging.conclude"])
+@pytest.mark.parametrize("place", ["mixwright.cli.judging.render", "mixwright.cli.output.conclude"])
 def test_a_comparison_that_was_stopped_at_its_page_measures_nothing_again(
     call: Call, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:

@@ -24,7 +24,7 @@ from mixwright.mine.choosing import COPIES_PER_ROW, count_to_keep, resample_by_w
 from mixwright.mine.exports import export_rows, record
 from mixwright.mine.job import MineJob, SpentSeconds, is_mined, made_of, mine_in_worker, missing_columns, note_cpu_seconds
 from mixwright.mine.stage import MIN_TASK_ROWS, Mining, find_fading_tasks, mine, summary_of, with_min_rows, write_mined
-from mixwright.records import Example, Measurement, MinedRow, MiningResult, to_data
+from mixwright.records import Example, Measurement, MinedRow, MiningResult
 from mixwright.runs import RunFolder, write_json
 
 
@@ -302,7 +302,7 @@ def test_the_price_has_what_a_killed_call_spent_on_the_same_mining_alone(corpus:
     prices = []
     for digest in (made_of(config, scan, options), "of other rows"):
         write_json(spent, SpentSeconds(digest, 5000.0))
-        mine_in_worker(MineJob(str(run.path), "base", to_data(config), "influence", options))
+        mine_in_worker(MineJob(str(run.path), "base", config, "influence", options))
         prices.append(json.loads((tmp_path / "mine" / "influence.json").read_text())["price"])
         assert not spent.exists()
     assert prices[0] == "5e+03 CPU seconds beyond the scan"
