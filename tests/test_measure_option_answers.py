@@ -107,9 +107,28 @@ def test_options_are_drawn_as_often_as_they_are_probable_and_alike_in_any_order(
     assert [made.text for made in alone[0]] == [made.text for made in many[3]]
 
 
+def count_read_items(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Items of each reading from now on."""
+    sizes = list[int]()
+
+    def counted(one: Any, prompts: Any, completions: Any) -> Any:
+        sizes.append(len(prompts))
+        return read_alternatives(one, prompts, completions)
+
+    monkeypatch.setattr("mixwright.learner.alternatives.read_alternatives", counted)
+    return sizes
+
+
 def test_what_was_read_is_kept_and_not_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = corpus(tmp_path)
     first = Passes(KeepingLearner(learner(), tmp_path / "kept.jsonl"), None, LIKELIHOOD, rows).rollouts
+
+    one, items = KeepingLearner(learner(), None), in_order(rows)
+    asked: dict[str, Any] = {"count": 1, "temperature": 0.0, "seed": 1, "max_new_tokens": 3}
+    sizes = count_read_items(monkeypatch)
+    answer_items(one, items[:2], rows, LIKELIHOOD, **asked)
+    answer_items(one, items, rows, LIKELIHOOD, **asked)
+    assert sizes == [2, 2], "of four items two were known"
 
     def read_again(*_: Any) -> Any:
         raise AssertionError("options were read again")

@@ -149,6 +149,10 @@ class KeepingLearner(Learner):
             self._keep([{"key": key, "told": dict(make())}])
         return self._known[key]["told"]
 
+    def knows(self, asked: Sequence[Any]) -> bool:
+        """Whether `remember` was asked this of this checkpoint before."""
+        return self._key(list(asked)) in self._known
+
     def _new(self, keys: Sequence[str]) -> list[int]:
         return list({key: place for place, key in enumerate(keys) if key not in self._known}.values())
 

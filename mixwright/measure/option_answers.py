@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from mixwright.learner.learner import Completion, Learner
 
 READ_TOGETHER = 64
-"""Items whose options are read and kept together."""
+"""Items whose options are read before they are kept; a kill loses these at most."""
 
 
 def options_of(items: Sequence[Example], corpus: Corpus, config: MeasureConfig) -> dict[int, tuple[str, ...]]:
@@ -83,33 +83,28 @@ def _read(learner: Learner, items: Sequence[Example], options: Mapping[int, tupl
     from mixwright.learner.alternatives import read_alternatives
     from mixwright.learner.learner import Completion
     from mixwright.learner.warmup import completion_tokens
-
-    found: dict[int, list[Completion]] = {}
-    places = sorted(options, key=lambda place: len(learner.encode(items[place].prompt)))
-    for first in range(0, len(places), READ_TOGETHER):
-        part = places[first : first + READ_TOGETHER]
-        prompts = [items[place].prompt for place in part]
-        tokens = [[completion_tokens(learner, text) for text in options[place]] for place in part]
-        request = ["options", [learner.encode(prompt) for prompt in prompts], tokens]
-        logprobs = _kept(
-            learner, request, lambda prompts=prompts, tokens=tokens: dict(read_alternatives(learner, prompts, tokens))
-        )
-        for row, place in enumerate(part):
-            found[place] = [
-                Completion(text, tuple(ids), tuple(logs), True)
-                for text, ids, logs in zip(options[place], tokens[row], logprobs[row], strict=True)
-            ]
-    return found
-
-
-def _kept(
-    learner: Learner, asked: Sequence[Any], make: Callable[[], Mapping[int, list[list[float]]]]
-) -> list[list[list[float]]]:
-    """What was read of each prompt, in order; kept where the learner keeps its answers, so that it is read once."""
     from mixwright.measure.kept_answers import KeepingLearner
 
-    def in_order() -> dict[str, Any]:
-        logprobs = make()
-        return {"read": [logprobs[place] for place in sorted(logprobs)]}
-
-    return (learner.remember(asked, in_order) if isinstance(learner, KeepingLearner) else in_order())["read"]
+    tokens = {place: [completion_tokens(learner, text) for text in texts] for place, texts in options.items()}
+    requests = {place: ["options", learner.encode(items[place].prompt), tokens[place]] for place in options}
+    keeping = learner if isinstance(learner, KeepingLearner) else None
+    missing = [place for place in options if keeping is None or not keeping.knows(requests[place])]
+    missing.sort(key=lambda place: len(requests[place][1]))
+    logprobs: dict[int, list[list[float]]] = {}
+    for first in range(0, len(missing), READ_TOGETHER):
+        part = missing[first : first + READ_TOGETHER]
+        for row, read in read_alternatives(
+            learner, [items[place].prompt for place in part], [tokens[place] for place in part]
+        ):
+            logprobs[part[row]] = read
+        if keeping is not None:
+            for place in part:
+                keeping.remember(requests[place], lambda place=place: {"read": logprobs[place]})
+    found: dict[int, list[Completion]] = {}
+    for place, texts in options.items():
+        known = logprobs[place] if keeping is None else keeping.remember(requests[place], dict)["read"]
+        found[place] = [
+            Completion(text, tuple(ids), tuple(values), True)
+            for text, ids, values in zip(texts, tokens[place], known, strict=True)
+        ]
+    return found
