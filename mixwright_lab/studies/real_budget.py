@@ -7,7 +7,8 @@ written by `run --init --budget` first, whose own time stands in its row beside 
 those of the demo (seed 61); the tiny model learns sums and reversed words.
 
 Goals were fixed before the first run that is reported. Each finished row is kept in `real_budget.rows.jsonl`: a run
-that was stopped goes on with the jobs that are left. Weights of SmolLM2 are Q4_1, dequantised.
+that was stopped goes on with the jobs that are left. A row with `beside` names what else ran then; it stays and does not
+count. Weights of SmolLM2 are Q4_1, dequantised.
 
     python -m mixwright_lab.studies.real_budget [--quick]
 """
@@ -234,7 +235,7 @@ def measure(quick: bool) -> Result:
     """Do the jobs that are left."""
     place, kept, jobs = (PLACE / "quick", None, QUICK_JOBS) if quick else (PLACE, ROWS_FILE, JOBS)
     place.mkdir(parents=True, exist_ok=True)
-    rows = [] if kept is None else read_rows(kept)
+    rows = [] if kept is None else [row for row in read_rows(kept) if not row.get("beside")]
     files = Files(place)
     for job in jobs:
         if job.name in [row["name"] for row in rows]:
