@@ -4,7 +4,7 @@ from _shared import CONFIG, RUN, write_rows
 
 from mixwright import read_corpus
 from mixwright.api import audit
-from mixwright.runs import write_json
+from mixwright.run.folder import write_json
 
 write_rows()
 corpus = read_corpus(CONFIG.corpus)

@@ -4,7 +4,7 @@ from _shared import CONFIG, RUN
 
 from mixwright import Corpus
 from mixwright.api import measure
-from mixwright.runs import write_measurements
+from mixwright.run.folder import write_measurements
 
 corpus = Corpus.load(RUN.corpus)  # its held-out split is measured
 found = measure(RUN.path / "bases" / "base-0", corpus, settings=CONFIG.measure)

@@ -4,7 +4,7 @@ from _shared import CONFIG, RUN
 
 from mixwright import Corpus
 from mixwright.api import plan
-from mixwright.runs import read_measurements, write_plan
+from mixwright.run.folder import read_measurements, write_plan
 
 measured = read_measurements(RUN.measurements("before"))
 made = plan(Corpus.load(RUN.corpus), measured, settings=CONFIG.plan, train=CONFIG.train)

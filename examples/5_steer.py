@@ -5,7 +5,7 @@ from _shared import CONFIG, RUN
 
 from mixwright import Corpus, Engine, corpus_pool
 from mixwright.records import GroupOutcome, Signals
-from mixwright.runs import read_plan
+from mixwright.run.folder import read_plan
 
 corpus = Corpus.load(RUN.corpus).select(split="train")
 pool, golds = corpus_pool(corpus), [example.answer for example in corpus]

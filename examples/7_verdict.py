@@ -4,7 +4,7 @@ from _shared import RUN
 
 from mixwright.api import verdict
 from mixwright.records import Claim
-from mixwright.runs import read_list
+from mixwright.run.folder import read_list
 
 page = verdict(RUN)
 for claim in read_list(RUN.claims, Claim):

@@ -5,7 +5,7 @@ import random
 import sys
 
 from mixwright.config import CorpusConfig, MeasureConfig, ModelConfig, RunConfig, TrainConfig, TrialConfig, WarmupConfig
-from mixwright.runs import RunFolder
+from mixwright.run.folder import RunFolder
 
 RUN = RunFolder(sys.argv[1] if len(sys.argv) > 1 else "runs/examples")
 ROWS = RUN.path / "rows.jsonl"

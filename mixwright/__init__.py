@@ -4,8 +4,9 @@ Public and stable are the names in `__all__` here and the modules in `PUBLIC`, w
 underscore; everything else may change without notice. Plug-ins are made by name, with `mixwright.catalog.create`.
 
 The verbs of the command line as functions (`run`, `audit`, `measure` ...) stand in `mixwright.api`, not here: there are
-packages called `audit`, `measure`, `plan`, `trial` and `verdict`, and once one of them is imported, Python binds it to its
-name here, over any function of that name. The engine is called `Engine` everywhere, as in its own errors and documentation.
+packages called `run`, `audit`, `measure`, `scan`, `plan`, `trial` and `verdict`, and once one of them is imported, Python
+binds it to its name here, over any function of that name. The engine is called `Engine` everywhere, as in its own errors and
+documentation.
 
 Names are looked up on first use, so that importing this package imports neither torch nor numpy nor pyarrow.
 """
@@ -21,9 +22,9 @@ from mixwright.errors import InputError, missing_extra
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus, read_corpus
     from mixwright.records import Plan
+    from mixwright.steer.beside.state_file import read_state, write_state
     from mixwright.steer.engine import Engine
     from mixwright.steer.pool import Pool, corpus_pool, make_pool
-    from mixwright.steer.run.state_file import read_state, write_state
     from mixwright.trainers.callback import SteeringCallback
     from mixwright.trainers.dpo import SteeredDPOTrainer
     from mixwright.trainers.grpo import SteeredGRPOTrainer
@@ -36,20 +37,11 @@ __all__ += ["SteeringCallback", "read_state", "write_state"]
 __version__ = "0.1.0"
 
 _MODULES = {
-    # stages as functions; records, files and settings; plug-ins and their promises; what a completion says, and in what form
-    "": "api config corpus errors records runs catalog conformance contracts graders final_answer skeleton",
-    "learner.": "adapting dial learner load mixing routing settings singular tiny warmup",
-    # statistics; each stands alone
-    "estimates.": "adjusted cell_states chance crossed dependence intervals judgement looks orders outcome",
-    # parts of stages that studies measure on their own
-    "measure.": "bursts former gradient_sketch probes.formats row_losses scan scan_passes scan_rows scan_stage "
-    "sketch_calibration stage transfers",
-    "mine.": "crossover candidates halving pairing relevance",  # tried with any trainer
-    "plan.": "format_forecast planners.transfer_order",
-    "steer.": "pool ledger prompt_features task_order",
-    # pages of blocks are the laboratory's, too
-    "verdict.": "basis gate gate_asked blocks page text",
-    "workers.": "local progress",
+    # stages as functions; records and settings; plug-ins and their promises
+    "": "api catalog config conformance contracts corpus errors graders records",
+    "run.": "folder",  # what a run leaves
+    "scan.": "table",
+    "learner.": "adapting dial learner load mixing routing singular tiny warmup",  # models beside a run
 }
 PUBLIC = ("mixwright", *(f"mixwright.{folder}{name}" for folder, names in _MODULES.items() for name in names.split()))
 """Modules whose plain names are public."""
@@ -59,7 +51,7 @@ _PLACES = {
     "records": "Plan",
     "steer.engine": "Engine",
     "steer.pool": "Pool corpus_pool make_pool",
-    "steer.run.state_file": "read_state write_state",
+    "steer.beside.state_file": "read_state write_state",
     "trainers.callback": "SteeringCallback",
     "trainers.dpo": "SteeredDPOTrainer",
     "trainers.grpo": "SteeredGRPOTrainer",

@@ -133,7 +133,7 @@ def measure(source: Source, asked: Measuring, folder: Folder = None, full: Full 
         found = measure_checkpoint(source, asked, folder)[1].measurements
     else:
         from mixwright.measure.bases import measure_bases
-        from mixwright.opening import open_with_workers
+        from mixwright.run.opening import open_with_workers
 
         config = Path(source)
         settings, run = load_settings(config, folder)
@@ -153,7 +153,7 @@ def scan(
 ) -> None:
     """Read every row once with the starting model: a table of losses, IFD, entropy, gradients, pass rates, per example."""
     from mixwright import api
-    from mixwright.measure.scan import scan_folder
+    from mixwright.scan.table import scan_folder
 
     asked = None if columns is None else [name.strip() for name in columns.split(",") if name.strip()]
     found = api.scan(config, folder, columns=asked, sample=sample, moments=moments, say=output.say)

@@ -17,7 +17,6 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from mixwright import pipeline
 from mixwright.audit.stage import run_audit
 from mixwright.catalog import KIND_BY_NAME, Entry, listing
 from mixwright.cli.budget import Budget, parse_duration
@@ -36,17 +35,18 @@ from mixwright.estimates.replicates import Ranking
 from mixwright.measure.fitting import usual_items
 from mixwright.measure.free_answers import find_room
 from mixwright.measure.room import keep_fitting_corpus
-from mixwright.measure.scan import column_groups
 from mixwright.measure.stage import measure_learner
 from mixwright.mine.job import mine_in_run, options_of
 from mixwright.mine.stage import make_miner
-from mixwright.opening import open_with_workers
 from mixwright.plan.stage import make_plan
-from mixwright.preflight import check_items, check_settings
 from mixwright.records import Measurement, Observation, Plan, TrialResult
-from mixwright.runs import RunFolder
+from mixwright.run import pipeline
+from mixwright.run.folder import RunFolder
+from mixwright.run.opening import open_with_workers
+from mixwright.run.preflight import check_items, check_settings
+from mixwright.scan.table import column_groups
 from mixwright.trial.stage import checked_trial, steer_once, try_plan
-from mixwright.verdict.gate import GateResult
+from mixwright.verdict.rules.gate import GateResult
 from mixwright.verdict.stage import summarise
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
     from mixwright.learner.dial import Sweep
     from mixwright.learner.learner import Learner
-    from mixwright.measure.scan_stage import ScanResult
+    from mixwright.scan.stage import ScanResult
 
 __all__ = ["Gating", "Measuring", "audit", "dial", "explain", "list_plugins", "measure", "mine", "plan", "replicates", "run"]
 __all__ += ["scan", "steer", "trial", "verdict"]
@@ -184,7 +184,7 @@ def scan(
     Raises:
         InputError: an unknown column, or something in the settings, the data or the model.
     """
-    from mixwright.measure.scan_stage import scan_bases
+    from mixwright.scan.stage import scan_bases
 
     settings, place, base = _settings(config, folder)
     column_groups(columns)  # first: an unknown one is refused before anything is opened
@@ -321,8 +321,8 @@ def verdict(
     >>> verdict("runs/run").name
     'verdict.html'
 
-    `mixwright.verdict.basis.gate_answer` says what the gate of that folder says, where it was asked. A run folder takes no
-    torch.
+    `mixwright.verdict.rules.basis.gate_answer` says what the gate of that folder says, where it was asked. A run folder
+    takes no torch.
 
     Args:
         before: folder of a run or of a comparison; with `after`, a checkpoint.

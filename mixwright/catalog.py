@@ -1,7 +1,8 @@
 """Catalogue of plug-ins, read from the folders: a file without a leading underscore is a thing a user can name.
 
-Listing reads the source (`ast`) and imports nothing; naming imports one file. Third parties add entry points in the group
-`mixwright.<kind>`. Left out on purpose: decorators, and lists to keep.
+Kinds whose plug-ins are small have one file in place of a folder, and each class in it is one: `EqualShares` is
+`equal_shares`. Listing reads the source (`ast`) and imports nothing; naming imports one file. Third parties add entry
+points in the group `mixwright.<kind>`. Left out on purpose: decorators, and lists to keep.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import ast
 import functools
 import importlib
 import importlib.util
+import re
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -27,7 +29,7 @@ class Kind:
     base: str
     """Name of its class in `mixwright.contracts`."""
     package: str
-    """Package whose files are the plug-ins."""
+    """Package whose files are the plug-ins, or module whose classes are."""
 
 
 KIND_BY_NAME: dict[str, Kind] = {
@@ -35,7 +37,7 @@ KIND_BY_NAME: dict[str, Kind] = {
     for name, base, package in (
         ("graders", "Grader", "mixwright.graders"),
         ("checks", "Check", "mixwright.audit.checks"),
-        ("columns", "Columns", "mixwright.measure.columns"),
+        ("columns", "Columns", "mixwright.scan.columns"),
         ("probes", "Probe", "mixwright.measure.probes"),
         ("miners", "Miner", "mixwright.mine.miners"),
         ("adapters", "Adapter", "mixwright.learner.adapters"),
@@ -61,13 +63,13 @@ class Entry:
     kind: str
     """Kind of plug-in: a key of `KIND_BY_NAME`."""
     name: str
-    """Name that settings use: the file's stem, or the entry point's name."""
+    """Name that settings use: the file's stem, the class's name in small letters, or the entry point's name."""
     module: str
-    """Importable module that holds it."""
+    """Importable module that holds it; `module:Class` where it holds several."""
     summary: str
     """First line of its docstring; for third parties also the distribution it comes from."""
     docstring: str
-    """The module's whole docstring."""
+    """The whole docstring of the module, or of the class where a module holds several."""
     needs: tuple[str, ...] = ()
     """Top-level packages it needs beyond core."""
     extra: str = "train"
@@ -87,7 +89,9 @@ def listing(kind: str) -> dict[str, Entry]:
 
 @functools.cache
 def _listing(kind: str, package: str) -> dict[str, Entry]:
-    entries = {path.stem: _read(kind, path) for path in _files(package)}
+    table = _folder(package).with_suffix(".py")
+    own = _read_table(kind, table) if table.is_file() else [_read(kind, path) for path in _files(package)]
+    entries = {entry.name: entry for entry in own}
     for point in entry_points(group=f"mixwright.{kind}"):
         origin = point.dist.name if point.dist else "?"
         if point.name in entries:
@@ -182,10 +186,14 @@ def entries_named(phenomenon: str) -> list[Entry]:
     return [entries[phenomenon] for entries in map(listing, KIND_BY_NAME) if phenomenon in entries]
 
 
+def _folder(package: str) -> Path:
+    """Folder of a package, found without importing it (importing a parent would run its code)."""
+    return Path(__file__).parent.parent.joinpath(*package.split("."))
+
+
 def _files(package: str) -> list[Path]:
-    """Source files of a package, found without importing it (importing a parent would run its code)."""
-    folder = Path(__file__).parent.parent.joinpath(*package.split("."))
-    return sorted(path for path in folder.glob("*.py") if not path.stem.startswith("_"))
+    """Source files of a package."""
+    return sorted(path for path in _folder(package).glob("*.py") if not path.stem.startswith("_"))
 
 
 def _docstring(module: str) -> str:
@@ -215,3 +223,14 @@ def _read(kind: str, path: Path) -> Entry:
             literals[target.id] = ast.literal_eval(node.value)
     module, needs = f"{KIND_BY_NAME[kind].package}.{path.stem}", tuple(literals.get("NEEDS", ()))
     return Entry(kind, path.stem, module, docstring.split("\n", 1)[0], docstring, needs, literals.get("EXTRA", "train"))
+
+
+def _read_table(kind: str, path: Path) -> list[Entry]:
+    """The entries of a file with one class per plug-in: those with the kind's base among their own."""
+    package, base = KIND_BY_NAME[kind].package, KIND_BY_NAME[kind].base
+    found = []
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.ClassDef) and any(isinstance(own, ast.Name) and own.id == base for own in node.bases):
+            name, docstring = re.sub(r"(?<!^)(?=[A-Z])", "_", node.name).lower(), ast.get_docstring(node) or ""
+            found.append(Entry(kind, name, f"{package}:{node.name}", docstring.split("\n", 1)[0], docstring))
+    return found

@@ -39,14 +39,14 @@ if TYPE_CHECKING:
     from mixwright.corpus import Corpus
     from mixwright.learner.learner import Learner
     from mixwright.measure.passes import Passes
-    from mixwright.measure.scan import Scan
-    from mixwright.measure.scan_passes import ScanPasses
-    from mixwright.measure.scan_rows import Pass, ScanRow
     from mixwright.plan.mix import Mix
-    from mixwright.runs import RunFolder
+    from mixwright.run.folder import RunFolder
+    from mixwright.scan.passes import ScanPasses
+    from mixwright.scan.rows import Pass, ScanRow
+    from mixwright.scan.table import Scan
     from mixwright.steer.pool import Pool as Pool
     from mixwright.steer.scene import Scene as Scene
-    from mixwright.verdict.blocks import Block
+    from mixwright.verdict.page.blocks import Block
 
 
 def __getattr__(name: str) -> Any:

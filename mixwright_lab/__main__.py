@@ -14,9 +14,9 @@ import typer
 
 from mixwright import catalog
 from mixwright.errors import InputError, one_line, system_error
-from mixwright.verdict.text import line, visible
-from mixwright.workers.local import JobFailed
-from mixwright.workers.local import Workers as RunningWorkers
+from mixwright.run.workers import JobFailed
+from mixwright.run.workers import Workers as RunningWorkers
+from mixwright.verdict.page.text import line, visible
 from mixwright_lab import result_files
 from mixwright_lab.result_files import Result
 from mixwright_lab.running import run as run_finding

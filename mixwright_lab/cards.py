@@ -9,7 +9,7 @@ from pathlib import Path
 
 from mixwright import catalog
 from mixwright.contracts import Finding
-from mixwright.verdict.text import MINUS_SIGN, NO_VALUE_SIGN, count
+from mixwright.verdict.page.text import MINUS_SIGN, NO_VALUE_SIGN, count
 from mixwright_lab import result_files
 from mixwright_lab.judging import WORDS_WORST_FIRST, Judged
 from mixwright_lab.result_files import Result

@@ -10,7 +10,7 @@ import numpy as np
 
 from mixwright.estimates.intervals import mean_interval
 from mixwright.records import Plot
-from mixwright.verdict.blocks import (
+from mixwright.verdict.page.blocks import (
     FIRST_SCREEN_ORDER,
     Block,
     Code,
@@ -27,8 +27,8 @@ from mixwright.verdict.blocks import (
     Tone,
     filled,
 )
-from mixwright.verdict.page import render_page
-from mixwright.verdict.text import NO_VALUE_SIGN
+from mixwright.verdict.page.page import render_page
+from mixwright.verdict.page.text import NO_VALUE_SIGN
 from mixwright_lab.cards import (
     FINDING_PARTS,
     MEANING_BY_WORD,

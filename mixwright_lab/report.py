@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from mixwright.errors import InputError
-from mixwright.runs import write_text
+from mixwright.run.folder import write_text
 from mixwright_lab.cards import collect, unknown
 from mixwright_lab.conditions import ROOT
 from mixwright_lab.page import html

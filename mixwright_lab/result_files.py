@@ -18,7 +18,7 @@ from typing import Any
 from mixwright.contracts import Finding
 from mixwright.errors import InputError
 from mixwright.records import to_data
-from mixwright.runs import read_json, write_json
+from mixwright.run.folder import read_json, write_json
 from mixwright_lab.conditions import conditions
 from mixwright_lab.judging import WORDS_WORST_FIRST, Judged, Row, Word, judge, word_of
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mixwright.errors import InputError
-from mixwright.verdict.text import line
+from mixwright.verdict.page.text import line
 from mixwright_lab.cards import (
     FINDING_PARTS,
     MEANING_BY_WORD,

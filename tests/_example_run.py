@@ -33,7 +33,7 @@ from mixwright.records import (
     cell_key,
     to_data,
 )
-from mixwright.runs import RunFolder, read_measurements, write_json, write_measurements, write_plan
+from mixwright.run.folder import RunFolder, read_measurements, write_json, write_measurements, write_plan
 
 # task, level, chance level, success before, and after under uniform and steered
 CELLS = (

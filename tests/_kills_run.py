@@ -16,8 +16,8 @@ from transformers import trainer as theirs
 from trl import DPOConfig
 
 from mixwright import SteeredDPOTrainer, SteeredGRPOTrainer, SteeredSFTTrainer, SteeringConfig
-from mixwright.steer.run import files, state_file
-from mixwright.trainers.checkpoints import resume
+from mixwright.steer.beside import files, state_file
+from mixwright.trainers import resume
 
 STEPS = 6
 INTERRUPTED_STEP = 4

@@ -22,7 +22,7 @@ from forked import as_a_program
 from hypothesis import HealthCheck, settings
 from older_trl import expect
 
-from mixwright.workers import local
+from mixwright.run import workers
 
 settings.register_profile("mixwright", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("mixwright")
@@ -64,35 +64,35 @@ def forked(link: Connection, other_end: Connection) -> None:
     """Body of a worker that was forked; it sees its link close only if it does not hold the other end too."""
     other_end.close()
     as_a_program()
-    local._work(link)
+    workers._work(link)
 
 
-def fork() -> local._Worker:
+def fork() -> workers._Worker:
     """A worker that need not import what the tests have imported: torch and TRL alone take seconds."""
     context = multiprocessing.get_context("fork")
     ours, theirs = context.Pipe()
     process = context.Process(target=forked, args=(theirs, ours), daemon=True)
     process.start()
     theirs.close()
-    return local._Worker(process, ours)
+    return workers._Worker(process, ours)
 
 
 @pytest.fixture(scope="session", autouse=True)
-def workers_fork() -> Iterator[Callable[[], local._Worker]]:
+def workers_fork() -> Iterator[Callable[[], workers._Worker]]:
     """Workers fork in all tests; gives what starts one as a user's does."""
     with pytest.MonkeyPatch.context() as patch:
-        spawn = local._start
-        patch.setattr(local, "_start", fork)
+        spawn = workers._start
+        patch.setattr(workers, "_start", fork)
         yield spawn
 
 
 @pytest.fixture(autouse=True)
 def workers_spawn(
-    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, workers_fork: Callable[[], local._Worker]
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, workers_fork: Callable[[], workers._Worker]
 ) -> None:
     """Workers start anew in tests marked `spawned`."""
     if request.node.get_closest_marker("spawned") is not None:
-        monkeypatch.setattr(local, "_start", workers_fork)
+        monkeypatch.setattr(workers, "_start", workers_fork)
 
 
 @pytest.fixture

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from mixwright.corpus import Corpus
     from mixwright.learner.learner import Learner
     from mixwright.measure.passes import Passes
-    from mixwright.measure.scan_passes import ScanPasses
-    from mixwright.measure.scan_rows import Pass, ScanRow
     from mixwright.plan.mix import Mix
-    from mixwright.runs import RunFolder
+    from mixwright.run.folder import RunFolder
+    from mixwright.scan.passes import ScanPasses
+    from mixwright.scan.rows import Pass, ScanRow
 
 
 def measurable() -> Corpus:
@@ -63,7 +63,7 @@ def passes(learner: Learner, over: Corpus) -> Passes:
 
 def scanned(learner: Learner) -> list[list[ScanRow]]:
     """Rows of the scan: healthy ones, odd ones (cut, chats, without prompt, target or answer, pairs), and none of use."""
-    from mixwright.measure.scan_rows import scan_rows
+    from mixwright.scan.rows import scan_rows
 
     chat = ({"role": "user", "content": "2 + 2 ="},)
     odd = [
@@ -84,8 +84,8 @@ def scanned(learner: Learner) -> list[list[ScanRow]]:
 def scan_passes(learner: Learner, rows: Sequence[ScanRow], asked: Sequence[Pass]) -> ScanPasses:
     """The passes of the scan over a few rows; those not in `asked` raise."""
     from mixwright.config import MeasureConfig
-    from mixwright.measure.scan_passes import ScanPasses
-    from mixwright.measure.sketch_calibration import SketchSettings, calibrate, calibration_rows
+    from mixwright.scan.passes import ScanPasses
+    from mixwright.scan.sketch_calibration import SketchSettings, calibrate, calibration_rows
 
     config, every = MeasureConfig(samples=2, max_new_tokens=4), scanned(learner)[0]
     found = None
@@ -155,8 +155,8 @@ def signals(step: int) -> list[Signals]:
 
 def run_folder(place: Path, *, full: bool) -> RunFolder:
     """A run folder on disk: with nothing, or with corpus, audit, measurements and a plan in it."""
-    from mixwright import runs
     from mixwright.catalog import create
+    from mixwright.run import folder as runs
 
     run = runs.RunFolder(place)
     place.mkdir(parents=True, exist_ok=True)

@@ -16,8 +16,8 @@ from promises_adapters import check_adapter
 from mixwright.conformance import check_plugin, check_steerer, samples
 from mixwright.conformance.promises import model_state, require, require_valid_plan, round_trip, same_randomness
 from mixwright.errors import InputError
-from mixwright.measure.scan_rows import Pass
 from mixwright.records import Action, Alarm, Measurement, Objective, TrainingSetup
+from mixwright.scan.rows import Pass
 from mixwright_lab.promises import check_finding
 
 if TYPE_CHECKING:

@@ -21,11 +21,11 @@ from mixwright.measure.bases import read_completion_rows, write_completion_rows
 from mixwright.measure.former import MOST_ANSWERS_PER_TASK, FormerAnswers, former_file, read_former_answers, rows_to_read
 from mixwright.measure.passes import Passes
 from mixwright.records import Example
-from mixwright.runs import RunFolder, read_list, write_json
-from mixwright.verdict.answer_forms import form_changes_of, grouped, known_forms_file, write_known_forms
-from mixwright.verdict.blocks import Fold, Paragraph, Table
+from mixwright.run.folder import RunFolder, read_list, write_json
+from mixwright.verdict.page.blocks import Fold, Paragraph, Table
+from mixwright.verdict.page.terminal import show
+from mixwright.verdict.rules.answer_forms import form_changes_of, grouped, known_forms_file, write_known_forms
 from mixwright.verdict.sections.answer_forms import AnswerForms
-from mixwright.verdict.terminal import show
 
 
 def folder(path: Path, made: list[dict[str, Any]]) -> RunFolder:

@@ -22,9 +22,9 @@ from mixwright.cli import direct
 from mixwright.config import CorpusConfig, MeasureConfig, ModelConfig, RunConfig, TrainConfig, TrialConfig, WarmupConfig
 from mixwright.errors import InputError
 from mixwright.records import to_data
-from mixwright.runs import RunFolder, yaml_text
+from mixwright.run.folder import RunFolder, yaml_text
 from mixwright.trial.deadline import Deadline
-from mixwright.verdict.basis import gate_answer
+from mixwright.verdict.rules.basis import gate_answer
 
 HEAVY = ("torch", "transformers", "trl", "datasets", "numpy", "pyarrow", "pydantic")
 """What importing the package needs nothing of."""
@@ -161,7 +161,7 @@ def test_a_budget_in_words_begins_when_a_function_is_called(place: Path, monkeyp
     def told(config: RunConfig, *_: Any, deadline: Deadline, **__: Any) -> None:
         found.append((config.trial.budget_minutes, deadline.left))
 
-    monkeypatch.setattr("mixwright.pipeline.run", told)
+    monkeypatch.setattr("mixwright.run.pipeline.run", told)
     api.run("run.yaml", budget="20m")
     ((minutes, left),) = found
     assert minutes == 20

@@ -10,8 +10,8 @@ from cli_call import Call, sums, write
 from mixwright.audit.stage import complaints
 from mixwright.cli.output import fold_infos
 from mixwright.records import Observation
-from mixwright.runs import RunFolder, write_json
-from mixwright.verdict.blocks import Fold, Paragraph, Table
+from mixwright.run.folder import RunFolder, write_json
+from mixwright.verdict.page.blocks import Fold, Paragraph, Table
 from mixwright.verdict.sections.audit import AuditSection
 
 

@@ -17,11 +17,11 @@ from mixwright.cli.options import Measuring
 from mixwright.errors import InputError
 from mixwright.measure.bases import read_completion_rows, write_completion_rows
 from mixwright.records import RunManifest
-from mixwright.runs import RunFolder, read_measurements, write_json, write_measurements
-from mixwright.verdict.answers import answer_pair
-from mixwright.verdict.beside import Beside, beside_file, shorten_paths
-from mixwright.verdict.blocks import Paragraph, Table, Texts
-from mixwright.verdict.gate_asked import GateAsked, write_asked
+from mixwright.run.folder import RunFolder, read_measurements, write_json, write_measurements
+from mixwright.verdict.page.answers import answer_pair
+from mixwright.verdict.page.beside import Beside, beside_file, shorten_paths
+from mixwright.verdict.page.blocks import Paragraph, Table, Texts
+from mixwright.verdict.rules.gate_asked import GateAsked, write_asked
 from mixwright.verdict.sections.beside import BesideSection
 from mixwright.verdict.stage import render
 

@@ -15,8 +15,8 @@ from trainers_tiny import model, tokenizer
 
 from mixwright.estimates.crossed import estimate_crossed
 from mixwright.estimates.outcome import Item, ItemScores
-from mixwright.runs import RunFolder, write_measurements
-from mixwright.verdict.gate import check_mastered
+from mixwright.run.folder import RunFolder, write_measurements
+from mixwright.verdict.rules.gate import check_mastered
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from mixwright.config import RunConfig
 from mixwright.errors import InputError
 from mixwright.learner.learner import Learner
 from mixwright.measure.fitting import ItemCost, Sizes, count_items, fit_sizes, most_items_within
-from mixwright.runs import read_yaml
+from mixwright.run.folder import read_yaml
 
 ONE = ItemCost(1.0, 1.0)
 

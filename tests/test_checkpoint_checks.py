@@ -21,7 +21,7 @@ from mixwright.catalog import create
 from mixwright.config import ModelConfig
 from mixwright.errors import InputError
 from mixwright.learner.load import check_checkpoint, load_learner, load_without_weights
-from mixwright.preflight import check_model
+from mixwright.run.preflight import check_model
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::UserWarning")  # of libraries
 Damage = Callable[[Path], None]

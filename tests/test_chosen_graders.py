@@ -21,7 +21,7 @@ from mixwright.measure.first_answers import ITEMS_PER_TASK, note_of_choice, with
 from mixwright.measure.notes import UNREAD_NOTE, notes_on, nothing_right
 from mixwright.measure.stage import MeasureResult
 from mixwright.records import Example, Measurement, Observation
-from mixwright.runs import RunFolder, read_list, read_yaml
+from mixwright.run.folder import RunFolder, read_list, read_yaml
 
 CITIES = {"France": "Paris", "Italy": "Rome", "Peru": "Lima", "Egypt": "Cairo", "Cuba": "Havana", "Japan": "Tokyo"}
 SENTENCE = "The capital of {} is {}."

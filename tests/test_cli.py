@@ -18,9 +18,9 @@ from mixwright.__main__ import VERBS_BY_HEADING, app
 from mixwright.config import CorpusConfig, RunConfig, TrainConfig
 from mixwright.errors import InputError
 from mixwright.measure.bases import pool_measurements
-from mixwright.opening import open_run_folder
 from mixwright.records import Measurement
-from mixwright.runs import RunFolder, read_plan, read_yaml, write_measurements, write_plan
+from mixwright.run.folder import RunFolder, read_plan, read_yaml, write_measurements, write_plan
+from mixwright.run.opening import open_run_folder
 
 MEASURING = (
     "--adapter --batch-size --budget --chat-template --column --corpus --eval --grader --greedy --items --max-new-tokens "

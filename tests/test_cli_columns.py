@@ -8,7 +8,7 @@ from pathlib import Path
 from cli_call import Call, sums, write
 
 from mixwright.config import RunConfig
-from mixwright.runs import read_yaml
+from mixwright.run.folder import read_yaml
 
 
 def test_audit_maps_columns_and_takes_one_check(call: Call) -> None:

@@ -9,7 +9,7 @@ from cli_call import Call, sums, write
 from trainers_tiny import model, tokenizer
 
 from mixwright.records import RunManifest
-from mixwright.runs import RunFolder, read_json, read_measurements
+from mixwright.run.folder import RunFolder, read_json, read_measurements
 
 
 def pair(names: Sequence[str] = ("before", "after")) -> None:

@@ -16,7 +16,7 @@ from mixwright.corpus import Corpus
 from mixwright.corpus.rows import texts
 from mixwright.errors import InputError
 from mixwright.records import Interval, Measurement, SeedRow, TrialResult
-from mixwright.runs import read_json, read_measurements, read_yaml, write_json, write_measurements
+from mixwright.run.folder import read_json, read_measurements, read_yaml, write_json, write_measurements
 from mixwright.trial.seed_rows import BranchInfo, read_branch
 
 ROWS = [Measurement("competence", "a", "pass@1", 0.5, 0.4, 0.6, 8, "share", 1.0)]

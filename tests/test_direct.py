@@ -16,8 +16,8 @@ from mixwright.cli.output import out_measurements
 from mixwright.errors import InputError
 from mixwright.measure.fitting import CELL_ITEMS, ITEMS
 from mixwright.records import Measurement, Observation, Plan, RunManifest
-from mixwright.runs import RunFolder, read_json, read_list, read_measurements, read_yaml
-from mixwright.verdict.gate import items_to_measure
+from mixwright.run.folder import RunFolder, read_json, read_list, read_measurements, read_yaml
+from mixwright.verdict.rules.gate import items_to_measure
 
 CHAT = "{% for m in messages %}{{ m['role'][0] + '=' + m['content'] + ' ' }}{% endfor %}a="
 FAST = ("--samples", "2", "--max-new-tokens", "4")

@@ -9,9 +9,9 @@ import pytest
 from steer_world import pool
 
 from mixwright.records import Outcome, PairOutcome, Plan, Signals, Stage
+from mixwright.steer.beside.files import LastLosses, loss_line, pair_line
 from mixwright.steer.engine import Engine
 from mixwright.steer.monitors.displacement import Displacement
-from mixwright.steer.run.files import LastLosses, loss_line, pair_line
 
 
 def pair(chosen: float, rejected: float, task: str = "t", example: str = "e") -> PairOutcome:

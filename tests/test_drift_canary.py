@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mixwright.records import CanaryOutcome, Signals
-from mixwright.steer.controllers.drift import Drift
+from mixwright.steer.controllers import Drift
 from mixwright.steer.monitors.canary import Canary
 
 

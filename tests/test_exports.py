@@ -19,7 +19,7 @@ from mixwright.cli.export import EXPORT_MARKER_FILE, mix_of, write_mix
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.records import Example, Measurement, Objective, Plan, Stage
-from mixwright.runs import RunFolder, read_plan, write_measurements, write_plan
+from mixwright.run.folder import RunFolder, read_plan, write_measurements, write_plan
 
 ROWS = [("gcd", 1.0, 30), ("gcd", 2.0, 10), ("spell it/1", None, 20)]
 

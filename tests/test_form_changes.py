@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mixwright.estimates.intervals import sign_test
-from mixwright.verdict.answer_forms import FormChange, form_changes, grouped
+from mixwright.verdict.rules.answer_forms import FormChange, form_changes, grouped
 
 Text = Callable[[int], str]
 CITIES = [

@@ -25,7 +25,7 @@ from mixwright.plan.format_forecast import (
     with_format_forecasts,
 )
 from mixwright.records import Forecast, GroupOutcome, Measurement, Plan, Signals, Stage
-from mixwright.runs import RunFolder, write_measurements, write_plan
+from mixwright.run.folder import RunFolder, write_measurements, write_plan
 from mixwright.steer.monitors.formats import Formats, count_group, format_advantage, formats_in_use
 from mixwright.verdict.sections.formats import FormatsSection
 from mixwright.verdict.stage import render

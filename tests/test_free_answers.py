@@ -18,9 +18,9 @@ from mixwright.measure.free_answers import FreeAnswers, complete_freely, price, 
 from mixwright.measure.passes import Passes
 from mixwright.measure.room import Room
 from mixwright.records import Example, Interval
-from mixwright.runs import read_yaml
-from mixwright.verdict.next_steps import _of_comparison
-from mixwright.verdict.recommendation import PairSeen
+from mixwright.run.folder import read_yaml
+from mixwright.verdict.rules.next_steps import _of_comparison
+from mixwright.verdict.rules.recommendation import PairSeen
 
 OTHERWISE = Room(40, "the longest answer of 3 items has 31 tokens")
 

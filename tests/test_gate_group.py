@@ -14,11 +14,11 @@ from cli_call import Call
 from mixwright.cli.gating import Gating
 from mixwright.errors import InputError
 from mixwright.estimates.exclusion import items_to_exclude, smallest_excluded, unharmed_pass_share
-from mixwright.runs import RunFolder, read_json, write_measurements
-from mixwright.verdict.basis import gate_answer, recommended
-from mixwright.verdict.gate import GateResult, check_protected, items_to_measure
-from mixwright.verdict.gate_asked import GateAsked, write_asked
-from mixwright.verdict.gate_words import gate_lines
+from mixwright.run.folder import RunFolder, read_json, write_measurements
+from mixwright.verdict.rules.basis import gate_answer, recommended
+from mixwright.verdict.rules.gate import GateResult, check_protected, items_to_measure
+from mixwright.verdict.rules.gate_asked import GateAsked, write_asked
+from mixwright.verdict.rules.gate_words import gate_lines
 from mixwright.verdict.stage import render
 
 TASKS = ("a", "b", "c", "d")

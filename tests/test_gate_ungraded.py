@@ -14,13 +14,13 @@ from mixwright.measure.bases import write_completion_rows
 from mixwright.measure.former import FormerAnswers, former_file
 from mixwright.measure.written import same_answers
 from mixwright.records import Example, Measurement
-from mixwright.runs import RunFolder, write_json, write_measurements
-from mixwright.verdict.basis import gate_answer, recommended
-from mixwright.verdict.blocks import Headline, Paragraph
-from mixwright.verdict.claims import FAR_NATS_PER_TOKEN, far_former_answers, format_unlikely, judge
-from mixwright.verdict.gate_asked import GateAsked, write_asked
-from mixwright.verdict.gate_ungraded import gate_of
-from mixwright.verdict.gate_words import gate_lines
+from mixwright.run.folder import RunFolder, write_json, write_measurements
+from mixwright.verdict.page.blocks import Headline, Paragraph
+from mixwright.verdict.rules.basis import gate_answer, recommended
+from mixwright.verdict.rules.claims import FAR_NATS_PER_TOKEN, far_former_answers, format_unlikely, judge
+from mixwright.verdict.rules.gate_asked import GateAsked, write_asked
+from mixwright.verdict.rules.gate_ungraded import gate_of
+from mixwright.verdict.rules.gate_words import gate_lines
 from mixwright.verdict.sections.damaged import Damaged
 from mixwright.verdict.sections.headline import HeadlineSection
 

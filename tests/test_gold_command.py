@@ -8,7 +8,7 @@ from cli_call import Call, sums, write
 from test_beside import checkpoint
 
 from mixwright.estimates.outcome import item_scores
-from mixwright.runs import RunFolder, read_json, read_measurements, write_measurements
+from mixwright.run.folder import RunFolder, read_json, read_measurements, write_measurements
 
 FAST = ("--samples", "0", "--max-new-tokens", "4", "--items", "4")
 GRADERS = ("--grader", "sum=exact", "--grader", "number=numeric")

@@ -18,9 +18,9 @@ from mixwright.conformance import samples
 from mixwright.errors import InputError
 from mixwright.learner.learner import Learner
 from mixwright.learner.tiny import build_tiny
-from mixwright.measure.gradient_sketch import GradientSketch, Moments, adam_moments, matrices, moments_of
-from mixwright.measure.scan_rows import ScanRow, scan_rows
-from mixwright.measure.sketch_calibration import (
+from mixwright.scan.gradient_sketch import GradientSketch, Moments, adam_moments, matrices, moments_of
+from mixwright.scan.rows import ScanRow, scan_rows
+from mixwright.scan.sketch_calibration import (
     SketchSettings,
     calibrate,
     calibration_rows,

@@ -12,15 +12,15 @@ import pyarrow.parquet as pq
 import pytest
 from cli_call import Call, sums, write
 
-from mixwright.checked import CheckedRun
 from mixwright.cli.dry_run import first_draws
 from mixwright.config import CorpusConfig, MineConfig, RunConfig
 from mixwright.corpus import read_corpus
 from mixwright.errors import InputError
-from mixwright.manifest import check_changed_sections
-from mixwright.opening import open_run_folder
 from mixwright.records import Plan, Stage
-from mixwright.runs import RunFolder, read_yaml, write_plan
+from mixwright.run.checked import CheckedRun
+from mixwright.run.folder import RunFolder, read_yaml, write_plan
+from mixwright.run.manifest import check_changed_sections
+from mixwright.run.opening import open_run_folder
 from mixwright.trial.stage import checked_plan
 
 DAMAGE = {

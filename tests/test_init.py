@@ -8,7 +8,7 @@ from cli_call import Call, sums, write
 from trainers_tiny import model, tokenizer
 
 from mixwright.config import RunConfig
-from mixwright.runs import read_yaml
+from mixwright.run.folder import read_yaml
 
 PAIRS = [{"prompt": f"Say {n}: ", "chosen": f"yes {n}", "rejected": f"no {n}"} for n in range(40)]
 PROSE = [{"instruction": f"Write about {n}", "output": f"Number {n} is quite a number, they say here."} for n in range(40)]

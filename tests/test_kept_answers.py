@@ -18,7 +18,7 @@ from mixwright.learner.shared_generation import generate
 from mixwright.measure.bases import read_completion_rows
 from mixwright.measure.kept_answers import KeepingLearner
 from mixwright.measure.kept_folder import was_stopped
-from mixwright.runs import RunFolder, read_measurements
+from mixwright.run.folder import RunFolder, read_measurements
 
 PROMPTS = [f"{n}+1=" for n in range(9)]
 

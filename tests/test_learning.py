@@ -8,7 +8,7 @@ import pytest
 
 from mixwright.__main__ import main
 from mixwright.records import TrialResult
-from mixwright.runs import RunFolder, read_json, read_plan
+from mixwright.run.folder import RunFolder, read_json, read_plan
 
 
 @pytest.mark.slow

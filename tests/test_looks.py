@@ -31,11 +31,11 @@ from mixwright.learner.load import load_learner
 from mixwright.measure.kept_answers import KeepingLearner, _fingerprint
 from mixwright.measure.kept_answers import _rows as kept_rows
 from mixwright.records import Cell, RunManifest, plain
-from mixwright.runs import RunFolder, read_json, write_json, write_measurements
-from mixwright.verdict.gate import check_mastered, check_protected, check_sides
-from mixwright.verdict.gate_asked import GateAsked, asked_file, asked_of, write_asked
-from mixwright.verdict.gate_ungraded import gate_of
-from mixwright.verdict.gate_words import gate_lines
+from mixwright.run.folder import RunFolder, read_json, write_json, write_measurements
+from mixwright.verdict.rules.gate import check_mastered, check_protected, check_sides
+from mixwright.verdict.rules.gate_asked import GateAsked, asked_file, asked_of, write_asked
+from mixwright.verdict.rules.gate_ungraded import gate_of
+from mixwright.verdict.rules.gate_words import gate_lines
 
 PUBLISHED = {
     2: (2.797, 1.977),

@@ -10,10 +10,10 @@ from cli_call import Call, write
 
 from mixwright import catalog
 from mixwright.records import GroupOutcome, Plan, Stage
+from mixwright.steer.beside.files import SteeringFiles
+from mixwright.steer.beside.run import RunSteering
 from mixwright.steer.engine import Engine
 from mixwright.steer.pool import make_pool
-from mixwright.steer.run.files import SteeringFiles
-from mixwright.steer.run.run import RunSteering
 
 TASKS = 1500
 NAMES = [f"task{number}" for number in range(TASKS)]

@@ -25,7 +25,7 @@ from mixwright.mine.exports import export_rows, record
 from mixwright.mine.job import MineJob, SpentSeconds, is_mined, made_of, mine_in_worker, missing_columns, note_cpu_seconds
 from mixwright.mine.stage import MIN_TASK_ROWS, Mining, find_fading_tasks, mine, summary_of, with_min_rows, write_mined
 from mixwright.records import Example, Measurement, MinedRow, MiningResult
-from mixwright.runs import RunFolder, write_json
+from mixwright.run.folder import RunFolder, write_json
 
 
 @pytest.fixture
@@ -172,7 +172,7 @@ def test_a_row_has_the_fields_of_its_kind() -> None:
 
 def planted(corpus: Corpus, tmp_path: Path) -> Any:
     """A scan whose sketches point along the first axis for `add`, against it for the first ten rows of `times`."""
-    from mixwright.measure.scan import OWN_COLUMNS, Scan, shard_file, write_part
+    from mixwright.scan.table import OWN_COLUMNS, Scan, shard_file, write_part
 
     rng = np.random.default_rng(0)
     examples = list(corpus)

@@ -16,7 +16,7 @@ from mixwright.mine.crossover import Crossover, crossover, kept_rows
 from mixwright.mine.miners.pruning import Pruning, find_disputed, pruning_groups
 from mixwright.mine.proxies import choose_held_back
 from mixwright.records import Example
-from mixwright.workers.progress import heard_by
+from mixwright.run.progress import heard_by
 
 SCORE = np.arange(40.0)
 GROUPS = np.repeat([0, 1], 20)

@@ -42,7 +42,7 @@ def two_sources(*, answers: bool = True) -> Corpus:
 
 def scan_of(corpus: Corpus, tmp_path: Path, **values: Any) -> Any:
     """A scan whose columns are functions of the row's id."""
-    from mixwright.measure.scan import OWN_COLUMNS, Scan, shard_file, write_part
+    from mixwright.scan.table import OWN_COLUMNS, Scan, shard_file, write_part
 
     examples = list(corpus)
     own = {name: [getattr(example, name) for example in examples] for name in OWN_COLUMNS}

@@ -21,7 +21,7 @@ from mixwright.learner.learner import Learner
 from mixwright.learner.load import load_learner
 from mixwright.learner.sources import describe_model, is_gguf, resolve_model
 from mixwright.learner.tiny import build_tiny
-from mixwright.preflight import check_model
+from mixwright.run.preflight import check_model
 
 gguf = pytest.importorskip("gguf")
 

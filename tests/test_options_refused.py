@@ -17,9 +17,9 @@ from mixwright.conformance import samples
 from mixwright.errors import InputError
 from mixwright.plan.overrides import check_asked
 from mixwright.plan.validate import validate_plan
-from mixwright.preflight import check_settings
 from mixwright.records import Cell, PairOutcome, Plan, Signals, from_data, to_data
-from mixwright.runs import read_plan
+from mixwright.run.folder import read_plan
+from mixwright.run.preflight import check_settings
 from mixwright.steer.engine import Engine
 
 EVEN = {task: 1 / len(TASKS) for task in TASKS}

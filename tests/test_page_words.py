@@ -14,18 +14,18 @@ from _example_run import build, item_rows
 from mixwright.estimates.outcome import Item, ItemScores
 from mixwright.estimates.readings import Outcome
 from mixwright.records import Claim, Interval, Observation, Plan, RunManifest, SeedRow, Stage, TrialResult
-from mixwright.runs import RunFolder, read_json, write_json, write_measurements, write_plan
-from mixwright.verdict.basis import MOST_ROWS_SETTING, PACE_SETTING, recommended
-from mixwright.verdict.blocks import Block, Headline, Paragraph, Terms
-from mixwright.verdict.claims import claims_between, format_family, undecided_because
-from mixwright.verdict.next_steps import steps_of, with_option
-from mixwright.verdict.recommendation import Contrast, Recommendation, TrialSeen, recommend
+from mixwright.run.folder import RunFolder, read_json, write_json, write_measurements, write_plan
+from mixwright.verdict.page.blocks import Block, Headline, Paragraph, Terms
+from mixwright.verdict.page.terms import explained_once
+from mixwright.verdict.page.text import format_p
+from mixwright.verdict.rules.basis import MOST_ROWS_SETTING, PACE_SETTING, recommended
+from mixwright.verdict.rules.claims import claims_between, format_family, undecided_because
+from mixwright.verdict.rules.next_steps import steps_of, with_option
+from mixwright.verdict.rules.recommendation import Contrast, Recommendation, TrialSeen, recommend
 from mixwright.verdict.sections.arms import Arms
 from mixwright.verdict.sections.decisions import Decisions
 from mixwright.verdict.sections.settings import Settings
 from mixwright.verdict.stage import plain, sections
-from mixwright.verdict.terms import explained_once
-from mixwright.verdict.text import format_p
 
 
 def moved(outcome: Outcome, before: float, after: float, seeds: int) -> Claim:

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 import yaml
 
-from mixwright import pipeline
 from mixwright.__main__ import main
 from mixwright.audit.stage import complaints
 from mixwright.config import CorpusConfig, RunConfig, TrainConfig, TrialConfig
 from mixwright.errors import InputError
 from mixwright.records import Observation, RunManifest, TrialResult
-from mixwright.runs import RunFolder, read_json, read_plan, write_plan
+from mixwright.run import pipeline
+from mixwright.run.folder import RunFolder, read_json, read_plan, write_plan
 from mixwright.trainers.configs import StartJob, resolved_settings
 
 EDITS = {

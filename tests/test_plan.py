@@ -19,7 +19,7 @@ from mixwright.plan.forecast import attainable_gain, forecast
 from mixwright.plan.stage import make_plan
 from mixwright.plan.validate import validate_plan
 from mixwright.records import Cell, CellPlan, TrainingSetup
-from mixwright.runs import read_plan, write_plan
+from mixwright.run.folder import read_plan, write_plan
 
 
 def plan_of_world(**options):

@@ -14,8 +14,8 @@ from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.plan.planners.rehearsal import Rehearsal
 from mixwright.plan.validate import validate_plan
-from mixwright.preflight import check_keep, check_planner
 from mixwright.records import Cell, Example, Measurement, Plan, TrainingSetup, from_data, to_data
+from mixwright.run.preflight import check_keep, check_planner
 
 SETUP = TrainingSetup(20, "sft", 16)
 

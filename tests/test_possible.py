@@ -14,8 +14,8 @@ from scipy import stats
 from mixwright.estimates.crossed import Estimate, estimate_crossed
 from mixwright.estimates.outcome import estimate_change
 from mixwright.estimates.possible import within_possible
-from mixwright.verdict.claims import claims_between
-from mixwright.verdict.gate import check_protected
+from mixwright.verdict.rules.claims import claims_between
+from mixwright.verdict.rules.gate import check_protected
 
 CELL = ("t", 1.0)
 

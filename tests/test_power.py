@@ -29,7 +29,7 @@ from mixwright.estimates.power import (
     seeds_for,
 )
 from mixwright.records import Example, Measurement, TrialResult, from_data
-from mixwright.runs import RunFolder, write_measurements
+from mixwright.run.folder import RunFolder, write_measurements
 from mixwright.trial.power import count_costs, foresee_power, format_power
 
 ROOT = Path(__file__).parent.parent

@@ -15,8 +15,8 @@ from _example_run import build, predict
 
 from mixwright.errors import InputError
 from mixwright.estimates.intervals import clustered_share, mean_interval
-from mixwright.runs import RunFolder
-from mixwright.verdict.blocks import Block, Paragraph, Table, filled
+from mixwright.run.folder import RunFolder
+from mixwright.verdict.page.blocks import Block, Paragraph, Table, filled
 from mixwright.verdict.sections.predicted import Predicted
 
 

@@ -18,7 +18,7 @@ from mixwright.records import GroupOutcome, Plan, Signals, Stage
 from mixwright.steer.answers import answer_key
 from mixwright.steer.earned import NOT_KNOWN, UNSEEN_SHARE, EarnedByOthers
 from mixwright.steer.engine import Engine
-from mixwright.steer.gates.too_hard import TooHard
+from mixwright.steer.gates import TooHard
 from mixwright.steer.ledger import Ledger, read_rewards
 from mixwright.steer.pool import make_pool
 from mixwright.steer.predictor import MIN_GROUPS, START_WORTH, WORTH_KEPT_PER_GROUP, Predictor, share_following

@@ -11,10 +11,10 @@ import pytest
 from _example_run import build_pair, item_rows
 
 from mixwright.records import ChangeWord, Claim, Interval, RunManifest, Selection
-from mixwright.runs import RunFolder, write_json, write_measurements
-from mixwright.verdict.basis import recommended
-from mixwright.verdict.next_steps import steps_of
-from mixwright.verdict.recommendation import PAIR_RULES, TRIAL_RULES, Contrast, PairSeen, TrialSeen, recommend
+from mixwright.run.folder import RunFolder, write_json, write_measurements
+from mixwright.verdict.rules.basis import recommended
+from mixwright.verdict.rules.next_steps import steps_of
+from mixwright.verdict.rules.recommendation import PAIR_RULES, TRIAL_RULES, Contrast, PairSeen, TrialSeen, recommend
 from mixwright.verdict.stage import render, sections
 
 ARMS = ("uniform", "equal_shares", "steered")

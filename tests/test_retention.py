@@ -17,8 +17,8 @@ from mixwright.errors import InputError
 from mixwright.learner.tiny import build_tiny
 from mixwright.measure.bursts import MOST_TIMES_WATCHED, Burst, half_life, watch_bursts
 from mixwright.measure.probes.retention import Retention, rarest
-from mixwright.preflight import check_settings
 from mixwright.records import Measurement
+from mixwright.run.preflight import check_settings
 
 ROWS = {"common": np.arange(100), "rare": np.arange(100, 110)}
 SIZES = Burst(steps=20, after=40, batch=8, learning_rate=0.05)

@@ -11,8 +11,8 @@ from mixwright.learner.learner import Completion
 from mixwright.measure.passes import Passes
 from mixwright.measure.returned import MOST_ASKED, Returned, first_word, lost_answers, returned, returned_file
 from mixwright.records import Example
-from mixwright.runs import RunFolder, write_json
-from mixwright.verdict.blocks import Paragraph
+from mixwright.run.folder import RunFolder, write_json
+from mixwright.verdict.page.blocks import Paragraph
 from mixwright.verdict.sections.returned import ReturnedSection, format_returned
 
 

@@ -13,7 +13,7 @@ from trainers_tiny import UNIFORM, make, read, vowels
 from mixwright import SteeredGRPOTrainer, SteeringConfig
 from mixwright.errors import InputError
 from mixwright.records import GroupOutcome, Plan, Stage
-from mixwright.steer.run.reward_range import BATCHES_TO_LEARN_RANGE, RewardRange
+from mixwright.steer.beside.reward_range import BATCHES_TO_LEARN_RANGE, RewardRange
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*gradient_checkpointing.*:FutureWarning")  # TRL sets the older name
 

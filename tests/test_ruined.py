@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from mixwright.measure.former import FormerAnswers, former_file
-from mixwright.runs import RunFolder, read_measurements, write_json, write_measurements
-from mixwright.verdict.basis import gate_answer, recommended
-from mixwright.verdict.gate_asked import GateAsked, write_asked
+from mixwright.run.folder import RunFolder, read_measurements, write_json, write_measurements
+from mixwright.verdict.rules.basis import gate_answer, recommended
+from mixwright.verdict.rules.gate_asked import GateAsked, write_asked
 from mixwright.verdict.stage import render
 from mixwright_lab.studies.gate import FAKES, NEW, TASKS, write_comparison
 

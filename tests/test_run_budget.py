@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from mixwright.config import CorpusConfig, MeasureConfig, ModelConfig, RunConfig, TrainConfig, TrialConfig
 from mixwright.records import to_data
-from mixwright.runs import RunFolder, read_yaml, write_text, yaml_text
+from mixwright.run.folder import RunFolder, read_yaml, write_text, yaml_text
 from mixwright.trial.costs import branch_seconds, makespan, stage_seconds
 from mixwright.trial.deadline import SPENT_FILE, Deadline, branches_seconds, seeds_that_fit, train_within
 from mixwright.trial.dry_run import Timing, mean_timing

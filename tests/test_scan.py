@@ -15,21 +15,21 @@ import pytest
 import torch
 from promise_samples import contents, measurable, scan_passes
 
-from mixwright.checked import CheckedRun
 from mixwright.config import CorpusConfig, MeasureConfig, ModelConfig, RunConfig, TrainConfig
 from mixwright.conformance import samples
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.learner.learner import Learner
 from mixwright.learner.tiny import build_tiny
-from mixwright.measure import scan as table
-from mixwright.measure import scan_stage
-from mixwright.measure.scan import Scan, column_groups, sampled_rows
-from mixwright.measure.scan_passes import ScanPasses
-from mixwright.measure.scan_rows import ScanRow, row_token_limit, scan_rows
 from mixwright.records import Example, to_data
-from mixwright.runs import RunFolder
-from mixwright.workers.local import Workers
+from mixwright.run.checked import CheckedRun
+from mixwright.run.folder import RunFolder
+from mixwright.run.workers import Workers
+from mixwright.scan import stage as scan_stage
+from mixwright.scan import table
+from mixwright.scan.passes import ScanPasses
+from mixwright.scan.rows import ScanRow, row_token_limit, scan_rows
+from mixwright.scan.table import Scan, column_groups, sampled_rows
 
 CHAT = ({"role": "user", "content": "2 + 2 ="},)
 SAID = ({"role": "assistant", "content": "four"},)
@@ -256,7 +256,7 @@ def test_the_reader_gives_rows_by_id_without_torch(run: Any) -> None:
         found.rows(["nobody"])
     with pytest.raises(InputError, match="pass_1"):
         found.column("pass_1")
-    code = f"from mixwright.measure.scan import Scan; Scan({str(folder.path)!r}).rows([])"
+    code = f"from mixwright.scan.table import Scan; Scan({str(folder.path)!r}).rows([])"
     code += "; import sys; assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
 

@@ -10,9 +10,9 @@ from _example_run import item_rows
 from _scores import scores
 from rich.console import Console
 
-from mixwright.runs import RunFolder, write_measurements
-from mixwright.verdict.blocks import Claims, Fold, HeatMap, Paragraph, Table
-from mixwright.verdict.claims import (
+from mixwright.run.folder import RunFolder, write_measurements
+from mixwright.verdict.page.blocks import Claims, Fold, HeatMap, Paragraph, Table
+from mixwright.verdict.rules.claims import (
     MOST_CELLS_NAMED,
     claims_between,
     claims_of,

@@ -10,9 +10,9 @@ from _example_run import build
 
 from mixwright.catalog import create
 from mixwright.records import ChangeWord, Claim, ClaimKind, Interval
-from mixwright.verdict.blocks import Block, Fold, Headline, Table
-from mixwright.verdict.recommendation import Contrast, TrialSeen, recommend
-from mixwright.verdict.spared import changes_of, excludes_loss, format_spared, place_of, spared_table
+from mixwright.verdict.page.blocks import Block, Fold, Headline, Table
+from mixwright.verdict.rules.recommendation import Contrast, TrialSeen, recommend
+from mixwright.verdict.rules.spared import changes_of, excludes_loss, format_spared, place_of, spared_table
 
 ARITHMETIC = {"steered": (-0.058, -0.085, -0.030), "equal_shares": (-0.056, -0.095, -0.016), "uniform": (-0.20, -0.46, 0.06)}
 """Of a trial: two arms lose the same, and one is too noisy for its loss to count as shown."""

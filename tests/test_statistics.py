@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from mixwright.trial.paired_statistics import restricted_ratio
+from mixwright.trial.effects import restricted_ratio
 
 
 def test_ratio_by_hand():

@@ -13,7 +13,7 @@ from steer_world import json_round_trip, pool
 
 from mixwright.contracts import Admission, Gate, Scene
 from mixwright.records import GroupOutcome, Stage
-from mixwright.steer.gates.too_hard import TooHard
+from mixwright.steer.gates import TooHard
 from mixwright.steer.ledger import Ledger, read_rewards
 from mixwright.steer.policy import GateRunner
 from mixwright.steer.pool import make_pool

@@ -251,9 +251,9 @@ def test_the_committed_shares_and_goals_are_those_of_the_committed_rows():
 
 
 def test_everything_beside_a_trainer_is_charged_wherever_it_stands():
-    from mixwright.steer.run.draws import DrawLog
+    from mixwright.steer.beside.draws import DrawLog
     from mixwright.trainers.canaries.generated import CanaryPass
-    from mixwright.trainers.checkpoints.resume import Checkpoints
+    from mixwright.trainers.resume import Checkpoints
     from mixwright_lab.studies.trainer_runs import charge_owners
 
     meter, methods = Meter(), ((DrawLog, "read_or_draw"), (CanaryPass, "run"), (Checkpoints, "stage_state"))

@@ -20,7 +20,7 @@ from trainers_tiny import model, tokenizer
 
 from mixwright.__main__ import main
 from mixwright.errors import InputError
-from mixwright.runs import write_text
+from mixwright.run.folder import write_text
 
 LONG = "x" * 300
 COMMANDS = (

@@ -16,7 +16,7 @@ from trainers_tiny import UNIFORM, make, read, script
 from mixwright import SteeredGRPOTrainer, SteeringConfig
 from mixwright.errors import InputError
 from mixwright.records import Action, CellPlan
-from mixwright.steer.run.replay import read_tape
+from mixwright.steer.beside.replay import read_tape
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:.*gradient_checkpointing.*:FutureWarning"  # TRL 1.16 still sets transformers' older name

@@ -15,7 +15,7 @@ from trainers_tiny import UNIFORM, grpo_config, parameters, read, rows, saved_mo
 from mixwright import SteeredGRPOTrainer, SteeredSFTTrainer, SteeringConfig
 from mixwright.errors import InputError
 from mixwright.records import Action, Plan, Stage
-from mixwright.steer.run.replay import read_tape, steps_made
+from mixwright.steer.beside.replay import read_tape, steps_made
 from mixwright.trainers.steering import pool_of, with_row_numbers
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*gradient_checkpointing.*:FutureWarning")

@@ -26,7 +26,7 @@ from trl import (
 from mixwright import SteeredDPOTrainer, SteeredGRPOTrainer, SteeredSFTTrainer, SteeringCallback, SteeringConfig
 from mixwright.errors import InputError
 from mixwright.records import Plan, Stage
-from mixwright.runs import write_plan
+from mixwright.run.folder import write_plan
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*gradient_checkpointing.*:FutureWarning")  # TRL sets the older name
 

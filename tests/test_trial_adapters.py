@@ -16,9 +16,9 @@ from mixwright.learner.load import load_base, load_learner, merge_adapter
 from mixwright.learner.tiny import build_tiny
 from mixwright.measure.bases import seed_after
 from mixwright.measure.stage import measure_learner, settings_after
-from mixwright.preflight import check_trial
 from mixwright.records import Example, Plan, Stage
-from mixwright.runs import RunFolder, read_measurements, write_plan
+from mixwright.run.folder import RunFolder, read_measurements, write_plan
+from mixwright.run.preflight import check_trial
 from mixwright.trial.jobs import Trial
 
 RATES = {"svf": {"learning_rate": 3e-2}, "lora": {"learning_rate": 1e-2, "rank": 4}}

@@ -11,13 +11,13 @@ import pyarrow.parquet as pq
 import pytest
 from trial_parts import try_folder
 
-from mixwright.checked import CheckedRun
 from mixwright.config import CorpusConfig, MeasureConfig, ModelConfig, PlanConfig, RunConfig, TrainConfig, TrialConfig
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
-from mixwright.preflight import check_rows
 from mixwright.records import Example, Plan, Stage, TrialResult
-from mixwright.runs import RunFolder, read_json, read_plan, write_plan
+from mixwright.run.checked import CheckedRun
+from mixwright.run.folder import RunFolder, read_json, read_plan, write_plan
+from mixwright.run.preflight import check_rows
 from mixwright.trial.arm_roles import arms_in, arms_of, branch_of
 from mixwright.trial.data_rows import data_notes, data_path, fit_plan, read_data, repeat_to_fill, rows_for
 from mixwright.trial.selection import RECOMMENDING_ADVICE, format_selection

@@ -13,7 +13,7 @@ from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.measure.bases import seed_after
 from mixwright.records import CellPlan, Example, Judgement, Plan, Stage, TrialResult
-from mixwright.runs import RunFolder, read_json, read_measurements, write_measurements, write_plan
+from mixwright.run.folder import RunFolder, read_json, read_measurements, write_measurements, write_plan
 from mixwright.trial import summary
 from mixwright.trial.arm_roles import branch_of
 from mixwright.trial.branch import base_digest, branch_digest

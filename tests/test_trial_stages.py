@@ -16,7 +16,7 @@ from mixwright.errors import InputError
 from mixwright.learner.tiny import build_tiny
 from mixwright.plan.validate import validate_plan
 from mixwright.records import Example, Measurement, Plan, Stage, TrialResult
-from mixwright.runs import RunFolder, read_measurements, write_plan
+from mixwright.run.folder import RunFolder, read_measurements, write_plan
 from mixwright.trial.arm_roles import branch_of, why_left_out
 from mixwright.trial.jobs import Trial
 from mixwright.trial.stages import permuted_order, rehearsed, success_of

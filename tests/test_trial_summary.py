@@ -9,7 +9,7 @@ import pytest
 from mixwright.config import CorpusConfig, MeasureConfig, RunConfig, TrialConfig
 from mixwright.errors import InputError
 from mixwright.records import Measurement
-from mixwright.runs import RunFolder, read_json, read_measurements, write_json, write_measurements
+from mixwright.run.folder import RunFolder, read_json, read_measurements, write_json, write_measurements
 from mixwright.trial.arm_roles import arms_of
 from mixwright.trial.judging import proof_of
 from mixwright.trial.seed_rows import BranchInfo, branch_rows, find_target, read_branch, target_tokens

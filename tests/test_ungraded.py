@@ -16,7 +16,7 @@ from mixwright.estimates.readings import Outcome, format_change, outcome_of
 from mixwright.learner.tiny import build_tiny
 from mixwright.measure.stage import measure_learner
 from mixwright.records import Claim, Example, TrialResult
-from mixwright.runs import RunFolder, read_json, read_list
+from mixwright.run.folder import RunFolder, read_json, read_list
 
 SEEDS = 5
 

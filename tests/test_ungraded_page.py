@@ -13,7 +13,7 @@ import torch
 from cli_call import Call, write
 from trainers_tiny import model, tokenizer
 
-from mixwright.runs import RunFolder
+from mixwright.run.folder import RunFolder
 
 SETTINGS = """
 corpus: {{train: rows.jsonl, eval_share: 0.5}}

@@ -16,13 +16,13 @@ from rich.console import Console
 from mixwright.catalog import create
 from mixwright.estimates.intervals import wilson
 from mixwright.records import CellPlan, Claim, Measurement, Observation, Plan, Stage
-from mixwright.runs import RunFolder, read_list, write_json, write_measurements, write_plan
-from mixwright.verdict.blocks import Fold, Headline, HeatMap, Paragraph, Table, Terms
-from mixwright.verdict.cells import cells_of, chance_levels
-from mixwright.verdict.claims import chance_level
+from mixwright.run.folder import RunFolder, read_list, write_json, write_measurements, write_plan
+from mixwright.verdict.page.blocks import Fold, Headline, HeatMap, Paragraph, Table, Terms
+from mixwright.verdict.page.terms import MEANING_BY_TERM, explained_once
+from mixwright.verdict.page.text import NO_VALUE_SIGN, format_share
+from mixwright.verdict.rules.cells import cells_of, chance_levels
+from mixwright.verdict.rules.claims import chance_level
 from mixwright.verdict.stage import plain, render, sections, summarise
-from mixwright.verdict.terms import MEANING_BY_TERM, explained_once
-from mixwright.verdict.text import NO_VALUE_SIGN, format_share
 
 ITEMS = 40
 CELL = ("t", 1.0)

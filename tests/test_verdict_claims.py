@@ -15,8 +15,9 @@ from _scores import scores
 from mixwright.errors import InputError
 from mixwright.estimates.outcome import ItemScores
 from mixwright.records import Claim, Interval, Measurement
-from mixwright.runs import RunFolder, read_list, write_json, write_measurements
-from mixwright.verdict.claims import (
+from mixwright.run.folder import RunFolder, read_list, write_json, write_measurements
+from mixwright.verdict.page.evidence import arm_branches, comparisons, decoding_of, headline_arm
+from mixwright.verdict.rules.claims import (
     cells_first,
     claims_between,
     claims_of,
@@ -25,7 +26,6 @@ from mixwright.verdict.claims import (
     judge,
     missing_cells,
 )
-from mixwright.verdict.evidence import arm_branches, comparisons, decoding_of, headline_arm
 
 CELL = ("t", 1.0)
 

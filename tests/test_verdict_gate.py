@@ -17,8 +17,9 @@ from mixwright.errors import InputError
 from mixwright.estimates.exclusion import churn_for_error, items_to_exclude
 from mixwright.estimates.loss_limits import SimulatedCheckpoint, find_min_items_for_cell_rule, share_passing
 from mixwright.records import Example
-from mixwright.runs import RunFolder
-from mixwright.verdict.gate import (
+from mixwright.run.folder import RunFolder
+from mixwright.verdict.page.text import MINUS_SIGN
+from mixwright.verdict.rules.gate import (
     GateResult,
     check_mastered,
     check_protected,
@@ -28,9 +29,8 @@ from mixwright.verdict.gate import (
     mastered_cells,
     named_cells,
 )
-from mixwright.verdict.gate_asked import GateAsked
-from mixwright.verdict.gate_words import gate_lines
-from mixwright.verdict.text import MINUS_SIGN
+from mixwright.verdict.rules.gate_asked import GateAsked
+from mixwright.verdict.rules.gate_words import gate_lines
 
 Cells = dict[tuple[str, float | None], np.ndarray]
 

@@ -17,13 +17,13 @@ from rich.console import Console
 import mixwright.verdict
 from mixwright.catalog import listing
 from mixwright.errors import InputError
-from mixwright.runs import RunFolder
-from mixwright.verdict.blocks import Claims, Fold, Forest, ForestRow, Grid, Paragraph, Table, filled
-from mixwright.verdict.charts import COLOUR_BY_STANDIN, render_svg
-from mixwright.verdict.claims import judge
-from mixwright.verdict.page import HEAT_COLOUR_COUNT
+from mixwright.run.folder import RunFolder
+from mixwright.verdict.page.blocks import Claims, Fold, Forest, ForestRow, Grid, Paragraph, Table, filled
+from mixwright.verdict.page.charts import COLOUR_BY_STANDIN, render_svg
+from mixwright.verdict.page.page import HEAT_COLOUR_COUNT
+from mixwright.verdict.page.text import visible
+from mixwright.verdict.rules.claims import judge
 from mixwright.verdict.stage import render, sections, summarise
-from mixwright.verdict.text import visible
 
 CSS = Path(mixwright.verdict.__file__).with_name("page.css").read_text(encoding="utf-8")
 HOSTILE = {
@@ -260,7 +260,7 @@ def test_rendering_needs_the_core_packages_only(tmp_path: Path) -> None:
         "import sys\n"
         "for name in ('torch', 'transformers', 'trl', 'datasets', 'scipy', 'peft', 'reasoning_gym'):\n"
         "    sys.modules[name] = None\n"
-        "from mixwright.runs import RunFolder\n"
+        "from mixwright.run.folder import RunFolder\n"
         "from mixwright.verdict.stage import render\n"
         f"print(render(RunFolder({str(run.path)!r})))\n"
     )

@@ -13,12 +13,12 @@ from _example_run import CELLS, build, example_page
 from mixwright.catalog import create, listing
 from mixwright.errors import InputError
 from mixwright.records import Effect, Interval, Judgement, LeverWord, Proof, TrialResult
-from mixwright.runs import RunFolder, read_json, read_measurements, write_json
-from mixwright.verdict.blocks import Block, Code, Fold, Forest, Headline, Paragraph, Table, filled
-from mixwright.verdict.charts import render_svg
-from mixwright.verdict.evidence import headline_arm
+from mixwright.run.folder import RunFolder, read_json, read_measurements, write_json
+from mixwright.verdict.page.blocks import Block, Code, Fold, Forest, Headline, Paragraph, Table, filled
+from mixwright.verdict.page.charts import render_svg
+from mixwright.verdict.page.evidence import headline_arm
+from mixwright.verdict.page.text import between, points
 from mixwright.verdict.stage import render
-from mixwright.verdict.text import between, points
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from mixwright.errors import InputError
-from mixwright.workers.local import Job, JobFailed, Workers, run_jobs
-from mixwright.workers.progress import format_time_left, progress_line, report
+from mixwright.run.progress import format_time_left, progress_line, report
+from mixwright.run.workers import Job, JobFailed, Workers, run_jobs
 
 pytestmark = pytest.mark.spawned
 

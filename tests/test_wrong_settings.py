@@ -13,7 +13,7 @@ from mixwright.config import RunConfig
 from mixwright.errors import InputError
 from mixwright.graders import load_grader
 from mixwright.records import Example, Measurement
-from mixwright.runs import read_measurements, read_yaml, write_measurements
+from mixwright.run.folder import read_measurements, read_yaml, write_measurements
 
 BOMB = "{" + ", ".join(f"k{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9) if n else 'x'}]" for n in range(12)) + "}"
 """Twelve levels of nine aliases each: 12 lines that stand for 3 * 10^10 values."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from mixwright.checked import CheckedRun
 from mixwright.config import RunConfig
 from mixwright.corpus import Corpus
-from mixwright.preflight import check_trial
 from mixwright.records import TrialResult
-from mixwright.runs import RunFolder
+from mixwright.run.checked import CheckedRun
+from mixwright.run.folder import RunFolder
+from mixwright.run.preflight import check_trial
 from mixwright.trial.arm_roles import Replan
 from mixwright.trial.stage import checked_trial, run_trial
 

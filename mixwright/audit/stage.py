@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from mixwright.catalog import create, listing
 from mixwright.corpus import Corpus
 from mixwright.records import Observation
-from mixwright.runs import RunFolder, write_json
+from mixwright.run.folder import RunFolder, write_json
 
 MOST_CHARACTERS_PER_PART = 200
 """Characters of one part of a line."""

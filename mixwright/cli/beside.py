@@ -12,12 +12,12 @@ from mixwright.cli.options import Measuring
 from mixwright.cli.ready import Ready
 from mixwright.config import RunConfig
 from mixwright.errors import InputError
-from mixwright.manifest import file_digests, settings_file
 from mixwright.measure.bases import base_name, completions_path, read_completion_rows
 from mixwright.measure.stage import MeasureResult
 from mixwright.records import Measurement, RunManifest
-from mixwright.runs import RunFolder, read_json, read_measurements, read_yaml, write_json, write_measurements
-from mixwright.verdict.beside import BESIDE_NAME, Beside, beside_file
+from mixwright.run.folder import RunFolder, read_json, read_measurements, read_yaml, write_json, write_measurements
+from mixwright.run.manifest import file_digests, settings_file
+from mixwright.verdict.page.beside import BESIDE_NAME, Beside, beside_file
 
 READING_SETTINGS = ("options_by", "grader", "probe", "prompts", "system message", "adapter")
 """Settings of how prompts and answers are read; where the rows lie may differ, and their digest may not."""

@@ -27,7 +27,6 @@ from mixwright.estimates.cell_states import MIN_ITEMS
 from mixwright.estimates.looks import PLANNED_LOOKS, Look
 from mixwright.estimates.outcome import item_scores
 from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, outcome_of
-from mixwright.manifest import write_manifest, write_settings
 from mixwright.measure.bases import write_completions
 from mixwright.measure.former import FormerAnswers, former_file
 from mixwright.measure.kept_folder import holds_answers_alone
@@ -35,15 +34,16 @@ from mixwright.measure.notes import write_notes
 from mixwright.measure.returned import Returned, returned_file
 from mixwright.measure.stage import MeasureResult
 from mixwright.records import Cell, Observation
-from mixwright.runs import RunFolder, write_json, write_measurements
-from mixwright.verdict.answer_forms import known_forms_file, write_known_forms
-from mixwright.verdict.basis import LEFT_OUT_SETTING, MOST_ROWS_SETTING, PACE_SETTING
-from mixwright.verdict.beside import BESIDE_NAME, beside_file
-from mixwright.verdict.claims import unjudged
-from mixwright.verdict.gate import check_sides, items_to_measure
-from mixwright.verdict.gate_asked import LOOK_SETTING, GateAsked, asked_file, write_asked
-from mixwright.verdict.gate_words import gate_lines
-from mixwright.verdict.text import count
+from mixwright.run.folder import RunFolder, write_json, write_measurements
+from mixwright.run.manifest import write_manifest, write_settings
+from mixwright.verdict.page.beside import BESIDE_NAME, beside_file
+from mixwright.verdict.page.text import count
+from mixwright.verdict.rules.answer_forms import known_forms_file, write_known_forms
+from mixwright.verdict.rules.basis import LEFT_OUT_SETTING, MOST_ROWS_SETTING, PACE_SETTING
+from mixwright.verdict.rules.claims import unjudged
+from mixwright.verdict.rules.gate import check_sides, items_to_measure
+from mixwright.verdict.rules.gate_asked import LOOK_SETTING, GateAsked, asked_file, write_asked
+from mixwright.verdict.rules.gate_words import gate_lines
 
 OF_COMPLETIONS = ("--samples", "--temperature", "--greedy/--sampled", "--max-new-tokens")
 """Options that mean nothing where none are written."""

@@ -17,7 +17,6 @@ from mixwright.corpus import Corpus
 from mixwright.corpus.graded import Graded, read_graded
 from mixwright.errors import InputError, join_some, one_line
 from mixwright.estimates.readings import READINGS
-from mixwright.manifest import settings_file, write_manifest, write_settings
 from mixwright.measure.bases import base_name, completions_path, write_completions
 from mixwright.measure.first_answers import with_first_answers
 from mixwright.measure.fitting import usual_items
@@ -32,9 +31,10 @@ from mixwright.measure.room import keep_fitting_corpus
 from mixwright.measure.stage import MeasureResult
 from mixwright.measure.targets import exact_answer_tasks
 from mixwright.measure.written import ANSWER_TOKENS, items_to_answer, same_answers, write_answers
-from mixwright.preflight import check_items, check_model, check_settings
 from mixwright.records import Observation, to_data
-from mixwright.runs import RunFolder, write_measurements
+from mixwright.run.folder import RunFolder, write_measurements
+from mixwright.run.manifest import settings_file, write_manifest, write_settings
+from mixwright.run.preflight import check_items, check_model, check_settings
 
 if TYPE_CHECKING:
     from mixwright.learner.learner import Learner

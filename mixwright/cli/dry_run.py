@@ -14,9 +14,10 @@ from mixwright.corpus.corpus import REHEARSE_SPLIT
 from mixwright.errors import join_some
 from mixwright.estimates.readings import GRADED_OUTCOMES, outcome_of
 from mixwright.learner.bases import TINY_PREFIX, bases_of
-from mixwright.opening import resolve_training_settings, start_workers, validate_run
 from mixwright.records import Task, to_data
-from mixwright.runs import RunFolder
+from mixwright.run.folder import RunFolder
+from mixwright.run.opening import resolve_training_settings, start_workers, validate_run
+from mixwright.run.workers import Job, Workers, count_cores
 from mixwright.steer.engine import Engine
 from mixwright.steer.pool import corpus_pool
 from mixwright.trial import power
@@ -25,7 +26,6 @@ from mixwright.trial.costs import format_costs, held_out_cells, stage_seconds
 from mixwright.trial.dry_run import DryRunJob, Timing, mean_timing, time_dry_run
 from mixwright.trial.fitting import Data
 from mixwright.trial.stage import checked_plan
-from mixwright.workers.local import Job, Workers, count_cores
 
 MOST_DRAWS = 100_000
 """Draws that a dry run makes at most."""

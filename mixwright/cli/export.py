@@ -17,7 +17,7 @@ from mixwright.learner.prompt_form import PromptForm
 from mixwright.mine.choosing import resample_by_weight
 from mixwright.plan.mix import Mix, Part, part_name
 from mixwright.records import Example, Objective, Plan, Stage
-from mixwright.runs import write_json
+from mixwright.run.folder import write_json
 from mixwright.steer.engine import Engine
 from mixwright.steer.pool import Pool, corpus_pool
 

@@ -9,7 +9,7 @@ from typing import Literal
 
 from mixwright.errors import InputError
 from mixwright.estimates.readings import Decoding
-from mixwright.verdict.gate_asked import GateAsked
+from mixwright.verdict.rules.gate_asked import GateAsked
 
 
 @dataclass(frozen=True, slots=True)

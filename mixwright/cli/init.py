@@ -21,11 +21,11 @@ from mixwright.config import CorpusConfig, ModelConfig, RunConfig, WarmupConfig
 from mixwright.corpus import read_corpus
 from mixwright.errors import InputError, one_line
 from mixwright.learner.bases import TINY_PREFIX
-from mixwright.opening import start_workers
-from mixwright.runs import write_text, yaml_text
+from mixwright.run.folder import write_text, yaml_text
+from mixwright.run.opening import start_workers
+from mixwright.run.progress import format_duration
 from mixwright.trial.dry_run import Timing
 from mixwright.trial.fitting import Fitted, fit_run, least_seconds
-from mixwright.workers.progress import format_duration
 
 PLACEHOLDER = "train.jsonl"
 COMMENT_WIDTH = 110

@@ -12,12 +12,12 @@ from mixwright.cli.options import Measuring
 from mixwright.errors import InputError, one_line
 from mixwright.estimates.looks import Look
 from mixwright.measure.kept_folder import drop_kept
-from mixwright.runs import RunFolder
-from mixwright.verdict.basis import gate_answer
-from mixwright.verdict.gate import GateResult
-from mixwright.verdict.gate_asked import asked_of, write_asked
-from mixwright.verdict.gate_ungraded import gate_of
-from mixwright.verdict.gate_words import gate_lines
+from mixwright.run.folder import RunFolder
+from mixwright.verdict.rules.basis import gate_answer
+from mixwright.verdict.rules.gate import GateResult
+from mixwright.verdict.rules.gate_asked import asked_of, write_asked
+from mixwright.verdict.rules.gate_ungraded import gate_of
+from mixwright.verdict.rules.gate_words import gate_lines
 from mixwright.verdict.stage import render
 
 Show = Callable[[RunFolder, Path, GateResult | None], None]

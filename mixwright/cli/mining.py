@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
-from mixwright import pipeline
 from mixwright.cli import direct, output
 from mixwright.cli.budget import Budget
 from mixwright.cli.export import mined_mix, resolve_format, write_mix
@@ -17,15 +16,16 @@ from mixwright.cli.output import conclude
 from mixwright.config import ModelConfig, RunConfig
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError, one_line
-from mixwright.manifest import write_manifest
 from mixwright.mine.exports import export_rows
 from mixwright.mine.job import REHEARSAL_MINER, mine_in_run, options_of
 from mixwright.mine.own_answers import rehearsal_rows
 from mixwright.mine.stage import make_miner
-from mixwright.opening import open_with_workers
 from mixwright.plan.mix import messages
 from mixwright.records import MiningSummary, Objective, TrialResult, plain
-from mixwright.runs import RunFolder, read_json, write_json, write_text
+from mixwright.run import pipeline
+from mixwright.run.folder import RunFolder, read_json, write_json, write_text
+from mixwright.run.manifest import write_manifest
+from mixwright.run.opening import open_with_workers
 from mixwright.trial.selection import format_selection
 
 EXPORT_MARKER_FILE = "mined.json"

@@ -18,7 +18,7 @@ from mixwright.learner.sources import GGUF_SUFFIX
 
 if TYPE_CHECKING:
     from mixwright.config import RunConfig
-    from mixwright.runs import RunFolder
+    from mixwright.run.folder import RunFolder
     from mixwright.trial.deadline import Deadline
 
 SCANNED_HELP = (
@@ -206,7 +206,7 @@ def load_settings(config: Path, folder: Path | None) -> tuple[RunConfig, RunFold
     """The settings and the run folder that belongs to them; nothing is made."""
     from mixwright.config import RunConfig
     from mixwright.corpus.reading import SUFFIXES
-    from mixwright.runs import RunFolder, read_yaml
+    from mixwright.run.folder import RunFolder, read_yaml
 
     if config.is_dir() or config.suffix.lower() in (*SUFFIXES, ".gz"):
         remedy = f"Write settings for them: mixwright run --init {config}; then: mixwright run run.yaml --dry-run"

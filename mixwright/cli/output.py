@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from mixwright.errors import one_line
 from mixwright.records import Effect, Measurement, Observation, to_data
-from mixwright.runs import RunFolder, yaml_text
+from mixwright.run.folder import RunFolder, yaml_text
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -20,11 +20,11 @@ from mixwright.errors import InputError, one_line
 from mixwright.learner.prompt_form import PromptForm
 from mixwright.mine.job import REHEARSAL_MINER, rehearse_run, table_file, with_mined_rehearsal
 from mixwright.mine.own_answers import check_rehearsal, rehearsal_rows
-from mixwright.opening import open_run_folder, start_workers, validate_run
 from mixwright.plan.stage import make_plan, plan_run
-from mixwright.preflight import check_keep, check_planner
 from mixwright.records import Measurement, Plan
-from mixwright.runs import RunFolder, read_measurements, read_yaml, write_plan
+from mixwright.run.folder import RunFolder, read_measurements, read_yaml, write_plan
+from mixwright.run.opening import open_run_folder, start_workers, validate_run
+from mixwright.run.preflight import check_keep, check_planner
 from mixwright.trial.stage import checked_plan
 
 MOST_TASKS_TOLD = 12

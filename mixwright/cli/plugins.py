@@ -15,7 +15,7 @@ from mixwright.catalog import KIND_BY_NAME, Entry, entries_named, listing
 from mixwright.cli import output
 from mixwright.errors import one_line, unknown_name
 from mixwright.records import Interval
-from mixwright.verdict.text import change, format_interval
+from mixwright.verdict.page.text import change, format_interval
 
 LAB_PACKAGE = "mixwright_lab"
 SUPPORTING_WORDS = ("reproduced", "in part")

@@ -18,7 +18,7 @@ from mixwright.measure.free_answers import TIMED_SAMPLES, FreeAnswers, price, sp
 from mixwright.measure.passes import Passes
 from mixwright.measure.stage import MeasureResult, measure_learner
 from mixwright.records import Example, Observation
-from mixwright.workers.progress import format_duration, progress_line
+from mixwright.run.progress import format_duration, progress_line
 
 if TYPE_CHECKING:
     from mixwright.learner.learner import Learner

@@ -15,7 +15,7 @@ from mixwright.errors import InputError
 from mixwright.estimates.readings import READINGS
 from mixwright.estimates.replicates import Ranking, ranking
 from mixwright.records import TrialResult
-from mixwright.runs import RunFolder, check_regular, read_json
+from mixwright.run.folder import RunFolder, check_regular, read_json
 
 Scores = list[list[list[float]]]
 """Group, candidate, run."""

@@ -22,7 +22,7 @@ from mixwright.records import (
 
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus
-    from mixwright.measure.scan import Scan
+    from mixwright.scan.table import Scan
 
 SUCCESS_BY_CELL = {"add@1": 0.95, "add@2": 0.45, "count@1": 0.3, "spell": 0.02}
 """True success per cell in the made-up evidence."""
@@ -69,7 +69,7 @@ def minable() -> Corpus:
 
 def scan(corpus: Corpus, place: Path, names: Sequence[str], made_from: Mapping[str, Any] | None = None) -> Scan:
     """A scan with these columns: vectors for `sketch` and `hidden`, texts for `form`, else numbers."""
-    from mixwright.measure.scan import OWN_COLUMNS, Scan, shard_file, write_part
+    from mixwright.scan.table import OWN_COLUMNS, Scan, shard_file, write_part
 
     rng, count = np.random.default_rng(11), len(corpus)
     found = {name: rng.normal(size=(count, 8)) if name in ("sketch", "hidden") else rng.random(count) for name in names}

@@ -27,7 +27,7 @@ from mixwright.errors import InputError, missing_extra, unknown_name
 from mixwright.graders import Grader, code_digest, load_grader
 from mixwright.graders.choice import option_texts
 from mixwright.records import Cell, Example, Task, plain
-from mixwright.runs import read_json, replacing, write_json
+from mixwright.run.folder import read_json, replacing, write_json
 
 if TYPE_CHECKING:
     import datasets

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from mixwright.errors import InputError, missing_extra
-from mixwright.runs import check_regular
+from mixwright.run.folder import check_regular
 
 
 def _without_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from mixwright.errors import InputError, join_some
 from mixwright.learner.batches import without_warnings
 from mixwright.learner.checkpoint_checks import check_adapter_weights, reason_of
 from mixwright.learner.learner import Learner
-from mixwright.runs import write_json
+from mixwright.run.folder import write_json
 
 if TYPE_CHECKING:
     from mixwright.contracts import Adapter

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mixwright.checked import CheckedRun
 from mixwright.config import RunConfig
 from mixwright.learner.sources import resolve_model
 from mixwright.learner.warmup_rows import warmup_rows
-from mixwright.runs import RunFolder
-from mixwright.workers.local import Job, Workers
-from mixwright.workers.progress import report
+from mixwright.run.checked import CheckedRun
+from mixwright.run.folder import RunFolder
+from mixwright.run.progress import report
+from mixwright.run.workers import Job, Workers
 
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus

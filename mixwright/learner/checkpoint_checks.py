@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from mixwright.config import ADAPTER_FILES
 from mixwright.errors import InputError, join_some
-from mixwright.runs import check_regular
+from mixwright.run.folder import check_regular
 
 if TYPE_CHECKING:
     from mixwright.learner.learner import Learner

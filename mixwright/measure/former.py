@@ -17,7 +17,7 @@ import numpy as np
 
 from mixwright.estimates.intervals import rate
 from mixwright.measure.passes import Passes
-from mixwright.runs import RunFolder
+from mixwright.run.folder import RunFolder
 
 if TYPE_CHECKING:
     from mixwright.learner.learner import Learner

@@ -9,7 +9,7 @@ from mixwright.corpus import Corpus
 from mixwright.corpus.chosen_graders import CUT_MARK, FirstAnswer, choose_grader
 from mixwright.measure.stage import MeasureResult
 from mixwright.records import Example, Observation
-from mixwright.runs import RunFolder, write_json
+from mixwright.run.folder import RunFolder, write_json
 
 NOTHING_RIGHT_NOTE, UNREAD_NOTE, CUT_NOTE = "nothing right", "answers not read", "cut"
 """What `Observation.check` of a note says."""

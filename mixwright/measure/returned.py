@@ -19,7 +19,7 @@ from typing import Any
 from mixwright.estimates.chance import RIGHT_FROM_SCORE
 from mixwright.measure.passes import Passes
 from mixwright.records import Example
-from mixwright.runs import RunFolder
+from mixwright.run.folder import RunFolder
 
 MIN_LOST_ANSWERS, MOST_ASKED = 5, 200
 """Lost answers below which nothing is asked, and how many are asked at most."""

@@ -13,7 +13,7 @@ from mixwright.records import Example
 
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus
-    from mixwright.measure.scan import Scan
+    from mixwright.scan.table import Scan
 
 
 COPIES_PER_ROW = 4

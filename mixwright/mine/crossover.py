@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from mixwright.estimates.crossed import Estimate, estimate_crossed
 from mixwright.estimates.intervals import COVERAGE, holm
-from mixwright.workers.progress import report
+from mixwright.run.progress import report
 
 End = Literal["hard", "easy", "random"]
 Word = Literal["hard", "easy", "keep all"]

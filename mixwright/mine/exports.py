@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.parquet as pq
 
 from mixwright.records import Example, plain
-from mixwright.runs import write_text
+from mixwright.run.folder import write_text
 
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus

@@ -13,19 +13,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import mixwright
-from mixwright.checked import CheckedRun
 from mixwright.config import RunConfig
 from mixwright.corpus.corpus import REHEARSE_SPLIT
 from mixwright.errors import InputError
 from mixwright.learner.bases import bases_of
 from mixwright.measure.bases import base_name
 from mixwright.measure.kept_folder import FOLDER, drop_kept
-from mixwright.measure.scan import Scan
 from mixwright.mine.own_answers import read_rows, rehearsal_rows, write_rows
 from mixwright.mine.stage import make_miner, mine, summary_of, write_mined
 from mixwright.records import to_data
-from mixwright.runs import RunFolder, read_json, read_measurements, write_json
-from mixwright.workers.local import Job, Workers
+from mixwright.run.checked import CheckedRun
+from mixwright.run.folder import RunFolder, read_json, read_measurements, write_json
+from mixwright.run.workers import Job, Workers
+from mixwright.scan.table import Scan
 
 if TYPE_CHECKING:
     from mixwright.contracts import Miner
@@ -90,7 +90,7 @@ def mine_in_run(
     Raises:
         InputError: an unknown miner or option, or what the miner refuses.
     """
-    from mixwright.measure.scan_stage import scan_bases  # torch
+    from mixwright.scan.stage import scan_bases  # torch
 
     config, folder, options = run.config, run.folder, options_of(run.config, name, keep)
     made = make_miner(name, options)

@@ -18,7 +18,7 @@ from mixwright.corpus.identity import build_table, prompt_key
 from mixwright.corpus.rows import SCHEMA, decode
 from mixwright.errors import InputError
 from mixwright.records import Example
-from mixwright.runs import write_table
+from mixwright.run.folder import write_table
 
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus

@@ -18,13 +18,13 @@ from mixwright.corpus.identity import build_table
 from mixwright.errors import InputError
 from mixwright.mine.choosing import train_rows
 from mixwright.records import Example, Measurement, MinedRow, MiningResult, MiningSummary, TaskRows
-from mixwright.runs import read_json, write_json, write_table
+from mixwright.run.folder import read_json, write_json, write_table
 
 if TYPE_CHECKING:
     from mixwright.contracts import Miner
     from mixwright.corpus import Corpus
     from mixwright.learner.learner import Learner
-    from mixwright.measure.scan import Scan
+    from mixwright.scan.table import Scan
 
 MINE_SEED = 6_000_011
 """Added to the run's seed: what a miner draws."""

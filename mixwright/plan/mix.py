@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from mixwright.errors import InputError, one_line
 from mixwright.records import Example, Objective, Text, cell_key
-from mixwright.runs import write_table, write_text, yaml_text
+from mixwright.run.folder import write_table, write_text, yaml_text
 
 if TYPE_CHECKING:
     import pyarrow as pa

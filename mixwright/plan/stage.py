@@ -9,12 +9,12 @@ from mixwright.catalog import create
 from mixwright.plan.format_forecast import with_format_forecasts
 from mixwright.plan.overrides import with_asked
 from mixwright.records import Measurement, Objective, Plan, TrainingSetup
-from mixwright.runs import read_measurements, write_plan
+from mixwright.run.folder import read_measurements, write_plan
 
 if TYPE_CHECKING:
-    from mixwright.checked import CheckedRun
     from mixwright.config import RunConfig
     from mixwright.corpus import Corpus
+    from mixwright.run.checked import CheckedRun
 
 
 def make_plan(config: RunConfig, corpus: Corpus, competence: Sequence[Measurement]) -> Plan:

@@ -24,11 +24,11 @@ from torch import nn
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
 from mixwright.errors import InputError
-from mixwright.trainers.checkpoints.resume import TRAINER_STATE
 from mixwright.trainers.checks.refusals import why_lr_is_fixed
 from mixwright.trainers.checks.selftest import check_draws
 from mixwright.trainers.checks.setting_warnings import Settings, read_settings, warn_at_first_batch, warn_at_start
 from mixwright.trainers.hooks import SteeringHooks
+from mixwright.trainers.resume import TRAINER_STATE
 from mixwright.trainers.rewards import (
     completion_options,
     group_outcomes,

@@ -20,7 +20,7 @@ from accelerate.utils import gather
 from trl.trainer.dpo_trainer import DPOTrainer
 
 from mixwright.records import PairOutcome
-from mixwright.steer.run.files import keep_finite, pair_line
+from mixwright.steer.beside.files import keep_finite, pair_line
 from mixwright.trainers.canaries.held_out import HeldOutPass, make_heldout
 from mixwright.trainers.checks.compatibility import check_methods
 from mixwright.trainers.checks.refusals import refuse_images, refuse_settings

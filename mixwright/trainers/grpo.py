@@ -17,7 +17,7 @@ from accelerate.utils import gather, gather_object
 from torch.utils.data import Sampler
 from trl.trainer.grpo_trainer import GRPOTrainer
 
-from mixwright.steer.run.run import RunSteering
+from mixwright.steer.beside.run import RunSteering
 from mixwright.trainers.canaries.generated import CanaryPass, make_canaries
 from mixwright.trainers.checks.compatibility import check_methods
 from mixwright.trainers.checks.refusals import refuse_grpo

@@ -12,11 +12,11 @@ from accelerate.utils import gather_object
 from transformers import TrainerCallback
 
 from mixwright.errors import InputError
-from mixwright.steer.run.run import RunSteering
-from mixwright.trainers.checkpoints.resume import Checkpoints
+from mixwright.steer.beside.run import RunSteering
 from mixwright.trainers.checks.finite import FiniteGuard
 from mixwright.trainers.checks.processes import STEPS_BETWEEN_CHECKS, check_same_data, check_same_run
 from mixwright.trainers.checks.refusals import refuse_unresumable
+from mixwright.trainers.resume import Checkpoints
 
 
 class SteeringHooks(TrainerCallback):

@@ -30,7 +30,7 @@ from mixwright.steer.pool import Pool, read_answer
 from mixwright.time_limit import NAMED_AFTER_SECONDS, TooSlow, call_with_timeout, tell_when_slow
 
 if TYPE_CHECKING:
-    from mixwright.steer.run.run import RunSteering
+    from mixwright.steer.beside.run import RunSteering
     from mixwright.trainers.steering import SteeringConfig
 
 

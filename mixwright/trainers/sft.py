@@ -15,7 +15,7 @@ from typing import Any
 from trl.trainer.sft_trainer import SFTTrainer
 
 from mixwright.records import Outcome
-from mixwright.steer.run.files import keep_finite, loss_line
+from mixwright.steer.beside.files import keep_finite, loss_line
 from mixwright.trainers.canaries.held_out import HeldOutPass, make_heldout
 from mixwright.trainers.checks.compatibility import check_methods
 from mixwright.trainers.checks.refusals import refuse_images, refuse_settings

@@ -16,15 +16,15 @@ from transformers import Trainer
 
 from mixwright.learner.settings import slow_settings
 from mixwright.records import CanaryOutcome
+from mixwright.steer.beside.run import RunSteering
 from mixwright.steer.pool import Pool
-from mixwright.steer.run.run import RunSteering
 from mixwright.trainers.canaries.generated import CanaryPass
 from mixwright.trainers.canaries.held_out import HeldOutPass
-from mixwright.trainers.checkpoints.ended import finish_if_ended
 from mixwright.trainers.checks.compatibility import check_attributes
 from mixwright.trainers.checks.refusals import refuse_dataloader, why_lr_is_fixed
 from mixwright.trainers.checks.selftest import check_draws
 from mixwright.trainers.hooks import SteeringHooks
+from mixwright.trainers.resume import finish_if_ended
 from mixwright.trainers.sampler import SteeredSampler
 from mixwright.trainers.steering import INDEX_COLUMN, SteeringConfig, make_run
 

@@ -19,11 +19,11 @@ from mixwright.errors import InputError, unknown_name
 from mixwright.plan.overrides import STEERING_KINDS as LEVERS
 from mixwright.plan.validate import check_options
 from mixwright.records import Cell, Plan, Stage
-from mixwright.runs import read_plan
+from mixwright.run.folder import read_plan
+from mixwright.steer.beside.files import SteeringFiles
+from mixwright.steer.beside.replay import read_tape
+from mixwright.steer.beside.run import RunSteering
 from mixwright.steer.pool import Pool
-from mixwright.steer.run.files import SteeringFiles
-from mixwright.steer.run.replay import read_tape
-from mixwright.steer.run.run import RunSteering
 
 if TYPE_CHECKING:
     from datasets import Dataset

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from mixwright.contracts import Branch, Role
     from mixwright.corpus import Corpus
     from mixwright.records import Measurement, Plan
-    from mixwright.runs import RunFolder
+    from mixwright.run.folder import RunFolder
 
 Replan = Callable[["Corpus", Sequence[Sequence["Measurement"]]], "Plan"]
 """The plan that the run's planner makes of a corpus and of the measurements of each starting model on it."""

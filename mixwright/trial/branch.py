@@ -20,7 +20,7 @@ from mixwright.errors import InputError, disk_full_error
 from mixwright.estimates.readings import READINGS
 from mixwright.measure.bases import completions_path, read_completion_rows, seed_after, write_completion_rows
 from mixwright.records import to_data
-from mixwright.runs import RunFolder, read_json, write_json, write_measurements
+from mixwright.run.folder import RunFolder, read_json, write_json, write_measurements
 from mixwright.trial.seed_rows import BranchInfo
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from mixwright.config import RunConfig
 from mixwright.errors import join_some
 from mixwright.measure.fitting import training_probes
+from mixwright.run.workers import count_cores
 from mixwright.trial.arm_roles import Arms
 from mixwright.trial.dry_run import Timing
-from mixwright.workers.local import count_cores
 
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus

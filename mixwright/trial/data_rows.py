@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from mixwright.contracts import Rows
     from mixwright.corpus import Corpus
     from mixwright.records import Cell
-    from mixwright.runs import RunFolder
+    from mixwright.run.folder import RunFolder
 
 DATA_ROWS_SEED = 4_000_037
 """Added to the run's seed and the trial seed: random rows and resampled ones are drawn by it."""

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from mixwright.config import RunConfig
 from mixwright.errors import InputError
 from mixwright.estimates.judgement import MIN_SEEDS
-from mixwright.runs import RunFolder, read_json, write_json
-from mixwright.workers.local import count_cores
+from mixwright.run.folder import RunFolder, read_json, write_json
+from mixwright.run.workers import count_cores
 
 if TYPE_CHECKING:
     from mixwright.trial.jobs import Trial

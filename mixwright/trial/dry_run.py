@@ -22,8 +22,8 @@ from mixwright.learner.bases import TINY_PREFIX
 from mixwright.measure.fitting import training_probes
 from mixwright.measure.free_answers import spread_items
 from mixwright.records import Plan, Stage
+from mixwright.run.progress import report
 from mixwright.trial.arm_roles import branch_of
-from mixwright.workers.progress import report
 
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus

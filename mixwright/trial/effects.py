@@ -6,13 +6,14 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from mixwright.estimates.crossed import Estimate
-from mixwright.estimates.intervals import holm
+from mixwright.estimates.intervals import holm, jackknife
 from mixwright.estimates.judgement import MIN_SEEDS, change_word, change_words
 from mixwright.estimates.outcome import Change, Item, ItemScores, estimate_change, keep_probe_columns
 from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, Outcome, as_measured
 from mixwright.records import ChangeWord, Effect, Interval, SeedRow
-from mixwright.trial.paired_statistics import restricted_ratio
 
 SAMPLED_SUCCESS = "success.sampled"
 RETENTION_OUTCOME = "retention"
@@ -194,3 +195,25 @@ def _effect(arm: str, against: str, name: str, found: Change, word: ChangeWord |
 def _interval(estimate: Estimate | None) -> Interval | None:
     """As a record; None for what was not measured for some item."""
     return estimate.interval if estimate is not None and math.isfinite(estimate.value) else None
+
+
+def restricted_ratio(arm: Sequence[float | None], reference: Sequence[float | None], budget: float) -> Interval | None:
+    """Mean of min(T, budget) of the arm over that of the reference; below 1 the arm was sooner.
+
+    A run that missed the target is no missing value: it took at least the whole budget. So every run counts as
+    min(T, budget), which is known for all of them. The 95 % interval is a jackknife t interval over pairs on the logarithm
+    of the ratio.
+
+    Args:
+        arm: T per seed, above 0; None for a run that missed the target.
+        reference: of the same seeds, in the same order.
+        budget: that every run was watched for.
+
+    Returns:
+        None for fewer than two seeds, and where no run of either side arrived within the budget: there is nothing to see.
+    """
+    times = np.array([[math.inf if t is None else t for t in side] for side in (arm, reference)], dtype=float).T
+    if len(times) < 2 or (times >= budget).all():
+        return None
+    found = jackknife(np.minimum(times, budget), lambda total: math.log(total[0] / total[1]))
+    return Interval(math.exp(found.value), math.exp(found.low), math.exp(found.high), found.n) if found is not None else None

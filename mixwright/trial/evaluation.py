@@ -14,7 +14,7 @@ from mixwright.corpus.timed_grades import TimedGrades
 from mixwright.measure.option_answers import answer_items
 from mixwright.measure.passes import RIGHT_FROM_SCORE
 from mixwright.records import Example, cell_key
-from mixwright.workers.progress import report
+from mixwright.run.progress import report
 
 if TYPE_CHECKING:
     from mixwright.config import MeasureConfig

@@ -12,17 +12,17 @@ from mixwright.estimates.outcome import item_scores
 from mixwright.measure.bases import MeasureJob, base_name, measure_base, shuffled_name
 from mixwright.measure.kept_folder import drop_kept
 from mixwright.records import Plan
-from mixwright.runs import RunFolder, read_measurements
+from mixwright.run.folder import RunFolder, read_measurements
+from mixwright.run.workers import Job, Workers, run_jobs
 from mixwright.trial.arm_roles import Arms, arms_in, branch_of, null_name, of_data, other_seed, role_of, with_order
 from mixwright.trial.branch import BranchJob, base_digest, branch_digest, is_complete, train_branch
-from mixwright.workers.local import Job, Workers, run_jobs
 
 if TYPE_CHECKING:
     from mixwright.contracts import Branch
     from mixwright.corpus import Corpus
+    from mixwright.run.progress import Progress
     from mixwright.trial.arm_roles import Replan
     from mixwright.trial.data_rows import DataTable
-    from mixwright.workers.progress import Progress
 
 CANARY_TIME_SHARE = 0.2
 """What canary passes add to the duration of a branch, about."""

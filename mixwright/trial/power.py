@@ -18,7 +18,7 @@ from mixwright.estimates.power import PRIOR_NOISE, TYPICAL_ITEM_SPREAD, Against,
 from mixwright.estimates.readings import GRADED_OUTCOMES, outcome_of
 from mixwright.measure.bases import base_name
 from mixwright.records import Power
-from mixwright.runs import read_measurements
+from mixwright.run.folder import read_measurements
 from mixwright.trial.arm_roles import arms_in, builtin_arm
 from mixwright.trial.costs import held_out_cells
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from mixwright.config import RunConfig
     from mixwright.corpus import Corpus
-    from mixwright.runs import RunFolder
+    from mixwright.run.folder import RunFolder
 
 MIN_FINISHED_SEEDS = 3
 """Finished seeds of two arms from which their noise is read."""

@@ -23,7 +23,7 @@ from mixwright.estimates.outcome import (
 )
 from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, Outcome
 from mixwright.records import Measurement, SeedRow
-from mixwright.runs import read_json, read_measurements
+from mixwright.run.folder import read_json, read_measurements
 
 COMPETENCE_PROBE = "competence"
 """Probe that success is read from."""

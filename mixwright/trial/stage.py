@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mixwright.checked import CheckedRun
 from mixwright.corpus.trainable import check_training
 from mixwright.errors import InputError
 from mixwright.learner.bases import bases_of, build_bases
@@ -18,7 +17,9 @@ from mixwright.mine.stage import summary_of
 from mixwright.plan.stage import make_plan
 from mixwright.plan.validate import validate_plan
 from mixwright.records import Measurement, Plan, TrialResult
-from mixwright.runs import read_plan, write_json
+from mixwright.run.checked import CheckedRun
+from mixwright.run.folder import read_plan, write_json
+from mixwright.run.workers import Job, Workers, count_cores
 from mixwright.trial.arm_roles import (
     Arms,
     Replan,
@@ -36,7 +37,6 @@ from mixwright.trial.deadline import LATE_SHARE, Deadline, branches_seconds, tra
 from mixwright.trial.jobs import Trial
 from mixwright.trial.power import foresee_power, format_power
 from mixwright.trial.summary import MinedTable, summarise
-from mixwright.workers.local import Job, Workers, count_cores
 
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from mixwright.estimates.outcome import item_scores
 from mixwright.records import Measurement, Plan, Stage, to_data
-from mixwright.runs import read_json, read_measurements, write_json, write_measurements, write_text
+from mixwright.run.folder import read_json, read_measurements, write_json, write_measurements, write_text
 
 if TYPE_CHECKING:
     from mixwright.contracts import Branch
@@ -136,7 +136,7 @@ def join(stages: Sequence[Stage], done: Sequence[Path], folder: Path) -> None:
     import pyarrow.parquet as pq
 
     from mixwright.corpus.rows import pc
-    from mixwright.runs import write_table
+    from mixwright.run.folder import write_table
     from mixwright.trial.seed_rows import measuring_rollouts
 
     lines: dict[str, list[str]] = {"steps.jsonl": [], "decisions.jsonl": []}

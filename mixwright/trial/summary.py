@@ -12,7 +12,7 @@ from mixwright.estimates.judgement import MIN_SEEDS
 from mixwright.estimates.protected import protected_items
 from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, Outcome, outcome_of
 from mixwright.records import Effect, Judgement, Selection, TrialResult
-from mixwright.runs import RunFolder
+from mixwright.run.folder import RunFolder
 from mixwright.trial.arm_roles import MINED_ARM, RANDOM_ARM, Arms, builtin_arm, of_data
 from mixwright.trial.effects import (
     RATIO_SUFFIX,

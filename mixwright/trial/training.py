@@ -56,7 +56,7 @@ def make_trainer(
         InputError: an objective without a trainer, or a field that TRL's config does not know.
     """
     stage = branch.plan.stages[0]
-    from mixwright.steer.run.replay import steps_made
+    from mixwright.steer.beside.replay import steps_made
     from mixwright.trainers.steering import SteeringConfig
 
     steering = SteeringConfig(branch.plan, folder, seed, permute_rewards=branch.permute_rewards, replay=source)

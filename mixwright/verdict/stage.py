@@ -12,14 +12,14 @@ from mixwright import catalog
 from mixwright.errors import InputError
 from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS
 from mixwright.records import RunManifest, to_data
-from mixwright.runs import RunFolder, read_json, write_json, write_text
-from mixwright.verdict.basis import recommended
-from mixwright.verdict.blocks import FIRST_SCREEN_ORDER, Part, filled
-from mixwright.verdict.cells import CellSeen, cells_of
-from mixwright.verdict.claims import every_claim, judge
-from mixwright.verdict.evidence import decoding_of, describe_run, seeds_of, trial_of
-from mixwright.verdict.next_steps import steps_of
-from mixwright.verdict.terms import explained_once
+from mixwright.run.folder import RunFolder, read_json, write_json, write_text
+from mixwright.verdict.page.blocks import FIRST_SCREEN_ORDER, Part, filled
+from mixwright.verdict.page.evidence import decoding_of, describe_run, seeds_of, trial_of
+from mixwright.verdict.page.terms import explained_once
+from mixwright.verdict.rules.basis import recommended
+from mixwright.verdict.rules.cells import CellSeen, cells_of
+from mixwright.verdict.rules.claims import every_claim, judge
+from mixwright.verdict.rules.next_steps import steps_of
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -36,7 +36,7 @@ def render(run: RunFolder) -> Path:
     Raises:
         InputError: the run folder does not exist, or a file in it is broken.
     """
-    from mixwright.verdict.page import render_page
+    from mixwright.verdict.page.page import render_page
 
     known = (run.manifest, run.audit, run.plan, run.claims, run.path / "measure", run.path / "trial")
     if not any(part.exists() for part in known):
@@ -59,7 +59,7 @@ def summarise(run: RunFolder, console: Console, *, full: bool = False, without: 
         full: all sections.
         without: names of sections that are left out.
     """
-    from mixwright.verdict.terminal import show
+    from mixwright.verdict.page.terminal import show
 
     for name, title, order, blocks in sections(run):
         if name not in without and (full or order < FIRST_SCREEN_ORDER):
@@ -134,7 +134,9 @@ def plain(value: Any) -> Any:
     """JSON-ready values; blocks keep the name of their kind, numbers that are none become null."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         fields = {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
-        return {"kind": type(value).__name__, **fields} if type(value).__module__ == "mixwright.verdict.blocks" else fields
+        return (
+            {"kind": type(value).__name__, **fields} if type(value).__module__ == "mixwright.verdict.page.blocks" else fields
+        )
     if isinstance(value, Mapping):
         return {str(key): plain(part) for key, part in value.items()}
     if isinstance(value, list | tuple):

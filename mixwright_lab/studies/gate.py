@@ -33,10 +33,10 @@ from mixwright.estimates.dependence import dependence
 from mixwright.estimates.intervals import share_interval
 from mixwright.estimates.outcome import ItemScores
 from mixwright.records import Interval, Measurement
-from mixwright.runs import RunFolder, write_measurements
-from mixwright.verdict.basis import gate_answer, recommended
-from mixwright.verdict.gate import check_protected
-from mixwright.verdict.gate_asked import GateAsked, write_asked
+from mixwright.run.folder import RunFolder, write_measurements
+from mixwright.verdict.rules.basis import gate_answer, recommended
+from mixwright.verdict.rules.gate import check_protected
+from mixwright.verdict.rules.gate_asked import GateAsked, write_asked
 from mixwright_lab.studies.jobs import run_in_processes
 from mixwright_lab.studies.report import Goal, Result, run
 

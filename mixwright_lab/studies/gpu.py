@@ -33,7 +33,7 @@ from pathlib import Path
 from typing import Any
 
 from mixwright.records import Interval
-from mixwright.runs import write_json
+from mixwright.run.folder import write_json
 from mixwright_lab.conditions import conditions
 from mixwright_lab.studies.gpu_pieces import BOOKKEEPING, CANARIES, NONE, OFF, ON, PIECES, PROBES
 from mixwright_lab.studies.jobs import append_row, read_rows

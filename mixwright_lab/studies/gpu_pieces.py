@@ -34,9 +34,9 @@ from mixwright.learner.learner import Learner
 from mixwright.learner.load import load_learner
 from mixwright.learner.settings import cheap_settings
 from mixwright.learner.tiny import build_tiny
-from mixwright.measure.scan_rows import scan_rows
 from mixwright.measure.stage import measure_learner
 from mixwright.records import CellPlan, Plan, Stage
+from mixwright.scan.rows import scan_rows
 from mixwright.steer.canaries import ITEMS_PER_TASK
 from mixwright_lab.demo.tables import OLD_TASKS, questions
 from mixwright_lab.studies.scan import scanned

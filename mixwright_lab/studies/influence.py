@@ -48,10 +48,10 @@ def features(corpus: Corpus, width: int, seed: int) -> tuple[dict[str, np.ndarra
     """Sketches and hidden states of every row after the warm-up; CPU seconds of the sketches and of other passes."""
     from mixwright.learner.tiny import build_tiny
     from mixwright.learner.warmup import warm_up
-    from mixwright.measure.scan import column_groups
-    from mixwright.measure.scan_passes import ScanPasses
-    from mixwright.measure.scan_rows import scan_rows
-    from mixwright.measure.sketch_calibration import SketchSettings, calibrate, calibration_rows
+    from mixwright.scan.passes import ScanPasses
+    from mixwright.scan.rows import scan_rows
+    from mixwright.scan.sketch_calibration import SketchSettings, calibrate, calibration_rows
+    from mixwright.scan.table import column_groups
 
     texts = [f"{row.prompt}{row.target}" for row in corpus]
     learner = build_tiny(texts, ModelConfig(width=width, depth=2, heads=2, vocabulary=264), seed=seed)

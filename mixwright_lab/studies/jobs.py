@@ -11,8 +11,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from mixwright.runs import write_json
-from mixwright.workers import local
+from mixwright.run import workers
+from mixwright.run.folder import write_json
 from mixwright_lab.conditions import conditions
 
 WORKER_COUNT = 2
@@ -34,7 +34,8 @@ def run_in_processes(
         chunk: jobs that are sent at once, where each takes milliseconds.
     """
     parts = [jobs[place : place + chunk] for place in range(0, len(jobs), chunk)]
-    found = local.run_jobs([local.Job(say, partial(_all, work), part) for part in parts], workers=WORKER_COUNT, title=say)
+    asked = [workers.Job(say, partial(_all, work), part) for part in parts]
+    found = workers.run_jobs(asked, workers=WORKER_COUNT, title=say)
     return [answer for answers in found for answer in answers]
 
 

@@ -52,8 +52,8 @@ from mixwright.learner import shared_generation
 from mixwright.learner.tiny import build_tiny
 from mixwright.learner.warmup import warm_up
 from mixwright.records import Example
-from mixwright.runs import yaml_text
-from mixwright.workers import local
+from mixwright.run import workers
+from mixwright.run.folder import yaml_text
 from mixwright_lab.studies import report
 from mixwright_lab.studies.jobs import rows_by_job, rows_path, work_and_append
 from tests.recorded_runs import TIMES, differences, values
@@ -101,23 +101,23 @@ def warm() -> None:
         importlib.import_module(found.name)
     for name in ("datasets", "trl.trainer.sft_trainer", "trl.trainer.grpo_trainer", "pyarrow.parquet"):
         importlib.import_module(name)
-    local._start = _forked_worker
+    workers._start = _forked_worker
     shared_generation.MOST_ROWS = FEW_ROWS
     ready.monotonic = lambda: 0.0  # seconds per item stand in the manifest and on the page: a clock gives them, no result
 
 
-def _forked_worker() -> local._Worker:
+def _forked_worker() -> workers._Worker:
     context = multiprocessing.get_context("fork")
     ours, theirs = context.Pipe()
     process = context.Process(target=_work, args=(theirs, ours), daemon=True)
     process.start()
     theirs.close()
-    return local._Worker(process, ours)
+    return workers._Worker(process, ours)
 
 
 def _work(link: Connection, other_end: Connection) -> None:
     other_end.close()  # else it would never see the link close
-    local._work(link)
+    workers._work(link)
 
 
 def answer(task: str, number: int) -> str:

@@ -31,7 +31,7 @@ from mixwright.config import CorpusConfig, RunConfig
 from mixwright.corpus import read_corpus
 from mixwright.estimates.outcome import ItemScores, estimate_change, item_scores
 from mixwright.records import Example, TrialResult, to_data
-from mixwright.runs import RunFolder, read_json, read_measurements, read_yaml
+from mixwright.run.folder import RunFolder, read_json, read_measurements, read_yaml
 from mixwright_lab.studies import outcome
 from mixwright_lab.studies.report import Goal, Result, run
 

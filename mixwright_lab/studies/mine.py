@@ -49,7 +49,7 @@ import numpy as np
 
 from mixwright.estimates.intervals import share_interval
 from mixwright.records import TrialResult, to_data
-from mixwright.runs import RunFolder, read_json, yaml_text
+from mixwright.run.folder import RunFolder, read_json, yaml_text
 from mixwright_lab.studies.jobs import load_or_make, run_in_processes
 from mixwright_lab.studies.report import Goal, Result, run
 from mixwright_lab.worlds.function_calls import WORDS, FunctionCalls, calls_of, spoiled, written

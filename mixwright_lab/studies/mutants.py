@@ -28,12 +28,15 @@ ROOT = Path(__file__).parents[2]
 CLONE = ROOT / "build" / "mutants"
 EQUIVALENT = Path(__file__).parent / "equivalent_mutants.yaml"
 MODULES = (
-    *("estimates/*", "audit/checks/*", "plan/planners/*", "verdict/claims", "verdict/gate"),
+    *("estimates/*", "audit/checks/*", "plan/planners/*", "verdict/rules/claims", "verdict/rules/gate"),
     *(f"audit/{name}" for name in ("case", "chance", "leaks", "near_duplicates", "overlap")),
     *("audit/wrapped", "plan/cells", "plan/forecast", "plan/validate", "plan/baseline"),
-    *(f"steer/{kind}/*" for kind in ("selectors", "gates", "controllers", "monitors")),
-    *(f"steer/{name}" for name in ("engine", "ledger", "policy", "answers", "canaries", "snapshot", "task_order")),
-    *(f"trial/{name}" for name in ("effects", "judging", "paired_statistics", "summary", "seed_rows")),
+    *("steer/selectors/*", "steer/monitors/*"),
+    *(
+        f"steer/{name}"
+        for name in ("gates", "controllers", "engine", "ledger", "policy", "answers", "canaries", "snapshot", "task_order")
+    ),
+    *(f"trial/{name}" for name in ("effects", "judging", "summary", "seed_rows")),
 )
 """Under `mixwright/`."""
 NOT_ASKED = re.compile(

@@ -31,7 +31,7 @@ from typing import Any
 from mixwright.config import RunConfig
 from mixwright.estimates.intervals import share_interval
 from mixwright.records import TrialResult
-from mixwright.runs import RunFolder, read_json, read_yaml
+from mixwright.run.folder import RunFolder, read_json, read_yaml
 from mixwright_lab.demo.files import DemoFiles, write_files
 from mixwright_lab.demo.training import Training, fine_tune
 from mixwright_lab.studies.jobs import append_row, read_rows

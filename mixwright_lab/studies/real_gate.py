@@ -35,7 +35,7 @@ from typing import Any
 from mixwright.estimates.intervals import share_interval
 from mixwright.measure.former import FormerAnswers, former_file
 from mixwright.records import Claim, Interval
-from mixwright.runs import RunFolder, read_list
+from mixwright.run.folder import RunFolder, read_list
 from mixwright_lab.demo.by_hand import scale_adapter
 from mixwright_lab.demo.files import ITEMS_PER_TASK, TRAIN_ROWS, write_files
 from mixwright_lab.demo.steps import COMPLETION_TOKENS, MARGIN_POINTS, MODEL, PROTECTED, command, read_answers

@@ -141,8 +141,8 @@ def measure_scan(known: Sequence[Mapping[str, Any]], *, quick: bool) -> Iterator
     if any(row["part"] == "scan" for row in known):
         return
     from mixwright.corpus import read_corpus
-    from mixwright.measure.scan_rows import scan_rows
-    from mixwright.measure.sketch_calibration import SketchSettings, calibrate, calibration_rows
+    from mixwright.scan.rows import scan_rows
+    from mixwright.scan.sketch_calibration import SketchSettings, calibrate, calibration_rows
     from mixwright_lab.studies import scan
     from mixwright_lab.studies.gpu_pieces import load
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from mixwright.estimates.intervals import mean_interval
 from mixwright.records import Interval
-from mixwright.runs import write_json
+from mixwright.run.folder import write_json
 from mixwright_lab.conditions import conditions
 
 RESULTS = Path(__file__).parent.parent / "results" / "studies"

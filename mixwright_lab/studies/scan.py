@@ -28,7 +28,7 @@ from mixwright.config import CorpusConfig, MeasureConfig, ModelConfig, RunConfig
 from mixwright.corpus import Corpus, read_corpus
 from mixwright.learner.learner import Learner
 from mixwright.records import Interval, to_data
-from mixwright.runs import write_text, yaml_text
+from mixwright.run.folder import write_text, yaml_text
 from mixwright_lab.studies.report import Goal, Result, interval, run
 
 SOURCE = "reasoning-gym:chain_sum@1x300,spell_backward@1x300,calendar_arithmetic@0x300,count_bits@1x300"
@@ -85,8 +85,8 @@ def batches(rows: Sequence[Any]) -> list[list[Any]]:
 
 def scanned(learner: Learner, rows: Sequence[Any], names: Sequence[str], calibration: Any = None) -> None:
     """These groups of columns, over shared passes."""
-    from mixwright.measure.scan import column_groups
-    from mixwright.measure.scan_passes import ScanPasses
+    from mixwright.scan.passes import ScanPasses
+    from mixwright.scan.table import column_groups
 
     groups = column_groups(names)
     asked: Any = frozenset(name for group in groups.values() for name in group.PASSES)
@@ -232,8 +232,8 @@ def figures(rows: Sequence[Mapping[str, Any]], tokens: int) -> dict[str, Any]:
 
 def measure(quick: bool) -> Result:
     """Both sizes (the small one when quick); the headline is the sketch's cost on the small one."""
-    from mixwright.measure.scan_rows import scan_rows
-    from mixwright.measure.sketch_calibration import SketchSettings, calibrate, calibration_rows
+    from mixwright.scan.rows import scan_rows
+    from mixwright.scan.sketch_calibration import SketchSettings, calibrate, calibration_rows
 
     corpus = read_corpus(CorpusConfig(SOURCE.replace("x300", "x150") if quick else SOURCE, eval_share=0.0))
     rounds, compared, every = (3, 96, ["0.2M"]) if quick else (6, 192, list(SIZES))

@@ -48,7 +48,7 @@ SIZES = {
 GROUP = 8
 """Completions per prompt."""
 BOOKKEEPING, PROBES = "bookkeeping", "probes"
-OWNED = ("mixwright.trainers.", "mixwright.steer.run.")
+OWNED = ("mixwright.trainers.", "mixwright.steer.beside.")
 """Modules whose classes run beside a trainer; what is called from inside them is charged with them."""
 OBJECTIVES: dict[str, tuple[type, type, type, tuple[str, ...]]] = {
     "grpo": (GRPOTrainer, SteeredGRPOTrainer, GRPOConfig, ("prompt", "answer")),

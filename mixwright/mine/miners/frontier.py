@@ -30,7 +30,7 @@ from mixwright.records import MinedRow, MiningResult
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus
     from mixwright.learner.learner import Learner
-    from mixwright.measure.scan import Scan
+    from mixwright.scan.table import Scan
 
 FEW_STEPS = "Copies have few steps, equal in number, not in tokens: what is learnt late loses, so try more steps."
 NLL_CONFOUNDER = "NLL is low for short, plain and familiar texts: it counts an unfamiliar format as difficulty."

@@ -29,7 +29,7 @@ from mixwright.records import MinedRow, MiningResult, plain
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus
     from mixwright.learner.learner import Learner
-    from mixwright.measure.scan import Scan
+    from mixwright.scan.table import Scan
 
 COLUMNS_BY_WAY = {"gradients": ("sketch",), "hidden": ("hidden",), "words": ()}
 """What is compared, and the columns that it takes."""

@@ -35,7 +35,7 @@ from mixwright.records import Example, MiningResult, plain
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus
     from mixwright.learner.learner import Learner
-    from mixwright.measure.scan import Scan
+    from mixwright.scan.table import Scan
 
 ONE_CLASS_SHARE, TRIVIAL_SHARE, TRIVIAL_MARGIN_NATS = 0.8, 0.5, -10.0
 """Share of one class of errors, and share of pairs whose margin is below `TRIVIAL_MARGIN_NATS` nats, from which a note

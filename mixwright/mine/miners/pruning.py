@@ -33,7 +33,7 @@ from mixwright.records import MinedRow, MiningResult, plain
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus
     from mixwright.learner.learner import Learner
-    from mixwright.measure.scan import Scan
+    from mixwright.scan.table import Scan
 
 RANDOM_HARD_TO_BEAT_SHARE, SECOND_KEEP_SHARE = 0.3, 0.5
 """Share of kept rows up to which random rows are hard to beat; the other fraction that is tried, to see how near the

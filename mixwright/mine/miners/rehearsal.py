@@ -28,7 +28,7 @@ from mixwright.records import MinedRow, MiningResult
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus
     from mixwright.learner.learner import Learner
-    from mixwright.measure.scan import Scan
+    from mixwright.scan.table import Scan
 
 
 @dataclass(kw_only=True, eq=False)

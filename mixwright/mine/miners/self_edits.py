@@ -48,7 +48,7 @@ from mixwright.records import Example, MinedRow, MiningResult
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus
     from mixwright.learner.learner import Learner
-    from mixwright.measure.scan import Scan
+    from mixwright.scan.table import Scan
 
 MOST_ROWS_READ = 256
 """Reward questions, and protected rows, that are read after each short training."""

@@ -15,7 +15,7 @@ from typing import Any
 from mixwright.contracts import Export
 from mixwright.plan.mix import Mix, chat_row, sides_of, target_of, write_jsonl, write_settings
 from mixwright.records import Example, Objective, plain
-from mixwright.runs import write_json
+from mixwright.run.folder import write_json
 
 SHAREGPT_TAGS = {
     "role_tag": "role",

@@ -18,7 +18,7 @@ from typing import Any
 
 from mixwright.contracts import Export
 from mixwright.plan.mix import Mix, trl_rows, write_rows, write_settings
-from mixwright.runs import write_json, write_text
+from mixwright.run.folder import write_json, write_text
 
 STOPPING_STRATEGY = "all_exhausted"
 SCRIPT = '''"""Rows interleaved by the shares of interleave.json. In your script: from interleave import train_dataset."""

@@ -21,7 +21,7 @@ from mixwright.trainers.rewards import is_async, limit_and_check, sum_checked
 from mixwright.trainers.steering import INDEX_COLUMN
 
 if TYPE_CHECKING:
-    from mixwright.steer.run.run import RunSteering
+    from mixwright.steer.beside.run import RunSteering
     from mixwright.trainers.steering import SteeringConfig
 
 Grade = Callable[[Sequence[int], Sequence[str], Sequence[Sequence[int]]], list[float]]

@@ -24,7 +24,7 @@ from mixwright.steer.pool import Pool
 from mixwright.trainers.canaries.generated import kl_per_token, schedule_passes
 
 if TYPE_CHECKING:
-    from mixwright.steer.run.run import RunSteering
+    from mixwright.steer.beside.run import RunSteering
 
 Prepare = Callable[[Sequence[int]], tuple[dict[str, Any], Tensor]]
 """Pool indices -> the model's inputs, and labels (rows, time) with -100 where nothing is to be predicted."""

@@ -19,7 +19,7 @@ from mixwright.errors import InputError
 from mixwright.records import Decision
 
 if TYPE_CHECKING:
-    from mixwright.steer.run.run import RunSteering
+    from mixwright.steer.beside.run import RunSteering
 
 REMEDY = "a lower learning rate, a smaller max_grad_norm, bf16 or float32 in place of float16; look at that step's rows too"
 

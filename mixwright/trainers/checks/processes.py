@@ -9,7 +9,7 @@ from accelerate import PartialState
 from accelerate.utils import gather_object
 
 from mixwright.errors import InputError
-from mixwright.steer.run.run import RunSteering
+from mixwright.steer.beside.run import RunSteering
 
 STEPS_BETWEEN_CHECKS = 100
 """Steps between comparisons of draws and evidence over processes; each save compares too."""

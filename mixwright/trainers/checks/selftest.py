@@ -13,8 +13,8 @@ from typing import Any
 import torch
 from trl.trainer.utils import RepeatSampler
 
-from mixwright.steer.run.draws import DrawLog
-from mixwright.steer.run.run import RunSteering
+from mixwright.steer.beside.draws import DrawLog
+from mixwright.steer.beside.run import RunSteering
 from mixwright.trainers.rewards import mask_refused
 from mixwright.trainers.sampler import SteeredSampler
 

@@ -24,7 +24,7 @@ from mixwright.steer.monitors.formats import formats_in_use
 from mixwright.steer.pool import Pool
 
 if TYPE_CHECKING:
-    from mixwright.steer.run.run import RunSteering
+    from mixwright.steer.beside.run import RunSteering
 
 EVIDENCE_BY_LINT = {
     "formats": "on chain arithmetic (3 mixes of formats, 5 seeds) the commonest of three formats went from 41 to 61 % of "

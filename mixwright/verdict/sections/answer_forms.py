@@ -12,10 +12,10 @@ from collections.abc import Sequence
 
 from mixwright.contracts import Section
 from mixwright.measure.former import FormerAnswers, former_file
-from mixwright.runs import RunFolder, read_list
-from mixwright.verdict.answer_forms import FORM_ALPHA, Feature, FormChange, form_changes_of, grouped
-from mixwright.verdict.blocks import Block, Fold, Paragraph, Table
-from mixwright.verdict.text import between, change, count, format_p, join_words, line
+from mixwright.run.folder import RunFolder, read_list
+from mixwright.verdict.page.blocks import Block, Fold, Paragraph, Table
+from mixwright.verdict.page.text import between, change, count, format_p, join_words, line
+from mixwright.verdict.rules.answer_forms import FORM_ALPHA, Feature, FormChange, form_changes_of, grouped
 
 WORDS_BY_FEATURE: dict[Feature, tuple[str, str]] = {
     "empty": ("empty", "empty"),

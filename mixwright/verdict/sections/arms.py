@@ -13,11 +13,11 @@ from collections import defaultdict
 from mixwright.contracts import Section
 from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, format_unit
 from mixwright.records import Effect, TrialResult
-from mixwright.runs import RunFolder
-from mixwright.verdict.arm_words import differences, effect_word, format_effect, format_outcome, unit_of
-from mixwright.verdict.blocks import Block, Fold, Forest, ForestRow, Grid, Paragraph, Table
-from mixwright.verdict.evidence import trial_of
-from mixwright.verdict.text import (
+from mixwright.run.folder import RunFolder
+from mixwright.verdict.page.arm_words import differences, effect_word, format_effect, format_outcome, unit_of
+from mixwright.verdict.page.blocks import Block, Fold, Forest, ForestRow, Grid, Paragraph, Table
+from mixwright.verdict.page.evidence import trial_of
+from mixwright.verdict.page.text import (
     NO_VALUE_SIGN,
     amount,
     change,

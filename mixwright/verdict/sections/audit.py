@@ -14,11 +14,11 @@ from dataclasses import replace
 
 from mixwright.contracts import Section
 from mixwright.records import Interval, Observation, cell_key
-from mixwright.runs import RunFolder, read_list
-from mixwright.verdict.blocks import Block, Fold, Paragraph, Table
-from mixwright.verdict.cells import chance_levels
-from mixwright.verdict.spared import Place
-from mixwright.verdict.text import count, format_share
+from mixwright.run.folder import RunFolder, read_list
+from mixwright.verdict.page.blocks import Block, Fold, Paragraph, Table
+from mixwright.verdict.page.text import count, format_share
+from mixwright.verdict.rules.cells import chance_levels
+from mixwright.verdict.rules.spared import Place
 
 MOST_OBSERVATIONS_SHOWN = 200
 """Observations that a table shows; the others are counted."""

@@ -17,15 +17,15 @@ from mixwright.estimates.judgement import SIGN_ALPHA
 from mixwright.estimates.outcome import Item, shared_items
 from mixwright.estimates.readings import READINGS, Outcome
 from mixwright.records import Claim
-from mixwright.runs import RunFolder
-from mixwright.verdict.answers import answer_pair, is_right, read_answers, take_turns
-from mixwright.verdict.beside import BESIDE_NAME, ThreeCheckpoints, three_of
-from mixwright.verdict.blocks import Block, Fold, Paragraph, Table, Texts
-from mixwright.verdict.claims import claims_between
-from mixwright.verdict.evidence import Sides, decoding_of
-from mixwright.verdict.gate import check_sides
-from mixwright.verdict.gate_asked import asked_of
-from mixwright.verdict.text import count, percent
+from mixwright.run.folder import RunFolder
+from mixwright.verdict.page.answers import answer_pair, is_right, read_answers, take_turns
+from mixwright.verdict.page.beside import BESIDE_NAME, ThreeCheckpoints, three_of
+from mixwright.verdict.page.blocks import Block, Fold, Paragraph, Table, Texts
+from mixwright.verdict.page.evidence import Sides, decoding_of
+from mixwright.verdict.page.text import count, percent
+from mixwright.verdict.rules.claims import claims_between
+from mixwright.verdict.rules.gate import check_sides
+from mixwright.verdict.rules.gate_asked import asked_of
 
 MOST_PAIRS_OPEN, MOST_PAIRS_SHOWN = 2, 24
 

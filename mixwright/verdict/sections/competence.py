@@ -12,12 +12,12 @@ from collections import defaultdict
 
 from mixwright.contracts import Section
 from mixwright.estimates.readings import Outcome
-from mixwright.runs import RunFolder
-from mixwright.verdict.blocks import Block, Claims, Fold, HeatCell, HeatMap, Paragraph, Terms
-from mixwright.verdict.cells import CellSeen, cells_of
-from mixwright.verdict.claims import claims_of, every_claim, format_kind, format_not_judged, too_few
-from mixwright.verdict.evidence import arm_branches, decoding_of, headline_arm
-from mixwright.verdict.text import count, format_share, level
+from mixwright.run.folder import RunFolder
+from mixwright.verdict.page.blocks import Block, Claims, Fold, HeatCell, HeatMap, Paragraph, Terms
+from mixwright.verdict.page.evidence import arm_branches, decoding_of, headline_arm
+from mixwright.verdict.page.text import count, format_share, level
+from mixwright.verdict.rules.cells import CellSeen, cells_of
+from mixwright.verdict.rules.claims import claims_of, every_claim, format_kind, format_not_judged, too_few
 
 ABOUT = (
     "Each field has success before and after ({}), its sign, the change in points with its 95 % interval, "

@@ -12,11 +12,11 @@ from collections import Counter
 from itertools import zip_longest
 
 from mixwright.contracts import Section
-from mixwright.runs import RunFolder
-from mixwright.verdict.answers import answer_pair, read_answers, take_turns
-from mixwright.verdict.blocks import Block, Fold, Pair, Paragraph, Texts
-from mixwright.verdict.evidence import leading_folders
-from mixwright.verdict.text import count
+from mixwright.run.folder import RunFolder
+from mixwright.verdict.page.answers import answer_pair, read_answers, take_turns
+from mixwright.verdict.page.blocks import Block, Fold, Pair, Paragraph, Texts
+from mixwright.verdict.page.evidence import leading_folders
+from mixwright.verdict.page.text import count
 
 MOST_OPEN, MOST_SHOWN = 4, 24
 

@@ -11,10 +11,12 @@ from __future__ import annotations
 
 from mixwright.contracts import Section
 from mixwright.estimates.readings import READINGS
-from mixwright.runs import RunFolder
-from mixwright.verdict.basis import recommended
-from mixwright.verdict.blocks import Block, Claims, Fold, Paragraph, Table, Terms, folded_claims
-from mixwright.verdict.claims import (
+from mixwright.run.folder import RunFolder
+from mixwright.verdict.page.blocks import Block, Claims, Fold, Paragraph, Table, Terms, folded_claims
+from mixwright.verdict.page.evidence import arm_suffix, before_after_caption, decoding_of, seeds_of
+from mixwright.verdict.page.text import amount, cell_name, count
+from mixwright.verdict.rules.basis import recommended
+from mixwright.verdict.rules.claims import (
     MOST_CLAIMS_OPEN,
     cells_first,
     claims_of,
@@ -24,8 +26,6 @@ from mixwright.verdict.claims import (
     too_few,
     undecided_because,
 )
-from mixwright.verdict.evidence import arm_suffix, before_after_caption, decoding_of, seeds_of
-from mixwright.verdict.text import amount, cell_name, count
 
 
 class Damaged(Section):

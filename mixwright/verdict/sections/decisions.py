@@ -13,10 +13,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from mixwright.contracts import Section
-from mixwright.runs import RunFolder
-from mixwright.verdict.blocks import Block, Fold, Paragraph, Table
-from mixwright.verdict.evidence import arm_branches, headline_arm, json_lines, number
-from mixwright.verdict.text import NO_VALUE_SIGN, count
+from mixwright.run.folder import RunFolder
+from mixwright.verdict.page.blocks import Block, Fold, Paragraph, Table
+from mixwright.verdict.page.evidence import arm_branches, headline_arm, json_lines, number
+from mixwright.verdict.page.text import NO_VALUE_SIGN, count
 
 MOST_GROUPS_OPEN = 12
 """Groups that stay open."""

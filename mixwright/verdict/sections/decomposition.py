@@ -12,11 +12,11 @@ from mixwright.contracts import Section
 from mixwright.estimates.cell_states import MIN_ITEMS
 from mixwright.estimates.judgement import format_word
 from mixwright.estimates.readings import Outcome
-from mixwright.runs import RunFolder
-from mixwright.verdict.blocks import Block, Fold, Table, Terms
-from mixwright.verdict.claims import compare_cells, interval
-from mixwright.verdict.evidence import Sides, decoding_of, headline_arm, leading_sides, paired_scores, trial_of
-from mixwright.verdict.text import cell_name, format_change
+from mixwright.run.folder import RunFolder
+from mixwright.verdict.page.blocks import Block, Fold, Table, Terms
+from mixwright.verdict.page.evidence import Sides, decoding_of, headline_arm, leading_sides, paired_scores, trial_of
+from mixwright.verdict.page.text import cell_name, format_change
+from mixwright.verdict.rules.claims import compare_cells, interval
 
 COLUMNS = ("cell", "items", "change of success", "= change of S", "+ change of D", "word")
 

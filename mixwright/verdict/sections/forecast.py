@@ -13,11 +13,11 @@ from statistics import fmean
 from mixwright.contracts import Section
 from mixwright.estimates.outcome import estimate_change, mean_score
 from mixwright.estimates.readings import READINGS
-from mixwright.runs import RunFolder
-from mixwright.verdict.blocks import Block, Forest, ForestRow, Paragraph, Table
-from mixwright.verdict.claims import interval
-from mixwright.verdict.evidence import leading_sides, plan_of
-from mixwright.verdict.text import format_change, percent
+from mixwright.run.folder import RunFolder
+from mixwright.verdict.page.blocks import Block, Forest, ForestRow, Paragraph, Table
+from mixwright.verdict.page.evidence import leading_sides, plan_of
+from mixwright.verdict.page.text import format_change, percent
+from mixwright.verdict.rules.claims import interval
 
 SUCCESS_COLUMN = READINGS["sampled"].column
 """What forecasts are about."""

@@ -15,11 +15,11 @@ from statistics import fmean
 from mixwright.contracts import Section
 from mixwright.plan.format_forecast import predict_winner, warnings_of
 from mixwright.records import Forecast
-from mixwright.runs import RunFolder, read_measurements
+from mixwright.run.folder import RunFolder, read_measurements
 from mixwright.skeleton import FORM_SHARE_NAME_PREFIX, OTHER_FORMS
-from mixwright.verdict.blocks import Block, Paragraph, Table
-from mixwright.verdict.evidence import leading_folders, plan_of
-from mixwright.verdict.text import count, percent
+from mixwright.verdict.page.blocks import Block, Paragraph, Table
+from mixwright.verdict.page.evidence import leading_folders, plan_of
+from mixwright.verdict.page.text import count, percent
 
 Shares = dict[str, dict[str, float]]
 """Task -> form -> share of its completions."""

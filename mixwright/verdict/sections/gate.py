@@ -1,6 +1,6 @@
 """Section with what the gate said when it was asked, and what its items can exclude.
 
-Source: gate.json, which has what was protected, and what was measured before and after; verdict/gate.py.
+Source: gate.json, which has what was protected, and what was measured before and after; verdict/rules/gate.py.
 Unit: points of success under the declared decoding, 95 % intervals.
 Cost: reads the measurements of the leading arm.
 Blind spot: speaks of what was protected only; tasks of which nothing was measured may be lost.
@@ -9,12 +9,12 @@ Blind spot: speaks of what was protected only; tasks of which nothing was measur
 from __future__ import annotations
 
 from mixwright.contracts import Section
-from mixwright.runs import RunFolder
-from mixwright.verdict.basis import gate_answer
-from mixwright.verdict.blocks import Block, Fold, Paragraph, Table, Tone
-from mixwright.verdict.evidence import leading_sides
-from mixwright.verdict.gate import Outcome
-from mixwright.verdict.gate_words import excludable_lines, format_cells, format_look, gate_lines
+from mixwright.run.folder import RunFolder
+from mixwright.verdict.page.blocks import Block, Fold, Paragraph, Table, Tone
+from mixwright.verdict.page.evidence import leading_sides
+from mixwright.verdict.rules.basis import gate_answer
+from mixwright.verdict.rules.gate import Outcome
+from mixwright.verdict.rules.gate_words import excludable_lines, format_cells, format_look, gate_lines
 
 TONE_BY_OUTCOME: dict[Outcome, Tone] = {"passed": "good", "damaged": "bad", "cannot tell": "caution"}
 

@@ -1,6 +1,6 @@
 """Section of the words that stand on the page and were not explained where they first stand.
 
-Source: verdict/terms.py; exact definitions are in docs/luck.md.
+Source: verdict/page/terms.py; exact definitions are in docs/luck.md.
 Unit: words.
 Cost: none.
 Blind spot: short; the docstrings of estimates/ are exact.
@@ -9,9 +9,9 @@ Blind spot: short; the docstrings of estimates/ are exact.
 from __future__ import annotations
 
 from mixwright.contracts import Section
-from mixwright.runs import RunFolder
-from mixwright.verdict.blocks import Block, Terms
-from mixwright.verdict.claims import claims_of, format_kind
+from mixwright.run.folder import RunFolder
+from mixwright.verdict.page.blocks import Block, Terms
+from mixwright.verdict.rules.claims import claims_of, format_kind
 
 
 class Glossary(Section):

@@ -1,7 +1,7 @@
 """Section with the recommendation, what it rests on, and what to do next.
 
 Source: trial/result.json and what was measured after training; measurements before and after when there was no trial.
-Unit: the rule of verdict/recommendation.py; differences of success in points, where nothing is graded in the outcome's unit.
+Unit: the rule of rules/recommendation.py; differences of success in points, where nothing is graded in the outcome's unit.
 Cost: reads the measurements of every arm.
 Blind spot: speaks of the leading arm as a whole; which of its levers worked needs a plan with one lever.
 """
@@ -17,17 +17,17 @@ from mixwright.estimates.judgement import change_word, format_word
 from mixwright.estimates.outcome import Change, estimate_change
 from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, Outcome, format_unit
 from mixwright.records import Claim, TrialResult
-from mixwright.runs import RunFolder
-from mixwright.verdict.arm_words import effect_of, effect_word, format_outcome
-from mixwright.verdict.basis import recommended
-from mixwright.verdict.blocks import Block, Fact, Headline, Paragraph, Terms
-from mixwright.verdict.claims import NO_ANSWER, cells_first, claims_of, interval
-from mixwright.verdict.evidence import Sides, decoding_of, headline_arm, leading_sides, plan_of, trial_of
-from mixwright.verdict.next_steps import steps_of
-from mixwright.verdict.recommendation import PairSeen, Recommendation, TrialSeen
+from mixwright.run.folder import RunFolder
+from mixwright.verdict.page.arm_words import effect_of, effect_word, format_outcome
+from mixwright.verdict.page.blocks import Block, Fact, Headline, Paragraph, Terms
+from mixwright.verdict.page.evidence import Sides, decoding_of, headline_arm, leading_sides, plan_of, trial_of
+from mixwright.verdict.page.text import change, count, format_cell, format_change, format_interval, join_words
+from mixwright.verdict.rules.basis import recommended
+from mixwright.verdict.rules.claims import NO_ANSWER, cells_first, claims_of, interval
+from mixwright.verdict.rules.next_steps import steps_of
+from mixwright.verdict.rules.recommendation import PairSeen, Recommendation, TrialSeen
+from mixwright.verdict.rules.spared import spared_table
 from mixwright.verdict.sections.gold import gold_fact
-from mixwright.verdict.spared import spared_table
-from mixwright.verdict.text import change, count, format_cell, format_change, format_interval, join_words
 
 WORDS_BY_PROOF = {
     "not tried": "its nulls did not run, so it is not known what the gain comes from",

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from mixwright.contracts import Section
 from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS
-from mixwright.runs import RunFolder
-from mixwright.verdict.blocks import Block, Claims, Paragraph, Terms, folded_claims
-from mixwright.verdict.claims import MOST_CLAIMS_OPEN, cells_first, claims_of, format_kind, undecided_because
-from mixwright.verdict.evidence import arm_suffix, before_after_caption, decoding_of, seeds_of
+from mixwright.run.folder import RunFolder
+from mixwright.verdict.page.blocks import Block, Claims, Paragraph, Terms, folded_claims
+from mixwright.verdict.page.evidence import arm_suffix, before_after_caption, decoding_of, seeds_of
+from mixwright.verdict.rules.claims import MOST_CLAIMS_OPEN, cells_first, claims_of, format_kind, undecided_because
 
 
 class Learnt(Section):

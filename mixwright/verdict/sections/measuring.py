@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from mixwright.contracts import Section
 from mixwright.records import Observation
-from mixwright.runs import RunFolder, read_list
-from mixwright.verdict.blocks import Block, Paragraph
+from mixwright.run.folder import RunFolder, read_list
+from mixwright.verdict.page.blocks import Block, Paragraph
 
 MOST_NOTES = 20
 """Notes shown."""

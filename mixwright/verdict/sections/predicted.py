@@ -18,10 +18,10 @@ from mixwright.contracts import Section
 from mixwright.errors import InputError
 from mixwright.estimates.intervals import Z, clustered_share, mean_interval
 from mixwright.records import Interval
-from mixwright.runs import RunFolder, read_json
-from mixwright.verdict.blocks import Block, Paragraph, Table
-from mixwright.verdict.evidence import json_lines, leading_folders
-from mixwright.verdict.text import MINUS_SIGN, count, percent
+from mixwright.run.folder import RunFolder, read_json
+from mixwright.verdict.page.blocks import Block, Paragraph, Table
+from mixwright.verdict.page.evidence import json_lines, leading_folders
+from mixwright.verdict.page.text import MINUS_SIGN, count, percent
 
 CALIBRATION_BINS = 10
 MOST_COUNT = 1e12

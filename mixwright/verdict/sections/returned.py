@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from mixwright.contracts import Section
 from mixwright.measure.returned import Returned, returned_file
-from mixwright.runs import RunFolder, read_json
-from mixwright.verdict.blocks import Block, Paragraph
-from mixwright.verdict.text import count
+from mixwright.run.folder import RunFolder, read_json
+from mixwright.verdict.page.blocks import Block, Paragraph
+from mixwright.verdict.page.text import count
 
 
 class ReturnedSection(Section):

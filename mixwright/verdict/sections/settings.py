@@ -14,8 +14,8 @@ from typing import Any
 
 from mixwright.contracts import Section
 from mixwright.records import RunManifest
-from mixwright.runs import RunFolder, read_json
-from mixwright.verdict.blocks import Block, Code, Fold, Table
+from mixwright.run.folder import RunFolder, read_json
+from mixwright.verdict.page.blocks import Block, Code, Fold, Table
 
 COMPLETION_SETTINGS = ("num_generations", "max_completion_length", "temperature")
 """Settings that mean nothing where no completion is written to train on."""

@@ -14,11 +14,11 @@ from typing import Any
 
 from mixwright.contracts import Section
 from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS
-from mixwright.runs import RunFolder, read_json, read_measurements
+from mixwright.run.folder import RunFolder, read_json, read_measurements
 from mixwright.trial.stages import success_of
-from mixwright.verdict.blocks import Block, Paragraph, Table
-from mixwright.verdict.evidence import decoding_of, headline_arm, leading_folders, plan_of
-from mixwright.verdict.text import percent
+from mixwright.verdict.page.blocks import Block, Paragraph, Table
+from mixwright.verdict.page.evidence import decoding_of, headline_arm, leading_folders, plan_of
+from mixwright.verdict.page.text import percent
 
 ABOUT = "Each stage starts from the model that the stage before left. In brackets: what the plan expected after that stage."
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from mixwright.contracts import Section
 from mixwright.records import ClaimKind, Interval
-from mixwright.runs import RunFolder, read_measurements
-from mixwright.verdict.blocks import Block, HeatCell, HeatMap, Paragraph
+from mixwright.run.folder import RunFolder, read_measurements
+from mixwright.verdict.page.blocks import Block, HeatCell, HeatMap, Paragraph
 
 ABOUT = (
     "Short runs on one task at a time, from copies of the starting model, before the run. Each field has the success of the "

@@ -1,0 +1,168 @@
+"""Manifest of a run folder: notes on the run as a whole, and whether other settings may go on in it."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import platform
+import shlex
+import sys
+from collections.abc import Collection, Mapping
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from mixwright.config import RunConfig
+from mixwright.corpus import Corpus
+from mixwright.errors import InputError
+from mixwright.graders import code_digest
+from mixwright.records import RunManifest, to_data
+from mixwright.run.folder import RunFolder, read_json, read_yaml, write_json, write_text, yaml_text
+
+NOTED = ("mixwright", "numpy", "pyarrow", "torch", "transformers", "trl", "datasets", "peft", "accelerate", "reasoning-gym")
+"""Packages whose versions are noted."""
+
+
+def settings_file(folder: RunFolder) -> Path:
+    """The settings the run was begun with, as resolved."""
+    return folder.path / "run.yaml"
+
+
+def check_changed_sections(config: RunConfig, folder: RunFolder, base: Path) -> frozenset[str]:
+    """Sections that differ from those the folder was begun with, where nothing that was finished rests on them.
+
+    Args:
+        config: the settings now; `trial` may always differ, because finished branches are taken over.
+        folder: the run folder.
+        base: folder that relative paths in the settings start from.
+
+    Returns:
+        `corpus` among them also when the data changed since; empty for a new folder.
+
+    Raises:
+        InputError: naming what differs, or the file that changed, and what was finished with it.
+    """
+    path = settings_file(folder)
+    if not path.exists():
+        return frozenset()
+    old, new = to_data(read_yaml(path, RunConfig)), to_data(config)
+    differing = {
+        name: _list_differing_fields(old[name], new[name]) for name in new if name != "trial" and old[name] != new[name]
+    }
+    noted = read_json(folder.manifest, RunManifest).inputs if folder.manifest.exists() else {}
+    for name, digest in file_digests(config, base).items() if "corpus" not in differing else ():
+        if noted.get(name, digest) != digest:
+            differing["corpus"] = f"in the file of {name}, which changed since"
+    for name, where in differing.items():
+        if finished := _find_output_resting_on(folder, name):
+            expected, got = "the settings and the data that this run was begun with", f"another {name} ({where})"
+            remedy = f"{finished} rests on what it was: choose another --folder, or remove this one."
+            raise InputError(expected, got, remedy, file=folder.path)
+    return frozenset(differing)
+
+
+def _list_differing_fields(old: Any, new: Any, place: str = "") -> str:
+    """Which fields of a section differ, a few of them by name."""
+    if not (isinstance(old, dict) and isinstance(new, dict)):
+        return place
+    names, inside = [name for name in sorted({*old, *new}) if old.get(name) != new.get(name)], f"{place}." if place else ""
+    shown = [_list_differing_fields(old.get(name), new.get(name), inside + name) for name in names[:3]]
+    return ", ".join(shown) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+
+def _find_output_resting_on(folder: RunFolder, section: str) -> str:
+    """What was finished that rests on a section of the settings; empty when nothing was."""
+    if section == "mine":  # a table is mined anew each time, and branches name the table that they trained on
+        return ""
+    planned = [path for path in (folder.plan, *(place for _, _, place in folder.branches())) if path.exists()]
+    measured = sorted((folder.path / "measure").glob("*.parquet"))
+    bases = sorted((folder.path / "bases").glob("base-*"))
+    used = {"plan": [], "train": [], "measure": measured}.get(section, [*measured, *bases])
+    return next((str(path.relative_to(folder.path)) for path in (*planned, *used)), "")
+
+
+def file_digests(config: RunConfig, base: Path) -> dict[str, str]:
+    """SHA-256 of the source files, by split, and of the user's graders; generated and hub sources have none."""
+    from mixwright.corpus import GENERATED_PREFIX
+    from mixwright.corpus.reading import files_of
+
+    found, data = {}, config.corpus
+    for name, source in (("train", data.train), ("eval", data.eval), ("rehearse", data.rehearse)):
+        if source is None or source.startswith(GENERATED_PREFIX):
+            continue
+        if (base / source).is_file():
+            found[name] = _digest(base / source)
+        elif files := files_of(source, base):
+            named = "".join(f"{path.name} {_digest(path)}\n" for path in files)
+            found[name] = hashlib.sha256(named.encode()).hexdigest()
+    for grader in {data.grader, *data.graders.values()}:
+        if code := code_digest(grader):
+            found[f"grader {grader}"] = code
+    return found
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def write_settings(config: RunConfig, folder: RunFolder, sections: Collection[str] = ()) -> None:
+    """Note the resolved settings, unless they are there already: an untouched file keeps its time.
+
+    Args:
+        config: the settings.
+        folder: where to.
+        sections: those that anything was done by; empty for all.
+    """
+    path = settings_file(folder)
+    text = yaml_text({name: value for name, value in to_data(config).items() if not sections or name in sections})
+    if not path.exists() or path.read_text(encoding="utf-8") != text:
+        write_text(path, text)
+
+
+def settings_for_reader(config: RunConfig, resolved: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a run that matter to its reader; `resolved`: what the trainer makes of them, its defaults included."""
+    train = config.train
+    return {
+        "objective": train.objective,
+        "beta": train.beta,
+        "learning_rate": train.learning_rate,
+        "num_generations": train.generations,
+        "max_completion_length": train.max_new_tokens,
+        "temperature": train.temperature,
+        "steps": train.steps,
+        "prompts_per_step": train.prompts,
+        "planner": config.planner,
+        **to_data(train.settings),
+        **resolved,
+    }
+
+
+def write_manifest(
+    config: RunConfig,
+    folder: RunFolder,
+    corpus: Corpus,
+    *,
+    base: Path = Path(),
+    settings: Mapping[str, Any],
+    seeds: Mapping[str, int],
+) -> None:
+    """Note seeds, versions, input hashes and settings.
+
+    Args:
+        config: where the data and the model are.
+        folder: where to.
+        corpus: hashed.
+        base: folder that relative paths in the settings start from.
+        settings: those that something was done by, and no others.
+        seeds: the same.
+    """
+    versions = {"python": platform.python_version()}
+    for name in NOTED:
+        with contextlib.suppress(PackageNotFoundError):
+            versions[name] = version(name)
+    inputs = {"corpus": corpus.digest(), **file_digests(config, base)}
+    command = shlex.join(["mixwright", *sys.argv[1:]]) if Path(sys.argv[0]).stem in ("mixwright", "__main__") else ""
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    write_json(folder.manifest, RunManifest(seeds, versions, inputs, settings, config.model.path, command, now))

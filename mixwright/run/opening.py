@@ -1,0 +1,114 @@
+"""Opening of a run folder: what can be refused is refused before anything is written; then the folder is locked."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from mixwright.config import RunConfig
+from mixwright.corpus import Corpus, read_corpus
+from mixwright.corpus.trainable import check_training
+from mixwright.errors import InputError
+from mixwright.records import from_data, to_data
+from mixwright.run.checked import CheckedRun
+from mixwright.run.folder import RunFolder
+from mixwright.run.manifest import check_changed_sections, settings_for_reader, write_manifest, write_settings
+from mixwright.run.preflight import check_rows, check_settings, check_trial, check_warmup
+from mixwright.run.workers import Job, Workers
+from mixwright.trainers.configs import StartJob, resolved_settings
+
+
+@contextlib.contextmanager
+def open_run_folder(
+    config: RunConfig,
+    folder: RunFolder,
+    *,
+    base: Path = Path(),
+    workers: Workers | None = None,
+    whole: bool = False,
+    trains: bool = False,
+    after: Path | None = None,
+) -> Iterator[CheckedRun]:
+    """The checked run with the folder locked. Everything that can be refused is refused before the folder is made.
+
+    A folder that was begun with other settings takes the new ones where nothing that was finished rests on them.
+
+    Args:
+        config: the settings.
+        folder: the run folder.
+        base: folder that relative paths in the settings start from.
+        workers: running ones, which try the settings of training on the trainer, once; None leaves that to the stages.
+        whole: refuse what no trial could come of, too.
+        trains: refuse rows that lack what the objective needs, too.
+        after: what an earlier stage has to have written.
+
+    Raises:
+        InputError: wrong settings or data, a folder of another run or in use, or an earlier stage that did not run.
+    """
+    if after is not None and not after.exists():
+        remedy = "Run `mixwright plan` first." if after == folder.plan else "Run `mixwright measure` first."
+        raise InputError("a file of an earlier stage", "nothing", remedy, file=after)
+    run = validate_run(config, folder, base=base, whole=whole, trains=trains)
+    fits = run.held and not run.changed
+    resolved = {} if fits or workers is None else resolve_training_settings(run.config, run.corpus, workers)
+    with folder.lock():
+        if not run.held:
+            run.corpus.save(folder.corpus)
+        if not fits:
+            seeds = {"run": config.seed, "trial seeds": config.trial.seeds, "bases": config.model.bases}
+            settings = settings_for_reader(config, resolved)
+            write_manifest(config, folder, run.corpus, base=base, settings=settings, seeds=seeds)
+        write_settings(config, folder)
+        yield run
+
+
+def validate_run(
+    config: RunConfig, folder: RunFolder, *, base: Path = Path(), whole: bool = False, trains: bool = False
+) -> CheckedRun:
+    """The one check of settings and data; nothing is written. Arguments and errors as of `open_run_folder`.
+
+    The corpus is the one that the folder holds, or that it would hold.
+    """
+    changed = check_changed_sections(config, folder, base)
+    held = folder.manifest.exists() and "corpus" not in changed
+    corpus = Corpus.load(folder.corpus) if held else read_corpus(config.corpus, base=base)
+    check_settings(config, corpus)
+    if not held or changed:  # else it was checked when the run began, and a source may be long
+        check_warmup(config, corpus, base)
+    if whole:
+        check_trial(config, corpus)
+        check_rows(config, corpus)
+    elif trains:
+        check_training(config.train.objective, corpus)
+    checked = from_data(RunConfig, to_data(config))  # made in code, or changed by an option: in the bounds of run.yaml, too
+    return CheckedRun(checked, folder, corpus, base, held, changed)
+
+
+def resolve_training_settings(config: RunConfig, corpus: Corpus, workers: Workers) -> dict[str, Any]:
+    """The settings of training as the trainer resolves them. Raises InputError for what trainer or tokenizer refuses."""
+    chats = any(corpus.table["chat"].to_pylist())
+    job = Job("settings", resolved_settings, StartJob(config, chats))
+    (found,) = workers.run([job], progress=lambda done, jobs, left: None)
+    return found
+
+
+def start_workers(config: RunConfig) -> Workers:
+    """The worker processes that every heavy stage shares; a context that ends them."""
+    return Workers(config.trial.workers)
+
+
+@contextlib.contextmanager
+def open_with_workers(
+    config: RunConfig, folder: RunFolder, *, base: Path = Path(), whole: bool = False, planned: bool = False
+) -> Iterator[tuple[Workers, CheckedRun]]:
+    """Running workers, and the run as `open_run_folder` yields it; with `planned` the plan has to be there.
+
+    Arguments and errors as of `open_run_folder`.
+    """
+    after = folder.plan if planned else None
+    with start_workers(config) as workers:
+        how = {"base": base, "workers": workers, "whole": whole, "after": after}
+        with open_run_folder(config, folder, **how) as run:
+            yield workers, run

@@ -1,0 +1,78 @@
+"""Pipeline of the whole flow, as a line: corpus -> audit -> measure -> plan -> trial (which steers) -> verdict.
+
+Each stage reads records from the run folder and writes its own there, so any stage can be re-run, inspected or hand-edited
+alone; `run` keeps what is there and newer than what it was made from. Nothing is written before the input was checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from mixwright.audit.stage import audit_run_folder, complaints
+from mixwright.config import RunConfig
+from mixwright.measure.bases import measure_bases
+from mixwright.mine.job import rehearse_run, with_mined_rehearsal
+from mixwright.plan.format_forecast import warnings_of
+from mixwright.plan.stage import plan_run
+from mixwright.run.folder import RunFolder, read_measurements
+from mixwright.run.manifest import settings_file
+from mixwright.run.opening import open_with_workers
+from mixwright.trial.data_rows import data_path
+from mixwright.trial.deadline import Deadline
+from mixwright.trial.stage import checked_trial, try_plan
+from mixwright.verdict.stage import render
+
+
+def run(
+    config: RunConfig,
+    folder: RunFolder,
+    *,
+    base: Path = Path(),
+    say: Callable[[str], None] = lambda _: None,
+    deadline: Deadline | None = None,
+) -> Path:
+    """Corpus to verdict; returns the page.
+
+    Args:
+        config: the settings.
+        folder: where everything is written; a stage whose output is there and up to date is not done again.
+        base: folder that relative paths in the settings start from.
+        say: called with what is being done.
+        deadline: of the run; None begins one where the settings have a budget.
+
+    Raises:
+        InputError: something in the settings or the data; before the folder is made where that can be known.
+    """
+    deadline = Deadline(config.trial.budget_minutes, folder) if deadline is None else deadline
+    with open_with_workers(config, folder, base=base, whole=True) as (workers, checked):
+        before, result = folder.measurements("before"), folder.result
+        if stale(folder.audit, folder.corpus / "rows.parquet"):
+            say("audit: looking at the data")
+            for line in complaints(audit_run_folder(checked.corpus, folder)):
+                say(line)
+        if stale(before, folder.corpus / "rows.parquet"):
+            say("measure: what the model can do now")
+            measure_bases(checked, workers, say=say)
+            deadline.save()
+        rehearse_run(checked, workers, say=say)
+        checked = replace(checked, corpus=with_mined_rehearsal(folder, checked.corpus))
+        if stale(folder.plan, before):
+            say("plan: weights, band and levers")
+            made = plan_run(checked)
+            for line in warnings_of(read_measurements(before), made):
+                say(f"  formats: {line}")
+            if "stages" in made.why:
+                say(f"  plan: {made.why['stages']}")
+        table = [] if config.trial.data is None else [data_path(config.trial.data, folder, base)]
+        if stale(result, folder.plan, settings_file(folder), *table):
+            trial = checked_trial(checked)
+            say(f"trial: {', '.join(trial.arms.first)} on {config.trial.seeds} seeds; nulls only if a lever helps")
+            try_plan(checked, trial, workers, say=say, deadline=deadline)
+    return render(folder)
+
+
+def stale(output: Path, *sources: Path) -> bool:
+    """Whether `output` is missing or older than a file it was made from (a plan edited by hand makes the trial stale)."""
+    return not output.exists() or any(source.stat().st_mtime > output.stat().st_mtime for source in sources)

@@ -1,0 +1,308 @@
+"""Long-lived local worker processes, one thread each.
+
+Below four million parameters two processes of one thread beat one process of two; imports are paid once per worker.
+Workers are spawned (no torch state is forked) and run module-level functions on frozen records. Longest jobs start first.
+The first job that fails, or whose worker dies, stops the others and is reported: nothing hangs, nothing is retried
+silently.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+import time
+import traceback
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from multiprocessing import connection
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mixwright.errors import InputError, disk_full_error, system_error
+from mixwright.run.progress import Progress, heard_by, progress_line
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+    from multiprocessing.process import BaseProcess
+
+ONE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
+"""Environment of every worker, set before it imports anything."""
+REMEDY_BY_SIGNAL: dict[int, str] = {
+    signal.SIGKILL: "Out of memory? Fewer workers need less: trial.workers. What was finished is taken over.",
+    signal.SIGTERM: "Somebody ended it. What was finished is taken over.",
+    signal.SIGBUS: "A full disk, or a file cut short, under a memory-mapped file? Make room and give the command again.",
+}
+"""Signal that ended a worker -> what to do."""
+LOG_TAIL_CHARACTERS = 2000
+"""Characters of a failed job's log that its error shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One call in a worker."""
+
+    name: str
+    """What the progress line and errors call it."""
+    function: Callable[[Any], Any]
+    """Module-level function; it and its result travel by pickle between own processes."""
+    argument: Any
+    """Its one argument, a frozen record."""
+    cost: float = 1.0
+    """Expected duration relative to the other jobs; long ones start first."""
+    log: Path | None = None
+    """File that takes what the job prints; None throws it away."""
+
+
+class JobFailed(RuntimeError):
+    """A job raised, or its worker died. The message has the job's name, the error and the end of its log."""
+
+
+@dataclass
+class _Worker:
+    process: BaseProcess
+    link: Connection
+    job_index: int | None = None
+    """Index of the job it has."""
+    share: float = 0.0
+    """How much of it is done, as far as the job says."""
+
+
+def run_jobs(jobs: Sequence[Job], *, workers: int = 0, title: str = "", progress: Progress | None = None) -> list[Any]:
+    """Run all jobs by workers of their own; arguments, result and errors are those of `Workers` and `Workers.run`."""
+    if not jobs:
+        return []
+    with Workers(min(workers or count_cores(), len(jobs))) as started:
+        return started.run(jobs, title=title, progress=progress)
+
+
+def count_cores() -> int:
+    """CPU cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def peak_memory() -> int:
+    """Most memory that this process has held so far, bytes; 0 where the system does not say."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return 0
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+class Workers:
+    """Workers that live as long as the `with` block, for several batches of jobs. All are gone after it (Ctrl-C too).
+
+    Args:
+        workers: processes; 0 takes one per CPU core this process may use.
+    """
+
+    def __init__(self, workers: int = 0) -> None:
+        self._count = workers or count_cores()
+        self._workers: list[_Worker] = []
+
+    def __enter__(self) -> Workers:
+        try:
+            with _environment(ONE_THREAD):
+                for _ in range(self._count):
+                    self._workers.append(_start())
+        except BaseException:
+            self._stop(kill=True)
+            raise
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._stop(kill=kind is not None)
+
+    def run(self, jobs: Sequence[Job], *, title: str = "", progress: Progress | None = None) -> list[Any]:
+        """Run all jobs; results in the order of `jobs`. After an error the workers are stopped and of no further use.
+
+        Args:
+            jobs: what to run.
+            title: what the default progress line is called.
+            progress: called after every job and whenever one reports a share of itself; None shows a line on the terminal.
+
+        Raises:
+            InputError: a job found something the user can fix.
+            JobFailed: a job raised anything else, or its worker died.
+        """
+        try:
+            if progress is not None:
+                return self._run(jobs, progress)
+            with progress_line(title) as show:
+                return self._run(jobs, show)
+        except BaseException:
+            self._stop(kill=True)
+            raise
+
+    def _run(self, jobs: Sequence[Job], show: Progress) -> list[Any]:
+        order = deque(sorted(range(len(jobs)), key=lambda place: -jobs[place].cost))
+        total = sum(job.cost for job in jobs)
+        results: dict[int, Any] = {}
+        start = time.monotonic()
+        show(0, len(jobs), None)
+        for worker in self._workers:
+            _give(worker, jobs, order)
+        while len(results) < len(jobs):
+            for worker, place in _ready(self._workers):
+                finished, value = _receive(worker, jobs[place])
+                if finished:
+                    results[place] = value
+                    _give(worker, jobs, order)
+                else:
+                    worker.share = value
+                parts = [(jobs[w.job_index].cost, w.share) for w in self._workers if w.job_index is not None]
+                done = sum(jobs[place].cost for place in results) + sum(cost * share for cost, share in parts)
+                left = (time.monotonic() - start) * (total - done) / done if done else None
+                show(len(results) + sum(share for _, share in parts), len(jobs), left)
+        return [results[place] for place in range(len(jobs))]
+
+    def _stop(self, *, kill: bool) -> None:
+        """End all workers: idle ones when their link closes, busy ones by force."""
+        for worker in self._workers:
+            worker.link.close()
+            if kill:
+                worker.process.terminate()
+        for worker in self._workers:
+            worker.process.join(5)
+            if worker.process.is_alive():
+                worker.process.kill()
+                worker.process.join()
+            worker.process.close()
+        self._workers = []
+
+
+def _start() -> _Worker:
+    """One running worker."""
+    context = multiprocessing.get_context("spawn")
+    own_end, worker_end = context.Pipe()
+    process = context.Process(target=_work, args=(worker_end,), daemon=True)
+    process.start()
+    worker_end.close()
+    return _Worker(process, own_end)
+
+
+@contextlib.contextmanager
+def _environment(values: dict[str, str]) -> Iterator[None]:
+    """Set environment variables for what is started inside the block."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+def _give(worker: _Worker, jobs: Sequence[Job], order: deque[int]) -> None:
+    """Send the next job, if there is one. A worker that is already dead is noticed on receiving."""
+    worker.job_index, worker.share = order.popleft() if order else None, 0.0
+    if worker.job_index is not None:
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            worker.link.send(jobs[worker.job_index])
+
+
+def _ready(workers: Sequence[_Worker]) -> list[tuple[_Worker, int]]:
+    """Workers that answered or died, with the job they had; waits for the first."""
+    busy = [(worker, worker.job_index) for worker in workers if worker.job_index is not None]
+    readable = connection.wait([worker.link for worker, _ in busy])
+    return [(worker, place) for worker, place in busy if worker.link in readable]
+
+
+def _receive(worker: _Worker, job: Job) -> tuple[bool, Any]:
+    """Whether the worker's job is finished, and its result or the share done so far. Raises what `run_jobs` raises."""
+    try:
+        outcome, value = worker.link.recv()
+    except (EOFError, ConnectionResetError):
+        worker.process.join(5)
+        code = worker.process.exitcode
+        if code is not None and (remedy := REMEDY_BY_SIGNAL.get(-code)):
+            got = f"{signal.Signals(-code).name} from the system during {job.name}"
+            raise InputError("a worker that is left to finish", got, remedy) from None
+        main = "A script that starts a trial must do it under `if __name__ == '__main__':`. " if code == 1 else ""
+        raise JobFailed(f"{job.name}: its worker died (exit code {code}). {main}{_tail(job)}") from None
+    if outcome == "input":
+        raise InputError(**value)
+    if outcome == "error":
+        raise JobFailed(f"{job.name}: {value}{_tail(job)}")
+    return outcome == "done", value
+
+
+def _tail(job: Job) -> str:
+    """The end of a job's log, for its error."""
+    if job.log is None or not job.log.is_file():
+        return ""
+    text = job.log.read_text(encoding="utf-8", errors="replace")[-LOG_TAIL_CHARACTERS:]
+    return f"\nend of {job.log}:\n{text}" if text.strip() else ""
+
+
+def _work(link: Connection) -> None:
+    """Body of a worker: run what arrives until the link closes. Ctrl-C is the parent's business."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    while True:
+        try:
+            job = link.recv()
+        except EOFError:
+            return
+        except Exception:  # the job's function cannot be imported here: report it, do not die
+            link.send(("error", traceback.format_exc()))
+            continue
+        with contextlib.suppress(BrokenPipeError):
+            _answer(link, job)
+
+
+def _end_with_parent() -> None:
+    """Leave at once when the parent is killed, in the middle of a job too: a next run may take over the same folder."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        connection.wait([parent.sentinel])
+        os._exit(1)
+
+
+def _answer(link: Connection, job: Job) -> None:
+    """Run one job and send its outcome; a result that cannot travel is an error of that job."""
+    try:
+        with _printing_to(job.log), heard_by(lambda share: link.send(("share", share))):
+            if (torch := sys.modules.get("torch")) is not None:
+                torch.set_num_threads(1)
+            value = job.function(job.argument)
+        link.send(("done", value))
+    except InputError as error:
+        link.send(("input", _as_data(error)))
+    except Exception as error:
+        refused = system_error(error) if isinstance(error, OSError) else disk_full_error(error)
+        link.send(("error", traceback.format_exc()) if refused is None else ("input", _as_data(refused)))
+
+
+def _as_data(error: InputError) -> dict[str, Any]:
+    return {name: getattr(error, name) for name in ("expected", "got", "remedy", "file", "line")}
+
+
+@contextlib.contextmanager
+def _printing_to(log: Path | None) -> Iterator[None]:
+    """Send standard output and error, C libraries' too, to a file, so that workers do not write over the progress line."""
+    if log is not None:
+        log.parent.mkdir(parents=True, exist_ok=True)
+    kept = [os.dup(1), os.dup(2)]
+    target = os.open(log or os.devnull, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    try:
+        os.dup2(target, 1)
+        os.dup2(target, 2)
+        yield
+    finally:
+        with contextlib.suppress(OSError):  # a full disk under the log must not hide what the job found
+            sys.stdout.flush()
+            sys.stderr.flush()
+        for number, copy in zip((1, 2), kept, strict=True):
+            os.dup2(copy, number)
+            os.close(copy)
+        os.close(target)

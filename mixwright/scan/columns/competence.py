@@ -1,0 +1,45 @@
+"""Columns of what the model writes for each prompt: greedy success, pass@1, pass@k, and how many different answers.
+
+Source: rollouts as the probe `competence` makes them, k = measure.samples at measure.temperature, judged by
+the graders of the corpus.
+Unit: shares, 0..1; outcomes are counted
+Cost: 1 + k completions per row, written for the scan alone; by far its dearest columns.
+Blind spot: of one row pass@1 rests on k samples; answers count as different when their texts do, spaces at the ends apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+import numpy as np
+
+from mixwright.contracts import Columns
+from mixwright.scan.passes import ScanPasses
+from mixwright.scan.rows import Pass, ScanRow
+
+NEEDS = ("torch", "transformers")
+
+
+class Competence(Columns):
+    """`greedy`, `pass_1`, `pass_k` and `outcomes`; NaN where nothing can be graded or the prompt leaves no room."""
+
+    NAMES: ClassVar[Mapping[str, str]] = {
+        "greedy": "1 where the likeliest completion earns full marks, else 0",
+        "pass_1": "share of the sampled completions with full marks, 0..1",
+        "pass_k": "1 where any of the sampled completions earns full marks, else 0: pass@k with k = measure.samples",
+        "outcomes": "different sampled completions, as text without spaces at its ends",
+    }
+    PASSES: ClassVar[tuple[Pass, ...]] = ("rollouts",)
+
+    def read(self, rows: Sequence[ScanRow], passes: ScanPasses) -> Mapping[str, np.ndarray]:
+        """See the class."""
+        found = {name: np.full(len(rows), np.nan, dtype=np.float32) for name in self.NAMES}
+        for i, made in enumerate(passes.rollouts):
+            if made is None:
+                continue
+            found["greedy"][i] = made.success("greedy")
+            found["pass_1"][i] = made.success("pass@1")
+            found["pass_k"][i] = float(made.correct.any())
+            found["outcomes"][i] = len({sample.text.strip() for sample in made.samples})
+        return found

@@ -1,0 +1,47 @@
+"""Columns of what the target tells about its prompt: the prompt's loss after the target, and reversed IFD.
+
+Source: r-IFD of Selective Reflection-Tuning (2402.10110): perplexity of the prompt given the target over its perplexity
+alone; low where the target fits this prompt and no other. The source asks for the prompt in words; here the target, its end
+token and the prompt simply follow each other, which needs no instruct model. The prompt's first token, before which there is
+nothing in its own pass, is left out of both.
+Unit: nats per token; r-IFD has none
+Cost: a forward pass over start token, target and prompt, shared with ifd; the prompt's own loss is read off the forward pass
+    over prompt and target.
+Blind spot: tokens of a fixed template dilute it, and prompts that are read after a target are unusual to a model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+import numpy as np
+
+from mixwright.contracts import Columns
+from mixwright.scan.passes import ScanPasses
+from mixwright.scan.rows import Pass, ScanRow
+
+NEEDS = ("torch", "transformers")
+
+
+class ReverseIfd(Columns):
+    """`nll_prompt`, `nll_prompt_alone` and `r_ifd`; NaN without a target, and for prompts of one token or cut ones."""
+
+    NAMES: ClassVar[Mapping[str, str]] = {
+        "nll_prompt": "mean negative log-likelihood of the prompt's tokens from its second on after the target, in nats",
+        "nll_prompt_alone": "the same without the target, in nats",
+        "r_ifd": "exp(nll_prompt - nll_prompt_alone): perplexity of the prompt with the target over that without",
+    }
+    PASSES: ClassVar[tuple[Pass, ...]] = ("prompt", "prompt_given_target")
+
+    def read(self, rows: Sequence[ScanRow], passes: ScanPasses) -> Mapping[str, np.ndarray]:
+        """See the class."""
+        found = {name: np.full(len(rows), np.nan, dtype=np.float32) for name in self.NAMES}
+        for i, (own, given) in enumerate(zip(passes.prompt, passes.prompt_given_target, strict=True)):
+            if own is None or given is None:
+                continue
+            alone, after = -own.mean(dtype=float), -given.mean(dtype=float)
+            found["nll_prompt"][i], found["nll_prompt_alone"][i] = after, alone
+            with np.errstate(over="ignore"):
+                found["r_ifd"][i] = np.exp(after - alone)
+        return found

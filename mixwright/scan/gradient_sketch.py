@@ -1,0 +1,283 @@
+"""Sketches of per-row gradients by factors: one batched backward pass, in which no gradient of a weight is ever made.
+
+The gradient of a row with respect to a weight matrix is the sum over its tokens of (gradient of the layer's output) x (input
+of the layer). Both factors are projected on few directions before their product is summed, so a row costs about what it
+costs in a plain backward pass: weights are frozen meanwhile, which saves what the projections take. Norms and
+tables of positions are left out; biases and tied embeddings are not.
+"""
+
+# ruff: noqa: F722 - the shape strings of jaxtyping are not forward references
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+from transformers.pytorch_utils import Conv1D
+
+from mixwright.errors import InputError
+from mixwright.learner.batches import reading_mode, restrict_output, right_padded
+from mixwright.learner.learner import Learner
+from mixwright.scan.rows import ScanRow
+
+MIN_SECOND_MOMENT = 1e-30
+"""Second moments below it count as this much."""
+
+
+class Factors(NamedTuple):
+    """Directions that the two sides of one weight matrix's gradient are projected on; None keeps a side as it is."""
+
+    outputs: Float[Tensor, "outputs side"] | None = None
+    inputs: Float[Tensor, "inputs side"] | None = None
+    """With a bias there is one more input, the constant 1, at the end."""
+
+
+class Moments(NamedTuple):
+    """Second moments of the gradient of one weight matrix, as two factors."""
+
+    outputs: Float[Tensor, " outputs"]
+    """Mean over the inputs."""
+    inputs: Float[Tensor, " inputs"]
+    """Mean over the outputs."""
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """One weight matrix that trains, and the modules that use it (a tied embedding has two)."""
+
+    name: str
+    modules: tuple[nn.Module, ...]
+    outputs: int
+    inputs: int
+    """With a bias one more than the weight has."""
+
+
+@dataclass
+class _Call:
+    """What one batch has shown so far."""
+
+    sums: list[Tensor]
+    """Per matrix (rows, outputs, inputs): sums of the products of factors."""
+    owners: Tensor
+    """Row of each place that the output layer sees."""
+    spots: Tensor
+    """Its place among those of the row."""
+    handles: list[Any] = field(default_factory=list)
+
+
+def matrices(model: Any) -> list[Matrix]:
+    """Every weight matrix of a model that trains: of linear layers, biases with them, and of the token embedding.
+
+    A learned table of positions is left out: all rows of a batch share what it gives.
+
+    Raises:
+        InputError: there is none.
+    """
+    names = {id(parameter): name for name, parameter in model.named_parameters()}
+    found: dict[int, list[nn.Module]] = {}
+    tokens = model.get_input_embeddings()
+    for module in model.modules():
+        weight = getattr(module, "weight", None)
+        kind = isinstance(module, nn.Linear | Conv1D) or module is tokens
+        if kind and weight is not None and weight.requires_grad:
+            found.setdefault(id(weight), []).append(module)
+    made = []
+    for key, modules in found.items():
+        shape: Any = modules[0].weight.shape
+        outputs, inputs = shape[::-1] if isinstance(modules[0], Conv1D) else shape
+        bias = any(getattr(module, "bias", None) is not None for module in modules)
+        made.append(Matrix(names[key], tuple(modules), outputs, inputs + bias))
+    if not made:
+        raise InputError("a model with weight matrices that train", "none", "Leave the column `sketch` out.")
+    return made
+
+
+class GradientSketch:
+    """Projections of every trainable weight matrix of a model, and the hooks that collect the factors.
+
+    Args:
+        model: a causal language model; where some weights are frozen (PEFT), only the others are sketched.
+        factors: by the name of the matrix; one without is kept as it is.
+        kept: which numbers of all matrices together make the sketch, int64; None keeps all.
+        moments: by the name of the matrix; gradients are divided by their roots first, about as Adam does.
+
+    Raises:
+        InputError: no weight matrix, or moments or factors of another model.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        *,
+        factors: Mapping[str, Factors] | None = None,
+        kept: Int[Tensor, " dims"] | None = None,
+        moments: Mapping[str, Moments] | None = None,
+    ) -> None:
+        self.model, self.matrices, self.kept = model, matrices(model), kept
+        device = next(model.parameters()).device
+        self._factors = []
+        for matrix in self.matrices:
+            pair = _scaled(matrix, (factors or {}).get(matrix.name), (moments or {}).get(matrix.name))
+            self._factors.append(tuple(None if part is None else part.to(device) for part in pair))
+
+    def of(self, learner: Learner, rows: Sequence[ScanRow]) -> Float[Tensor, "rows dims"]:
+        """Sketches of the rows' gradients of the mean loss over their targets; every row needs a target.
+
+        Parameters, their gradients and the model's mode are left as they were.
+        """
+        found = torch.cat([part.flatten(1) for part in self.products(learner, rows)], 1)
+        return found if self.kept is None else found[:, self.kept.to(found.device)]
+
+    def products(self, learner: Learner, rows: Sequence[ScanRow]) -> list[Float[Tensor, "rows outputs inputs"]]:
+        """The projected gradient of each matrix, in the order of `matrices`."""
+        device = learner.device
+        ids = right_padded([[*row.prompt, *row.target] for row in rows], learner.tokenizer.pad_token_id or 0).to(device)
+        width = ids.shape[1]
+        spans = [torch.arange(len(row.target)) + i * width + len(row.prompt) - 1 for i, row in enumerate(rows)]
+        places = torch.cat(spans).to(device)
+        weights = torch.cat([torch.full((len(row.target),), 1 / len(row.target)) for row in rows]).to(device)
+        options: dict[str, Any] = {"use_cache": False} if "past_key_values" in learner.forward_arguments else {}
+        with (
+            reading_mode(self.model),
+            restrict_output(self.model, places),
+            self._collecting(len(rows), places // width) as sums,
+        ):
+            with torch.enable_grad():
+                logits = learner.model(input_ids=ids, **options).logits.flatten(0, 1).float()
+                losses = nn.functional.cross_entropy(logits, ids.flatten()[places + 1], reduction="none")
+                (losses * weights).sum().backward()
+            return sums
+
+    @contextlib.contextmanager
+    def _collecting(self, rows: int, owners: Int[Tensor, " tokens"]) -> Iterator[list[Tensor]]:
+        """Collect the factors of one forward and backward pass in the list of sums that is yielded."""
+        head = self.model.get_output_embeddings()
+        first = torch.searchsorted(owners, torch.arange(rows, device=owners.device))
+        spots = torch.arange(len(owners), device=owners.device) - first[owners]
+        call = _Call([torch.zeros(rows, 0, 0, device=owners.device) for _ in self.matrices], owners, spots)
+        flags = [(parameter, parameter.requires_grad) for parameter in self.model.parameters()]
+        try:
+            for parameter, _ in flags:
+                parameter.requires_grad_(False)
+            for place, matrix in enumerate(self.matrices):
+                empty = [part is not None and part.dim() == 2 and part.shape[1] == 0 for part in self._factors[place]]
+                for module in matrix.modules if not any(empty) else ():
+                    hook = self._hook(call, place, matrix, chosen=module is head)
+                    call.handles.append(module.register_forward_hook(hook))
+            yield call.sums
+        finally:
+            for handle in call.handles:
+                handle.remove()
+            for parameter, trains in flags:
+                parameter.requires_grad_(trains)
+
+    def _hook(self, call: _Call, place: int, matrix: Matrix, *, chosen: bool) -> Callable[..., Tensor]:
+        outputs, inputs = self._factors[place]
+
+        def forward(module: nn.Module, given: tuple[Tensor, ...], output: Tensor) -> Tensor:
+            embeds = isinstance(module, nn.Embedding)
+            with torch.no_grad():
+                if embeds:  # the weight of a tied output layer the other way round: tokens are its outputs
+                    left = _embedded(given[0], matrix.outputs, outputs)
+                else:
+                    left = _projected(_with_constant(given[0].detach().float(), matrix.inputs), inputs)
+            if not output.requires_grad:
+                output = output.detach().requires_grad_(True)
+
+            def backward(gradient: Tensor) -> None:
+                with torch.no_grad():
+                    right = gradient.detach().float()
+                    if embeds:
+                        pair = (left, _projected(_with_constant(right, matrix.inputs, 0.0), inputs))
+                    else:
+                        pair = (_projected(right, outputs), left)
+                    if chosen:
+                        pair = tuple(_apart(call, part) for part in pair)
+                    product = torch.bmm(pair[0].transpose(1, 2), pair[1])
+                    call.sums[place] = product if not call.sums[place].numel() else call.sums[place] + product
+
+            output.register_hook(backward)
+            return output
+
+        return forward
+
+
+def _embedded(ids: Int[Tensor, "batch time"], size: int, factor: Tensor | None) -> Float[Tensor, "batch time side"]:
+    """Token ids on the directions of `factor`, each as the vector that is 1 at its own place."""
+    if factor is not None and factor.dim() == 2:
+        return factor[ids]
+    return _projected(nn.functional.one_hot(ids, size).float(), factor)
+
+
+def _projected(values: Tensor, factor: Tensor | None) -> Tensor:
+    """Values on the directions of `factor`; scaled where it is a vector, as they are where it is None."""
+    if factor is None:
+        return values
+    return values * factor if factor.dim() == 1 else values @ factor
+
+
+def _with_constant(values: Tensor, width: int, constant: float = 1.0) -> Tensor:
+    """One more input where there is a bias: always 1."""
+    if values.shape[-1] == width:
+        return values
+    return torch.cat([values, values.new_full((*values.shape[:-1], 1), constant)], -1)
+
+
+def _apart(call: _Call, flat: Float[Tensor, "1 tokens side"]) -> Float[Tensor, "rows time side"]:
+    """Places of a flat batch, row by row again."""
+    apart = flat.new_zeros(int(call.owners[-1]) + 1, int(call.spots.max()) + 1, flat.shape[-1])
+    apart[call.owners, call.spots] = flat[0]
+    return apart
+
+
+def _scaled(matrix: Matrix, factors: Factors | None, moments: Moments | None) -> tuple[Tensor | None, Tensor | None]:
+    """The factors of a matrix with the roots of its moments in them; a vector stands for a scaled side that is kept."""
+    pair = list(factors or Factors())
+    sizes = (matrix.outputs, matrix.inputs)
+    if any(part is not None and len(part) != size for part, size in zip(pair, sizes, strict=True)):
+        got = f"one with {' and '.join('all' if part is None else str(len(part)) for part in pair)}"
+        raise InputError(f"a projection of {matrix.name}, {sizes[0]} x {sizes[1]}", got, "Scan this model anew.")
+    if moments is None:
+        return pair[0], pair[1]
+    if len(moments.outputs) != matrix.outputs or not 0 <= matrix.inputs - len(moments.inputs) <= 1:
+        got = f"{len(moments.outputs)} x {len(moments.inputs)}"
+        expected = f"second moments of {matrix.name}, {matrix.outputs} x {matrix.inputs}"
+        raise InputError(expected, got, "Give those of a warm-up of this model.")
+    mean = moments.outputs.float().mean().clamp_min(MIN_SECOND_MOMENT)
+    second = torch.cat([moments.inputs.float(), mean[None]])[: matrix.inputs]  # a bias counts as an average input
+    outputs = (moments.outputs.float().clamp_min(MIN_SECOND_MOMENT) / mean).rsqrt()
+    scales = (outputs, second.clamp_min(MIN_SECOND_MOMENT).rsqrt())
+    scaled = [scale if part is None else part * scale[:, None] for scale, part in zip(scales, pair, strict=True)]
+    return scaled[0], scaled[1]
+
+
+def moments_of(second: Float[Tensor, "outputs inputs"]) -> Moments:
+    """Row and column means of Adam's `exp_avg_sq` of a weight matrix.
+
+    Adam divides each number of a gradient by the root of its own second moment, which does not commute with the factors. Of
+    the outer product of these two vectors over their mean, which has the same rows' and columns' means, it does.
+    """
+    second = second.detach().float()
+    return Moments(second.mean(1), second.mean(0))
+
+
+def adam_moments(model: Any, optimizer: torch.optim.Optimizer) -> dict[str, Moments]:
+    """Moments of every weight matrix of `model` that Adam has seen a gradient of, by the parameter's name."""
+    turned = {id(module.weight) for module in model.modules() if isinstance(module, Conv1D)}
+    found = {}
+    for name, parameter in model.named_parameters():
+        second = optimizer.state.get(parameter, {}).get("exp_avg_sq")
+        if second is not None and second.dim() == 2:
+            found[name] = moments_of(second.T if id(parameter) in turned else second)
+    return found
+
+
+def as_numpy(found: Tensor) -> np.ndarray:
+    """Float32 on the CPU."""
+    return found.float().cpu().numpy()

@@ -1,0 +1,258 @@
+"""Passes of the scan through the model: probabilities, hidden states, gradients and rollouts, each made at most once.
+
+Two forward passes give four readings, because a causal model reads from left to right: of prompt and target together the
+prompt's and the target's tokens are read, and of target and prompt in the other order, after a start token, the target's
+tokens without the prompt and the prompt's given the target. Rows are sorted by length and padded on the right, where
+nothing that is read can see the padding.
+"""
+
+# ruff: noqa: F722 - the shape strings of jaxtyping are not forward references
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from mixwright.config import MeasureConfig
+from mixwright.corpus import Corpus
+from mixwright.errors import InputError
+from mixwright.learner.batches import logits_limit, reading_mode, restrict_output, right_padded, token_batches
+from mixwright.learner.learner import Learner
+from mixwright.measure.passes import ExampleRollouts, Passes
+from mixwright.records import Example
+from mixwright.scan.gradient_sketch import as_numpy
+from mixwright.scan.rows import Pass, ScanRow
+from mixwright.scan.sketch_calibration import Calibration
+
+BATCH_TOKENS = 2048
+"""Padded tokens of a forward pass on the CPU, where larger batches fall out of the cache; elsewhere more is better."""
+FORWARD_PASSES = {"target", "prompt", "hidden"}
+"""Passes that are read of prompt and target in this order."""
+REVERSED_PASSES = {"response_only", "prompt_given_target"}
+"""Passes that are read of target and prompt in this order."""
+
+
+class TargetReadings(NamedTuple):
+    """Exact readings at every token of a target, at temperature 1; shape (tokens,), float32."""
+
+    logprobs: np.ndarray
+    """Log-probability of the token, nats."""
+    entropy: np.ndarray
+    """Entropy of the model's distribution at that place, nats."""
+    error: np.ndarray
+    """Euclidean length of the difference between the distribution and the token itself, 0..1.42."""
+
+
+@dataclass
+class ScanPasses:
+    """What the model says of some rows; every pass is made when it is first read and kept.
+
+    The model, its gradients, its mode and the global random state are left as they were.
+    """
+
+    learner: Learner
+    """The model."""
+    rows: Sequence[ScanRow]
+    """What is read, in the order of the table."""
+    declared: frozenset[Pass]
+    """Passes that may be read: what the groups of columns declare."""
+    corpus: Corpus | None = None
+    """Whose graders judge rollouts; needed for them alone."""
+    config: MeasureConfig | None = None
+    """Samples, temperature and length of rollouts; needed for them alone."""
+    seed: int = 0
+    """Of the rollouts."""
+    calibration: Calibration | None = None
+    """What gradients are sketched with; needed for them alone."""
+    done: Callable[[float], None] | None = None
+    """Called with the share of the work that is done, 0..1."""
+    _spent: float = 0.0
+
+    @property
+    def target(self) -> Sequence[TargetReadings | None]:
+        """Readings of each target after its prompt; None for a row without one."""
+        self._check("target")
+        return self._forward[0]
+
+    @property
+    def prompt(self) -> Sequence[np.ndarray | None]:
+        """Log-probabilities of the prompt's tokens from the second on, nats, shape (tokens - 1,)."""
+        self._check("prompt")
+        return self._forward[1]
+
+    @property
+    def hidden(self) -> np.ndarray:
+        """Mean of the last hidden states over prompt and target, float16 of shape (rows, width); NaN for an empty row."""
+        self._check("hidden")
+        return self._forward[2]
+
+    @property
+    def response_only(self) -> Sequence[np.ndarray | None]:
+        """Log-probabilities of the target's tokens after a start token alone, nats; None for a row without a target."""
+        self._check("response_only")
+        return self._reversed[0]
+
+    @property
+    def prompt_given_target(self) -> Sequence[np.ndarray | None]:
+        """Log-probabilities of the prompt's tokens from the second on after the target, nats, shape (tokens - 1,)."""
+        self._check("prompt_given_target")
+        return self._reversed[1]
+
+    @cached_property
+    def gradients(self) -> np.ndarray:
+        """Sketch of each row's gradient of the mean loss over its target, float32; NaN where there is no target."""
+        self._check("gradients")
+        if self.calibration is None:
+            raise ValueError("gradients need a calibration")
+        sketch = self.calibration.sketch(self.learner)
+        used = [i for i, row in enumerate(self.rows) if row.target]
+        found = np.full((len(self.rows), len(self.calibration.kept)), np.nan, dtype=np.float32)
+        sizes = [len(self.rows[i].prompt) + len(self.rows[i].target) for i in used]
+        for batch in token_batches(sizes, self._limit):
+            members = [used[place] for place in batch]
+            found[members] = as_numpy(sketch.of(self.learner, [self.rows[i] for i in members]))
+            self._tell("gradients", sum(sizes[place] for place in batch))
+        return found
+
+    @cached_property
+    def rollouts(self) -> Sequence[ExampleRollouts | None]:
+        """What the model writes for each row that can be graded and leaves room for it; None for the others."""
+        self._check("rollouts")
+        if self.corpus is None or self.config is None:
+            raise ValueError("rollouts need the corpus and the settings of measuring")
+        room, corpus, length = self.learner.context, self.corpus, self.config.max_new_tokens
+
+        def fits(example: Example) -> bool:
+            graded = example.answer is not None and corpus.tasks[example.task].kind == "verifiable"
+            return graded and (room is None or len(self.learner.encode(example.prompt)) + length <= room)
+
+        chosen = tuple(row.example for row in self.rows if fits(row.example))
+        made: Mapping[str, ExampleRollouts] = {}
+        if chosen:
+            made = Passes(self.learner, None, self.config, corpus, self.seed, chosen=chosen).rollouts
+        return [made.get(row.example.id) for row in self.rows]
+
+    def _check(self, name: Pass) -> None:
+        if name not in self.declared:
+            raise LookupError(f"the pass {name!r} was not declared; PASSES of the group has to name it")
+
+    @property
+    def _limit(self) -> int:
+        """Padded tokens of a batch."""
+        limit = logits_limit(self.learner.model)
+        return min(limit, BATCH_TOKENS) if self.learner.device.type == "cpu" else limit
+
+    @cached_property
+    def _forward(self) -> tuple[list[TargetReadings | None], list[np.ndarray | None], np.ndarray]:
+        """Targets, prompts and pooled hidden states, of prompt and target in this order."""
+        whole, pooled = "target" in self.declared, "hidden" in self.declared
+        rows = [[*row.prompt, *row.target] for row in self.rows]
+        first = [1 if "prompt" in self.declared else len(row.prompt) for row in self.rows]
+        targets: list[TargetReadings | None] = [None] * len(rows)
+        prompts: list[np.ndarray | None] = [None] * len(rows)
+        width = self.learner.model.config.get_text_config().hidden_size if pooled else 0
+        states = np.full((len(rows), width), np.nan, dtype=np.float16)
+        for i, tokens, state in self._read("target", rows, first, whole=whole, pooled=pooled):
+            row = self.rows[i]
+            before = len(row.prompt) - first[i]
+            if row.target and whole:
+                targets[i] = TargetReadings(*(part[before:] for part in tokens))
+            if before > 0:
+                prompts[i] = tokens[0][:before]
+            if state is not None:
+                states[i] = state
+        return targets, prompts, states
+
+    @cached_property
+    def _reversed(self) -> tuple[list[np.ndarray | None], list[np.ndarray | None]]:
+        """Targets without prompts and prompts after targets, of start token, target and prompt in this order."""
+        start = self.learner.tokenizer.bos_token_id
+        start = self.learner.tokenizer.eos_token_id if start is None else start
+        both, limit = "prompt_given_target" in self.declared, self.learner.context
+        rows = [[start, *row.target, *(row.prompt if both else ())][:limit] if row.target else [start] for row in self.rows]
+        targets: list[np.ndarray | None] = [None] * len(rows)
+        prompts: list[np.ndarray | None] = [None] * len(rows)
+        for i, (logprobs, *_), _ in self._read("response_only", rows, [1] * len(rows), whole=False, pooled=False):
+            border = len(self.rows[i].target)
+            targets[i] = logprobs[:border]
+            if both and len(logprobs) == border + len(self.rows[i].prompt) > border + 1:  # else the context cut it
+                prompts[i] = logprobs[border + 1 :]
+        return targets, prompts
+
+    def _read(
+        self, name: Pass, rows: Sequence[list[int]], first: Sequence[int], *, whole: bool, pooled: bool
+    ) -> Iterator[tuple[int, tuple[np.ndarray, ...], np.ndarray | None]]:
+        """(index, readings of the tokens from `first` on, pooled hidden state) of each row that has such tokens."""
+        used = [i for i, row in enumerate(rows) if len(row) > first[i] or (pooled and row)]
+        sizes = [len(rows[i]) for i in used]
+        for batch in token_batches(sizes, self._limit):
+            members = [used[place] for place in batch]
+            with reading_mode(self.learner.model):
+                found = _batch(self.learner, [rows[i] for i in members], [first[i] for i in members], whole, pooled)
+            for i, (tokens, state) in zip(members, found, strict=True):
+                yield i, tokens, state
+            self._tell(name, sum(sizes[place] for place in batch))
+
+    def _tell(self, name: Pass, tokens: int) -> None:
+        """Report progress in tokens, of which a row with gradients takes about three times as many."""
+        if self.done is None:
+            return
+        length = sum(len(row.prompt) + len(row.target) for row in self.rows)
+        readings = bool(self.declared & FORWARD_PASSES) + bool(self.declared & REVERSED_PASSES)
+        total = readings + 3 * ("gradients" in self.declared)
+        self._spent += tokens * (3 if name == "gradients" else 1)
+        self.done(min(1.0, self._spent / max(1, length * total)))
+
+
+def _batch(
+    learner: Learner, rows: Sequence[list[int]], first: Sequence[int], whole: bool, pooled: bool
+) -> list[tuple[tuple[np.ndarray, ...], np.ndarray | None]]:
+    """Readings of one batch of rows; the output layer sees only the positions that are read."""
+    ids = right_padded(rows, learner.tokenizer.pad_token_id or 0).to(learner.device)
+    counts = [max(0, len(row) - start) for row, start in zip(rows, first, strict=True)]
+    width = ids.shape[1]
+    spans = [torch.arange(n) + i * width + start - 1 for i, (n, start) in enumerate(zip(counts, first, strict=True))]
+    places = torch.cat(spans).to(learner.device)
+    with restrict_output(learner.model, places) as states:
+        options: dict[str, Any] = {"use_cache": False} if "past_key_values" in learner.forward_arguments else {}
+        logits = learner.model(input_ids=ids, **options).logits
+    logits = logits.flatten(0, 1)
+    if len(logits) != len(places):  # no output layer of its own to be told apart
+        logits = logits[places]
+    chosen = ids.flatten()[places + 1] if len(places) else ids.new_zeros(0)
+    readings = [part.cpu().numpy() for part in _readings(logits.float(), chosen, whole)]
+    ends = np.cumsum(counts)[:-1]
+    parts = zip(*(np.split(part, ends) for part in readings), strict=True)
+    means = _means(states, rows) if pooled else [None] * len(rows)
+    return list(zip(parts, means, strict=True))
+
+
+def _readings(
+    logits: Float[Tensor, "tokens vocabulary"], chosen: Int[Tensor, " tokens"], all_readings: bool
+) -> list[Tensor]:
+    """Log-probability of the chosen tokens; with `all_readings` also entropy and distance from them, as `TargetReadings`."""
+    total = logits.logsumexp(-1)
+    logprobs = logits.gather(1, chosen[:, None])[:, 0] - total
+    if not all_readings:
+        return [logprobs]
+    probabilities = (logits - total[:, None]).exp_()
+    entropy = total - (probabilities * logits.clamp_min(-1e30)).sum(-1)
+    squares = torch.linalg.vector_norm(probabilities, dim=-1).square()
+    error = (squares - 2 * logprobs.exp() + 1).clamp_min(0).sqrt()
+    return [logprobs, entropy.clamp_min(0), error]
+
+
+def _means(states: Sequence[Tensor], rows: Sequence[Sequence[int]]) -> list[np.ndarray]:
+    """Mean hidden state of each row over its own tokens."""
+    if not states:
+        expected, remedy = "a model whose output layer transformers can name", "Leave the column `hidden` out."
+        raise InputError(expected, "one without get_output_embeddings", remedy)
+    (state,) = states
+    return [state[i, : len(row)].float().mean(0).half().cpu().numpy() for i, row in enumerate(rows)]

@@ -1,0 +1,202 @@
+"""Calibration of gradient sketches: the directions in which the gradients of some rows are largest, found once per scan.
+
+Random directions are too noisy for layers this size: the factors of different rows are far from orthogonal, and with 32
+random directions a side the cosines of sketches order rows quite unlike those of the gradients (docs/mining.md has figures).
+So the principal directions of the gradients of a few rows are taken, first of the outputs, then of the inputs given those,
+and of the products the ones with the largest mean square.
+"""
+
+# ruff: noqa: F722 - the shape strings of jaxtyping are not forward references
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from jaxtyping import Float
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from mixwright.errors import InputError
+from mixwright.learner.batches import token_batches
+from mixwright.learner.learner import Learner
+from mixwright.run.folder import replacing
+from mixwright.scan.gradient_sketch import Factors, GradientSketch, Moments, matrices
+from mixwright.scan.rows import ScanRow
+
+CALIBRATION_ROWS = 256
+"""Rows that directions are found from; fewer where they would not fit into `MOST_NUMBERS_HELD`."""
+MOST_NUMBERS_HELD = 2**28
+"""Numbers of projected gradients that are held at a time."""
+INPUT_PROBES = 16
+"""Random directions that stand for the inputs while those of the outputs are found."""
+BATCH_TOKENS = 2048
+"""Padded tokens of a batch."""
+
+
+@dataclass(frozen=True)
+class SketchSettings:
+    """Size of gradient sketches."""
+
+    side: int = 64
+    """Directions per side of a weight matrix, at most."""
+    dims: int = 8192
+    """Numbers per row, at most."""
+    seed: int = 0
+    """Of which rows directions are found from."""
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What sketches are made with; sketches of one calibration can be compared."""
+
+    factors: Mapping[str, Factors]
+    """By the name of the matrix."""
+    kept: Tensor
+    """Which numbers make a sketch, int64."""
+    moments: Mapping[str, Moments]
+    """What gradients are divided by the roots of; empty for none."""
+
+    def sketch(self, learner: Learner) -> GradientSketch:
+        """Hooks on a model."""
+        return GradientSketch(learner.model, factors=self.factors, kept=self.kept, moments=self.moments)
+
+
+def calibration_rows(rows: Sequence[ScanRow], seed: int) -> list[ScanRow]:
+    """At most `CALIBRATION_ROWS` rows with targets, by a hash of their ids."""
+    usable = [row for row in rows if row.target]
+    return sorted(usable, key=lambda row: hashlib.sha256(f"{seed} {row.example.id}".encode()).digest())[:CALIBRATION_ROWS]
+
+
+def calibrate(
+    learner: Learner, rows: Sequence[ScanRow], settings: SketchSettings, moments: Mapping[str, Moments] | None = None
+) -> Calibration:
+    """Find directions from rows like those that will be sketched; two backward passes over them.
+
+    Args:
+        learner: left as it was.
+        rows: with targets, such as `calibration_rows` chooses.
+        settings: how many directions and numbers.
+        moments: gradients are divided by their roots first.
+
+    Raises:
+        InputError: no row with a target, or no weight matrix that trains.
+    """
+    if not rows:
+        raise InputError("rows with a target, for gradients", "none", "Leave the column `sketch` out.")
+    parts = matrices(learner.model)
+    width = max(sum(part.outputs for part in parts) * INPUT_PROBES, sum(part.inputs for part in parts) * settings.side)
+    rows, side = rows[: max(8, MOST_NUMBERS_HELD // width)], settings.side
+    probes = {part.name: Factors(None, _signs(part.inputs)) for part in parts}
+    found = _products(learner, rows, GradientSketch(learner.model, factors=probes, moments=moments))
+    outputs = [_directions(part.transpose(0, 1).flatten(1), side) for part in found]
+    halves = {part.name: Factors(given) for part, given in zip(parts, outputs, strict=True)}
+    found = _products(learner, rows, GradientSketch(learner.model, factors=halves, moments=moments))
+    inputs = [_directions(part.permute(2, 0, 1).flatten(1), side) for part in found]
+    energy = [(part @ given).square().mean(0) for part, given in zip(found, inputs, strict=True)]
+    pairs = [Factors(*pair) for pair in zip(outputs, inputs, strict=True)]
+    factors, kept = _trimmed(pairs, energy, settings.dims)
+    named = {part.name: pair for part, pair in zip(parts, factors, strict=True)}
+    return Calibration(named, kept, dict(moments or {}))
+
+
+def _trimmed(
+    pairs: Sequence[Factors], energy: Sequence[Float[Tensor, "outputs inputs"]], dims: int
+) -> tuple[list[Factors], Tensor]:
+    """The factors without directions of which no product is among the `dims` largest, and the places of those that are."""
+    flat = torch.cat([part.flatten() for part in energy])
+    chosen = torch.zeros(len(flat), dtype=torch.bool)
+    chosen[flat.argsort(descending=True, stable=True)[:dims]] = True
+    factors, kept, start, begun = [], [], 0, 0
+    for pair, part in zip(pairs, energy, strict=True):
+        mask = chosen[start : start + part.numel()].view_as(part)
+        start += part.numel()
+        used = (mask.any(1), mask.any(0))
+        sides = [torch.eye(len(u)) if side is None else side for side, u in zip(pair, used, strict=True)]
+        factors.append(Factors(*(side[:, u].contiguous() for side, u in zip(sides, used, strict=True))))
+        small = mask[used[0]][:, used[1]].flatten()
+        kept.append(small.nonzero()[:, 0] + begun)
+        begun += len(small)
+    return factors, torch.cat(kept)
+
+
+def save_calibration(path: Path, calibration: Calibration, key: Mapping[str, object]) -> None:
+    """Write a calibration as safetensors, whole or not at all; `key`: what it was made from."""
+    tensors = {"kept": calibration.kept, **_flat("factors", calibration.factors), **_flat("moments", calibration.moments)}
+    with replacing(path) as temporary:
+        save_file(tensors, temporary, metadata={"key": json.dumps(key, sort_keys=True)})
+
+
+def load_calibration(path: Path, key: Mapping[str, object]) -> Calibration | None:
+    """What `save_calibration` wrote for the same key; None when it is not there, broken, or another's."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            if (file.metadata() or {}).get("key") != json.dumps(key, sort_keys=True):
+                return None
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - no mapping
+    except (OSError, SafetensorError):
+        return None
+    return Calibration(_pairs(tensors, "factors", Factors), tensors["kept"], _pairs(tensors, "moments", Moments))
+
+
+def save_moments(path: Path, moments: Mapping[str, Moments]) -> None:
+    """Write the moments of a warm-up (`adam_moments`) for `mixwright scan --moments`."""
+    with replacing(path) as temporary:
+        save_file(_flat("moments", moments), temporary)
+
+
+def _flat(kind: str, pairs: Mapping[str, Factors | Moments]) -> dict[str, Tensor]:
+    """Named pairs of tensors as they are kept; `_pairs` makes pairs of them again."""
+    sides = ((name, side, part) for name, pair in pairs.items() for side, part in pair._asdict().items())
+    return {f"{kind}/{name}/{side}": part.contiguous() for name, side, part in sides if part is not None}
+
+
+def load_moments(path: Path) -> dict[str, Moments]:
+    """Read what `save_moments` wrote. Raises InputError when it is missing or not such a file."""
+    try:
+        return _pairs(load_file(path), "moments", Moments)
+    except (OSError, SafetensorError, TypeError) as error:
+        remedy = "Write it with save_moments of mixwright.scan.sketch_calibration."
+        raise InputError("second moments in a safetensors file", str(error)[:120], remedy, file=path) from None
+
+
+def _pairs(tensors: Mapping[str, Tensor], kind: str, make: type) -> dict:
+    """Named pairs of tensors of one kind."""
+    found: dict[str, dict[str, Tensor]] = {}
+    for key, tensor in tensors.items():
+        if key.startswith(f"{kind}/"):
+            name, _, side = key.removeprefix(f"{kind}/").rpartition("/")
+            found.setdefault(name, {})[side] = tensor
+    return {name: make(**sides) for name, sides in found.items()}
+
+
+def _products(learner: Learner, rows: Sequence[ScanRow], sketch: GradientSketch) -> list[Tensor]:
+    """Projected gradients of all rows, per matrix (rows, outputs, inputs), on the CPU."""
+    found: list[list[Tensor]] = [[] for _ in sketch.matrices]
+    for batch in token_batches([len(row.prompt) + len(row.target) for row in rows], BATCH_TOKENS):
+        for place, part in enumerate(sketch.products(learner, [rows[i] for i in batch])):
+            found[place].append(part.cpu())
+    return [torch.cat(parts) for parts in found]
+
+
+def _signs(size: int) -> Float[Tensor, "size probes"] | None:
+    """Random signs, always the same."""
+    if size <= INPUT_PROBES:
+        return None
+    generator = torch.Generator().manual_seed(size)
+    return torch.randint(0, 2, (size, INPUT_PROBES), generator=generator).float() * 2 - 1
+
+
+def _directions(columns: Float[Tensor, "size columns"], side: int) -> Float[Tensor, "size side"]:
+    """The left singular vectors of the largest singular values, all of them where there are no more than `side`."""
+    size, count = columns.shape
+    if size <= count:
+        return torch.linalg.eigh(columns @ columns.T).eigenvectors[:, -side:].flip(1).contiguous()
+    values, vectors = torch.linalg.eigh(columns.T @ columns)
+    scale = values[-side:].clamp_min(values[-1] * 1e-10).rsqrt()
+    return (columns @ (vectors[:, -side:] * scale)).flip(1).contiguous()

@@ -1,0 +1,288 @@
+"""Stage that scans a corpus with every starting model: shards over workers, resumed after a kill, time left shown."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from mixwright.config import RunConfig
+from mixwright.contracts import Columns
+from mixwright.corpus import Corpus
+from mixwright.errors import InputError
+from mixwright.learner.bases import bases_of, build_bases
+from mixwright.learner.learner import Learner
+from mixwright.learner.load import load_base
+from mixwright.measure.bases import base_name
+from mixwright.records import Example
+from mixwright.run.checked import CheckedRun
+from mixwright.run.folder import RunFolder
+from mixwright.run.progress import report
+from mixwright.run.workers import Job, Workers, count_cores, peak_memory
+from mixwright.scan.passes import ScanPasses
+from mixwright.scan.rows import Pass, ScanRow, row_token_limit, scan_rows, target_of
+from mixwright.scan.sketch_calibration import (
+    CALIBRATION_ROWS,
+    SketchSettings,
+    calibrate,
+    load_calibration,
+    load_moments,
+    save_calibration,
+)
+from mixwright.scan.table import (
+    OWN_COLUMNS,
+    SHARD_ROWS,
+    column_groups,
+    made_from,
+    missing_groups,
+    sampled_rows,
+    scan_folder,
+    shard_file,
+    write_part,
+)
+
+SCAN_SEED = 2_000_003
+"""Added to the run's seed for the rollouts of the scan; training and measuring never use these numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScanJob:
+    """What one base is scanned for, or some shards of it."""
+
+    run: str
+    """Run folder, with corpus/."""
+    base: str
+    """Checkpoint folder or hub name."""
+    config: RunConfig
+    """Settings of the run."""
+    columns: tuple[str, ...]
+    """Groups of columns."""
+    sample: int | None
+    """Rows by a hash of their ids; None for all."""
+    moments: str | None
+    """File of second moments for gradient sketches."""
+    key: Mapping[str, Any] = field(default_factory=dict)
+    """What shards are made from; empty for the job that works it out."""
+    shards: tuple[int, ...] = ()
+    """Numbers of the shards to make."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScanResult:
+    """What was scanned."""
+
+    base: str
+    """Name of the starting model."""
+    rows: int
+    """Examples."""
+    shards: int
+    """Shards that the table has."""
+    made: int
+    """Of them, those that were made or completed now."""
+    tokens: int
+    """Tokens of prompts and targets in those."""
+    notes: tuple[str, ...]
+    """What a reader of the table has to know."""
+    peak_bytes: int = 0
+    """Most memory that one worker held, bytes; 0 where nothing was made now or the system does not say."""
+    device_bytes: int = 0
+    """Most memory of an accelerator that one worker held, bytes; 0 without one."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScannedShards:
+    """What one worker made."""
+
+    shards: int
+    """How many."""
+    tokens: int
+    """Tokens of prompts and targets in them."""
+    kinds: Counter[str]
+    """Kinds of rows by how often; see `_lines`."""
+    peak_bytes: int
+    """See `ScanResult`."""
+    device_bytes: int
+    """See `ScanResult`."""
+
+
+def scan_bases(
+    run: CheckedRun,
+    workers: Workers,
+    *,
+    columns: Sequence[str] | None = None,
+    sample: int | None = None,
+    moments: Path | None = None,
+    say: Callable[[str], None] = lambda _: None,
+) -> list[ScanResult]:
+    """Scan the corpus of a run with each of its starting models; writes scan/<base>/part-00000.parquet ...
+
+    Args:
+        run: checked, its folder open.
+        workers: running workers.
+        columns: groups or columns; None takes the cheap ones, `all` every one.
+        sample: so many rows by a hash of their ids; None takes all.
+        moments: second moments of a warm-up, for gradient sketches.
+        say: told what is done.
+
+    Raises:
+        InputError: an unknown column, or data or a model that cannot be used.
+    """
+    groups, config, folder = column_groups(columns), run.config, run.folder
+    build_bases(run, workers)
+    shared = (config, tuple(groups), sample, str(moments.resolve()) if moments else None)
+    jobs = [ScanJob(str(folder.path), path, *shared) for path in bases_of(config, folder)]
+    keys = workers.run([Job(f"prepare {base_name(job.base)}", prepare_scan, job) for job in jobs], title="prepare scan")
+    dealt: list[ScanJob] = []
+    columns_of = {name: group.NAMES for name, group in groups.items()}
+    for job, key in zip(jobs, keys, strict=True):
+        place = scan_folder(folder, base_name(job.base))
+        for line in _remove_stale_shards(place, key):
+            say(line)
+        missing = [number for number in range(key["shards"]) if missing_groups(shard_file(place, number), key, columns_of)]
+        turns = min(config.trial.workers or count_cores(), len(missing))
+        dealt += [replace(job, key=key, shards=tuple(missing[turn::turns])) for turn in range(turns)]
+    names = ", ".join(name for group in groups.values() for name in group.NAMES)
+    say(f"scan: {keys[0]['rows']:,} rows, columns {names}")
+    work = [Job(f"scan {base_name(job.base)}", scan_shards, job, cost=len(job.shards)) for job in dealt]
+    made = workers.run(work, title="scan") if work else []
+    return [
+        _result(job, key, [m for d, m in zip(dealt, made, strict=True) if d.base == job.base])
+        for job, key in zip(jobs, keys, strict=True)
+    ]
+
+
+def _remove_stale_shards(folder: Path, key: Mapping[str, Any]) -> Iterator[str]:
+    """Remove what was left of a write that was killed, and shards of other things, saying so.
+
+    Raises:
+        InputError: a scan of more rows is there, which holds what is asked for.
+    """
+    for left in folder.glob(".*.parquet.*"):
+        left.unlink()
+    old = {path: made_from(path) for path in sorted(folder.glob("part-*.parquet"))}
+    others = {path: found for path, found in old.items() if found != key}
+    for found in others.values():
+        differs = [name for name in key if found.get(name) != key[name]]
+        if set(differs) <= {"rows", "shards"} and found["rows"] > key["rows"]:
+            expected = f"at least the {found['rows']:,} rows that were scanned"
+            raise InputError(expected, f"--sample {key['rows']}", "Leave it out, or remove that folder.", file=folder)
+        yield f"scan: {folder.name} was scanned from other {', '.join(differs)}; that is done anew"
+        break
+    for path in others:
+        path.unlink()
+
+
+def _result(job: ScanJob, key: Mapping[str, Any], made: Sequence[ScannedShards]) -> ScanResult:
+    counts = sum((one.kinds for one in made), Counter[str]())
+    shards, tokens = sum(one.shards for one in made), sum(one.tokens for one in made)
+    peaks = (max((one.peak_bytes for one in made), default=0), max((one.device_bytes for one in made), default=0))
+    return ScanResult(base_name(job.base), key["rows"], key["shards"], shards, tokens, _lines(counts, key["limit"]), *peaks)
+
+
+def prepare_scan(job: ScanJob) -> dict[str, Any]:
+    """What the shards are made from; the directions of gradient sketches are found, where they are asked for."""
+    corpus, config, learner, groups = _load_job(job)
+    places, moments = sampled_rows(corpus, job.sample), Path(job.moments) if job.moments else None
+    if moments is not None and not moments.is_file():
+        raise InputError("a file of second moments", "nothing", "Correct --moments.", file=moments)
+    limit, measured = row_token_limit(config, learner), ("samples", "temperature", "max_new_tokens")
+    key = {
+        "corpus": corpus.digest(),
+        "weights": weights_digest(learner.model),
+        "objective": config.train.objective,
+        "limit": limit,
+        "measure": {**{name: getattr(config.measure, name) for name in measured}, "seed": config.seed},
+        "moments": hashlib.sha256(moments.read_bytes()).hexdigest() if moments else None,
+        "rows": len(places),
+        "shards": -(-len(places) // SHARD_ROWS),
+    }
+    path = _directions_file(job)
+    if any("gradients" in group.PASSES for group in groups.values()) and load_calibration(path, key) is None:
+        rows = _first_rows(learner, corpus, places, _tokenising_options(key))
+        found = calibrate(learner, rows, SketchSettings(), load_moments(moments) if moments else None)
+        save_calibration(path, found, key)
+    return key
+
+
+def scan_shards(job: ScanJob) -> ScannedShards:
+    """Make or complete the shards of one job, in a worker."""
+    corpus, config, learner, groups = _load_job(job)
+    places, folder = sampled_rows(corpus, job.sample), _directions_file(job).parent
+    calibration = load_calibration(_directions_file(job), job.key)
+    tokens, kinds, columns_of = 0, Counter[str](), {name: group.NAMES for name, group in groups.items()}
+    for done, number in enumerate(job.shards):
+        missing = {name: groups[name] for name in missing_groups(shard_file(folder, number), job.key, columns_of)}
+        examples = [corpus[int(place)] for place in places[number * SHARD_ROWS : (number + 1) * SHARD_ROWS]]
+        rows = list(scan_rows(learner, examples, **_tokenising_options(job.key)))
+        passes_needed: frozenset[Pass] = frozenset(name for group in missing.values() for name in group.PASSES)
+        seed = config.seed + SCAN_SEED + number
+
+        def tell(share: float, done: int = done) -> None:
+            report((done + share) / len(job.shards))
+
+        passes = ScanPasses(learner, rows, passes_needed, corpus, config.measure, seed, calibration, tell)
+        found = {name: values for group in missing.values() for name, values in group.read(rows, passes).items()}
+        example_columns = {name: [getattr(row.example, name) for row in rows] for name in OWN_COLUMNS}
+        write_part(shard_file(folder, number), job.key, example_columns, found)
+        tokens += sum(len(row.prompt) + len(row.target) for row in rows)
+        kinds.update(_kind(row.example) for row in rows)
+        kinds["cut"] += sum(row.cut_tokens > 0 for row in rows)
+    on_device = torch.cuda.max_memory_allocated() if torch.cuda.is_available() else 0
+    return ScannedShards(len(job.shards), tokens, kinds, peak_memory(), on_device)
+
+
+def _load_job(job: ScanJob) -> tuple[Corpus, RunConfig, Learner, dict[str, Columns]]:
+    """What a job works on."""
+    config = job.config
+    learner = load_base(config.model, job.base)
+    return Corpus.load(RunFolder(job.run).corpus), config, learner, column_groups(job.columns)
+
+
+def _directions_file(job: ScanJob) -> Path:
+    """File of the directions of gradient sketches, beside the shards."""
+    return scan_folder(RunFolder(job.run), base_name(job.base)) / "sketch.safetensors"
+
+
+def _tokenising_options(key: Mapping[str, Any]) -> dict[str, Any]:
+    """How rows are tokenised and where they are cut."""
+    return {"tokenise_together": key["objective"] == "sft", "limit": key["limit"]}
+
+
+def weights_digest(model: Any) -> str:
+    """SHA-256 of names, shapes and values of all parameters, in hex."""
+    digest = hashlib.sha256()
+    for name, parameter in model.named_parameters():
+        digest.update(f"{name} {tuple(parameter.shape)} {parameter.dtype}".encode())
+        digest.update(parameter.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
+    return digest.hexdigest()
+
+
+def _first_rows(learner: Learner, corpus: Corpus, places: np.ndarray, read: Mapping[str, Any]) -> list[ScanRow]:
+    """`ROWS` rows with targets, by a hash of their ids; all where there are fewer."""
+    order = sorted(places.tolist(), key=lambda place: hashlib.sha256(corpus[place].id.encode()).digest())
+    targets = (example for example in map(corpus.__getitem__, order) if target_of(example) is not None)
+    return list(itertools.islice((row for row in scan_rows(learner, targets, **read) if row.target), CALIBRATION_ROWS))
+
+
+def _kind(example: Example) -> str:
+    """What of an example is read as its target, as `target_of` takes it."""
+    return next((name for name in ("target", "answer", "chosen") if getattr(example, name) is not None), "none")
+
+
+def _lines(kinds: Mapping[str, int], limit: int | None) -> tuple[str, ...]:
+    """What a reader of the table has to know of the rows that were scanned now, one line each."""
+    notes_by_kind = {
+        "answer": "have no target; their answer is read as the target",
+        "chosen": "are pairs; the chosen answer is read as the target",
+        "none": "have nothing to be read as a target: NaN in every column that needs one",
+        "cut": f"are longer than {limit} tokens and are cut there, as training cuts them",
+    }
+    rows = sum(count for kind, count in kinds.items() if kind != "cut")
+    return tuple(f"{kinds[kind]:,} of {rows:,} rows {what}" for kind, what in notes_by_kind.items() if kinds.get(kind))

@@ -1,0 +1,319 @@
+"""Files that a steered run leaves: decisions.jsonl, steps.jsonl, draws.parquet, proof.json.
+
+Lines of steps.jsonl are about groups, losses or pairs. Losses and margins are never written as success: a line of SFT has
+`losses` and `drop`, one of DPO log-ratios and margins.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import os
+import zlib
+from collections import Counter, defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mixwright.records import Decision, GroupOutcome, Outcome, PairOutcome, cell_key, to_data
+from mixwright.run.folder import write_json, write_table
+from mixwright.steer.beside.draws import DrawLog
+from mixwright.steer.pool import Pool
+
+OVERFLOW_REASON = "no loss of the {rows} rows is a finite number; the run has overflowed"
+UNSCORED_REASON = {
+    "grpo": "no reward function gave a finite number for any completion of the {rows} rows: advantages are 0",
+    "sft": OVERFLOW_REASON,
+    "dpo": OVERFLOW_REASON,
+}
+"""What is said once when nothing of a batch can be used."""
+PAIR_NUMBERS = ("chosen_logratio", "rejected_logratio", "margin")
+"""What is written of pairs per task: means; nats, the margin times beta."""
+PER_TASK_METRICS = ("drop", *PAIR_NUMBERS)
+"""Parts of a line that the trainer's own log gets per task."""
+NO_BETA_REASON = {
+    "grpo": "beta was 0 at the start, so there is no reference model",
+    "sft": "SFT has no KL coefficient",
+    "dpo": "DPO's beta is the temperature of its loss, no KL penalty: moving it would change what is being optimised",
+}
+"""Why beta cannot be moved."""
+DRAWN_AHEAD = -1
+"""Stands for the step of rows that were drawn ahead and never used."""
+
+
+class LastLosses:
+    """The last loss of every example in this run; 4 bytes each.
+
+    Args:
+        size: examples of the pool.
+    """
+
+    def __init__(self, size: int) -> None:
+        self.nats = np.full(size, np.nan, dtype=np.float32)
+        """Nats per target token; NaN: not seen yet."""
+
+    def record_and_fall(self, index: int, loss: float) -> float | None:
+        """By how much `loss` is under the last one, which it replaces; None at first sight."""
+        last = float(self.nats[index])
+        self.nats[index] = loss
+        return None if last != last else last - loss
+
+    def state(self) -> dict[str, Any]:
+        """JSON-ready: examples seen, and their losses; exact, because every float32 is a float."""
+        known = np.flatnonzero(~np.isnan(self.nats))
+        return {"index": known.tolist(), "nats": self.nats[known].tolist()}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Take over what `state` returned."""
+        self.nats[:] = np.nan
+        self.nats[np.asarray(state["index"], dtype=np.int64)] = state["nats"]
+
+
+def group_line(groups: Sequence[GroupOutcome], refused: Collection[str]) -> dict[str, Any]:
+    """What groups of GRPO showed: zero signal, refused, mean reward, successes and informative groups per cell.
+
+    Args:
+        groups: with true rewards.
+        refused: ids of examples whose groups were refused.
+    """
+    rewards = [reward for group in groups for reward in group.rewards]
+    successes: dict[str, list[float]] = {}
+    mixed: Counter[str] = Counter()
+    for group in groups:
+        key, taken = cell_key(group.task, group.level), group.example in refused
+        entry = successes.setdefault(key, [0.0, 0])
+        entry[0] += sum(group.successes)
+        entry[1] += len(group.successes)
+        if not group.no_signal and not taken:
+            mixed[key] += 1
+    return {
+        "groups": len(groups),
+        "zero_signal": sum(group.no_signal for group in groups),
+        "refused": sum(group.example in refused for group in groups),
+        "reward": sum(rewards) / len(rewards) if rewards else None,
+        "success": successes,
+        "mixed": mixed,
+    }
+
+
+def keep_finite(outcomes: Sequence[Any]) -> list[Any]:
+    """Those of losses or pairs whose numbers are all finite: what overflowed says nothing that could be learnt from."""
+    numbers = ("loss", "drop", *PAIR_NUMBERS)
+
+    def is_finite(outcome: Any) -> bool:
+        return all(math.isfinite(getattr(outcome, name, None) or 0.0) for name in numbers)
+
+    return [outcome for outcome in outcomes if is_finite(outcome)]
+
+
+def loss_line(outcomes: Sequence[Outcome]) -> dict[str, Any]:
+    """What examples of SFT showed: nats per target token; nats and tokens per cell; mean drop per task, where known.
+
+    Without any example (all overflowed) the loss is None.
+    """
+    losses: dict[str, list[float]] = {}
+    drops: defaultdict[str, list[float]] = defaultdict(list)
+    for outcome in outcomes:
+        entry = losses.setdefault(cell_key(outcome.task, outcome.level), [0.0, 0])
+        entry[0] += outcome.loss * outcome.tokens
+        entry[1] += outcome.tokens
+        if outcome.drop is not None:
+            drops[outcome.task].append(outcome.drop)
+    nats, tokens = (sum(entry[i] for entry in losses.values()) for i in (0, 1))
+    drop = {task: sum(values) / len(values) for task, values in sorted(drops.items())}
+    return {"examples": len(outcomes), "loss": nats / max(1, tokens) if outcomes else None, "losses": losses, "drop": drop}
+
+
+def pair_line(pairs: Sequence[PairOutcome], loss: float) -> dict[str, Any]:
+    """What pairs of DPO showed: the loss as the trainer made it, and means of log-ratios and margins per task.
+
+    Args:
+        pairs: of one optimiser step.
+        loss: mean over its micro-steps, whatever the loss type.
+    """
+    by_task: defaultdict[str, list[PairOutcome]] = defaultdict(list)
+    for pair in pairs:
+        by_task[pair.task].append(pair)
+    means = {
+        name: {task: sum(getattr(p, name) for p in found) / len(found) for task, found in sorted(by_task.items())}
+        for name in PAIR_NUMBERS
+    }
+    return {"pairs": len(pairs), "loss": loss, **means}
+
+
+def drawn_shares(pool: Pool, rows: Sequence[int]) -> dict[str, float]:
+    """Share of each task among draws of the pool's rows; 0 before the first draw."""
+    counts = np.bincount(pool.task_of[np.asarray(rows, dtype=np.int64)], minlength=len(pool.tasks))
+    return dict(zip(pool.tasks, (counts / max(1, len(rows))).tolist(), strict=True))
+
+
+def proof_counts(objective: str, counts: Mapping[str, int], rollouts: int) -> dict[str, Any]:
+    """The part of proof.json that the objective decides: groups and rollouts, or examples or pairs and tokens read.
+
+    Args:
+        objective: grpo, sft or dpo.
+        counts: of the whole run.
+        rollouts: completions charged.
+    """
+    if objective != "grpo":
+        outcomes = "examples" if objective == "sft" else "pairs"
+        return {name: counts.get(name, 0) for name in (outcomes, "unscored", "canary_tokens")}
+    groups, zero_signal = counts.get("groups", 0), counts.get("zero_signal", 0)
+    return {
+        "groups": groups,
+        "zero_signal": zero_signal,
+        "zero_signal_share": zero_signal / max(1, groups),
+        "refused": counts.get("refused", 0),
+        "unscored": counts.get("unscored", 0),
+        "rollouts": rollouts,
+        "canary_rollouts": counts.get("canary_rollouts", 0),
+    }
+
+
+class SteeringFiles:
+    """Writes into one folder; on every rank but the first it writes nothing.
+
+    Args:
+        folder: made on first write.
+        write: False on ranks that must not write.
+    """
+
+    LINES = ("decisions.jsonl", "steps.jsonl")
+
+    def __init__(self, folder: Path, *, write: bool = True) -> None:
+        self.folder, self.write = folder, write
+        self._written: dict[str, tuple[int, int]] = dict.fromkeys(self.LINES, (0, 0))
+        self._begun = False
+
+    def clear(self) -> None:
+        """A new run starts in this folder: line files exist and are empty."""
+        self._begun = True
+        if self.write:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            for name in self.LINES:
+                (self.folder / name).write_bytes(b"")
+                self._written[name] = (0, 0)
+
+    def write_decisions(self, decisions: Sequence[Decision]) -> None:
+        """One line per decision."""
+        lines = [to_data(decision) for decision in decisions]
+        self._append("decisions.jsonl", [{k: v for k, v in line.items() if k != "last" or v is not None} for line in lines])
+
+    def write_step(self, line: Mapping[str, Any]) -> None:
+        """One line per generation batch."""
+        self._append("steps.jsonl", [line])
+
+    def write_proof(self, proof: Mapping[str, Any]) -> None:
+        """The whole proof, replaced."""
+        if self.write:
+            write_json(self.folder / "proof.json", dict(proof))
+
+    def write_draws(self, pool: Pool, log: DrawLog, used: Sequence[tuple[int, int]], refused: Sequence[int] = ()) -> None:
+        """All draws, replaced: position, generation batch and optimiser step (null: drawn ahead, not used), row, refused.
+
+        `predicted`: success expected before the draw, null where nothing was; `even`: whether it was drawn evenly and did
+        not follow the prediction, null likewise; `success`: mean success of its group, null where none came back.
+
+        Args:
+            pool: what was drawn from.
+            log: of the draws.
+            used: optimiser step and number of draws of each batch so far; step -1 where they were drawn ahead, not used;
+                the rest were drawn ahead.
+            refused: positions of draws whose groups were refused.
+        """
+        if not self.write:
+            return
+        import pyarrow as pa
+
+        rows, log_columns = log.rows, log.columns()
+        numbers, counts = np.array(used, dtype=np.int64).reshape(-1, 2).T
+        steps, batches = np.full((2, len(rows)), DRAWN_AHEAD)
+        batch_of_draw = np.repeat(np.arange(len(numbers)), counts)[: len(rows)]
+        steps[: len(batch_of_draw)] = numbers[batch_of_draw]
+        batches[: len(batch_of_draw)] = (np.cumsum(numbers != DRAWN_AHEAD) - 1)[batch_of_draw]
+        unused = steps == DRAWN_AHEAD
+        is_refused = np.zeros(len(rows), dtype=bool)
+        is_refused[np.asarray(refused, dtype=np.int64)] = True
+        drawn, place = np.unique(np.asarray(rows, dtype=np.int64), return_inverse=True)
+        cells = [pool.cells[cell] for cell in pool.cell_of[drawn]]
+        table = pa.table(
+            {
+                "draw": pa.array(np.arange(len(rows))),
+                "step": pa.array(steps, pa.int64(), mask=unused),
+                "batch": pa.array(batches, pa.int64(), mask=unused),
+                "example": pa.array([pool.ids[row] for row in drawn], pa.string()).take(pa.array(place)),
+                "task": pa.array([cell.task for cell in cells], pa.string()).take(pa.array(place)),
+                "level": pa.array([cell.level for cell in cells], pa.float64()).take(pa.array(place)),
+                "refused": pa.array(is_refused),
+                "predicted": pa.array(log_columns["predicted"], pa.float32(), mask=np.isnan(log_columns["predicted"])),
+                "even": pa.array(log_columns["even"], mask=np.isnan(log_columns["predicted"])),
+                "success": pa.array(log_columns["success"], pa.float32(), mask=np.isnan(log_columns["success"])),
+            }
+        )
+        write_table(self.folder / "draws.parquet", table)
+
+    def sizes_and_checksums(self) -> dict[str, list[int]]:
+        """Bytes of each line file and their CRC-32, for a checkpoint."""
+        return {name: list(written) for name, written in self._written.items()}
+
+    def first_differing(self, lengths: Mapping[str, Sequence[int]]) -> str:
+        """The first line file that does not begin with what `lengths` says; empty when all do."""
+        for name, expected in lengths.items():
+            if _checksum(self.folder / name, expected[0]) != tuple(expected):
+                return name
+        return ""
+
+    def decided_after(self, lengths: Mapping[str, Sequence[int]]) -> list[dict[str, Any]]:
+        """The decisions written after a checkpoint whose line files had these `lengths`; torn lines are left out."""
+        path, found = self.folder / "decisions.jsonl", []
+        text = path.read_bytes()[lengths[path.name][0] :] if path.exists() else b""
+        for line in text.splitlines():
+            with contextlib.suppress(ValueError):
+                found.append(json.loads(line))
+        return found
+
+    def truncate_to(self, lengths: Mapping[str, Sequence[int]]) -> None:
+        """Drop what was written after a checkpoint, a torn last line too, so that a resumed run continues the same lines."""
+        self._begun = True
+        if not self.write:
+            return
+        for name, (size, _) in lengths.items():
+            path = self.folder / name
+            if path.exists() and path.stat().st_size > size:
+                os.truncate(path, size)
+            self._written[name] = _checksum(path, size)
+
+    def _append(self, name: str, lines: Sequence[Mapping[str, Any]]) -> None:
+        if not self.write or not lines:
+            return
+        self.folder.mkdir(parents=True, exist_ok=True)
+        size, checksum = self._written[name]
+        path = self.folder / name
+        if path.exists() and path.stat().st_size != size and self._begun:
+            raise RuntimeError(f"another run writes into {self.folder}; give each its own output_dir, or a steering folder")
+        data = "".join(json.dumps(_finite(line), allow_nan=False, default=float) + "\n" for line in lines).encode()
+        with path.open("ab") as file:
+            file.write(data)
+        self._written[name] = (size + len(data), zlib.crc32(data, checksum))
+
+
+def _finite(value: Any) -> Any:
+    """The value with null for each number that overflowed: JSON has no NaN, and a run that diverges must still be logged."""
+    if isinstance(value, Mapping):
+        return {key: _finite(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(inner) for inner in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _checksum(path: Path, size: int) -> tuple[int, int]:
+    """Bytes there are of the first `size`, and their CRC-32."""
+    size_found = checksum = 0
+    if path.exists():
+        with path.open("rb") as file:
+            while part := file.read(min(size - size_found, 1 << 20)):
+                size_found, checksum = size_found + len(part), zlib.crc32(part, checksum)
+    return size_found, checksum

@@ -1,0 +1,368 @@
+"""Run beside a trainer: the engine, the draws, the coefficients, and the files of one run. Knows no TRL.
+
+A trainer hands in outcomes and asks for rows; what the engine answers becomes coefficients here, which the trainer reads.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from mixwright.errors import InputError
+from mixwright.records import Action, CanaryOutcome, Decision, GroupOutcome, Outcome, PairOutcome, Signals, cell_key
+from mixwright.steer.beside.draws import DrawLog
+from mixwright.steer.beside.files import (
+    DRAWN_AHEAD,
+    NO_BETA_REASON,
+    PER_TASK_METRICS,
+    UNSCORED_REASON,
+    LastLosses,
+    SteeringFiles,
+    drawn_shares,
+    group_line,
+    proof_counts,
+)
+from mixwright.steer.beside.reward_range import RewardRange
+from mixwright.steer.pool import Pool
+from mixwright.steer.snapshot import MOST_LISTED
+
+if TYPE_CHECKING:
+    from mixwright.steer.beside.replay import Tape
+    from mixwright.steer.engine import Engine
+
+
+class RunSteering:
+    """One steered run.
+
+    Args:
+        engine: decides.
+        pool: what may be drawn.
+        files: where lines go.
+        beta: the trainer's KL coefficient at the start; 0 means there is no reference model and it cannot be moved.
+        lr_reason: why the learning rate cannot be scaled; empty when it can.
+        objective: grpo, sft or dpo.
+    """
+
+    def __init__(
+        self, engine: Engine, pool: Pool, files: SteeringFiles, *, beta: float, lr_reason: str = "", objective: str = "grpo"
+    ) -> None:
+        self.engine, self.pool, self.files, self.objective = engine, pool, files, objective
+        self.range = RewardRange(*engine.options.reward_range, asked=engine.range_asked)
+        """What rewards mean to steering."""
+        self.beta, self.lr_reason = beta, lr_reason
+        self.beta_reason = ""
+        """Why beta cannot be moved although there is a reference model; empty when it can."""
+        self.lr_factor = 1.0
+        self.stop = ""
+        """Why training must stop; empty while it may go on."""
+        self.find_last_without_alarm: Callable[[], str] = str
+        """Names the last checkpoint saved while no alarm stood; empty when there is none."""
+        self.draws = DrawLog(self._draw, lambda: self.engine.last_predictions)
+        self.rollouts = 0
+        """Completions charged, canaries included."""
+        self.batches = 0
+        """Generation batches observed."""
+        self.metrics: defaultdict[str, list[float]] = defaultdict(list)
+        """Since the trainer last logged."""
+        self.dropped = 0
+        """Rows of the dataset that cannot be drawn, because the trainer dropped them."""
+        self.checks: list[str] = []
+        """Start-up checks passed."""
+        self.tape: Tape | None = None
+        """The run that is served again; None where the engine decides."""
+        self.losses = LastLosses(len(pool.ids) if objective == "sft" else 0)
+        """Last loss per example, in SFT."""
+        self.planned = True
+        """Whether a plan was given."""
+        self.patience = 0
+        """Generation batches in a row without any score after which training stops; 0 lets it go on."""
+        self._counts: Counter[str] = Counter()
+        self._expected: defaultdict[str, float] = defaultdict(float)
+        self._rows_by_batch: list[tuple[int, int]] = []
+        self._used_rows = 0
+        self._refused: list[int] = []
+        self._lines: list[dict[str, Any]] = []
+        self._skips: list[bool] = []
+        self._canary_kl: float | None = None
+        self._step_begins = True
+
+    def observe(
+        self, step: int, groups: Sequence[GroupOutcome], *, rows: int, completions: int, kl: float | None
+    ) -> set[str]:
+        """Hand a generation batch of GRPO to the engine and take over what it decides.
+
+        Args:
+            step: optimiser steps done.
+            groups: outcomes with true rewards.
+            rows: rows of the batch, unscorable ones included.
+            completions: completions of the batch, unscorable ones included; all are charged.
+            kl: nats per token since the last call, if the trainer measured it.
+
+        Returns:
+            Example ids whose groups are refused.
+
+        Raises:
+            InputError: nothing was scored in `patience` batches in a row.
+        """
+        groups = self._read(step, groups)
+        held, signals = self.range.is_learning and self.tape is None, self._signals(step, kl_nats=kl, groups=len(groups))
+        actions = [] if held else self._decide(self.range.as_planned(groups), signals)
+        refused = {action.target for action in actions if action.kind == "refuse"}
+        if refused:
+            drawn = enumerate(self.draws.rows[self._used_rows : self._used_rows + rows], self._used_rows)
+            self._refused += [place for place, row in drawn if self.pool.ids[row] in refused]
+        if not self.range.is_learning:
+            self.draws.record_outcomes(self._used_rows, rows, self.pool.ids, groups)
+        self.rollouts += completions
+        self._count_unscored(step, rows, len(groups))
+        shown = self.engine.snapshot()
+        if len(shown) > MOST_LISTED:
+            batch_cells = {cell_key(group.task, group.level) for group in groups}
+            shown = {cell: figures for cell, figures in shown.items() if cell in batch_cells}
+        cells, states = ({cell: figures[name] for cell, figures in shown.items()} for name in ("kappa", "state"))
+        line = self._line(step, groups, rows) | group_line(groups, refused)
+        line |= {"held": True} if held else {}
+        line |= {"rollouts": self.rollouts, "cells": cells, "states": states} | self.engine.staleness()
+        if prediction := self.engine.prediction():
+            line |= {"prediction": {name: prediction[name] for name in ("trust", "skill", "judged")}}
+            self.metrics["steering/prediction_trust"] = [prediction["trust"]]
+        self._finish(step, actions, line)
+        self.metrics["steering/zero_signal_share"].append(line["zero_signal"] / max(1, len(groups)))
+        self.metrics["steering/refused_share"].append(line["refused"] / max(1, len(groups)))
+        return refused
+
+    def _count_unscored(self, step: int, rows: int, groups: int) -> None:
+        """Say once in the run that nothing of a batch was scored, so nothing could be learnt or steered by it."""
+        counts, because = self._counts, UNSCORED_REASON[self.objective].format(rows=rows)
+        counts["unscored"] += rows - groups
+        counts["unscored_batches"] += not groups
+        counts["unscored_in_a_row"] = 0 if groups else counts["unscored_in_a_row"] + 1
+        if not groups and counts["unscored_batches"] == 1:
+            self.note(step, "nothing scored", because)
+            if self.files.write:
+                logging.getLogger("mixwright").warning("step %d: nothing scored: %s", step, because)
+        if self.objective == "grpo" and 0 < self.patience <= counts["unscored_in_a_row"]:
+            expected, got = f"a reward in {self.patience} generation batches in a row", f"none, up to step {step}: {because}"
+            remedy = "Correct the reward functions, or set SteeringConfig(unscored_batches=0) to train on."
+            raise InputError(expected, got, remedy)
+
+    def _read(self, step: int, groups: Sequence[GroupOutcome]) -> list[GroupOutcome]:
+        """The groups with their rewards as successes; what is said of the range of rewards is logged."""
+        read, decisions = self.range.read_batch(step, groups)
+        self.files.write_decisions(decisions)
+        for line in decisions:
+            self._counts[line.what] += 1
+            if self.files.write and self._counts[line.what] == 1:
+                logging.getLogger("mixwright").warning("step %d: %s: %s.", step, line.what, line.because)
+        return read
+
+    def observe_rows(self, step: int, outcomes: Sequence[Outcome | PairOutcome], rows: int, line: Mapping[str, Any]) -> None:
+        """Hand a step of SFT or DPO to the engine.
+
+        Args:
+            step: optimiser steps done.
+            outcomes: of examples or pairs; those that overflowed are left out.
+            rows: of the step, those that overflowed included.
+            line: what they showed, by `loss_line` or `pair_line`.
+        """
+        actions = self._decide(outcomes, self._signals(step))
+        self._count_unscored(step, rows, len(outcomes))
+        self._finish(step, actions, self._line(step, outcomes, rows) | dict(line))
+        for name in PER_TASK_METRICS if len(self.pool.tasks) <= MOST_LISTED else ():
+            for task, value in line.get(name, {}).items():
+                self.metrics[f"steering/{name}/{task}"].append(value)
+
+    def watch(self, step: int, canaries: Sequence[CanaryOutcome], *, rollouts: int = 0, tokens: int = 0) -> None:
+        """Hand fresh canary results to the engine; their rollouts (GRPO) or the tokens read (SFT, DPO) are charged."""
+        self.charge(rollouts, tokens)
+        measured = [canary.kl_nats for canary in canaries if canary.kl_nats is not None]
+        kl = sum(measured) / len(measured) if measured else None
+        self._apply_actions(step, self.engine.watch(self._signals(step, kl_nats=kl, canaries=tuple(canaries))))
+        if not canaries:
+            self._counts["blind_passes"] += 1
+            if self._counts["blind_passes"] == 1:
+                self.note(step, "canaries unscored", "no reward function scored any of them: forgetting is not watched")
+            return
+        self._canary_kl = kl
+        self.metrics["steering/canary_success"] = [sum(canary.success for canary in canaries) / len(canaries)]
+        if kl is not None:
+            self.metrics["steering/canary_kl"] = [kl]
+
+    def begin(self) -> None:
+        """Training begins, perhaps again: what an interrupted step left behind is forgotten."""
+        self._lines, self._canary_kl, self._step_begins = [], None, True
+        self.metrics.clear()
+
+    def begin_anew(self) -> None:
+        """Training is called again without a checkpoint: what was drawn ahead and not used belongs to no step of it."""
+        ahead = len(self.draws) - self._used_rows
+        if ahead > 0:
+            self._rows_by_batch.append((DRAWN_AHEAD, ahead))
+            self._used_rows += ahead
+        self.draws.start = len(self.draws)
+
+    def finish(self) -> None:
+        """Training has ended: write down what the engine was collecting for one line."""
+        self.engine.finish()
+        self.files.write_decisions(self.engine.take_decisions())
+
+    def charge(self, rollouts: int, tokens: int = 0) -> None:
+        """Count completions made, and tokens read, for watching and not for learning."""
+        self.rollouts += rollouts
+        self._counts["canary_rollouts"] += rollouts
+        self._counts["canary_tokens"] += tokens
+
+    def note(self, step: int, what: str, because: str) -> None:
+        """Log something that is not (or cannot be) done."""
+        self.files.write_decisions([Decision(step, what, None, None, because)])
+
+    @property
+    def skips_step(self) -> bool:
+        """Whether the coming optimiser step is skipped: every generation batch that feeds it said so."""
+        return bool(self._skips) and all(self._skips)
+
+    def finish_step(self, *, kl: float | None, entropy: float | None) -> None:
+        """An optimiser step was made: write the lines of its generation batches, with what the loss showed.
+
+        Args:
+            kl: nats per token; where the trainer has none, that of canaries watched after this step stands in.
+            entropy: nats per token.
+        """
+        self._step_begins = True
+        shown = {"entropy": entropy, "kl_nats": self._canary_kl if kl is None else kl}
+        for line in self._lines:
+            self.files.write_step(line | shown)
+        self._canary_kl = None
+        self._lines.clear()
+
+    def drain_metrics(self) -> dict[str, float]:
+        """Means since the last call, for the trainer's own log."""
+        means = {name: sum(values) / len(values) for name, values in self.metrics.items() if values}
+        self.metrics.clear()
+        return means
+
+    def write(self) -> None:
+        """Draws and proof as they stand now."""
+        self.files.write_draws(self.pool, self.draws, self._rows_by_batch, self._refused)
+        self.files.write_proof(self.proof())
+
+    def proof(self) -> dict[str, Any]:
+        """Drawn against wanted, zero-signal share, refused, rollouts: the numbers that show steering did what it says."""
+        total = sum(self._expected.values()) or 1
+        return {
+            "draws": len(self.draws),
+            "drawn": drawn_shares(self.pool, self.draws.rows),
+            "wanted": {task: self._expected[task] / total for task in self.pool.tasks},
+            "largest_lag": self._counts["largest_lag"],
+            **({"rewards_outside": self.range.outside} if self.range.outside else {}),
+            **proof_counts(self.objective, self._counts, self.rollouts),
+            "skipped_steps": self._counts["skipped_steps"],
+            **({"prediction": prediction} if (prediction := self.engine.prediction()) else {}),
+            "dropped_rows": self.dropped,
+            "self_test": self.checks,
+        }
+
+    def count_skipped_step(self) -> None:
+        """An optimiser step was skipped."""
+        self._counts["skipped_steps"] += 1
+
+    def state(self) -> dict[str, Any]:
+        """JSON-ready; `restore(state())` on a fresh object continues exactly."""
+        return {
+            "engine": self.engine.state_dict(),
+            "draws": self.draws.state(),
+            "coefficients": {"beta": self.beta, "lr_factor": self.lr_factor, "stop": self.stop},
+            "progress": {"rollouts": self.rollouts, "batches": self.batches}
+            | {"skips": self._skips, "used": self._rows_by_batch, "refused": self._refused},
+            "counts": dict(self._counts),
+            "expected": dict(self._expected),
+            "losses": self.losses.state(),
+            "reward_range": self.range.state(),
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Take over what `state` returned."""
+        self.engine.load_state_dict(state["engine"])
+        self.draws.restore(state["draws"])
+        coefficients, progress = state["coefficients"], state["progress"]
+        self.beta, self.lr_factor, self.stop = coefficients["beta"], coefficients["lr_factor"], coefficients["stop"]
+        self.rollouts, self.batches = progress["rollouts"], progress["batches"]
+        self._skips, self._rows_by_batch = list(progress["skips"]), [tuple(pair) for pair in progress["used"]]
+        self._used_rows = sum(rows for _, rows in self._rows_by_batch)
+        self._refused = list(progress["refused"])
+        self._counts, self._expected = Counter(state["counts"]), defaultdict(float, state["expected"])
+        self.losses.restore(state["losses"])
+        self.range.restore(state["reward_range"])
+
+    def replay_tape(self, tape: Tape) -> None:
+        """Serve the draws of a finished run and do what it did; before the first step. What it drew counts as wanted."""
+        self.tape = tape
+        self.draws.rows.extend(tape.rows)
+        for task, share in drawn_shares(self.pool, tape.rows).items():
+            self._expected[task] = share * len(tape.rows)
+
+    def _decide(self, outcomes: Sequence[GroupOutcome | Outcome | PairOutcome], signals: Signals) -> list[Action]:
+        """What is to be done about a generation batch; the engine sees it in any case, for the log."""
+        actions = self.engine.observe(outcomes, signals)
+        return actions if self.tape is None else self.tape.actions(self.batches, self.beta, self.lr_factor)
+
+    def _draw(self, count: int) -> Sequence[int]:
+        for task, weight in self.engine.wanted_shares().items():
+            self._expected[task] += weight * count
+        self._counts["largest_lag"] = max(self._counts["largest_lag"], len(self.draws) - self._used_rows)
+        return self.engine.draw(count)
+
+    def _signals(self, step: int, **known: Any) -> Signals:
+        return Signals(step, self.beta, self.lr_factor, **known)
+
+    def _line(self, step: int, outcomes: Sequence[GroupOutcome | Outcome | PairOutcome], rows: int) -> dict[str, Any]:
+        self._rows_by_batch.append((step, rows))
+        self._used_rows, self.batches = self._used_rows + rows, self.batches + 1
+        drawn = Counter(outcome.task for outcome in outcomes)
+        wanted = self.engine.wanted_shares()
+        if len(wanted) > MOST_LISTED:
+            self.metrics["steering/tasks_drawn"].append(len(drawn))
+            return {"step": step, "drawn": dict(drawn), "wanted": {task: wanted[task] for task in drawn}}
+        for task in self.pool.tasks:
+            self.metrics[f"steering/share/{task}"].append(drawn[task] / max(1, len(outcomes)))
+        return {"step": step, "drawn": dict(drawn), "wanted": wanted}
+
+    def _finish(self, step: int, actions: Sequence[Action], line: dict[str, Any]) -> None:
+        if self._step_begins:
+            self._skips, self._step_begins = [], False
+        self._skips.append(any(action.kind == "skip_step" for action in actions))
+        self._apply_actions(step, actions)
+        for name in ("groups", "zero_signal", "refused", "examples", "pairs"):
+            self._counts[name] += line.get(name, 0)
+        beta = {"beta": self.beta} if self.objective == "grpo" else {}
+        self._lines.append(line | beta | {"lr_factor": self.lr_factor, "skip_step": self._skips[-1]})
+
+    def _apply_actions(self, step: int, actions: Sequence[Action]) -> None:
+        """Turn actions into coefficients; what cannot be executed is logged with the reason."""
+        self.files.write_decisions(self.engine.take_decisions())
+        for action in actions:
+            if action.kind == "coefficient" and action.target == "beta" and action.value is not None:
+                if self.beta > 0 and action.value > 0 and not self.beta_reason:
+                    self.beta = action.value
+                else:
+                    self.note(step, "not executed: beta", self.beta_reason or NO_BETA_REASON[self.objective])
+            elif action.kind == "lr_factor" and action.value is not None:
+                if not self.lr_reason:
+                    self.lr_factor = action.value
+                elif not self._counts["rates_left"]:  # said once: batches with few informative groups move the factor
+                    self._counts["rates_left"] = 1
+                    self.note(step, "not executed: lr_factor", self.lr_reason)
+            elif action.kind in ("stop", "restore"):
+                self.stop = action.because
+                if action.kind == "restore":
+                    name = self.find_last_without_alarm()
+                    why = f"a running trainer cannot go back: training stops; resume from {name}"
+                    if not name:
+                        why = f"training stops; no {action.target} is left (keep more with save_total_limit)"
+                    line = Decision(step, "stop instead of restore", action.target, name or None, why)
+                    self.files.write_decisions([line])
+        self.metrics["steering/lr_factor"] = [self.lr_factor]
+        if self.objective == "grpo":
+            self.metrics["steering/beta"] = [self.beta]

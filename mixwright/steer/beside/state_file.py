@@ -1,0 +1,117 @@
+"""State on disk: JSON for what is small, a NumPy archive beside it for long lists of numbers. No pickle."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mixwright.errors import InputError
+from mixwright.run.folder import check_regular, write_text
+
+MIN_ARCHIVED_LENGTH = 64
+"""Lists of numbers of at least this length go to the archive."""
+ARRAY_MARK, LIST_MARK, BYTES_MARK = "array in archive", "list in archive", "bytes in archive"
+
+
+def write_state(folder: Path, name: str, state: Mapping[str, Any]) -> None:
+    """Write `name`.npz, then `name`.json: who finds the JSON finds both whole, if nobody wrote there before."""
+    arrays: dict[str, np.ndarray] = {}
+    packed = _pack(state, arrays)
+    with (folder / f"{name}.npz").open("wb") as file:
+        np.savez(file, **arrays)  # type: ignore[arg-type]
+    write_text(folder / f"{name}.json", json.dumps(packed, allow_nan=False, default=float))
+
+
+def read_state(folder: Path, name: str, *, arrays: bool = True) -> dict[str, Any]:
+    """What `write_state` wrote; lists come back as lists, arrays as arrays, bytes as bytes.
+
+    Args:
+        folder: where.
+        name: file name without ending.
+        arrays: False leaves the archive closed and references to it in place.
+
+    Raises:
+        InputError: no such file, or one that is broken.
+    """
+    path = folder / f"{name}.json"
+    check_regular(path, folder / f"{name}.npz")
+    try:
+        state = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(state, dict):
+            raise ValueError("no JSON object")
+        if not arrays:
+            return state
+        with (folder / f"{name}.npz").open("rb") as file, np.load(file, allow_pickle=False) as archive:
+            return _unpack(state, archive)
+    except FileNotFoundError as error:
+        missing = Path(str(error.filename)).name
+        raise InputError("a checkpoint made under steering", f"no {missing}", REMEDY, file=path) from None
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        got = f"a broken steering state: {str(error)[:120]}"
+        raise InputError("a whole steering state", got, "Resume from an earlier checkpoint.", file=path) from None
+
+
+REMEDY = "Resume from another checkpoint or with steering=None."
+
+
+def _pack(value: Any, arrays: dict[str, np.ndarray]) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _pack(part, arrays) for key, part in value.items()}
+    if isinstance(value, np.ndarray):
+        return {ARRAY_MARK: _store(value, arrays)}
+    if isinstance(value, bytes):
+        return {BYTES_MARK: _store(np.frombuffer(value, np.uint8), arrays)}
+    if isinstance(value, list | tuple):
+        array = _as_array(value) if len(value) >= MIN_ARCHIVED_LENGTH else None
+        if array is None:
+            return [_pack(part, arrays) for part in value]
+        return {LIST_MARK: _store(array, arrays)}
+    return value
+
+
+def _store(array: np.ndarray, arrays: dict[str, np.ndarray]) -> str:
+    if array.dtype.hasobject:
+        raise TypeError("a state holds an array of objects, which only pickle could store")
+    name = f"a{len(arrays)}"
+    arrays[name] = array
+    return name
+
+
+def _as_array(values: list[Any] | tuple[Any, ...]) -> np.ndarray | None:
+    """The smallest array that holds exactly these numbers, or None when there is none."""
+    if not isinstance(values[0], int | float | list | tuple):
+        return None
+    try:
+        array = np.asarray(values)
+    except (ValueError, OverflowError):
+        return None
+    if array.dtype.kind in "iu" and array.size:
+        kind = np.promote_types(np.min_scalar_type(array.min()), np.min_scalar_type(array.max()))
+        array = array.astype(kind)
+    elif array.dtype.kind == "f":
+        with np.errstate(over="ignore"):
+            small = array.astype(np.float32)
+        array = small if np.array_equal(small, array) else array
+    else:
+        return None
+    same = array.tolist() == [list(value) if isinstance(value, tuple) else value for value in values]
+    return array if same else None
+
+
+def _unpack(value: Any, archive: Mapping[str, np.ndarray]) -> Any:
+    if isinstance(value, list):
+        return [_unpack(part, archive) for part in value]
+    if not isinstance(value, dict):
+        return value
+    if LIST_MARK in value:
+        return archive[value[LIST_MARK]].tolist()
+    if BYTES_MARK in value:
+        return archive[value[BYTES_MARK]].tobytes()
+    if ARRAY_MARK in value:
+        return archive[value[ARRAY_MARK]]
+    return {key: _unpack(part, archive) for key, part in value.items()}

@@ -1,1 +1,0 @@
-"""Controllers of coefficients and learning-rate factors: one file, one controller."""

@@ -1,1 +1,0 @@
-"""Gates that decide which groups may change the weights: one file, one gate."""

@@ -1,0 +1,342 @@
+"""State that a steered run adds to a checkpoint, so that a resumed run goes on as if it had never stopped.
+
+A kill may come at any time. So the state of step N is whole in `<folder>/saving/N` before TRL writes its first file of
+checkpoint-N, and moves into the checkpoint when TRL has written its last and all processes are done. The moved state lists
+the checkpoint's files: whoever finds it finds a whole checkpoint, or knows what is missing.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import os
+import shutil
+import zipfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from accelerate import PartialState
+from accelerate.utils import broadcast_object_list, gather_object
+from transformers import TrainerState
+from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR, TrainOutput
+
+from mixwright.errors import InputError
+from mixwright.run.folder import write_text
+from mixwright.steer.beside.run import RunSteering
+from mixwright.steer.beside.state_file import REMEDY, read_state, write_state
+
+STATE_FILE_STEM = "steering"
+"""Files in the checkpoint's folder: steering.json and steering.npz."""
+TRAINER_STATE = "trainer_state.json"
+UNFINISHED_FILE = "checkpoint-is-incomplete.txt"
+"""Left by transformers' own save on SIGTERM while it is under way."""
+
+
+class Checkpoints:
+    """The steering part of one run's checkpoints.
+
+    Args:
+        run: whose state is kept.
+        output_dir: the trainer's.
+        each_node: whether every node saves on its own disk (`save_on_each_node`).
+        saves: whether this process writes into checkpoints; the main process, or one per node with `each_node`.
+    """
+
+    def __init__(self, run: RunSteering, output_dir: str, *, each_node: bool = False, saves: bool | None = None) -> None:
+        self.run, self.output, self.each_node = run, Path(output_dir), each_node
+        self.saves = run.files.write if saves is None else saves
+        self.check_extra: Callable[[Mapping[str, Any]], None] = lambda extra: None
+        """Raises InputError when what was kept beside the run's state does not fit; called before anything is taken over."""
+
+    def stage_state(self, step: int, extra: Mapping[str, Any]) -> None:
+        """Before TRL writes checkpoint `step`: put the state where a kill cannot separate it from that checkpoint.
+
+        Args:
+            step: optimiser steps done.
+            extra: JSON-ready, handed back by `load`.
+        """
+        if self.saves:
+            state = self.run.state() | {
+                "step": step,
+                "lines": self.run.files.sizes_and_checksums(),
+                "random": self._random_files(),
+                "extra": dict(extra),
+            }
+            # an older checkpoint of this number is about to be written over: it must not look whole half way through
+            old = self.output / f"{PREFIX_CHECKPOINT_DIR}-{step}"
+            for stale in [old / TRAINER_STATE, old / f"{STATE_FILE_STEM}.json", *old.glob("rng_state*.pth")]:
+                stale.unlink(missing_ok=True)
+            staged, temporary = self._staged(step), self._staged(step).with_name(f".{step}.{os.getpid()}")
+            for folder in (staged, temporary):
+                shutil.rmtree(folder, ignore_errors=True)
+            temporary.mkdir(parents=True)
+            write_state(temporary, STATE_FILE_STEM, state)
+            temporary.replace(staged)
+        PartialState().wait_for_everyone()
+
+    def move_state_in(self, step: int) -> None:
+        """After TRL has written checkpoint `step`: move the state into it."""
+        PartialState().wait_for_everyone()
+        folder = self.output / f"{PREFIX_CHECKPOINT_DIR}-{step}"
+        if self.saves and not folder.is_dir():
+            raise RuntimeError(f"the checkpoint of step {step} is not in {self.output}: it would have no steering state")
+        if self.saves:
+            self._move(folder, step)
+            shutil.rmtree(self.run.files.folder / "saving", ignore_errors=True)
+        self.run.write()
+
+    def choose(self, resume: str | Path | bool | None) -> Path | None:
+        """The checkpoint to resume from, the same on every process; None to start from the beginning.
+
+        Args:
+            resume: what `train` was given. True takes the last whole checkpoint, and starts from the beginning with a
+                warning when no save was ever finished.
+
+        Raises:
+            InputError: the named checkpoint is not whole, or there are checkpoints and none of them can be resumed.
+        """
+        if not resume:
+            return None
+        if resume is not True:
+            folder = Path(resume)
+            reasons = [reason for reason in gather_object([self.problem(folder)]) if reason]
+            if reasons:
+                raise InputError("a whole checkpoint made under steering", reasons[0], REMEDY, file=folder)
+            return folder
+        found = {folder: self.problem(folder) or self._why_passed_over(folder) for folder in self.all()}
+        resumable = [{folder.name for folder, reason in found.items() if not reason}]
+        common = set.intersection(*gather_object(resumable))
+        chosen = next((folder for folder in found if folder.name in common), None)
+        name = broadcast_object_list([chosen.name if chosen is not None else None])[0]
+        chosen = self.output / name if name is not None else None
+        log = logging.getLogger("mixwright")
+        passed_over = [f"{folder.name} ({reason or 'not whole elsewhere'})" for folder, reason in found.items()]
+        if chosen is not None:
+            passed_over = passed_over[: list(found).index(chosen)] if chosen in found else passed_over
+            if passed_over and self.saves:
+                log.warning("Resuming from %s; passed over: %s.", chosen.name, "; ".join(passed_over))
+            return chosen
+        finished = [folder for folder in found if (folder / TRAINER_STATE).exists() and _state_file(folder).exists()]
+        if any(gather_object([bool(finished) or any(map(self._unsteered, found))])):
+            raise InputError(
+                "a checkpoint that can be resumed",
+                "; ".join(passed_over)[:600] or "one that is not whole on every process",
+                "Name one with resume_from_checkpoint=..., or move them away to start from the beginning.",
+                file=self.output,
+            )
+        if self.saves:
+            shown = f" ({'; '.join(passed_over)})" if passed_over else ""
+            log.warning("No save was finished in %s%s: training starts from the beginning.", self.output, shown)
+        return None
+
+    def load(self, folder: Path | None) -> dict[str, Any]:
+        """Bring the run to where a checkpoint left it, or to a fresh start (None); returns `extra` of `stage_state`.
+
+        Raises:
+            InputError: the state does not fit the run, or it cannot be read.
+        """
+        run = self.run
+        if folder is None:
+            if run.batches:
+                run.begin_anew()
+                if run.stop:
+                    run.note(0, "stop lifted", f"training was begun anew; it had stopped because {run.stop}")
+                    run.stop = ""
+            else:
+                run.files.clear()
+            return {}
+        if self.saves:
+            for other in self.all():  # saved whole, but killed before its state was moved in
+                if not _state_file(other).exists() and not self.problem(other):
+                    self._move(other, _step(other))
+        PartialState().wait_for_everyone()
+        state = read_state(folder, STATE_FILE_STEM)
+        try:
+            self.check_extra(state["extra"])
+            run.restore(state)
+            self._warn(folder, state)
+            run.files.truncate_to(state["lines"])
+            if run.files.write:
+                message = "Resumed from %s: its %d draws, evidence and coefficients are back."
+                logging.getLogger("mixwright").warning(message, folder.name, len(run.draws))
+            return state["extra"]
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+            raise InputError("a whole steering state", repr(error), REMEDY, file=_state_file(folder)) from None
+
+    def all(self) -> list[Path]:
+        """Checkpoint folders of the output folder, newest step first."""
+        folders = [path for path in self.output.glob(f"{PREFIX_CHECKPOINT_DIR}-*") if path.is_dir() and _step(path) >= 0]
+        return sorted(folders, key=_step, reverse=True)
+
+    def problem(self, folder: Path) -> str:
+        """Why a checkpoint cannot be resumed; empty when it is whole."""
+        try:
+            return self._problem(folder)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            return f"its steering state is not whole ({error!r})"
+
+    def _problem(self, folder: Path) -> str:
+        if not folder.is_dir():
+            return "no such folder"
+        if (folder / UNFINISHED_FILE).exists():
+            return f"{UNFINISHED_FILE} is there: a save was interrupted"
+        if (step := _saved_step(folder)) is None:
+            return f"no whole {TRAINER_STATE}: the save was interrupted"
+        place = folder if _state_file(folder).exists() or not self._own(folder) else self._staged(step)
+        if self._unsteered(folder):
+            return f"no {_state_file(folder).name}: made without steering"
+        try:
+            state = read_state(place, STATE_FILE_STEM, arrays=False)
+        except InputError as error:
+            return error.got
+        if state.get("step") != step:
+            return f"its steering state is of step {state.get('step')}, its {TRAINER_STATE} of step {step}"
+        for name, size in state.get("inventory", {}).items():
+            if not (folder / name).is_file() or (folder / name).stat().st_size != size:
+                return f"{name} is missing or has changed"
+        weights = [path for path in folder.iterdir() if path.is_dir() or path.suffix in (".safetensors", ".bin")]
+        if all(path.name == "training_args.bin" for path in weights):
+            return "no weights (transformers saves them on the first node only, even with save_on_each_node)"
+        for name in state["random"]:
+            if not zipfile.is_zipfile(folder / name):
+                return f"no whole {name}: the save was interrupted, or made with save_only_model"
+        return ""
+
+    def last_whole(self, step: int) -> Path | None:
+        """The newest checkpoint of at most `step` that can be resumed; None when there is none."""
+        return next((folder for folder in self.all() if _step(folder) <= step and not self.problem(folder)), None)
+
+    def last_without_alarm(self) -> str:
+        """The newest whole checkpoint saved while no alarm stood, relative to the output folder; empty when none is left."""
+        for folder in self.all():
+            if not self.problem(folder):
+                state = read_state(
+                    folder if _state_file(folder).exists() else self._staged(_step(folder)), STATE_FILE_STEM, arrays=False
+                )
+                if not state["engine"]["policy"]["alarmed_in_a_row"]:
+                    return folder.name
+        return ""
+
+    def _why_passed_over(self, folder: Path) -> str:
+        """Why a whole checkpoint is not to be gone on from: the run was taken back, or began anew, or overflowed, since."""
+        if not self.run.files.write:
+            return ""
+        place = folder if _state_file(folder).exists() else self._staged(_step(folder))
+        lines = read_state(place, STATE_FILE_STEM, arrays=False)["lines"]
+        if name := self.run.files.first_differing(lines):
+            return f"{name} no longer begins with the lines that stood there when it was saved"
+        for decision in self.run.files.decided_after(lines):
+            good = decision.get("new") if decision.get("what") == "not finite" else None
+            if good is not None and _step(folder) > _step(Path(good)):
+                return f"its weights are not known to give finite numbers: {decision['because']}, step {decision['step']}"
+        return ""
+
+    def _warn(self, folder: Path, state: Mapping[str, Any]) -> None:
+        log = logging.getLogger("mixwright")
+        name = self.run.files.first_differing(state["lines"]) if self.run.files.write else ""
+        if name:
+            log.warning("%s does not begin with the lines that stood there at %s; it goes on as it is.", name, folder.name)
+        if sorted(state["random"]) != sorted(self._random_files()) and self.saves and not self.each_node:
+            log.warning(
+                "%s was saved by %d processes and %d resume it: TRL cannot restore random states, so completions differ "
+                "from those of an uninterrupted run.",
+                folder.name,
+                len(state["random"]),
+                PartialState().num_processes,
+            )
+        if not state["extra"].get("whole", True) and self.saves:
+            log.warning(
+                "%s was saved in the middle of a generation batch, because the run ended there: the batch is generated "
+                "again, and its outcomes count twice.",
+                folder.name,
+            )
+
+    def _move(self, folder: Path, step: int) -> None:
+        """Move the staged state into a checkpoint, its JSON last, with the sizes of the files that stand there."""
+        staged = self._staged(step)
+        state = read_state(staged, STATE_FILE_STEM, arrays=False)
+        archive, temporary = folder / f"{STATE_FILE_STEM}.npz", folder / f".{STATE_FILE_STEM}.npz"
+        shutil.copyfile(staged / f"{STATE_FILE_STEM}.npz", temporary)
+        temporary.replace(archive)
+        files = [path for path in sorted(folder.rglob("*")) if path.is_file() and path != _state_file(folder)]
+        inventory = {str(path.relative_to(folder)): path.stat().st_size for path in files}
+        write_text(_state_file(folder), json.dumps(state | {"inventory": inventory}, allow_nan=False))
+        shutil.rmtree(staged)
+
+    def _unsteered(self, folder: Path) -> bool:
+        """Whether a checkpoint is whole as TRL's own, and has no steering state."""
+        if (step := _saved_step(folder)) is None:
+            return False
+        places = [folder, self._staged(step)] if self._own(folder) else [folder]
+        return not (folder / UNFINISHED_FILE).exists() and not any(_state_file(place).exists() for place in places)
+
+    def _own(self, folder: Path) -> bool:
+        """Whether a checkpoint is one of this run's own output folder."""
+        return folder.resolve().parent == self.output.resolve()
+
+    def _staged(self, step: int) -> Path:
+        return self.run.files.folder / "saving" / str(step)
+
+    def _random_files(self) -> list[str]:
+        """Names of the files in which TRL keeps the random states of the processes that save here."""
+        state = PartialState()
+        if state.num_processes == 1:
+            return ["rng_state.pth"]
+        count, first = state.num_processes, 0
+        if self.each_node:
+            count = int(os.environ.get("LOCAL_WORLD_SIZE", count))
+            first = state.process_index - state.local_process_index
+        return [f"rng_state_{rank}.pth" for rank in range(first, first + count)]
+
+
+def _state_file(folder: Path) -> Path:
+    return folder / f"{STATE_FILE_STEM}.json"
+
+
+def _step(folder: Path) -> int:
+    """The step in a checkpoint's name; -1 when it has none."""
+    number = folder.name.rpartition("-")[2]
+    return int(number) if number.isdecimal() else -1
+
+
+def _saved_step(folder: Path) -> int | None:
+    """The step of a checkpoint as the trainer noted it; None where its note is not whole, or no file."""
+    file = folder / TRAINER_STATE
+    try:
+        return json.loads(file.read_text(encoding="utf-8"))["global_step"] if file.is_file() else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def finish_if_ended(trainer: Any, run: RunSteering, folder: Path, *, named_by_user: bool) -> TrainOutput | None:
+    """What `train` returns when a checkpoint, just restored, is the end of its run; None when steps are left.
+
+    The trainer gets the checkpoint's weights (the best one's with `load_best_model_at_end`) and state. A run that was
+    stopped by decision has ended too, unless somebody names its checkpoint: then it goes on, and decisions.jsonl says so.
+
+    Args:
+        trainer: not trained yet.
+        run: as restored from the checkpoint.
+        folder: the checkpoint.
+        named_by_user: whether the user named it, rather than asking for the last one.
+    """
+    state = TrainerState.load_from_json(str(folder / TRAINER_STATE))
+    steps = trainer.args.max_steps
+    if steps <= 0:
+        steps = state.max_steps if trainer.args.num_train_epochs <= state.num_train_epochs else math.inf
+    if run.stop and named_by_user and state.global_step < steps:
+        run.note(state.global_step, "stop lifted", f"resumed by name from {folder.name}; it had stopped because {run.stop}")
+        run.stop = ""
+    if (state.global_step < steps and not run.stop) or trainer.is_deepspeed_enabled or trainer.is_fsdp_enabled:
+        return None
+    best = state.best_model_checkpoint if trainer.args.load_best_model_at_end else None
+    trainer._load_from_checkpoint(best if best and Path(best).is_dir() else str(folder))
+    trainer.state = state
+    run.finish()
+    run.write()
+    if run.files.write:
+        why = f"it was stopped: {run.stop}" if run.stop else "no step is left"
+        logging.getLogger("mixwright").warning("The run had ended at %s: %s. Nothing was trained.", folder.name, why)
+    return TrainOutput(state.global_step, 0.0, {})

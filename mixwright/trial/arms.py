@@ -1,0 +1,421 @@
+"""Arms of a trial, one class each: the name that settings use is that of the class in small letters, `equal_shares`.
+
+References are the simple rules that a user could take instead, levers what is tried, ablations the plan with one part less,
+and nulls lack what a lever claims to work by. The last five belong to a trial over data (`trial.data`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import groupby
+from typing import ClassVar
+
+from mixwright.contracts import Arm, Branch, Role
+from mixwright.records import Cell, Plan, Stage
+from mixwright.trial.bare_plans import equal_plan, proportional_plan, without, without_levers
+
+
+class Frozen(Arm):
+    """Reference: no training at all; the starting model as it is, measured anew for every seed.
+
+    Source: the plainest alternative to any training: it costs nothing and cannot damage anything.
+    Unit: one measurement per seed, with that seed's sampling numbers.
+    Cost: one measurement per seed; no training rollouts.
+    Blind spot: greedy success is the same in every seed of a starting model; only its sampled success is drawn anew.
+    """
+
+    ROLE: ClassVar[Role] = "untrained"
+
+    def branch(self, plan: Plan, cells: Sequence[Cell]) -> Branch:
+        """No training; the plan stands for the objective and the steps that the others take."""
+        return Branch(proportional_plan(plan, cells), trains=False)
+
+
+class Uniform(Arm):
+    """Reference: every training example equally often, no lever.
+
+    Source: plain GRPO or SFT over the concatenated data, what a run does when nobody decides.
+    Unit: one branch per seed.
+    Cost: one training run per seed.
+    Blind spot: proportional to the rows the corpus happens to have; `equal_shares` is the other simple rule.
+    """
+
+    ROLE: ClassVar[Role] = "reference"
+
+    def branch(self, plan: Plan, cells: Sequence[Cell]) -> Branch:
+        """The plan without its levers."""
+        return Branch(proportional_plan(plan, cells))
+
+
+class EqualShares(Arm):
+    """Reference: tasks equally often, and within a task its levels equally often; no lever.
+
+    Source: the simplest rule against an unbalanced pool. On a wide pool it was nearly as good as the selector `difficulty`
+    (docs/controllers.md), so a lever has to beat it.
+    Unit: one branch per seed.
+    Cost: one training run per seed.
+    Blind spot: spends as much on what is mastered or out of reach as on what can be learnt; small levels are repeated often.
+    """
+
+    ROLE: ClassVar[Role] = "reference"
+
+    def branch(self, plan: Plan, cells: Sequence[Cell]) -> Branch:
+        """The plan without its levers, in equal shares."""
+        return Branch(equal_plan(plan, cells))
+
+
+class Joint(Arm):
+    """Reference of a trial of several stages: all of their tasks together, in one stage per objective, with as many steps.
+
+    Each task keeps the share of draws that the stages together give it. There are no borders, so the optimiser is not reset
+    on the way; `uniform`, which has the plan's borders and draws from all tasks in each stage, is the control for that.
+
+    Source: what an order has to beat; staged training with resets beat mixed training in 2507.17512, which may be the
+    resets.
+    Unit: one branch per seed.
+    Cost: one training run per seed.
+    Blind spot: it takes the learning rate of the longest of the stages that it joins, and none of their levers.
+    """
+
+    ROLE: ClassVar[Role] = "reference"
+
+    def branch(self, plan: Plan, cells: Sequence[Cell]) -> Branch:
+        """Neighbouring stages of one objective as one stage, with the mean of their weights by steps."""
+        bare = without_levers(plan)
+        joined = [_joined(tuple(own)) for _, own in groupby(bare.stages, key=lambda stage: stage.objective)]
+        return Branch(replace(bare, planner="joint", stages=tuple(joined)))
+
+
+class Steered(Arm):
+    """Lever: the plan under trial as it stands.
+
+    Source: the plan of this run.
+    Unit: one branch per seed.
+    Cost: one training run per seed, canaries, and the measuring that the plan rests on.
+    Blind spot: levers are tried together; which of them worked needs a plan with one lever.
+    """
+
+    ROLE: ClassVar[Role] = "plan"
+
+    def branch(self, plan: Plan, cells: Sequence[Cell]) -> Branch:
+        """The plan, untouched."""
+        return Branch(plan)
+
+
+class Lora(Arm):
+    """Lever: the plan, trained through LoRA, factors of low rank, and merged into plain weights at the end.
+
+    Source: LoRA, 2106.09685; how much it learns and forgets beside full training, 2405.09673.
+    Unit: one branch per seed.
+    Cost: one training run per seed.
+    Blind spot: a low rank may be too small for the task, and its learning rate is another one than full training's.
+
+    Options and learning rate of the adapter stand in `train.adapters.lora`; without the latter it has that of the other
+    arms.
+    """
+
+    ROLE: ClassVar[Role] = "lever"
+
+    def branch(self, plan: Plan, cells: Sequence[Cell]) -> Branch:
+        """The plan; the adapter `lora`."""
+        return Branch(plan, adapter="lora")
+
+
+class Svf(Arm):
+    """Lever: the plan, trained through one scale per singular value, and merged into plain weights at the end.
+
+    Source: 2501.06252; against forgetting it did no better than LoRA of its size in our study (docs/adapters.md).
+    Unit: one branch per seed.
+    Cost: one training run per seed.
+    Blind spot: it needs a far higher learning rate than full training; directions that a matrix lacks cannot be learnt.
+
+    Options and learning rate of the adapter stand in `train.adapters.svf`; without the latter it has that of the other arms.
+    """
+
+    ROLE: ClassVar[Role] = "lever"
+
+    def branch(self, plan: Plan, cells: Sequence[Cell]) -> Branch:
+        """The plan; the adapter `svf`."""
+        return Branch(plan, adapter="svf")
+
+
+class WithoutWeights(Arm):
+    """Ablation: the plan under trial without the planned weights; the difference to `steered` is what they are worth.
+
+    Source: ablation, one part left out at a time.
+    Unit: one branch per seed.
+    Cost: one training run per seed.
+    Blind spot: parts that stand in for one another look worthless one by one; leave out several to see that.
+    """
+
+    ROLE: ClassVar[Role] = "ablation"
+
+    def branch(self, plan: Plan, cells: Sequence[Cell]) -> Branch:
+        """The plan without that part."""
+        return Branch(without(plan, "weights", cells))
+
+
+class WithoutSelector(Arm):
+    """Ablation: the plan under trial without the selector; the difference to `steered` is what it is worth.
+
+    Source: ablation, one part left out at a time.
+    Unit: one branch per seed.
+    Cost: one training run per seed.
+    Blind spot: parts that stand in for one another look worthless one by one; leave out several to see that.
+    """
+
+    ROLE: ClassVar[Role] = "ablation"
+
+    def branch(self, plan: Plan, cells: Sequence[Cell]) -> Branch:
+        """The plan without that part."""
+        return Branch(without(plan, "selector", cells))
+
+
+class WithoutGates(Arm):
+    """Ablation: the plan under trial without the gates; the difference to `steered` is what they are worth.
+
+    Source: ablation, one part left out at a time.
+    Unit: one branch per seed.
+    Cost: one training run per seed.
+    Blind spot: parts that stand in for one another look worthless one by one; leave out several to see that.
+    """
+
+    ROLE: ClassVar[Role] = "ablation"
+
+    def branch(self, plan: Plan, cells: Sequence[Cell]) -> Branch:
+        """The plan without that part."""
+        return Branch(without(plan, "gates", cells))
+
+
+class WithoutControllers(Arm):
+    """Ablation: the plan under trial without the controllers; the difference to `steered` is what they are worth.
+
+    Source: ablation, one part left out at a time.
+    Unit: one branch per seed.
+    Cost: one training run per seed.
+    Blind spot: parts that stand in for one another look worthless one by one; leave out several to see that.
+    """
+
+    ROLE: ClassVar[Role] = "ablation"
+
+    def branch(self, plan: Plan, cells: Sequence[Cell]) -> Branch:
+        """The plan without that part."""
+        return Branch(without(plan, "controllers", cells))
+
+
+class Permuted(Arm):
+    """Null: a broken verifier under steered sampling: true rewards are permuted inside each group.
+
+    Source: random-reward controls (Spurious Rewards, arXiv:2506.10947), made exact: mean, spread and number of
+    signal-carrying groups stay the same, only which completion earned what is lost.
+    Unit: one branch per seed.
+    Cost: one training run per seed.
+    Blind spot: it loses by taking steps on noise, so beating it says that rewards carry information, not that the lever
+    works; steering still sees true rewards, so the choice of items carries information even here.
+    """
+
+    ROLE: ClassVar[Role] = "null"
+
+    def branch(self, plan: Plan, cells: Sequence[Cell]) -> Branch:
+        """The plan, rewards permuted."""
+        return Branch(plan, permute_rewards=True)
+
+
+class PermutedUniform(Arm):
+    """Null: a broken verifier under uniform sampling: true rewards are permuted inside each group.
+
+    Source: random-reward controls (Spurious Rewards, arXiv:2506.10947), made exact: mean, spread and number of
+    signal-carrying groups stay the same, only which completion earned what is lost.
+    Unit: one branch per seed.
+    Cost: one training run per seed.
+    Blind spot: it says nothing about the sampling of the plan under trial; that is the arm `permuted`.
+
+    Against uniform it differs in the information of the rewards alone: that difference is what the reward signal is worth.
+    """
+
+    ROLE: ClassVar[Role] = "null"
+
+    def branch(self, plan: Plan, cells: Sequence[Cell]) -> Branch:
+        """The plan without its levers, rewards permuted."""
+        return Branch(proportional_plan(plan, cells), permute_rewards=True)
+
+
+class PermutedWeights(Arm):
+    """Null: the lever with its task weights permuted among the tasks, by another permutation for every seed.
+
+    Source: permutation of the labels that a method reads (permutation tests). Of use to SFT and DPO, which have no rewards.
+    Unit: one branch per seed.
+    Cost: one training run per seed.
+    Blind spot: with two tasks there is one other order, and a small task that gets a large weight is repeated often.
+
+    The weights as numbers stay exactly the same, so a lever that beats this null owes something to which task got which
+    weight.
+    """
+
+    ROLE: ClassVar[Role] = "null"
+
+    def branch(self, plan: Plan, cells: Sequence[Cell]) -> Branch:
+        """The plan; weights permuted."""
+        return Branch(plan, permute_weights=True)
+
+
+class PermutedOrder(Arm):
+    """Null of a plan of several stages: the same stages in a random order, another one for every seed.
+
+    Source: permutation of what a method decides (permutation tests); every order has its optimiser resets at the same
+    places.
+    Unit: one branch per seed.
+    Cost: one training run per seed; stages that begin another branch of the seed in the same way are shared.
+    Blind spot: with two stages there is one other order; stages of different objectives change places, too.
+
+    A plan that beats all tasks together, but not this null, owes its gain to borders, and nothing to the order.
+    """
+
+    ROLE: ClassVar[Role] = "null"
+
+    def branch(self, plan: Plan, cells: Sequence[Cell]) -> Branch:
+        """The plan; stages permuted."""
+        return Branch(plan, permute_order=True)
+
+
+class Replayed(Arm):
+    """Null: another seed's draws and refusals, served again: the same curriculum, but nothing adapts to this run.
+
+    Source: yoked controls (Church, 1964): the same events, without the subject's own behaviour deciding them.
+    Unit: one branch per seed; it takes the next seed of the lever that began with the same starting model.
+    Cost: one training run per seed; no canaries.
+    Blind spot: seeds of one starting model are alike, so a schedule that is good for all of them earns the same here: that
+    part of a gain belongs to the curriculum and not to adapting. Needs two seeds per starting model.
+
+    Learning-rate factors, KL coefficients and skipped steps of that seed are served again, too, one per generation batch.
+    """
+
+    ROLE: ClassVar[Role] = "null"
+
+    def branch(self, plan: Plan, cells: Sequence[Cell]) -> Branch:
+        """The plan without its levers; draws come from the other seed."""
+        return Branch(without_levers(plan), replays=True)
+
+
+class ShuffledLevels(Arm):
+    """Null: the lever with false levels: they are permuted within each task before cells are measured.
+
+    Source: permutation of the labels that a method reads (permutation tests); the selection literature's shuffled scores.
+    Unit: one branch per seed; one permutation for the whole trial, among training and among held-out rows separately.
+    Cost: one training run per seed, and one more measurement of every starting model.
+    Blind spot: weights over tasks and evidence per example are not shuffled; what they earn alone, this null earns too.
+
+    The starting model is measured by the shuffled cells, the plan is made anew from that with the lever's own plug-ins, and
+    the run trains on rows with shuffled levels. It is judged on the true held-out items like every arm.
+    """
+
+    ROLE: ClassVar[Role] = "null"
+
+    def branch(self, plan: Plan, cells: Sequence[Cell]) -> Branch:
+        """The plan; levels shuffled."""
+        return Branch(plan, shuffle_levels=True)
+
+
+class Mined(Arm):
+    """Lever of a trial over data: the plan on the rows of `trial.data`, which a miner selected or made.
+
+    Source: none of its own; each miner names its own.
+    Unit: one branch per seed.
+    Cost: one training run per seed; what mining cost stands in the miner's summary.
+    Blind spot: tasks keep the plan's weights, so a selection is judged within tasks; one that wants other shares needs a
+    plan.
+    """
+
+    ROLE: ClassVar[Role] = "lever"
+    OF_DATA: ClassVar[bool] = True
+
+    def branch(self, plan: Plan, cells: Sequence[Cell]) -> Branch:
+        """The plan; rows of `trial.data`."""
+        return Branch(plan, rows="mined")
+
+
+class All(Arm):
+    """Reference of a trial over data: every training row of the corpus, under the plan that the selection trains under.
+
+    Source: full-data training, the arm that selection papers compare with (LESS, 2402.04333; its re-studies beat it
+    unevenly).
+    Unit: one branch per seed.
+    Cost: one training run per seed.
+    Blind spot: at equal steps it repeats rows less often than a selection does; what a selection saves is rows, not steps.
+    """
+
+    ROLE: ClassVar[Role] = "reference"
+    OF_DATA: ClassVar[bool] = True
+
+    def branch(self, plan: Plan, cells: Sequence[Cell]) -> Branch:
+        """The plan; rows of the corpus."""
+        return Branch(plan)
+
+
+class RandomLike(Arm):
+    """Reference of a trial over data: random training rows, as many of each task as were mined, drawn anew for every seed.
+
+    Source: random subsets of equal size, which many selection scores do not beat (2402.04333's re-studies; 2206.14486).
+    Unit: one branch per seed, on rows of its own.
+    Cost: one training run per seed.
+    Blind spot: equal in rows per task, not in their lengths or levels; target tokens of both arms are counted and shown.
+
+    Without it a gain of fewer rows could be that of repeating any rows more often.
+    """
+
+    ROLE: ClassVar[Role] = "reference"
+    OF_DATA: ClassVar[bool] = True
+
+    def branch(self, plan: Plan, cells: Sequence[Cell]) -> Branch:
+        """The plan; random rows like those of `trial.data`."""
+        return Branch(plan, rows="random_like")
+
+
+class SimpleRule(Arm):
+    """Reference of a trial over selected rows: what the simplest rule takes that knows as much as the miner.
+
+    A miner that is told which tasks are the targets has to beat training on the rows of these tasks alone, which needs no
+    scan.
+
+    Source: in our own measurements the targets' rows alone were as good as rows chosen by gradients (docs/mining.md).
+    Unit: one branch per seed.
+    Cost: one training run per seed.
+    Blind spot: equal in steps, not in rows: few rows are repeated more often.
+    """
+
+    ROLE: ClassVar[Role] = "reference"
+    OF_DATA: ClassVar[bool] = True
+
+    def branch(self, plan: Plan, cells: Sequence[Cell]) -> Branch:
+        """The plan; rows of NAME.simple_rule.parquet beside `trial.data`."""
+        return Branch(plan, rows="simple_rule")
+
+
+class RightAnswers(Arm):
+    """Reference of a trial over new pairs: SFT on the chosen answers of the same pairs, on as many target tokens.
+
+    A pair is read twice in a step of DPO, once for each answer, so SFT takes twice the steps with the same batch. What DPO
+    adds to the right answers is what the wrong ones say.
+
+    Source: the arm without which a gain by DPO says nothing of the wrong answers (2410.18890 compares with no training
+    alone).
+    Unit: one branch per seed.
+    Cost: one training run per seed, of twice the steps.
+    Blind spot: it has the learning rate of DPO, which for SFT may be low; longer wrong answers leave it fewer tokens.
+    """
+
+    ROLE: ClassVar[Role] = "reference"
+    OF_DATA: ClassVar[bool] = True
+
+    def branch(self, plan: Plan, cells: Sequence[Cell]) -> Branch:
+        """The plan with another objective and twice the steps; rows of `trial.data`."""
+        stages = tuple(replace(stage, objective="sft", steps=2 * stage.steps) for stage in plan.stages)
+        return Branch(replace(plan, stages=stages), rows="mined")
+
+
+def _joined(stages: Sequence[Stage]) -> Stage:
+    steps, longest = sum(stage.steps for stage in stages), max(stages, key=lambda stage: stage.steps)
+    tasks = dict.fromkeys(task for stage in stages for task in stage.weights)
+    weights = {task: sum(stage.steps * stage.weights.get(task, 0.0) for stage in stages) / steps for task in tasks}
+    return replace(longest, name=stages[0].name, steps=steps, weights=weights, kept=stages[0].kept)

@@ -1,1 +1,0 @@
-"""Arms of a trial: one file, one arm."""

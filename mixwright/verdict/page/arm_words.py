@@ -1,0 +1,48 @@
+"""Words and numbers about the arms of a trial that several sections share."""
+
+from __future__ import annotations
+
+from mixwright.estimates.judgement import format_word
+from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, Outcome
+from mixwright.records import Effect, TrialResult
+from mixwright.verdict.page.text import NO_VALUE_SIGN, format_change
+
+RATIO_SUFFIX = ".ratio"
+"""End of the names of effects that are ratios, arm over reference."""
+
+
+def effect_of(result: TrialResult, arm: str, against: str) -> Effect | None:
+    """The effect on the primary outcome, if the trial has it."""
+    name = READINGS[result.decoding].name
+    return next((e for e in result.effects if (e.arm, e.against, e.name) == (arm, against, name)), None)
+
+
+def effect_word(result: TrialResult, effect: Effect) -> str:
+    """What a change may be called, for people; a dash for what stands beside the primary outcome and is not judged."""
+    return NO_VALUE_SIGN if effect.word is None else format_word(effect.word, result.margin, result.decoding)
+
+
+def format_outcome(outcome: Outcome) -> str:
+    """`success, greedy, all held-out items, mean over tasks`."""
+    how = f", {outcome}" if outcome in GRADED_OUTCOMES else ""
+    return f"{READINGS[outcome].title}{how}, all held-out items, mean over tasks"
+
+
+def unit_of(result: TrialResult, effect: Effect) -> str:
+    """Unit of an effect's difference: `ratio`, or that of its rows, else a share."""
+    if effect.name.endswith(RATIO_SUFFIX):
+        return "ratio"
+    return next((row.unit for row in result.rows if row.name == effect.name), "share")
+
+
+def format_effect(result: TrialResult, effect: Effect) -> str:
+    """The difference with its interval, in its unit."""
+    unit, found = unit_of(result, effect), effect.difference
+    return f"{found.value:.2f} [{found.low:.2f}, {found.high:.2f}]" if unit == "ratio" else format_change(found, unit)
+
+
+def differences(result: TrialResult, name: str, arm: str, against: str) -> tuple[float, ...]:
+    """Arm minus reference in one number, one per seed that has both."""
+    values = {(row.arm, row.seed): row.value for row in result.rows if row.name == name}
+    both = [(values.get((arm, seed)), values.get((against, seed))) for seed in result.seeds]
+    return tuple(a - b for a, b in both if a is not None and b is not None)

@@ -1,0 +1,67 @@
+"""Third checkpoint of a comparison: what another checkpoint, trained from the same one, did to the same items."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+
+from mixwright.errors import InputError
+from mixwright.records import RunManifest
+from mixwright.run.folder import RunFolder, read_json
+from mixwright.verdict.page.evidence import Sides, comparisons, headline_arm, scores
+
+BESIDE_NAME = "beside"
+"""Name of its measurements, and what `when` of its completions says."""
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """Where the other checkpoint comes from."""
+
+    name: str
+    """Its path or name, as it was given."""
+    folder: str
+    """The comparison that measured it."""
+
+
+def beside_file(run: RunFolder) -> Path:
+    """Where it is noted."""
+    return run.path / "beside.json"
+
+
+@dataclass(frozen=True, slots=True)
+class ThreeCheckpoints:
+    """Three checkpoints measured on the same items."""
+
+    names: tuple[str, str, str]
+    """Of the start, of the other one and of the one that the page is about."""
+    other: Sides
+    """The start, and the other one."""
+    after: Sides
+    """The start, and the one that the page is about."""
+
+
+def three_of(run: RunFolder) -> ThreeCheckpoints | None:
+    """The three checkpoints of a comparison; None where there is no third one. Raises InputError for broken files."""
+    sides, path = comparisons(run).get(headline_arm(run)), beside_file(run)
+    if sides is None or not path.is_file():
+        return None
+    table = run.measurements(BESIDE_NAME)
+    if not table.is_file():
+        raise InputError("the measurements of beside.json", "none", "Compare again.", file=table)
+    manifest = read_json(run.manifest, RunManifest) if run.manifest.is_file() else None
+    after = str(manifest.settings.get("checkpoint after", "AFTER")) if manifest else "AFTER"
+    paths = (manifest.parent if manifest else "BEFORE", read_json(path, Beside).name, after)
+    return ThreeCheckpoints(shorten_paths(paths), (sides[0], [scores(table)]), sides)
+
+
+def shorten_paths(paths: Sequence[str]) -> tuple[str, str, str]:
+    """Last parts of three paths, more of them where two end alike."""
+    before, other, after = paths
+    most = max(len(PurePath(path).parts) for path in paths)
+    for parts in range(1, most + 1):
+        names = [str(PurePath(*PurePath(path).parts[-parts:])) for path in (before, other, after)]
+        if len(set(names)) == len(set(paths)):
+            return names[0], names[1], names[2]
+    return before, other, after

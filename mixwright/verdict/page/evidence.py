@@ -1,0 +1,198 @@
+"""Readers of a run folder for the sections; a missing file is an empty answer, a broken one an `InputError`."""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from mixwright.errors import InputError
+from mixwright.estimates.outcome import ItemScores, item_scores
+from mixwright.estimates.readings import READINGS, Outcome, outcome_of
+from mixwright.records import Plan, TrialResult
+from mixwright.run.folder import RunFolder, read_json, read_measurements, read_plan, read_yaml
+from mixwright.verdict.page.text import count
+
+
+def json_lines(path: Path) -> Iterator[dict[str, Any]]:
+    """The objects of a JSON-lines file, one at a time; none when there is no file. Raises InputError with file and line."""
+    if not path.is_file():
+        return
+    with path.open(encoding="utf-8", errors="replace") as file:
+        for number, text in enumerate(file, start=1):
+            if not text.strip():
+                continue
+            try:
+                item, got = json.loads(text), ""
+            except (json.JSONDecodeError, RecursionError) as error:
+                item, got = None, str(error)[:120]
+            if not isinstance(item, dict):
+                wanted, got = "one JSON object per line", got or type(item).__name__
+                raise InputError(wanted, got, "Remove the line.", file=path, line=number)
+            yield item
+
+
+def number(item: dict[str, Any], name: str) -> float | None:
+    """A finite number of a JSON object, or None."""
+    value = item.get(name)
+    return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
+
+
+def version_of(path: Path) -> tuple[int, int] | None:
+    """Which version of a file this is, so that what was read of it can be kept; None without one."""
+    found = path.stat() if path.is_file() else None
+    return (found.st_ino, found.st_mtime_ns) if found else None
+
+
+@functools.lru_cache(maxsize=8)
+def _trial(path: Path, version: tuple[int, int] | None) -> TrialResult | None:
+    return read_json(path, TrialResult) if version else None
+
+
+def trial_of(run: RunFolder) -> TrialResult | None:
+    """The trial's result, if there was one; kept, because sections ask for it again. Raises InputError for a broken one."""
+    return _trial(run.result, version_of(run.result))
+
+
+def plan_of(run: RunFolder) -> Plan | None:
+    """The plan, if there is one."""
+    return read_plan(run.plan) if run.plan.is_file() else None
+
+
+def decoding_of(run: RunFolder) -> Outcome:
+    """What the run's settings read the primary outcome from: a decoding (greedy by default), or what is not graded."""
+    path = run.path / "run.yaml"
+    measure = read_yaml(path, dict[str, Any]).get("measure") if path.is_file() else None
+    measure = measure if isinstance(measure, dict) else {}
+    probes = measure.get("probes")
+    known = [name for name in probes if isinstance(name, str)] if isinstance(probes, list) else []
+    decoding = "sampled" if measure.get("decoding") == "sampled" else "greedy"
+    return outcome_of(known, decoding) or decoding
+
+
+def arm_branches(run: RunFolder) -> dict[str, list[tuple[int, Path]]]:
+    """Arm -> its (seed, branch folder), in the trial's order of arms, else alphabetically.
+
+    Once the trial has its result, branches that it does not speak of (dropped seeds, arms of earlier settings) are left out.
+    """
+    found: dict[str, list[tuple[int, Path]]] = {}
+    result = trial_of(run)
+    for arm, seed, folder in run.branches():
+        if result is None or (arm in result.arms and seed in result.seeds):  # others are of earlier settings
+            found.setdefault(arm, []).append((seed, folder))
+    return {arm: found[arm] for arm in result.arms if arm in found} if result else dict(sorted(found.items()))
+
+
+def leading_folders(run: RunFolder) -> list[Path]:
+    """The branch folders of the leading arm, one per seed; none without a trial."""
+    return [folder for _, folder in arm_branches(run).get(headline_arm(run), [])]
+
+
+def headline_arm(run: RunFolder) -> str:
+    """The arm that the first screen is about: the trial's first lever; empty without a trial.
+
+    Without a lever it is the first arm that is compared with another. Before a trial has its result nothing says what an arm
+    is, and the first one stands here.
+    """
+    result = trial_of(run)
+    if result is None:
+        return next(iter(arm_branches(run)), "")
+    others = {*result.references, *result.nulls, *result.ablations}
+    levers = [arm for arm in result.arms if arm not in others]
+    return next(iter([*levers, *(effect.arm for effect in result.effects), *result.arms]), "")
+
+
+def arm_suffix(run: RunFolder) -> str:
+    """` (arm steered against its start)` where claims are about an arm of a trial, else nothing."""
+    arm = headline_arm(run) if trial_of(run) is not None else ""
+    return f" (arm {arm} against its start)" if arm else ""
+
+
+def describe_run(run: RunFolder) -> str:
+    """What run a page is of: its folder, and the size of its trial."""
+    result = trial_of(run)
+    trial = f" · trial of {count(len(result.arms), 'arm')} over {count(len(result.seeds), 'seed')}" if result else ""
+    return f"{run.path.resolve().name}{trial}"
+
+
+def before_after_caption(run: RunFolder) -> str:
+    """`Success before and after (arm steered against its start)`: a caption of claims."""
+    told = READINGS[decoding_of(run)].title
+    return f"{told[:1].upper()}{told[1:]} before and after{arm_suffix(run)}"
+
+
+@functools.lru_cache(maxsize=128)
+def _scores(path: Path, _version: tuple[int, int] | None) -> ItemScores:
+    try:
+        return item_scores(read_measurements(path))
+    except InputError as error:
+        raise error.with_place(path) from None
+
+
+def scores(path: Path) -> ItemScores:
+    """Scores of single items in a table of measurements; kept, because sections ask for them again.
+
+    Raises:
+        InputError: the table is broken, or of an earlier version.
+    """
+    return _scores(path, version_of(path))
+
+
+Sides = tuple[Sequence[ItemScores], Sequence[ItemScores]]
+"""Before and after, one each per seed, in the same order."""
+
+
+def comparisons(run: RunFolder) -> dict[str, Sides]:
+    """Arm -> what was measured before and after, per seed; the arm of a plain before and after is the empty name.
+
+    Raises:
+        InputError: a table is broken, or of an earlier version.
+    """
+    files = {
+        arm: [(folder / "before.parquet", folder / "after.parquet") for _, folder in branches]
+        for arm, branches in sorted(arm_branches(run).items())
+    } or {"": [(run.measurements("before"), run.measurements("after"))]}
+    found: dict[str, Sides] = {}
+    for arm, both in files.items():
+        known = [(scores(before), scores(after)) for before, after in both if before.is_file() and after.is_file()]
+        if known:
+            found[arm] = ([old for old, _ in known], [new for _, new in known])
+    return found
+
+
+def leading_sides(run: RunFolder) -> Sides | None:
+    """What was measured before and after of the leading arm, or of two checkpoints; None where nothing was."""
+    return comparisons(run).get(headline_arm(run))
+
+
+def seeds_of(run: RunFolder) -> int:
+    """Seeds of the leading arm that were measured before and after; 1 for two checkpoints, 0 where nothing was."""
+    sides = leading_sides(run)
+    return len(sides[0]) if sides else 0
+
+
+def rows_of(run: RunFolder) -> Counter[str]:
+    """Rows of the corpus by split; empty without one, as a comparison of two checkpoints is."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    path = run.corpus / "rows.parquet"
+    if not path.is_file():
+        return Counter()
+    try:
+        return Counter(pq.read_table(path, columns=["split"])["split"].to_pylist())
+    except (OSError, pa.ArrowException) as error:
+        raise InputError("rows.parquet of a saved corpus", str(error)[:120], "Save it again.", file=path) from None
+
+
+def paired_scores(run: RunFolder, arm: str, against: str) -> Sides | None:
+    """What two arms could do after training, per seed that both finished: the reference first. None without such seeds."""
+    own, other = (
+        {seed: folder / "after.parquet" for seed, folder in arm_branches(run).get(name, [])} for name in (arm, against)
+    )
+    seeds = [seed for seed in own if seed in other and own[seed].is_file() and other[seed].is_file()]
+    return ([scores(other[seed]) for seed in seeds], [scores(own[seed]) for seed in seeds]) if seeds else None

@@ -1,0 +1,352 @@
+"""Changes of form between the answers of two checkpoints, by exact tests on pairs; no grader is asked.
+
+Each feature is something that a single answer shows or does not, so that before and after are compared by McNemar's exact
+test over the items of a task. Which answer, skeleton or mark is looked for is chosen on both sides together, which leaves
+the tests exact. Holm's correction is over all tests of other tasks' forms, and over all others: with ten items a task, one
+family of all tests could never be significant.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from mixwright.estimates.intervals import holm, sign_test
+from mixwright.measure.bases import read_completion_rows
+from mixwright.records import Example, plain
+from mixwright.run.folder import RunFolder, read_json, write_json
+from mixwright.skeleton import skeleton
+from mixwright.verdict.page.answers import is_right, pair_answers
+from mixwright.verdict.page.evidence import version_of
+from mixwright.verdict.page.text import count
+from mixwright.verdict.rules.marks import asked_for, find_marks
+
+Feature = Literal[
+    "empty", "cut", "prompt copied", "one answer", "shorter", "longer", "own form gone", "new form", "form of another task"
+]
+MIN_ITEMS, MIN_FORM_ANSWERS = 10, 5
+"""Items of a task below which nothing is tested, and below which its answers are no form that others can go over to."""
+FORM_ALPHA = 0.01
+"""Adjusted p value below which a change is reported."""
+MARK_SHARE, OWN_MARK_SHARE = 0.25, 0.05
+"""Share of answers from which a task has a mark, and share of its gold answers or training rows from which it may."""
+CHARACTERS_READ = 4000
+"""Characters of a prompt and of an answer that are compared."""
+COPIED_SHARE = 0.8
+"""Share of the prompt that a copy of it holds at least."""
+Shares = Mapping[str, Mapping[str, float]]
+"""Task -> mark -> share of its training rows that have it."""
+ROWS_READ_PER_TASK = 500
+"""Rows of a task whose completions are read for their marks."""
+KnownForms = dict[str, dict[str, float]]
+"""Task -> mark -> share of the completions in its rows that have it."""
+
+
+@dataclass(frozen=True, slots=True)
+class FormChange:
+    """One feature of one task's answers, before and after."""
+
+    task: str
+    """Name of the task."""
+    feature: Feature
+    """What an answer shows; of `shorter` and `longer`: at most half, or at least double, the length of its counterpart."""
+    before: int
+    """Items whose answer before shows it."""
+    after: int
+    """Items whose answer after shows it; of `own form gone` both count those that still have the form."""
+    items: int
+    """Items that were answered before and after."""
+    p: float
+    """One-sided exact p value."""
+    adjusted: float
+    """The same after Holm's correction."""
+    reported: bool = False
+    """Whether it is shown: significant, in half of the items where the feature is a form, and not what the task asks for."""
+    shown: str = ""
+    """The answer, skeleton or mark that it is about; empty for other features."""
+    other: str = ""
+    """The task whose form it is; of `form of another task` alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    prompt: str
+    gold: str | None
+    texts: tuple[str, str]
+    """Before and after."""
+    cut: tuple[bool, bool] | None
+    right: bool
+    """After."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """A feature of a task, item by item."""
+
+    task: str
+    feature: Feature
+    before: Sequence[bool]
+    after: Sequence[bool]
+    able: bool = True
+    """Whether it would be reported if it were significant."""
+    shown: str = ""
+    other: str = ""
+
+    @property
+    def moved(self) -> tuple[int, int]:
+        """Items that show it after alone, and before alone; the other way round of a form that may have gone."""
+        pairs = list(zip(self.before, self.after, strict=True))
+        new, old = (sum(one and not other for other, one in pairs), sum(one and not other for one, other in pairs))
+        return (old, new) if self.feature == "own form gone" else (new, old)
+
+
+def form_changes(rows: Iterable[Mapping[str, Any]], trained: Shares | None = None) -> list[FormChange]:
+    """What changed, task by task; neither the order of rows nor those of other checkpoints matter.
+
+    Args:
+        rows: completions as a comparison keeps them (when, example, task, prompt, answer, completion, score; cut if known).
+        trained: marks of the training rows, where they are known.
+    """
+    tasks: dict[str, list[_Item]] = defaultdict(list)
+    for (task, _), both in sorted(pair_answers(rows).items()):
+        old, new = both["before"], both["after"]
+        cut = None if None in (old.get("cut"), new.get("cut")) else (bool(old["cut"]), bool(new["cut"]))
+        texts = str(old["completion"] or ""), str(new["completion"] or "")
+        gold = None if old["answer"] is None else str(old["answer"])
+        tasks[task].append(_Item(str(old["prompt"] or ""), gold, texts, cut, is_right(new)))
+    tested = {task: items for task, items in sorted(tasks.items()) if len(items) >= MIN_ITEMS}
+    other, new = _forms(tasks, tested, trained or {})
+    others = [seen for task, items in tested.items() for seen in _features(task, items)]
+    return [*_judged(other), *_judged([*others, *new])]
+
+
+def _joined(text: str) -> str:
+    return " ".join(text[:CHARACTERS_READ].split())
+
+
+def _copies(prompt: str, text: str) -> bool:
+    """Whether a text holds its prompt, or most of its beginning, instead of an answer; short prompts are no sign of it."""
+    asked, said = _joined(prompt).casefold(), _joined(text).casefold()
+    if len(asked) < 20 or len(asked.split()) < 4:
+        return False
+    return asked in said or (len(said) >= COPIED_SHARE * len(asked) and asked.startswith(said.rstrip(".?! ")))
+
+
+def _is_half(item: _Item, side: int) -> bool:
+    """Whether an answer is at most half as long as its counterpart."""
+    return 0 < len(item.texts[1 - side]) >= 2 * len(item.texts[side])
+
+
+SHOWS: dict[Feature, Callable[[_Item, int], bool]] = {
+    "empty": lambda item, side: not _joined(item.texts[side]),
+    "cut": lambda item, side: item.cut is not None and item.cut[side],
+    "prompt copied": lambda item, side: _copies(item.prompt, item.texts[side]),
+    "shorter": _is_half,
+    "longer": lambda item, side: _is_half(item, 1 - side),
+}
+"""Feature -> whether the answer of an item before (0) or after (1) shows it."""
+
+
+def _features(task: str, items: Sequence[_Item]) -> list[_Seen]:
+    """All features but those of marks."""
+    sides = {name: ([shows(item, 0) for item in items], [shows(item, 1) for item in items]) for name, shows in SHOWS.items()}
+    half, copies = (len(items) + 1) // 2, _share([_copies(item.prompt, item.gold or "") for item in items])
+    found = [_Seen(task, "empty", *sides["empty"])]
+    found += [_Seen(task, "cut", *sides["cut"])] if all(item.cut is not None for item in items) else []
+    found.append(_Seen(task, "prompt copied", *sides["prompt copied"], able=copies < OWN_MARK_SHARE))
+    found += _one_answer(task, items)
+    found += [_Seen(task, name, *sides[name], able=sum(sides[name][1]) >= half) for name in ("shorter", "longer")]
+    return found + _own_forms(task, items)
+
+
+def _share(values: Sequence[bool]) -> float:
+    return sum(values) / len(values) if values else 0.0
+
+
+def _one_answer(task: str, items: Sequence[_Item]) -> list[_Seen]:
+    """The commonest answer of both sides together; none where gold answers are unknown or all alike.
+
+    It is reported from half of the way on between the share of the commonest gold answer and all answers.
+    """
+    gold = Counter(" ".join(item.gold.split()) for item in items if item.gold is not None)
+    texts = [[_joined(item.texts[side]) for item in items] for side in (0, 1)]
+    counts = Counter(text for side in texts for text in side if text)
+    if len(gold) < 2 or not counts:
+        return []
+    answer = min(counts, key=lambda text: (-counts[text], text))
+    before, after = ([text == answer for text in side] for side in texts)
+    expected = max(gold.values()) / gold.total()
+    return [_Seen(task, "one answer", before, after, _share(after) >= (1 + expected) / 2, answer)]
+
+
+def _own_forms(task: str, items: Sequence[_Item]) -> list[_Seen]:
+    """Skeletons that half of the items or more have, both sides counted: those that may have gone."""
+    forms = [[skeleton(item.texts[side]) for item in items] for side in (0, 1)]
+    counts = Counter(form for side in forms for form in side)
+    found = []
+    for form in sorted(form for form, n in counts.items() if form and 2 * n >= len(items)):
+        before, after = ([known == form for known in side] for side in forms)
+        had = 2 * sum(before) >= len(items) and 2 * (sum(before) - sum(after)) >= len(items)
+        found.append(_Seen(task, "own form gone", before, after, had, form))
+    return found
+
+
+def _forms(
+    tasks: Mapping[str, Sequence[_Item]], tested: Mapping[str, Sequence[_Item]], trained: Shares
+) -> tuple[list[_Seen], list[_Seen]]:
+    """Marks that other tasks have as their own, and marks that no task has, as features of every task."""
+    known = {task: _Marked(task, items, trained.get(task, {})) for task, items in tasks.items()}
+    other, new = [], []
+    for task in tested:
+        mine = known[task]
+        for twins in mine.different():
+            owners = [(known[name].owns(mark), known[name], mark) for mark in twins for name in known if name != task]
+            if owners := [found for found in owners if found[0]]:
+                strength, owner, mark = min(owners, key=lambda found: (-found[0], -found[1].share(found[2]), found[1].task))
+                other.append(mine.seen("form of another task", mark, strength, owner.task))
+            else:
+                new.append(mine.seen("new form", twins[0], 0))
+    return other, new
+
+
+class _Marked:
+    """Marks of the answers of one task."""
+
+    def __init__(self, task: str, items: Sequence[_Item], trained: Mapping[str, float]) -> None:
+        self.task, self.items, self.trained = task, items, trained
+        self.before, self.after = ([find_marks(item.texts[side]) for item in items] for side in (0, 1))
+        self.gold = [find_marks(item.gold) for item in items if item.gold is not None]
+
+    def share(self, mark: str) -> float:
+        """Of answers after that have it."""
+        return _share([mark in found for found in self.after])
+
+    def asked(self, mark: str) -> float:
+        """The larger share of gold answers and of training rows that have it."""
+        return max(_share([mark in found for found in self.gold]), self.trained.get(mark, 0.0))
+
+    def owns(self, mark: str) -> int:
+        """How surely a mark that answers after have is the task's own.
+
+        2 where gold answers or training rows have it, 1 where former answers have it or the grader takes it, else 0.
+        """
+        if len(self.items) < MIN_FORM_ANSWERS or self.share(mark) < MARK_SHARE:
+            return 0
+        if self.asked(mark) >= MARK_SHARE:
+            return 2
+        right = [item.right for item, found in zip(self.items, self.after, strict=True) if mark in found]
+        return int(_share([mark in found for found in self.before]) >= MARK_SHARE or _share(right) >= MARK_SHARE)
+
+    def different(self) -> list[list[str]]:
+        """Marks that some item has on one side alone and that half of the items may have; twins together."""
+        found: dict[tuple[bool, ...], list[str]] = defaultdict(list)
+        for mark in sorted(frozenset[str]().union(*self.before, *self.after), key=_order):
+            sides = [[mark in known for known in side] for side in (self.before, self.after)]
+            if sides[0] != sides[1] and 2 * sum(map(sum, sides)) >= len(self.items):
+                found[*sides[0], *sides[1]].append(mark)
+        return list(found.values())
+
+    def seen(self, feature: Feature, mark: str, strength: int, other: str = "") -> _Seen:
+        """The mark as a feature, and whether the task may not have it: nothing of it had the form or asks for it."""
+        before, after = ([mark in found for found in side] for side in (self.before, self.after))
+        may = self.asked(mark) >= OWN_MARK_SHARE or _share(before) >= MARK_SHARE
+        may = may or _share([asked_for(mark, item.prompt) for item in self.items]) >= 0.5
+        taken = any(item.right and has for item, has in zip(self.items, after, strict=True))
+        able = not may and 2 * sum(after) >= len(self.items) and (strength == 2 or not taken)
+        return _Seen(self.task, feature, before, after, able, mark, other)
+
+
+def _order(mark: str) -> tuple[bool, int, str]:
+    """Named marks before general ones, long before short ones."""
+    return mark.startswith("…") or mark in ("<…>", "{…}", "[…]"), -len(mark), mark
+
+
+def _judged(seen: Sequence[_Seen]) -> list[FormChange]:
+    """The features with their p values, corrected over those that any item shows on one side alone."""
+    p = [sign_test(*one.moved) for one in seen]
+    open_ = [place for place, one in enumerate(seen) if sum(one.moved)]
+    adjusted = dict(zip(open_, holm([p[place] for place in open_]), strict=True))
+    found = []
+    for place, one in enumerate(seen):
+        after, counts = adjusted.get(place, 1.0), (sum(one.before), sum(one.after), len(one.before))
+        shown = (one.able and after < FORM_ALPHA, one.shown, one.other)
+        found.append(FormChange(one.task, one.feature, *counts, p[place], after, *shown))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class GoneOver:
+    """Tasks whose answers now have the form of one other task's answers."""
+
+    other: str
+    """That other task."""
+    changes: tuple[FormChange, ...]
+    """One per task that went over, with its counts."""
+
+    @property
+    def shown(self) -> int:
+        """Answers after that have the form."""
+        return sum(change.after for change in self.changes)
+
+    @property
+    def items(self) -> int:
+        """Answers of these tasks."""
+        return sum(change.items for change in self.changes)
+
+    @property
+    def sentence(self) -> str:
+        """`58 of 58 answers of 4 tasks now look like answers of ticket`, without a full stop."""
+        one = self.changes[0].task if len(self.changes) == 1 else count(len(self.changes), "task")
+        return f"{self.shown:,} of {count(self.items, 'answer')} of {one} now look like answers of {self.other}"
+
+
+def grouped(changes: Iterable[FormChange]) -> list[GoneOver]:
+    """The reported changes to another task's form: one per task, that of the most answers, and together what went alike."""
+    best: dict[str, FormChange] = {}
+    for change in changes:
+        if change.reported and change.feature == "form of another task":
+            known = best.setdefault(change.task, change)
+            best[change.task] = change if change.after > known.after else known
+    parts: dict[str, list[FormChange]] = defaultdict(list)
+    for change in best.values():
+        parts[change.other].append(change)
+    found = [GoneOver(other, tuple(members)) for other, members in parts.items()]
+    return sorted(found, key=lambda group: (-group.shown, group.other))
+
+
+def form_changes_of(run: RunFolder) -> list[FormChange]:
+    """What changed in the answers of a comparison; empty without completions. Raises InputError for broken ones."""
+    completions, known = run.path / "completions.parquet", known_forms_file(run)
+    return list(_form_changes(completions, known, (version_of(completions), version_of(known))))
+
+
+@functools.lru_cache(maxsize=8)
+def _form_changes(completions: Path, known: Path, _versions: tuple[object, object]) -> tuple[FormChange, ...]:
+    """Kept, because the gate, the first sentence and a section of the page ask for them."""
+    return tuple(form_changes(read_completion_rows(completions), read_json(known, KnownForms) if known.is_file() else {}))
+
+
+def known_forms_file(run: RunFolder) -> Path:
+    """Where the forms of the corpus's own completions are kept, because a comparison does not keep the corpus."""
+    return run.path / "known_forms.json"
+
+
+def write_known_forms(run: RunFolder, corpus: Iterable[Example]) -> None:
+    """Note which marks the completions have that rows of a task are trained on; nothing where rows have none."""
+    found: dict[str, Counter[str]] = defaultdict(Counter)
+    rows = Counter[str]()
+    for example in corpus:
+        text = plain(example.target if example.target is not None else example.chosen)
+        if text and rows[example.task] < ROWS_READ_PER_TASK:
+            rows[example.task] += 1
+            found[example.task].update(find_marks(text))
+    kept = {
+        task: {mark: n / rows[task] for mark, n in sorted(own.items()) if n / rows[task] >= OWN_MARK_SHARE}
+        for task, own in sorted(found.items())
+    }
+    if any(kept.values()):
+        write_json(known_forms_file(run), {task: own for task, own in kept.items() if own})

@@ -1,0 +1,95 @@
+"""Cells of the page: what each was like before and after, greedy and sampled, beside its claim and its chance level.
+
+The chance level of a cell is the one that the whole page shows: on the held-out items that its claims rest on. A corpus has
+others: that of training rows (what an audit warns of), and that of all items measured before. They differ by chance, and by
+which rows they are of. What a claim is judged by is the level of its own items, so that one is shown.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from mixwright.estimates.outcome import CHANCE_MEASUREMENT, Item, shared_items
+from mixwright.estimates.readings import READINGS, Decoding
+from mixwright.records import Claim, Interval
+from mixwright.run.folder import RunFolder, read_measurements
+from mixwright.verdict.page.evidence import Sides, leading_folders, leading_sides, scores
+from mixwright.verdict.rules.claims import chance_level, claims_of
+from mixwright.verdict.rules.spared import Place, place_of
+
+SAME_LEVEL_TOLERANCE = 1e-6
+"""Levels that are this near are of the same items."""
+Pair = tuple[float, float]
+"""Success before and after."""
+
+
+@dataclass(frozen=True, slots=True)
+class CellSeen:
+    """One cell or whole task of the leading arm."""
+
+    claim: Claim
+    """Under the declared decoding."""
+    greedy: Pair | None
+    """Mean over items and seeds; None where it was not measured."""
+    sampled: Pair | None
+    """The same of sampled answers."""
+    chance: Interval | None
+    """Chance level of its items; None where it was not measured."""
+
+
+def items_by_place(sides: Sides) -> dict[Place, list[Item]]:
+    """The items that both sides have, of each cell and of each whole task."""
+    groups: dict[Place, list[Item]] = defaultdict(list)
+    for item in shared_items(*sides):
+        groups[*item[:2], False].append(item)
+        groups[item[0], None, True].append(item)
+    return groups
+
+
+def _on_file(path: Path) -> dict[Place, Interval]:
+    """Intervals as they were measured, which know whether other rows chose the rule; none without a table."""
+    measured = read_measurements(path) if path.is_file() else []
+    rows = [row for row in measured if row.name == CHANCE_MEASUREMENT and row.example is None]
+    levelled = {row.task for row in rows if row.level is not None}
+    return {
+        (row.task, row.level, row.level is None and row.task in levelled): Interval(row.value, row.low, row.high, row.n)
+        for row in rows
+    }
+
+
+def chance_levels(run: RunFolder) -> dict[Place, Interval]:
+    """Of every cell and every task: on the leading arm's items, or those measured before training."""
+    path, sides = run.measurements("before"), leading_sides(run)
+    if sides is None:
+        sides = ([one := scores(path)], [one]) if path.is_file() else ([], [])
+    known = _on_file(next((folder / "before.parquet" for folder in leading_folders(run)), path))
+    found: dict[Place, Interval] = {}
+    for place, items in items_by_place(sides).items():
+        level, measured = chance_level(sides[1], items), known.get(place)
+        if level is not None:
+            same = measured is not None and abs(measured.value - level.value) < SAME_LEVEL_TOLERANCE
+            found[place] = measured if measured is not None and same else level
+    return found
+
+
+def cells_of(run: RunFolder) -> list[CellSeen]:
+    """One per claim of the leading arm. Raises InputError for broken tables."""
+    levels, sides = chance_levels(run), leading_sides(run) or ((), ())
+    groups = items_by_place(sides)
+
+    def success(claim: Claim, decoding: Decoding) -> Pair | None:
+        items = groups.get(place_of(claim))
+        if not items:
+            return None
+        columns = ([one.column(READINGS[decoding].column, items) for one in side] for side in sides)
+        before, after = (float(np.mean(column)) for column in columns)
+        return (before, after) if np.isfinite([before, after]).all() else None
+
+    return [
+        CellSeen(claim, success(claim, "greedy"), success(claim, "sampled"), levels.get(place_of(claim)))
+        for claim in claims_of(run)
+    ]

@@ -1,0 +1,380 @@
+"""Claims about each cell and each whole task under the declared decoding: before against after, paired.
+
+The words are those of `estimates/judgement.py`. *Learnt* asks for more: success after must lie above the chance level, like
+with like, since a rise up to what a rule without the skill earns is no skill. Every significant fall is *damaged*, however
+common an answer was. What was not measured, or only by a few items, is *cannot tell*, never *unchanged*. Each word with a
+sign holds after Holm's correction over all claims of the arm.
+
+Where no answer is graded one rule says what is damage, by which the gate answers and the page names its claims. A rise
+of a loss is shown with few items, and a small one is no damage: the loss on the given targets rose by `FAR_NATS_PER_TOKEN`,
+or what the model answered before became as much less likely and was not replaced by targets that were learnt.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from mixwright.estimates.cell_states import MIN_ITEMS
+from mixwright.estimates.crossed import Estimate, estimate_crossed
+from mixwright.estimates.intervals import holm, wilson
+from mixwright.estimates.judgement import MIN_SEEDS, SIGN_ALPHA, change_words, format_word
+from mixwright.estimates.outcome import CHANCE_MEASUREMENT, Change, Item, ItemScores, estimate_change
+from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, Outcome
+from mixwright.measure.former import FormerAnswers, former_file
+from mixwright.records import ChangeWord, Claim, ClaimKind, Interval
+from mixwright.run.folder import RunFolder, read_list
+from mixwright.verdict.page.evidence import Sides, comparisons, decoding_of, headline_arm
+from mixwright.verdict.page.text import cell_name, count, join_words, percent, points
+from mixwright.verdict.rules.gate_asked import asked_of
+
+Cell = tuple[str, float | None]
+MOST_CELLS_NAMED = 8
+"""Cells that a line names."""
+MOST_CLAIMS_OPEN = 5
+"""Claims of one kind that stay open on the page."""
+FAR_NATS_PER_TOKEN = 1.0
+"""Nats a token by which former answers, or targets, must be shown to have become less likely.
+
+Tasks that were kept moved by 0.22 at most, tasks that were lost by 2.89 at least (`verdict/sections/answer_forms.py`).
+"""
+NO_ANSWER = "no answer was right before or after; check the grader"
+KIND_BY_WORD: dict[ChangeWord, ClaimKind] = {
+    "improves": "learnt",
+    "worsens": "damaged",
+    "commonest": "commonest",
+    "less dependent": "less dependent",
+    "sharper": "sharper",
+    "no change": "unchanged",
+    "cannot tell": "cannot tell",
+}
+
+
+def format_kind(kind: ClaimKind, outcome: Outcome = "greedy") -> str:
+    """The kind of a claim for people."""
+    if kind in ("learnt", "damaged"):
+        return kind
+    return format_word("no change" if kind == "unchanged" else kind, outcome=outcome)
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """One cell or whole task, compared."""
+
+    task: str
+    """Task name."""
+    level: float | None
+    """Level of the cell; None for a task without levels, and where `whole` is true."""
+    whole: bool
+    """A whole task of several levels."""
+    change: Change
+    """Of success after minus before, and its parts."""
+    swapped: Estimate | None
+    """Change of S; None where it was not measured."""
+    dependence: Estimate | None
+    """Change of D; None where it was not measured."""
+    word: ChangeWord
+    """What the change is called."""
+    adjusted_p: float | None
+    """Of success, after Holm's correction over all that is compared; None for fewer than `MIN_ITEMS` items, which are not
+    judged."""
+    above_chance: bool
+    """Whether success after is shown to lie above the chance level."""
+    family: int
+    """How many are judged together."""
+    any_right: bool
+    """Whether any answer to the task was right on either side, greedy or sampled; else the grader may be wrong."""
+
+
+def compare_cells(sides: Sides, decoding: Outcome) -> list[Compared]:
+    """Every cell that both sides have, and every task of several levels, with its word."""
+    parts = list(_parts(sides, decoding))
+    judged = {place: part[3] for place, part in enumerate(parts) if len(part[3].items) >= MIN_ITEMS}
+    above = [_above_chance(sides[1], found.items, decoding) for found in judged.values()]
+    words = change_words(list(judged.values()), above=above)
+    adjusted = holm([found.success.p for found in judged.values()])
+    known = dict(zip(judged, zip(words, adjusted, above, strict=True), strict=True))
+    result, solved = [], _solved(sides, decoding)
+    for place, (task, level, whole, found) in enumerate(parts):
+        word, p, over = known.get(place, ("cannot tell", None, None))
+        right, shown = task in solved, over is not None and over.low > 0
+        swapped, dependence = (one if math.isfinite(one.value) else None for one in (found.swapped, found.dependence))
+        word = word if right else "cannot tell"
+        result.append(Compared(task, level, whole, found, swapped, dependence, word, p, shown, len(judged), right))
+    return result
+
+
+def _solved(sides: Sides, outcome: Outcome) -> set[str]:
+    """Tasks of which some answer was right on either side; every task where answers are not graded."""
+    every = [scores for side in sides for scores in side]
+    if outcome not in GRADED_OUTCOMES:
+        return _tasks(every)
+    values = [scores.scores.get(READINGS[name].column, {}) for scores in every for name in GRADED_OUTCOMES]
+    return {item[0] for found in values for item, value in found.items() if value > 0}
+
+
+def unjudged(sides: Sides, outcome: Outcome) -> tuple[str, ...]:
+    """Tasks that both sides have and of which no answer was right on either."""
+    shared = set.intersection(*({task for scores in side for task in _tasks([scores])} for side in sides))
+    return tuple(sorted(shared - _solved(sides, outcome)))
+
+
+def _parts(sides: Sides, decoding: Outcome) -> Iterator[tuple[str, float | None, bool, Change]]:
+    before, after = ({task: [_only(s, task) for s in side] for task in _tasks(side)} for side in sides)
+    for task in sorted(before.keys() & after.keys()):
+        found = estimate_change(before[task], after[task], decoding=decoding)
+        if found is None:
+            continue
+        levels = sorted({item[1] for item in found.items}, key=lambda level: -math.inf if level is None else level)
+        for level in levels:
+            own = estimate_change(before[task], after[task], decoding=decoding, only=lambda item, at=level: item[1] == at)
+            if own is not None:
+                yield task, level, False, own
+        if len(levels) > 1:
+            yield task, None, True, found
+
+
+def _tasks(side: Sequence[ItemScores]) -> set[str]:
+    return {item[0] for scores in side for item in scores.items}
+
+
+def _only(scores: ItemScores, task: str) -> ItemScores:
+    return ItemScores({name: {i: v for i, v in values.items() if i[0] == task} for name, values in scores.scores.items()})
+
+
+def interval(estimate: Estimate, outcome: Outcome = "greedy") -> Interval:
+    """As a record in the direction of the measurement; no difference of shares lies beyond -1 and 1."""
+    return READINGS[outcome].turned(clip_interval(estimate, READINGS[outcome].unit))
+
+
+def clip_interval(estimate: Estimate, unit: str) -> Interval:
+    """As a record in the direction of the estimate, above 0 where it is better.
+
+    Differences of shares end at -1 and 1. A change of success is cut before, at what is possible (`estimates/possible.py`).
+    """
+    if unit != "share":
+        return estimate.interval
+    value, low, high = (min(max(end, -1.0), 1.0) for end in (estimate.value, estimate.low, estimate.high))
+    return Interval(value, low, high, estimate.interval.n)
+
+
+def chance_level(side: Sequence[ItemScores], items: Sequence[Item]) -> Interval | None:
+    """What the chance rule earns on these items, mean over checkpoints; None where it was not measured on all of them.
+
+    The interval takes two items for one independent one, as where the items choose the rule for each other: scores of items
+    do not say whether they did.
+    """
+    if not items or not side:
+        return None
+    hits = np.mean([one.column(CHANCE_MEASUREMENT, items) for one in side], axis=0)
+    value, worth = float(hits.mean()), len(items) / 2
+    if not np.isfinite(value):
+        return None
+    low, high = wilson(value * worth, worth)
+    return Interval(value, float(low), float(high), len(items))
+
+
+def judge(run: RunFolder) -> list[Claim]:
+    """Claims of every arm (or of the plain before/after), each task's cells and then the whole task. Reads files only.
+
+    Raises:
+        InputError: a table of measurements is broken, or of an earlier version.
+    """
+    decoding = decoding_of(run)
+    found = [claim for arm, sides in comparisons(run).items() for claim in claims_between(sides, decoding, arm)]
+    gated = decoding == "loss" and not headline_arm(run) and asked_of(run) is not None
+    return _as_gated(found, former_of(run)) if gated else found
+
+
+def _as_gated(claims: Sequence[Claim], former: Mapping[str, FormerAnswers]) -> list[Claim]:
+    """The claims of a gated comparison without graded answers: *damaged* is what the gate calls so, and nothing else."""
+    found = []
+    for claim in claims:
+        rose = claim.difference if claim.adjusted_p is not None else None
+        lost = claim.items > 0 and is_lost(rose, former.get(claim.task), learnt=claim.kind == "learnt")
+        if lost and not rose_far(rose):
+            why = "its former answers became far less likely"
+            claim = replace(claim, kind="damaged", evidence=f"{claim.evidence}; {why}")
+        elif claim.kind == "damaged" and not lost:
+            why = f"the loss rose, but not by the {FAR_NATS_PER_TOKEN:g} nats per token from which it is damage"
+            claim = replace(claim, kind="cannot tell", evidence=f"{claim.evidence}; {why}")
+        found.append(claim)
+    return found
+
+
+def rose_far(rose: Interval | None) -> bool:
+    """Whether a loss is shown to have risen by `FAR_NATS_PER_TOKEN`; None where too few items were read."""
+    return rose is not None and rose.low > FAR_NATS_PER_TOKEN
+
+
+def is_lost(rose: Interval | None, former: FormerAnswers | None, *, learnt: bool) -> bool:
+    """Whether a cell is damaged.
+
+    Args:
+        rose: change of its held-out loss, after minus before; None where too few items were read.
+        former: of its task; None where nothing was read.
+        learnt: whether its targets are shown to have become likelier, so that what it answered before may be gone.
+    """
+    gone = former is not None and former.high < -FAR_NATS_PER_TOKEN and not learnt
+    return gone or rose_far(rose)
+
+
+def former_of(run: RunFolder) -> Mapping[str, FormerAnswers]:
+    """Task -> how its former answers moved; empty where none were read."""
+    path = former_file(run)
+    return {one.task: one for one in read_list(path, FormerAnswers)} if path.is_file() else {}
+
+
+def far_former_answers(run: RunFolder, tasks: Collection[str]) -> list[FormerAnswers]:
+    """Tasks whose former answers are shown to have become less likely by `FAR_NATS_PER_TOKEN`, the furthest first."""
+    found = former_of(run).values()
+    return sorted((one for one in found if one.task in tasks and one.high < -FAR_NATS_PER_TOKEN), key=lambda one: one.change)
+
+
+def format_unlikely(found: Sequence[FormerAnswers]) -> str:
+    """`its own former answers to capitals and sums became far less likely, by 3.1 to 4.2 nats a token`; empty for none."""
+    if not found:
+        return ""
+    most, least = (f"{-one.change:.2g}" for one in (found[0], found[-1]))
+    by = most if most == least else f"{least} to {most}"
+    return (
+        f"its own former answers to {join_words([one.task for one in found])} became far less likely, by {by} nats a token"
+    )
+
+
+def claims_between(sides: Sides, decoding: Outcome, arm: str = "") -> list[Claim]:
+    """Claims of one arm."""
+    found = [_claim(part, sides, decoding, arm) for part in compare_cells(sides, decoding)]
+    return found + [_unmeasured(cell, sides, decoding, arm) for cell in missing_cells(sides)]
+
+
+def missing_cells(sides: Sides) -> list[Cell]:
+    """Cells that were measured before, but share no item with what was measured after."""
+    before, after = ([set(scores.items) for scores in side] for side in sides)
+    shared = {item[:2] for item in set.intersection(*before, *after)}
+    return sorted({item[:2] for items in before for item in items} - shared, key=lambda c: (c[0], c[1] is not None, c[1]))
+
+
+def _claim(part: Compared, sides: Sides, decoding: Outcome, arm: str) -> Claim:
+    items, kind, seeds = part.change.items, KIND_BY_WORD[part.word], part.change.success.seeds
+    before, after = (float(np.mean([s.column(READINGS[decoding].column, items) for s in side])) for side in sides)
+    level = chance_level(sides[1], items)
+    rests = f"{count(seeds, 'seed')} x " * (seeds > 1) + f"{count(len(items), 'item')}, paired"
+    if len(items) < MIN_ITEMS:
+        rests += f"; fewer than {MIN_ITEMS} items"
+    elif kind == "cannot tell":
+        rests += f"; {_why(part, level, before)}"
+    return Claim(
+        kind, part.task, part.level, before, after, interval(part.change.success, decoding), rests,
+        arm=arm,
+        swapped=interval(part.swapped) if part.swapped is not None else None,
+        dependence=interval(part.dependence) if part.dependence is not None else None,
+        chance=level.value if level is not None else 0.0,
+        detectable=part.change.success.detectable(part.family),
+        adjusted_p=part.adjusted_p,
+        whole=part.whole,
+        items=len(items),
+    )  # fmt: skip
+
+
+def _why(part: Compared, chance: Interval | None, before: float) -> str:
+    """Why nothing is claimed about a part that was measured; success before bounds what could be seen."""
+    moved, reading = part.change.success, READINGS[part.change.outcome]
+    if not part.any_right:
+        return NO_ANSWER
+    signed = moved.low > 0 or moved.high < 0
+    rose = (moved.value > 0) == (reading.sign > 0)
+    said = f"{reading.title} {'rose' if rose else 'fell'}"
+    if 1 < moved.seeds < MIN_SEEDS:
+        return f"{f'{said}, but ' if signed else ''}nothing is judged with fewer than {MIN_SEEDS} seeds"
+    if moved.low > 0 and not part.above_chance and reading.unit == "share":
+        level = percent(chance.value) if chance is not None else "not measured"
+        return f"{said}, but is not shown to be above the chance level ({level})"
+    significant = part.adjusted_p is not None and part.adjusted_p < SIGN_ALPHA
+    if moved.low > 0 and significant and part.change.outcome in GRADED_OUTCOMES:
+        return f"{said}, but whether by skill or by the commonest answer is not shown"
+    if signed:
+        return f"{said}, but this is not significant after correction over {count(part.family, 'claim')}"
+    seen, unit = moved.detectable(part.family), reading.unit
+    if unit == "share" and seen > max(before, 1 - before):
+        return f"too few items to see any change from {percent(before)}"
+    size = f"{points(seen).lstrip('+')} points" if unit == "share" else f"{seen:.3g} {unit}"
+    return f"a change of {size} would be seen in 4 of 5 cases"
+
+
+def _above_chance(after: Sequence[ItemScores], items: Sequence[Item], decoding: Outcome) -> Estimate | None:
+    """Success after minus what the chance rule earns, of the same items and decoding; a loss has no chance level."""
+    if READINGS[decoding].unit != "share":
+        return None
+    own = np.array(
+        [scores.column(READINGS[decoding].column, items) - scores.column(CHANCE_MEASUREMENT, items) for scores in after]
+    )
+    levels = {cell: place for place, cell in enumerate(dict.fromkeys(item[:2] for item in items))}
+    return estimate_crossed(own, [levels[item[:2]] for item in items])
+
+
+def _unmeasured(cell: Cell, sides: Sides, decoding: Outcome, arm: str) -> Claim:
+    values = [v for s in sides[0] for item, v in s.scores.get(READINGS[decoding].column, {}).items() if item[:2] == cell]
+    before = float(np.mean(values)) if values else 0.0
+    return Claim(
+        "cannot tell", *cell, before, before, Interval(0.0, -1.0, 1.0, 0), "not measured after on the same items", arm
+    )
+
+
+def every_claim(run: RunFolder) -> list[Claim]:
+    """The claims on file, of every arm, or judged now when there is no file."""
+    return read_list(run.claims, Claim) if run.claims.is_file() else judge(run)
+
+
+def claims_of(run: RunFolder) -> list[Claim]:
+    """The same of the leading arm."""
+    arm = headline_arm(run)
+    return [claim for claim in every_claim(run) if claim.arm == arm]
+
+
+def undecided_because(claims: Collection[Claim], seeds: int) -> str:
+    """A sentence on why some claims say "cannot tell": too few seeds whatever the items, else the items; or nothing."""
+    if 1 < seeds < MIN_SEEDS:
+        return f"Nothing is judged with fewer than {MIN_SEEDS} seeds, and there were {seeds}."
+    judged = [claim for claim in claims if not too_few(claim)]
+    blind = sum(claim.kind == "cannot tell" for claim in judged)
+    return f"{blind} of {count(len(judged), 'claim')} cannot be decided by these items." if blind else ""
+
+
+def too_few(claim: Claim) -> bool:
+    """Whether it is of too few items to be judged."""
+    return 0 < claim.items < MIN_ITEMS
+
+
+def format_not_judged(claims: Collection[Claim]) -> str:
+    """What names the cells of too few items; empty where there are none. A whole task is named by its cells."""
+    few = [claim for claim in claims if too_few(claim) and not claim.whole]
+    if not few:
+        return ""
+    names = [cell_name(claim.task, claim.level) for claim in few]
+    more = f" and {len(names) - MOST_CELLS_NAMED} more" if len(names) > MOST_CELLS_NAMED else ""
+    verb = "is" if len(names) == 1 else "are"
+    listed = f"{', '.join(names[:MOST_CELLS_NAMED])}{more}"
+    return f"{count(len(names), 'cell')} of fewer than {MIN_ITEMS} items {verb} not judged: {listed}"
+
+
+def cells_first(claims: Collection[Claim], *kinds: ClaimKind) -> list[Claim]:
+    """Claims of some kinds, largest first; a whole task comes after all cells when one of its own cells is among them."""
+    found = [claim for claim in claims if claim.kind in kinds]
+    known = {claim.task for claim in found if not claim.whole}
+    return sorted(found, key=lambda claim: (claim.whole and claim.task in known, -abs(claim.difference.value)))
+
+
+def format_family(claims: Collection[Claim]) -> str:
+    """What the words were corrected for; empty where nothing was judged."""
+    judged = sum(claim.adjusted_p is not None for claim in claims)
+    if not judged:
+        return ""
+    return (
+        "With several claims, the chance that any claim of one word (any learnt, say) is wrong is kept below 2.5 %: each "
+        f"word with a sign (learnt, damaged ...) is corrected by Holm over {count(judged, 'claim')}, by the largest p value "
+        "of all that it rests on. The intervals shown are of single claims, 95 % each."
+    )

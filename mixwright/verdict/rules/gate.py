@@ -1,0 +1,388 @@
+"""Gate on a checkpoint: it passes when it is shown not to have lost what was protected, not when no loss was shown.
+
+Non-inferiority: the lower end of the protected cells' mean change lies above `MEAN_LOSS_MARGIN`, of success and of
+dependence on the prompt, each. What the page calls damaged is damaged here: the same items, the same correction, success or
+dependence of a cell or of a whole task. A cell has to exclude a loss of 20 points by itself where cells are large enough for
+an unharmed checkpoint to do so (`estimates/loss_limits.py`). Else something is damaged, or the items are too few to tell.
+Where nobody said what matters, a cell that was not protected and is shown to be damaged stops it, too.
+
+Which cells are protected by default is decided on other items than those that the mean is taken over: a cell chosen for its
+success on some items falls back to its mean on the same items, and that is no damage. With a margin of the user's own what
+was named is one group, which is judged on its mean, and no cell of it may be shown to be damaged.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from mixwright.errors import InputError, unknown_name
+from mixwright.estimates.cell_states import BAND, MIN_ITEMS
+from mixwright.estimates.crossed import Estimate
+from mixwright.estimates.exclusion import CHURN_SHARE, churn_for_error, items_to_exclude
+from mixwright.estimates.intervals import Z
+from mixwright.estimates.looks import Look
+from mixwright.estimates.loss_limits import (
+    CELL_INTERVAL_LEVEL,
+    EXCLUDED_CELL_LOSS,
+    Z_CELL,
+    excludes_cell_loss,
+    find_min_items_for_cell_rule,
+    items_excluding_cell_loss,
+    largest_undetected_loss,
+)
+from mixwright.estimates.outcome import Change, Item, estimate_change
+from mixwright.estimates.protected import ONE_IN_DECIDES, Side, cell_order, decides_protection, mastered_cells
+from mixwright.estimates.readings import READINGS, Decoding
+from mixwright.records import ChangeWord, cell_key
+from mixwright.run.folder import RunFolder
+from mixwright.verdict.page.evidence import decoding_of, leading_sides
+from mixwright.verdict.rules.claims import Cell, Compared, compare_cells
+from mixwright.verdict.rules.gate_asked import GateAsked
+
+MEAN_LOSS_MARGIN = 0.05
+"""Mean loss over the protected cells that must be excluded, a share; with `each`, of every cell."""
+EXIT_PASSED, EXIT_DAMAGED, EXIT_CANNOT_TELL = 0, 3, 4
+"""Exit codes; 1 is wrong input, 2 our bug."""
+LOSS_WORDS: tuple[ChangeWord, ...] = ("worsens", "less dependent")
+"""Words of the page that are damage of a protected cell."""
+
+Outcome = Literal["passed", "damaged", "cannot tell"]
+
+
+@dataclass(frozen=True, slots=True)
+class CellLoss:
+    """One protected cell, or a whole task of several protected levels, as the page has it."""
+
+    task: str
+    """Task name."""
+    level: float | None
+    """Level; None for a task without levels."""
+    change: Estimate | None
+    """Of success, after minus before; None where fewer than `MIN_ITEMS` items were measured on both sides. At a planned
+    look its interval, and that of `dependence`, is the look's."""
+    adjusted_p: float = 1.0
+    """Of success, after the page's correction."""
+    dependence: Estimate | None = None
+    """Change of D; None where it was not measured."""
+    word: ChangeWord = "cannot tell"
+    """What the page calls it."""
+    whole: bool = False
+    """A whole task of several levels; listed only where it is damaged."""
+    excluded: bool = True
+    """Whether the loss that it had to exclude by itself is excluded, where there was one."""
+
+    @property
+    def lost(self) -> bool:
+        """Shown to be damaged."""
+        return self.word in LOSS_WORDS
+
+
+@dataclass(frozen=True, slots=True)
+class TooSmall:
+    """One cell that was mastered by all of its items, and of which too few decide what is protected."""
+
+    cell: Cell
+    """Task and level."""
+    before: float
+    """Success over all of its items, 0..1."""
+    items: int
+    """How many they are."""
+    deciding: int
+    """How many of them decide."""
+
+
+@dataclass(frozen=True, slots=True)
+class GateResult:
+    """What the gate says, and why."""
+
+    outcome: Outcome
+    """passed, damaged or cannot tell."""
+    mean: Estimate | None
+    """Mean change over the protected cells that could be compared, each counted once."""
+    cells: tuple[CellLoss, ...]
+    """The protected cells."""
+    limit: float | None
+    """Loss of one cell of `least` items or more that had to be excluded; None where a significant loss alone decides."""
+    dependence: Estimate | None = None
+    """Mean change of D over the same cells and items."""
+    whole: tuple[CellLoss, ...] = ()
+    """Whole tasks of several levels, all of them protected, that are damaged."""
+    others: tuple[CellLoss, ...] = ()
+    """What is damaged and was not protected."""
+    named: bool = False
+    """The user said what matters: other cells are reported, and do not fail."""
+    needed: int | None = None
+    """Items per cell that would pass an unharmed checkpoint in about nine of ten cases; None where items cannot help."""
+    small: tuple[TooSmall, ...] = ()
+    """Cells that would be protected, were they not too small to decide it."""
+    margin: float | None = None
+    """Mean loss by which the named cells are judged as one group, a share; None: `MEAN_LOSS_MARGIN`, `limit` of each."""
+    least: int = 0
+    """Items from which on a cell had to exclude it."""
+    unseen: float | None = None
+    """Largest loss of one cell that such a gate would pass in more than one of twenty cases; None where it would none."""
+    because: str = ""
+    """What the page says, where that and not the protected cells decided."""
+    read: tuple[str, ...] = ()
+    """Where no answer was graded, what was read of each protected cell, a line each."""
+    why: str = ""
+    """Where no answer was graded, what is damaged."""
+    look: Look | None = None
+    """Which of the planned looks this is; None where all items were measured at once."""
+
+    @property
+    def asked(self) -> float:
+        """Mean loss that had to be excluded, a share."""
+        return MEAN_LOSS_MARGIN if self.margin is None else self.margin
+
+    def code(self, cannot_tell: Literal["fail", "warn"] = "fail") -> int:
+        """Exit code; with `warn`, too wide an interval does not fail. What was not measured at all always does."""
+        if self.outcome == "cannot tell":
+            measured = self.mean is not None and all(cell.change is not None for cell in self.cells)
+            return EXIT_PASSED if cannot_tell == "warn" and measured and not self.because else EXIT_CANNOT_TELL
+        return EXIT_PASSED if self.outcome == "passed" else EXIT_DAMAGED
+
+
+def check_protected(
+    before: Side,
+    after: Side,
+    protected: Collection[Cell],
+    *,
+    decoding: Decoding = "greedy",
+    each: bool = False,
+    items: Collection[Item] | None = None,
+    named: bool = False,
+    margin: float | None = None,
+    look: Look | None = None,
+) -> GateResult:
+    """Compare the protected cells. Pure.
+
+    Args:
+        before: one per seed.
+        after: one per seed, in the same order.
+        protected: cells that must not be damaged.
+        decoding: what success is read from.
+        each: every cell must exclude a loss of `MEAN_LOSS_MARGIN`.
+        items: those that the mean is taken over; None takes all.
+        named: the user said what is protected.
+        margin: mean loss, a share, by which the cells are judged as one group; none of them may be shown to be damaged, but
+            none has to exclude a loss by itself. None asks for `MEAN_LOSS_MARGIN`, and for that of each cell.
+        look: which of the planned looks it is. Intervals are those of the look; before the last one the page's words stop
+            nothing that its boundary would not, and a cell whose items will be enough has to exclude its loss already.
+    """
+    sides, asked = (before, after), MEAN_LOSS_MARGIN if margin is None else margin
+    places = _places(compare_cells(sides, decoding), protected)
+    cells, whole, others = (tuple(_at_look(sides, one, decoding, look) for one in part) for part in places)
+    sizes = tuple(sorted(cell.change.items for cell in cells if cell.change is not None))
+    least = _least(sizes, asked, look) if sizes and margin is None and not each else None
+    limit = MEAN_LOSS_MARGIN if each else EXCLUDED_CELL_LOSS if least is not None else None
+    cells = tuple(replace(one, excluded=_excludes(sides, one, decoding, limit, least or 0, look)) for one in cells)
+    known = {(cell.task, cell.level) for cell in cells if cell.change is not None}
+    wanted = None if items is None else set(items)
+
+    def meant(item: Item) -> bool:
+        return item[:2] in known and (wanted is None or item in wanted)
+
+    added = Z if look is None else look.z()
+    moved = estimate_change(before, after, decoding=decoding, weigh="cells", only=meant, added=added)
+    deciding = (*cells, *whole, *(() if named else others))
+    damaged, safe = any(_shown(cell, look) for cell in deciding), not any(cell.lost for cell in deciding)
+    mean = depends = needed = None
+    if moved is not None and math.isfinite(moved.success.value):
+        mean, part = (one if look is None else look.with_look_interval(one) for one in (moved.success, moved.dependence))
+        depends = part if math.isfinite(part.value) else None
+        near, measured = mean.low > -asked, len(sizes) == len(cells)
+        safe &= near and (depends is None or depends.low > -asked)
+        safe &= measured and all(cell.excluded for cell in cells)
+        damaged |= (depends is not None and depends.high < -asked) or (mean.high < 0 and not near)
+        if not safe and not damaged and measured and (look is None or look.last):  # else more items follow anyway
+            churn = max(CHURN_SHARE, churn_for_error(mean.error, sizes))
+            needed = items_for(len(sizes), margin=asked, churn=churn, cell_rule=margin is None)
+            needed = items_to_exclude(MEAN_LOSS_MARGIN, 1, churn) if each else needed
+    return GateResult(
+        outcome="damaged" if damaged else "passed" if safe and mean is not None else "cannot tell",
+        mean=mean,
+        cells=cells,
+        limit=limit,
+        dependence=depends,
+        whole=whole,
+        others=others,
+        named=named,
+        needed=needed,
+        margin=margin,
+        least=least or 0,
+        unseen=largest_undetected_loss(sizes, asked, least) if sizes and not each else None,
+        look=look,
+    )
+
+
+def _places(found: Sequence[Compared], protected: Collection[Cell]) -> tuple[tuple[CellLoss, ...], ...]:
+    """The protected cells, damaged whole tasks of which all cells are protected, and everything else that is damaged."""
+    every = {(part.task, part.level): part for part in found if not part.whole}
+    owned = {task for task, _ in protected if all(cell in protected for cell in every if cell[0] == task)}
+    parts = [_cell(part.task, part.level, part) for part in found if part.whole or (part.task, part.level) not in protected]
+    whole = tuple(part for part in parts if part.whole and part.task in owned and part.lost)
+    others = tuple(part for part in parts if part.lost and part not in whole)
+    return tuple(_cell(*cell, every.get(cell)) for cell in protected), whole, others
+
+
+def _cell(task: str, level: float | None, part: Compared | None) -> CellLoss:
+    """A cell as the page judges it; without a change where it was not judged."""
+    if part is None or part.adjusted_p is None:
+        return CellLoss(task, level, None)
+    return CellLoss(task, level, part.change.success, part.adjusted_p, part.dependence, part.word, part.whole)
+
+
+def _at_look(sides: tuple[Side, Side], cell: CellLoss, decoding: Decoding, look: Look | None) -> CellLoss:
+    """The cell with intervals that hold at the look, no wider than a share can change."""
+    found = None if look is None or cell.change is None else _change(sides, cell, decoding, look.z())
+    if look is None or found is None:
+        return cell
+    own, depends = (look.with_look_interval(part) for part in (found.success, found.dependence))
+    own = replace(own, low=max(own.low, -1.0), high=min(own.high, 1.0))
+    return replace(cell, change=own, dependence=depends if math.isfinite(depends.value) else None)
+
+
+def _change(sides: tuple[Side, Side], cell: CellLoss, decoding: Decoding, added: float) -> Change | None:
+    place, task = (cell.task, cell.level), cell.task if cell.whole else None
+    return estimate_change(*sides, decoding=decoding, only=lambda item: task == item[0] or place == item[:2], added=added)
+
+
+def _least(sizes: tuple[int, ...], asked: float, look: Look | None) -> int | None:
+    """Items from which on a cell has to exclude a loss by itself: those at the last look, as far as this one has come."""
+    if look is None or look.last:
+        return find_min_items_for_cell_rule(sizes, asked)
+    share = look.planned_looks / look.number
+    found = find_min_items_for_cell_rule(tuple(round(share * size) for size in sizes), asked)
+    return None if found is None else math.floor(found / share)
+
+
+def _shown(cell: CellLoss, look: Look | None) -> bool:
+    """Whether it is shown to be damaged; before the last look success alone shows it, beyond the boundary of that look."""
+    if look is None or look.last:
+        return cell.lost
+    return cell.word == "worsens" and cell.adjusted_p < 1 - look.confidence()
+
+
+def _excludes(
+    sides: tuple[Side, Side], cell: CellLoss, decoding: Decoding, limit: float | None, least: int, look: Look | None
+) -> bool:
+    """Whether the cell excludes the limit, of success and of D; true where none holds for it."""
+    if limit is None or cell.change is None or cell.change.items < least:
+        return True
+    if limit != EXCLUDED_CELL_LOSS:
+        return cell.change.low > -limit
+    alpha = 1 - CELL_INTERVAL_LEVEL
+    added, confidence = (Z_CELL, CELL_INTERVAL_LEVEL) if look is None else (look.z(alpha), look.confidence(alpha))
+    found = _change(sides, cell, decoding, added)
+    parts = [part for part in (found.success, found.dependence) if math.isfinite(part.value)] if found else []
+    return all(excludes_cell_loss(part.value, part.error, part.freedom, confidence) for part in parts)
+
+
+def check_mastered(
+    before: Side, after: Side, *, decoding: Decoding = "greedy", each: bool = False, look: Look | None = None
+) -> GateResult:
+    """The gate over what was mastered before, on the items that did not decide it."""
+    rest = {item for scores in before for item in scores.items if not decides_protection(item)}
+    found = check_protected(
+        before, after, mastered_cells(before, decoding), decoding=decoding, each=each, items=rest, look=look
+    )
+    small = find_too_small(before, decoding)
+    if small and look is not None and not look.last and found.outcome == "passed":  # they may be protected at a later look
+        found = replace(found, outcome="cannot tell")
+    return replace(found, small=small)
+
+
+def find_too_small(before: Side, decoding: Decoding) -> tuple[TooSmall, ...]:
+    """Cells over the band on all of their items, greedy or sampled, of which fewer than `MIN_ITEMS` decide."""
+    found: dict[Cell, TooSmall] = {}
+    for name in (READINGS[decoding].column, READINGS["sampled"].column):
+        values: dict[Cell, dict[Item, list[float]]] = defaultdict(lambda: defaultdict(list))
+        for item, value in (pair for scores in before for pair in scores.scores.get(name, {}).items()):
+            values[item[:2]][item].append(value)
+        for cell, items in values.items():
+            share, deciding = float(np.mean([np.mean(own) for own in items.values()])), sum(map(decides_protection, items))
+            if deciding < MIN_ITEMS and share >= BAND[1]:
+                found.setdefault(cell, TooSmall(cell, share, len(items), deciding))
+    return tuple(found[cell] for cell in sorted(found, key=cell_order))
+
+
+def check_run(run: RunFolder, asked: GateAsked) -> GateResult:
+    """The gate over what a run folder holds, of its leading arm where there was a trial.
+
+    Args:
+        run: the folder.
+        asked: what is protected, and by which margin.
+
+    Raises:
+        InputError: nothing was measured before and after, or a name was not measured before.
+    """
+    sides, decoding = leading_sides(run), decoding_of(run)
+    if sides is None:
+        got, remedy = "none", "Run the trial, or compare two checkpoints, first."
+        raise InputError("measurements before and after", got, remedy, file=run.path)
+    if decoding not in ("greedy", "sampled"):  # held-out loss is judged by `gate_ungraded`
+        wanted, remedy = (
+            "graded answers, by which the gate judges a loss",
+            "Give the gate a corpus with answers that a grader can judge.",
+        )
+        raise InputError(wanted, f"a run of {decoding} alone", remedy, file=run.path)
+    return check_sides(sides, decoding, asked)
+
+
+def check_sides(sides: tuple[Side, Side], decoding: Decoding, asked: GateAsked) -> GateResult:
+    """The gate over two sides; it raises the same for a name as `check_run`."""
+    if not asked.protect:
+        return check_mastered(*sides, decoding=decoding, each=asked.each, look=asked.look)
+    cells = named_cells(sides[0], asked.protect)
+    return check_protected(
+        *sides, cells, decoding=decoding, each=asked.each, named=True, margin=asked.margin, look=asked.look
+    )
+
+
+def named_cells(before: Side, names: Sequence[str]) -> list[Cell]:
+    """The measured cells of the tasks and cells that a user wants protected.
+
+    Raises:
+        InputError: one was not measured before: a slip of the pen must not open the gate.
+    """
+    cells = list(dict.fromkeys(item[:2] for scores in before for item in scores.items))
+    known = {name for cell in cells for name in (cell[0], cell_key(*cell))}
+    for name in names:
+        if name not in known:
+            raise unknown_name("task or cell that was measured (--protect)", name, known)
+    return [cell for cell in cells if cell[0] in names or cell_key(*cell) in names]
+
+
+def items_for(cells: int, *, margin: float = MEAN_LOSS_MARGIN, churn: float = CHURN_SHARE, cell_rule: bool = True) -> int:
+    """Items per cell that pass an unharmed checkpoint in about nine of ten cases.
+
+    Args:
+        cells: how many are protected.
+        margin: mean loss over them that is to be excluded, a share.
+        churn: share of the answers that change for no reason.
+        cell_rule: whether each cell is to exclude a loss by itself, too.
+    """
+    number = max(cells, 1)
+    own = items_excluding_cell_loss(number, churn) if cell_rule else MIN_ITEMS
+    return max(items_to_exclude(margin, number, churn), own)
+
+
+def items_to_measure(cells: int, *, chosen: bool, margin: float | None = None) -> int:
+    """Items to measure per cell, so that `cells` protected ones have enough to compare.
+
+    Args:
+        cells: how many may be protected.
+        chosen: the user names them, so that no items are needed to decide.
+        margin: the mean loss over them that is to be excluded, where the user says which; a share.
+    """
+    if margin is not None:
+        return items_for(cells, margin=margin, cell_rule=False)
+    wanted = items_for(cells)
+    return wanted if chosen else math.ceil(wanted * ONE_IN_DECIDES / (ONE_IN_DECIDES - 1))

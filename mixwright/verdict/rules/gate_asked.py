@@ -1,0 +1,66 @@
+"""Question that the gate was last asked about a folder: what was protected, by which margin. The page answers it anew."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from mixwright.errors import InputError
+from mixwright.estimates.looks import Look, parse_look
+from mixwright.records import RunManifest
+from mixwright.run.folder import RunFolder, read_json, write_json
+
+LOOK_SETTING = "looks"
+"""Name of the setting in a comparison's manifest that says at which look it ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class GateAsked:
+    """What `verdict --gate` was asked."""
+
+    protect: tuple[str, ...] = ()
+    """Tasks and cells that the user named; empty for what was mastered before."""
+    each: bool = False
+    """Every protected cell by itself."""
+    margin: float | None = None
+    """Mean loss, a share, by which what was named is judged as one group."""
+    look: Look | None = None
+    """Which of the planned looks it was asked at; None where all items were measured at once."""
+
+
+def asked_file(run: RunFolder) -> Path:
+    """Where the question stands."""
+    return run.path / "gate.json"
+
+
+def write_asked(run: RunFolder, asked: GateAsked) -> None:
+    """Note what the gate is asked, for the page."""
+    write_json(asked_file(run), asked)
+
+
+def asked_of(run: RunFolder) -> GateAsked | None:
+    """What the gate was asked last; None where it was not.
+
+    A folder that was measured in looks is always asked at the last of them, also where the file is lost: one that knew of no
+    look would judge by narrower intervals than those that it was stopped by.
+
+    Raises:
+        InputError: a broken file, or a manifest that does not say which look it was.
+    """
+    path, look = asked_file(run), _look_of(run)
+    asked = read_json(path, GateAsked) if path.is_file() else None
+    return asked if look is None else replace(asked or GateAsked(), look=look)
+
+
+def _look_of(run: RunFolder) -> Look | None:
+    """The look that the manifest names; None where there were none."""
+    told = read_json(run.manifest, RunManifest).settings.get(LOOK_SETTING) if run.manifest.is_file() else None
+    if told is None:
+        return None
+    look = parse_look(told) if isinstance(told, str) else None
+    if look is None:
+        remedy = "Compare again, or put back what stood there."
+        raise InputError(
+            f"settings.{LOOK_SETTING} as `look 2 of 4, 240 of 480 items`", repr(told)[:80], remedy, file=run.manifest
+        )
+    return look

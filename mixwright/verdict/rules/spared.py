@@ -1,0 +1,95 @@
+"""Losses that a recommendation of a trial names: their changes under every arm that trained, and which arm spares them.
+
+An arm spares a cell or task where the 95 % interval of its change against the starting model excludes a loss of the margin
+(5 points): its lower end lies above that. An arm that is only too noisy for a loss to be shown spares nothing. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from mixwright.estimates.readings import format_unit
+from mixwright.records import Claim
+from mixwright.verdict.page.blocks import Block, Fold, Table
+from mixwright.verdict.page.text import format_change, join_words
+
+Place = tuple[str, float | None, bool]
+"""Task, level, and whether a whole task of several levels is meant."""
+Changes = Mapping[str, Sequence[Claim]]
+"""Arm that trained -> its claims against the starting model, of what any arm damaged."""
+
+
+def place_of(claim: Claim) -> Place:
+    """What a claim is about."""
+    return claim.task, claim.level, claim.whole
+
+
+def changes_of(claims: Sequence[Claim], trained: Sequence[str]) -> dict[str, tuple[Claim, ...]]:
+    """The claims of each arm that trained about what any of them damaged.
+
+    Args:
+        claims: of every arm.
+        trained: arms that train.
+    """
+    hurt = {place_of(claim) for claim in claims if claim.arm in trained and claim.kind == "damaged"}
+    return {arm: tuple(c for c in claims if c.arm == arm and place_of(c) in hurt) for arm in trained}
+
+
+def excludes_loss(claim: Claim, margin: float, *, lower: bool = False) -> bool:
+    """Whether a loss of the margin is excluded.
+
+    Args:
+        claim: of one arm against the starting model.
+        margin: size that does not matter, in the unit of the outcome.
+        lower: whether a lower value of the outcome is better.
+    """
+    moved = claim.difference
+    return moved.n > 0 and (-moved.high if lower else moved.low) > -margin
+
+
+def format_spared(
+    named: Mapping[Place, str], changes: Changes, others: Sequence[str], margin: float, *, lower: bool = False
+) -> str:
+    """Which other arm is shown to spare what is named: `no other arm is shown to spare it`; empty without another arm.
+
+    Args:
+        named: what the sentence names, as it names it.
+        changes: of every arm.
+        others: arms that trained, without the one that the sentence is about.
+        margin: as for `excludes_loss`.
+        lower: the same.
+    """
+    if not named or not others:
+        return ""
+    sparing = {
+        arm: {place_of(claim) for claim in changes.get(arm, ()) if excludes_loss(claim, margin, lower=lower)}
+        for arm in others
+    }
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for place, name in named.items():
+        groups.setdefault(tuple(arm for arm in others if place in sparing[arm]), []).append(name)
+    told = []
+    for arms, names in groups.items():
+        what = "it" if len(names) == 1 else "each of them" if arms else "any of them"
+        what = join_words(names) if len(groups) > 1 else what
+        told.append(f"{join_words(arms) or 'no other arm'} {'are' if len(arms) > 1 else 'is'} shown to spare {what}")
+    return "; ".join(told)
+
+
+def spared_table(named: Mapping[Place, str], changes: Changes, unit: str) -> list[Block]:
+    """A row per named cell or task, a column per arm that trained, folded; nothing without such a row.
+
+    Args:
+        named: as for `format_spared`.
+        changes: the same, the arm that the page is about first.
+        unit: of the outcome.
+    """
+    known = {arm: {place_of(claim): claim.difference for claim in claims} for arm, claims in changes.items()}
+    found = [
+        (name, *(format_change(own.get(place), unit) for own in known.values()))
+        for place, name in named.items()
+        if any(place in own for own in known.values())
+    ]
+    caption = f"After minus before, in {format_unit(unit)}, each interval by itself"
+    table = Table(caption, ("", *changes), found, tuple(range(1, len(changes) + 1)))
+    return [Fold("What is lost, under every arm that trained", (table,))] if found else []

@@ -1,1 +1,0 @@
-"""Worker processes that every heavy stage shares, and their progress."""
