@@ -196,14 +196,6 @@ class Selector(Steerer):
         """What it takes cells for, by `task@level`; empty when it has no such picture. Shown in the log, read by nobody."""
         return {}
 
-    def uses_predictor(self) -> bool:
-        """Whether it reads `scene.predictor`, which is made only then: success learnt in the run from prompts' features."""
-        return False
-
-    def last_predictions(self) -> tuple[np.ndarray, np.ndarray] | None:
-        """Of the last `pick`: success expected of each draw, NaN where nothing is predicted, and whether it was even."""
-        return None
-
     def remarks(self) -> dict[str, str]:
         """What has to be known before the first draw, by a word for it: a line each in decisions.jsonl; empty for none."""
         return {}
@@ -218,8 +210,6 @@ class Admission(NamedTuple):
     """Stored for people; also says when a group was admitted for want of evidence."""
     cause: str = ""
     """One word or two for what was found (too hard, lucky); empty when nothing was."""
-    by_prompt_alone: bool = False
-    """Whether the answer is about this prompt, and other prompts of its cell may get another."""
 
 
 class Gate(Steerer):

@@ -166,30 +166,9 @@ def _branch(folder: Path, arm: str, seed: int, names: dict[str, str]) -> None:
                 states[key] = _state(before + (after - before) * done, cell[2])
             line = {"step": step, "rollouts": 64 * (step + 1), "groups": GROUPS, "zero_signal": silent, "refused": 1}
             file.write(json.dumps(line | {"reward": 0.3, "cells": cells, "states": states}) + "\n")
-    if arm == "steered":
-        predict(folder, seed)
     with (folder / "decisions.jsonl").open("w") as file:
         for decision in _decisions(rng, names) if arm != "uniform" else []:
             file.write(json.dumps(to_data(decision)) + "\n")
-
-
-def predict(folder: Path, seed: int, *, skill: float = 1.0, draws: int = 480) -> None:
-    """Draws of tasks without levels, success predicted with that much skill (0: none), and what proof.json says of it."""
-    rng = np.random.default_rng([seed, 5])
-    known = rng.beta(0.7, 1.2, draws)
-    predicted = np.clip(skill * known + (1 - skill) * rng.permutation(known), 0.01, 0.99)
-    even = rng.random(draws) < 0.4
-    success = rng.binomial(SAMPLES, known) / SAMPLES
-    nothing = np.arange(draws) < 10
-    columns = {
-        "predicted": pa.array(predicted, pa.float32(), mask=nothing),
-        "even": pa.array(even, mask=nothing),
-        "success": pa.array(success, pa.float32(), mask=np.arange(draws) >= draws - 5),
-    }
-    pq.write_table(pa.table(columns), folder / "draws.parquet")
-    gain = skill * (2.1 + rng.normal(0, 0.2)) + (1 - skill) * rng.normal(0, 0.01)
-    found = {"trust": 0.9, "skill": gain, "judged": int(even[10:-5].sum()), "gain": [gain, 0.3], "calibration": []}
-    (folder / "proof.json").write_text(json.dumps({"draws": draws, "prediction": found}))
 
 
 def _state(success: float, chance: float) -> str:

@@ -25,7 +25,6 @@ from tqdm.std import TqdmDefaultWriteLock
 from trainers_tiny import CHEAP, grpo_config, model, rows, sft_config, tokenizer
 from trl import DPOConfig, GRPOTrainer
 
-import mixwright.trainers.grpo as steered_grpo
 from mixwright import SteeredDPOTrainer, SteeredGRPOTrainer, SteeredSFTTrainer, SteeringCallback, SteeringConfig
 from mixwright.records import CellPlan, Plan, Stage
 
@@ -89,22 +88,6 @@ def tape_grpo(folder: Path) -> None:
     trainer.train()
     told = gather_object([zlib.crc32(trainer.steered.draws.rows.tobytes())])
     assert len(set(told)) == 1, told
-
-
-def tape_unlevelled(folder: Path) -> None:
-    """Rows without levels: success is predicted from their prompts, the same on every process to the byte.
-
-    Which answers others gave counts too, and completions differ between runs, so all are taken for one answer.
-    """
-    steered_grpo.parse_answers = lambda completions, options: [("", "one answer")] * len(completions)  # type: ignore[assignment]
-    options = {"selectors.difficulty": {"predict": True}}
-    plan = Plan("test", (Stage("grpo", "grpo", 10, SHARES, options=options, **LEVERS),))  # type: ignore[arg-type]
-    trainer = grpo(folder, dataset=rows(96).remove_columns("level"), plan=plan, max_steps=2 * STEPS)
-    trainer.train()
-    known, log = trainer.steered.state()["engine"]["predictor"], trainer.steered.draws
-    told = gather_object([zlib.crc32(repr((known, log.state())).encode())])
-    assert len(set(told)) == 1, told
-    (folder / "predictor.txt").write_text(repr(known))
 
 
 def tape_accumulated(folder: Path) -> None:
@@ -264,7 +247,7 @@ def main(folder: Path) -> None:
         lines.append(f"{name}: {' '.join(map(str, codes))}")
         (folder / "codes.txt").write_text("\n".join(lines) + "\n")
 
-    for what in (tape_grpo, tape_unlevelled, tape_accumulated, tape_callback, tape_range, tape_sft, tape_dpo):
+    for what in (tape_grpo, tape_accumulated, tape_callback, tape_range, tape_sft, tape_dpo):
         for count in (1, 2):
             note(f"{what.__name__}-{count}", launch(what, folder / f"{what.__name__}-{count}", count))
     note("learning", launch(learning, folder / "learning", 2))

@@ -68,7 +68,7 @@ def levers() -> dict[str, Any]:
 
     options: dict[str, Any] = {
         "engine": known(EngineOptions, {"min_informative_share": 0.5, "rehearsal_share": 0.1, "canaries": 4}),
-        "selectors.difficulty": known(catalog.load("selectors", "difficulty"), {"weight_above": 0.1, "predict": True}),
+        "selectors.difficulty": known(catalog.load("selectors", "difficulty"), {"weight_above": 0.1}),
     } | nervous("canary")
     monitors = [name for name in MONITORS if name in catalog.listing("monitors")]
     chosen = {"selector": "difficulty", "gates": ["too_hard"], "controllers": ["drift"], "monitors": monitors}

@@ -102,9 +102,7 @@ def test_rows_of_a_cell_are_drawn_evenly_whatever_they_showed(count):
 
 def test_a_task_of_one_cell_is_told_of_once():
     here = make_pool([str(i) for i in range(40)], ["a"] * 20 + ["b"] * 20, [None] * 20 + [1.0] * 10 + [2.0] * 10)
-    stage = Stage(
-        "s", "grpo", 9, {"a": 0.5, "b": 0.5}, selector="difficulty", options={"selectors.difficulty": {"predict": True}}
-    )
+    stage = Stage("s", "grpo", 9, {"a": 0.5, "b": 0.5}, selector="difficulty")
     said = Engine(Plan("p", (stage,)), here, seed=0).take_decisions()
     assert [d.because for d in said if d.what == "selector.even"] == [
         "rows of a are drawn evenly: a task of one cell shows no difficulty to choose by"
@@ -138,13 +136,3 @@ def test_a_trap_is_not_chased():
     assert np.mean([drawn[9.0] for drawn in seen]) < 0.2
     assert np.mean([drawn[2.0] for drawn in seen]) > 0.7
     assert drawn_by(0, False)[9.0] > 0.3  # without answers nothing tells it from skill
-
-
-def test_where_prediction_is_off_the_remark_says_so():
-    here = make_pool([str(i) for i in range(40)], ["a"] * 40, [None] * 40, prompts=[f"add {i} {i + 1}" for i in range(40)])
-    stage = Stage("s", "grpo", 9, {"a": 1.0}, selector="difficulty")
-    said = [d.because for d in Engine(Plan("p", (stage,)), here, seed=0).take_decisions() if d.what == "selector.even"]
-    assert said == [
-        "rows of a are drawn evenly: a task of one cell shows no difficulty to choose by, "
-        "and prediction from prompts is off (`predict: true` turns it on)"
-    ]

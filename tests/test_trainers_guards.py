@@ -153,33 +153,29 @@ def test_the_default_plan_has_no_kl_penalty_where_there_is_no_coefficient_to_mov
 
 
 def test_options_are_laid_over_the_default_plan(tmp_path: Path) -> None:
-    said = []
-    for options in ({}, {"selectors.difficulty": {"predict": True}}):
-        steering = SteeringConfig(options=options, columns={"level": ""})
-        pool = pool_of(with_row_numbers(rows(), "grpo"), steering, prompts=True)
+    drawn = []
+    for options in ({}, {"selectors.difficulty": {"candidates": 1}}):
+        steering = SteeringConfig(options=options)
+        pool = pool_of(with_row_numbers(rows(), "grpo"), steering)
         engine = make_run(steering, pool, objective="grpo", args=grpo_config(tmp_path), beta=0.0).engine
-        said.append({decision.what for decision in engine.take_decisions()})
+        drawn.append(engine.draw(64))
         assert "gates.too_hard" in engine.state_dict()["made_of"]["plugins"], "the rest of the plan stays"
-    assert "selector.even" in said[0]
-    assert "selector.predicted" in said[1]
+    assert drawn[0] != drawn[1]
     with pytest.raises(InputError, match="keyword arguments under engine"):
         make(SteeredGRPOTrainer, tmp_path, steering=SteeringConfig(options={"engine": 3}))  # pyright: ignore[reportArgumentType]
 
 
 @pytest.mark.parametrize(
-    ("steering", "passes", "predicted"),
+    ("steering", "passes"),
     [
-        (True, 0, False),
-        (SteeringConfig(canary_every=1), 4, False),  # sampled once, answered at the start and after each of two steps
-        (SteeringConfig(options={"selectors.difficulty": {"predict": True}}), 0, True),
+        (True, 0),
+        (SteeringConfig(canary_every=1), 4),  # sampled once, answered at the start and after each of two steps
     ],
 )
-def test_prediction_and_canaries_that_nobody_measured_are_off_unless_asked_for(
-    tmp_path: Path, steering: Any, passes: int, predicted: bool
-) -> None:
+def test_canaries_that_nobody_measured_are_off_unless_asked_for(tmp_path: Path, steering: Any, passes: int) -> None:
     trainer = make(SteeredGRPOTrainer, tmp_path, {"max_steps": 2}, steering=steering)
     trainer.train()
-    run, steps = trainer.steered, read(tmp_path, "steps.jsonl")
+    run = trainer.steered
     held = len(run.engine.canaries)
     assert held == (6 if passes else 0)  # a quarter of the 12 rows of either task
     assert run.proof()["canary_rollouts"] == passes * held
@@ -188,9 +184,6 @@ def test_prediction_and_canaries_that_nobody_measured_are_off_unless_asked_for(
     told = [line["because"] for line in read(tmp_path, "decisions.jsonl") if line["what"] == "canaries off"]
     assert len(told) == (not passes)
     assert all("nobody measured" in because for because in told)
-    assert (run.pool.features is not None) == predicted, "features cost CPU time where they are not read"
-    assert bool(run.engine.prediction()) == predicted
-    assert all(("prediction" in line) == predicted for line in steps)
 
 
 def test_unusable_input_is_refused_before_training(tmp_path: Path) -> None:

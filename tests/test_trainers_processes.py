@@ -18,7 +18,7 @@ HERE = Path(__file__).parent
 FILES = ("decisions.jsonl", "steps.jsonl", "draws.parquet", "proof.json")
 OWN = ("entropy", "kl_nats")
 """Fields of a step that depend on completions, which every process samples for itself."""
-TAPES = ("tape_grpo", "tape_unlevelled", "tape_accumulated", "tape_callback", "tape_range", "tape_sft", "tape_dpo")
+TAPES = ("tape_grpo", "tape_accumulated", "tape_callback", "tape_range", "tape_sft", "tape_dpo")
 
 
 @pytest.fixture(scope="module")
@@ -64,17 +64,6 @@ def test_two_processes_draw_and_decide_as_one(runs: Path, tape: str) -> None:
     assert same(lines(one, "steps.jsonl"), lines(two, "steps.jsonl"))
     if tape not in ("tape_sft", "tape_dpo"):
         assert lines(one, "steps.jsonl") == lines(two, "steps.jsonl"), "rewards are fixed, so to the bit"
-
-
-def test_two_processes_predict_success_from_prompts_as_one(runs: Path) -> None:
-    """Worth of the prediction, regression and what was said of draws are equal to the byte, and decide some draws."""
-    one, two = ((runs / f"tape_unlevelled-{count}" / "predictor.txt").read_text() for count in (1, 2))
-    assert one == two
-    draws = pq.read_table(runs / "tape_unlevelled-2" / "steering" / "draws.parquet").to_pylist()
-    predicted = [draw for draw in draws if draw["predicted"] is not None]
-    assert {draw["even"] for draw in predicted} == {True, False}
-    assert all(draw["success"] is not None for draw in draws if draw["step"] is not None)
-    assert lines(runs / "tape_unlevelled-2", "steps.jsonl")[-1]["prediction"]["judged"] > 0
 
 
 def test_the_tape_made_the_engine_act(runs: Path) -> None:

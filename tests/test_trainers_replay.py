@@ -83,7 +83,6 @@ def test_another_seed_gets_exactly_the_same_draws_and_refusals(source: tuple[Pat
     assert not torch.equal(parameters(trainer), parameters(source[1]))
     tables = [pq.read_table(folder / "draws.parquet") for folder in (source[0], tmp_path / "steering")]
     assert tables[0].drop_columns("success").equals(tables[1].drop_columns("success")), "what came is another seed's own"
-    assert tables[1]["predicted"].null_count == len(tables[1]), "nothing is predicted of what is served again"
     lines = [json.loads(line) for line in (source[0] / "steps.jsonl").read_text().splitlines()]
     for mine, theirs in zip(read(tmp_path, "steps.jsonl"), lines, strict=True):
         assert [mine[name] for name in ("refused", "lr_factor", "beta", "skip_step")] == [

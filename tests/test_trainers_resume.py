@@ -83,29 +83,6 @@ def test_a_resumed_run_equals_the_uninterrupted_one(tmp_path: Path, settings: di
     assert proofs[0] == proofs[1]
 
 
-def test_a_resumed_run_without_levels_predicts_as_the_uninterrupted_one(tmp_path: Path) -> None:
-    def unlevelled(folder: Path, resume: str | None = None) -> Any:
-        config = grpo_config(folder, save_strategy="steps", save_steps=1, max_steps=10, lr_scheduler_type="constant")
-        data = rows(96).remove_columns("level")
-        steering = SteeringConfig(canary_every=3, options={"selectors.difficulty": {"predict": True}})
-        given = {"train_dataset": data, "processing_class": tokenizer(), "steering": steering}
-        trainer: Any = SteeredGRPOTrainer(model(), vowels, config, **given)
-        trainer.train(resume_from_checkpoint=resume)
-        return trainer.steered
-
-    whole = unlevelled(tmp_path / "whole")
-    shutil.copytree(tmp_path / "whole", tmp_path / "broken")
-    resumed = unlevelled(tmp_path / "broken", str(tmp_path / "broken" / "checkpoint-7"))
-    assert resumed.draws.rows == whole.draws.rows
-    known = whole.engine.prediction()
-    assert known["judged"] > 0
-    assert resumed.engine.prediction() == known
-    assert resumed.state() == whole.state(), "regression, worth and what was said of draws are equal to the byte"
-    for name in ("steps.jsonl", "decisions.jsonl", "draws.parquet", "proof.json"):
-        one, two = (tmp_path / side / "steering" / name for side in ("whole", "broken"))
-        assert one.read_bytes() == two.read_bytes(), name
-
-
 def test_saves_wait_for_the_end_of_a_generation_batch(tmp_path: Path) -> None:
     run(tmp_path, steps_per_generation=4, gradient_accumulation_steps=1, num_iterations=1, max_steps=8)
     assert sorted(path.name for path in tmp_path.glob("checkpoint-*")) == ["checkpoint-4", "checkpoint-8"]

@@ -37,15 +37,12 @@ from mixwright.steer.canaries import select_canaries
 from mixwright.steer.ledger import Ledger, read_rewards
 from mixwright.steer.policy import STRETCH_ENDS_AFTER, GateRunner, Policy
 from mixwright.steer.pool import Pool
-from mixwright.steer.predictor import Predictor
 from mixwright.steer.scene import Scene
 from mixwright.steer.snapshot import STALE_SHARE, Staleness, snapshot
 from mixwright.steer.task_order import Reserve, TaskOrder
 
-STATE_VERSION = 7
+STATE_VERSION = 8
 """Of a saved state; one that another version saved is refused. Count it up when what a state holds changes."""
-TRUST_TO_FOLLOW, TRUST_TO_STOP_FOLLOWING = 0.8, 0.27
-"""Trust over which draws are said to follow the predictor, more than at the start, and under which they no longer do."""
 MOST_LATE_STEPS = 2
 """Steps by which signals may come late; training was begun anew when they are further back."""
 
@@ -108,16 +105,12 @@ class Engine:
         self._ledger = Ledger(pool, self.canaries)
         self._order = TaskOrder(2 * len(pool.tasks))  # each task's own draws, then those kept back for it
         self._decisions: list[Decision] = []
-        self._followed = False
-        self.last_predictions: tuple[np.ndarray, np.ndarray] = np.zeros(0), np.zeros(0, dtype=bool)
-        """Of the last draws: success expected of each, NaN where nothing is predicted, and whether it was drawn evenly."""
         self._behind, self._last = 0, 0  # steps that the trainer's count is behind the engine's; its last step
         self._start(plan)
         self._plugins: dict[str, Steerer] = {}  # by kind and name, in a fixed order
         self._selector: Selector
         (self._selector,) = self._create("selectors", [self._stage.selector])
-        self._predictor = self._predicting()
-        self._scene = scene = Scene(pool, self._ledger, self._stage, self._predictor)
+        self._scene = scene = Scene(pool, self._ledger, self._stage)
         self._staleness = Staleness(scene)
         self._gate_runner = GateRunner(self._create("gates", self._stage.gates), self._keys, states, self._note)
         controllers = self._create("controllers", self._stage.controllers)
@@ -138,13 +131,10 @@ class Engine:
         leaves = self._order.next(np.concatenate([self._weights * (1 - kept.sum()), kept]), count)
         tasks, by_selector = leaves % len(self._weights), leaves < len(self._weights)
         drawn = np.empty(count, dtype=np.int64)
-        self.last_predictions = np.full(count, np.nan), np.ones(count, dtype=bool)
         if by_selector.any():
             picked = self._selector.pick(tasks[by_selector], rng)
             check_drawn(self._stage.selector, picked, tasks[by_selector], self._pool, self.canaries)
             drawn[by_selector] = picked
-            if (predictions := self._selector.last_predictions()) is not None:
-                self.last_predictions[0][by_selector], self.last_predictions[1][by_selector] = predictions
         if not by_selector.all():
             drawn[~by_selector] = self._reserve.pick(tasks[~by_selector], rng)
         self._ledger.mark_drawn(drawn)
@@ -210,10 +200,6 @@ class Engine:
         """Per cell `task@level`: success (recent posterior mean), kappa, state, evidence in rollouts, groups refused."""
         return snapshot(self._scene, self._selector.cell_states(), self._gate_runner.refused_count)
 
-    def prediction(self) -> dict[str, Any]:
-        """What the prediction of success from prompts is worth, as `Predictor.figures`; empty where nothing is predicted."""
-        return {} if self._predictor is None else self._predictor.figures()
-
     def staleness(self) -> dict[str, Any]:
         """How far the band moved since the start (`band_moved`, `stale_since`), and the `in_band_yield` of recent draws."""
         return self._staleness.figures()
@@ -228,9 +214,8 @@ class Engine:
         return {
             "version": STATE_VERSION,
             "made_of": self._state_identity(),
-            "clock": [self._behind, self._last, self._followed],
+            "clock": [self._behind, self._last],
             "ledger": self._ledger.state(),
-            "predictor": None if self._predictor is None else self._predictor.state(),
             **self._order.state(),
             "policy": self._policy.state(),
             **self._gate_runner.state(),
@@ -258,11 +243,8 @@ class Engine:
                 for one_identity in (identity, saved_identity)
             )
             raise InputError(f"the state of this run: {expected}", got, "Resume with the same seed, data and plan.")
-        self._behind, self._last, followed = state["clock"]
-        self._followed = bool(followed)
+        self._behind, self._last = state["clock"]
         self._ledger.restore(state["ledger"])
-        if self._predictor is not None:
-            self._predictor.restore(state["predictor"])
         self._order.restore(state)
         self._policy.restore(state["policy"])
         self._gate_runner.restore(state)
@@ -279,7 +261,6 @@ class Engine:
             "examples": len(self._pool.ids),
             "ids": self._ids_digest,
             "content": self._pool.content,
-            "features": "" if self._predictor is None else self._predictor.digest,
             "plan": self._plan_digest,
             "cells": self._keys,
             "plugins": list(self._plugins),
@@ -307,35 +288,13 @@ class Engine:
         """Give the ledger what groups showed, and say once when the band of the start is no longer the band."""
         cells = self._pool.cell_of[found]
         self._staleness.count_groups(cells, np.array([not group.no_signal for group in groups]))
-        if self._predictor is not None:
-            self._predictor.note_before_learning(found)
-        wins, tries = self._ledger.learn(groups, found)
-        if self._predictor is not None:
-            self._predictor.learn(groups, found, wins, tries)
-            self._say_trust(self._predictor, step)
+        self._ledger.learn(groups, found)
         if self._staleness.observe(step, cells):
             moved = self._staleness.moved
             because = (
                 f"{moved:.0%} of the examples in the band now or at the start are not in both: a filter made at the start"
             )
             self._note(step, "stale", STALE_SHARE, moved, f"{because} is out of date")
-
-    def _predicting(self) -> Predictor | None:
-        """A predictor, when the selector reads one and some task has nothing but its prompts to tell rows apart."""
-        if self._pool.features is None or not self._selector.uses_predictor():
-            return None
-        predictor = Predictor(self._pool, self._ledger)
-        return predictor if predictor.covers.any() else None
-
-    def _say_trust(self, predictor: Predictor, step: int) -> None:
-        """Write down when draws begin to follow the predictor, and when they stop."""
-        followed = predictor.trust > (TRUST_TO_STOP_FOLLOWING if self._followed else TRUST_TO_FOLLOW)
-        if followed != self._followed:
-            figures = predictor.figures()
-            skill = f"{figures['skill'] or 0.0:+.3f} nats per group against the task alone"
-            because = f"on {figures['judged']} groups drawn evenly, {skill}"
-            self._note(step, "prediction", self._followed, followed, because)
-            self._followed = followed
 
     def _with_forward_steps(self, signals: Signals) -> Signals:
         """Signals with steps that never go back: a trainer begun anew counts from 0, and waits of plug-ins would not end."""

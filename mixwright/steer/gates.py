@@ -12,9 +12,6 @@ from mixwright.estimates.cell_states import LUCKY_KAPPA, Z_STATE
 from mixwright.records import GroupOutcome, cell_key
 from mixwright.steer.kept import Kept
 
-PREDICTOR_TRUST_TO_DECIDE = 0.5
-"""Trust in the prediction from prompts above which it decides on prompts of tasks without levels."""
-
 
 @dataclass(kw_only=True, eq=False)
 class TooHard(Kept, Gate):
@@ -26,9 +23,7 @@ class TooHard(Kept, Gate):
     `mixwright/estimates/cell_states.py`) the share E[kappa] / 0.10 of the groups is admitted, so that less evidence of skill
     means fewer groups and never a sudden end. A cell without evidence is admitted and the reason says so. Groups stay seen
     while refused, so a cell whose success rises comes back: one measured at 0 of 256 rollouts (32 items) does after two
-    groups of 8 with 4 right each. Where the selector predicts success from prompts (off by default), prompts of tasks
-    without levels are judged by their predicted success, their own earlier groups included, once the prediction is shown to
-    work (`steer/predictor.py`).
+    groups of 8 with 4 right each.
 
     Measured (the study `overhard`, greedy success over everything held out): on over-hard data without levels, at a high
     learning rate, the trainer's own plan ends 29 points over itself without it (20 to 37), mostly by training less: a coin
@@ -66,8 +61,7 @@ class TooHard(Kept, Gate):
 
     def begin(self, scene: Scene) -> None:
         """Find the pool's cells by name."""
-        self._ledger, self._predictor = scene.ledger, scene.predictor
-        self._pool, self._stage = scene.pool, scene.stage
+        self._ledger, self._stage = scene.ledger, scene.stage
         self._cells = {cell.key: number for number, cell in enumerate(scene.pool.cells)}
         self._upper: dict[int, tuple[tuple[float, float], float]] = {}
         self._credit: dict[str, float] = {}  # by number of the cell: shares of groups that it has saved up
@@ -75,9 +69,6 @@ class TooHard(Kept, Gate):
     def admit(self, group: GroupOutcome) -> Admission:
         """Whether the group may change the weights. Raises KeyError for a cell that the pool lacks."""
         cell = self._cells[cell_key(group.task, group.level)]
-        by_prompt = self._by_prompt(group, cell)
-        if by_prompt is not None:
-            return by_prompt
         evidence = self._ledger.lasting
         tries = float(evidence.tries[cell])
         if tries < self.min_rollouts:
@@ -100,27 +91,6 @@ class TooHard(Kept, Gate):
         if saved < 1:
             return Admission(False, f"lucky: {reason}", "lucky")
         return Admission(True, f"lucky, admitted in its turn: {reason}", "lucky")
-
-    def _by_prompt(self, group: GroupOutcome, cell: int) -> Admission | None:
-        """The answer by what is predicted of the prompt; None where the cell decides.
-
-        A prompt is refused when the upper end of its success lies under the floor; where its cell is refused it is admitted
-        when its expected success does not.
-        """
-        predictor, floor = self._predictor, self._floor(group.task)
-        if predictor is None or predictor.trust <= PREDICTOR_TRUST_TO_DECIDE:
-            return None
-        example = int(self._pool.names.find([group.example])[0])
-        if not predictor.covers[self._pool.task_of[example]]:
-            return None
-        expected, upper = predictor.predict_with_upper(example, self.z)
-        hard = self._ledger.lasting.tries[cell] >= self.min_rollouts and self._upper_success(cell) < floor
-        prediction_text = f"predicted {expected:.0%} right from its prompt, at most {upper:.0%}"
-        if hard and expected >= floor:
-            return Admission(True, f"in reach, although its task is too hard: {prediction_text}", by_prompt_alone=True)
-        if not hard and upper < floor:
-            return Admission(False, f"too hard: {prediction_text}, under {floor:.0%}", "too hard", by_prompt_alone=True)
-        return None
 
     def _floor(self, task: str) -> float:
         """Success under which nothing must change the weights."""

@@ -57,7 +57,7 @@ class GateRunner(Kept):
 
     def __init__(self, gates: Sequence[Gate], keys: Sequence[str], states: Mapping[str, str], note: Note) -> None:
         self._gates, self._keys, self._states, self._note = gates, keys, states, note
-        # per cell its last answer, groups refused, for how many groups the answer has held, any answers about prompts alone
+        # per cell its last answer, groups refused, for how many groups the answer has held
         self._verdicts: dict[str, list[Any]] = {}
 
     def refusals(self, groups: Sequence[GroupOutcome], cells: Sequence[int]) -> list[Action]:
@@ -71,23 +71,15 @@ class GateRunner(Kept):
         return self._verdicts[key][1] if key in self._verdicts else 0
 
     def _judge(self, group: GroupOutcome, cell: int) -> Action | None:
-        """Ask the gates. A cell's refusal is logged, an unknown cell's first answer, and every change; of answers that
-        are about one prompt alone, the first.
-        """
+        """Ask the gates. A cell's refusal is logged, an unknown cell's first answer, and every change."""
         answers = [gate.admit(group) for gate in self._gates]
         answer = next((answer for answer in answers if not answer.admitted), answers[0])
         key, word = self._keys[cell], "admitted" if answer.admitted else "refused"
-        before, refused, held, judged_by_prompt = self._verdicts.get(key, [None, 0, 0, False])
-        if answer.by_prompt_alone:
-            if not judged_by_prompt:
-                self._note(group.step, f"refuse.{key}", before, "judged by prompt", answer.reason, answer.cause)
-            after = [before, refused + (not answer.admitted), held, True]
-        else:
-            if word != before and (before or word == "refused" or self._states[key] == "unknown"):
-                since = f"; {before} for {held} groups" if before else ""
-                self._note(group.step, f"refuse.{key}", before, word, answer.reason + since, answer.cause)
-            after = [word, refused + (not answer.admitted), held + 1 if word == before else 1, judged_by_prompt]
-        self._verdicts[key] = after
+        before, refused, held = self._verdicts.get(key, [None, 0, 0])
+        if word != before and (before or word == "refused" or self._states[key] == "unknown"):
+            since = f"; {before} for {held} groups" if before else ""
+            self._note(group.step, f"refuse.{key}", before, word, answer.reason + since, answer.cause)
+        self._verdicts[key] = [word, refused + (not answer.admitted), held + 1 if word == before else 1]
         return None if answer.admitted else Action("refuse", group.example, None, answer.reason)
 
 

@@ -21,9 +21,8 @@ from mixwright.corpus.levels import bin_levels
 from mixwright.errors import InputError
 from mixwright.final_answer import final_answer
 from mixwright.graders.choice import option_index, option_texts
-from mixwright.records import Cell, cell_key, plain
+from mixwright.records import Cell, cell_key
 from mixwright.steer.answers import answer_key
-from mixwright.steer.prompt_features import prompt_features
 
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus
@@ -110,8 +109,6 @@ class Pool:
     """The options of each example, where it has some: answers are compared by the place of the option."""
     content: str = ""
     """Digest of what the rows hold, where it is known: a state is taken over for the same rows only."""
-    features: np.ndarray | None = None
-    """int8 of shape (examples, 32): features of the prompts; None where success is not predicted from them."""
 
     @functools.cached_property
     def task_of_cell(self) -> np.ndarray:
@@ -132,7 +129,6 @@ def make_pool(
     options: Sequence[Any] | None = None,
     *,
     cells: Sequence[Cell] = (),
-    prompts: Sequence[str] | None = None,
 ) -> Pool:
     """A pool from columns; the position in the columns is the index drawn.
 
@@ -143,15 +139,13 @@ def make_pool(
         answers: gold answer per example, None where unknown; tells in the run how much answers depend on their prompts.
         options: options per example, where rows have some.
         cells: cells with known chance level (for instance `corpus.cells()`).
-        prompts: prompt per example; where some task has a single cell, success is predicted from them in the run, and
-            their features are worked out here. They are not read where every task has several levels.
 
     Raises:
-        InputError: no examples, columns of different lengths, duplicate ids, a level not finite, or prompts not text.
+        InputError: no examples, columns of different lengths, duplicate ids, or a level not finite.
     """
     size = len(ids)
     levels, answers = ([None] * size if column is None else column for column in (levels, answers))
-    lengths = {size, len(tasks), len(levels), len(answers), size if prompts is None else len(prompts)}
+    lengths = {size, len(tasks), len(levels), len(answers)}
     if size == 0 or len(lengths) > 1:
         raise InputError("columns of one length, at least 1", f"lengths {sorted(lengths)}", "Give one value per example.")
     unique = Ids(ids)
@@ -172,15 +166,7 @@ def make_pool(
     for number, (task, level) in enumerate(found[place] for place in order):
         cell = known_cells.get(cell_key(task, level)) or Cell(task, level, 0, *_constant(golds, cells_of == number))
         pool_cells.append(replace(cell, task=task, level=level, count=int(counts[number])))
-    features = None
-    if prompts is not None and (np.bincount(places // len(values)) == 1).any():
-        for place, prompt in enumerate(prompts):
-            if not isinstance(prompt, str):
-                got = f"{type(prompt).__name__} in row {place} (counted from 0)"
-                raise InputError("prompts that are texts", got, "Give the text of chat messages, '' where there is none.")
-        features = prompt_features(prompts)
-    texts = tuple(map(str, names))
-    return Pool(unique, texts, task_of.astype(np.int32), tuple(pool_cells), cells_of, golds, options, features=features)
+    return Pool(unique, tuple(map(str, names)), task_of.astype(np.int32), tuple(pool_cells), cells_of, golds, options)
 
 
 def _levels(ids: Sequence[str], levels: Sequence[float | None], task_of: np.ndarray, names: np.ndarray) -> np.ndarray:
@@ -221,19 +207,10 @@ def read_answer(text: str, options: Any = None) -> str:
     return final_answer(text) if place is None else f"option {place + 1}"
 
 
-def corpus_pool(corpus: Corpus, *, features: bool = False) -> Pool:
-    """The pool of a corpus's rows, with the chance levels its graders know.
-
-    Args:
-        corpus: whose rows may be drawn.
-        features: whether success is to be predicted from prompts in tasks without levels; about a minute per million rows.
-
-    Raises:
-        InputError: as `make_pool` does.
-    """
+def corpus_pool(corpus: Corpus) -> Pool:
+    """The pool of a corpus's rows, with the chance levels its graders know. Raises InputError as `make_pool` does."""
     columns = corpus.table.select(["id", "task", "level", "answer"]).to_pydict()
     options = [option_texts(example) for example in corpus]
-    prompts = [plain(example.prompt) for example in corpus] if features else None
     ids, tasks, levels, answers = (columns[name] for name in ("id", "task", "level", "answer"))
     given = options if any(options) else None
-    return make_pool(ids, tasks, levels, answers, given, cells=corpus.cells(), prompts=prompts)
+    return make_pool(ids, tasks, levels, answers, given, cells=corpus.cells())

@@ -10,7 +10,6 @@ import numpy as np
 from mixwright.records import Stage
 from mixwright.steer.ledger import Ledger
 from mixwright.steer.pool import Pool
-from mixwright.steer.predictor import Predictor
 
 
 @dataclass(frozen=True)
@@ -23,8 +22,6 @@ class Scene:
     """What the run has shown of them so far."""
     stage: Stage
     """The stretch of training that is being steered."""
-    predictor: Predictor | None = None
-    """What the run learns of prompts by their features; None where no task lacks levels, or nothing is known of prompts."""
 
     @functools.cached_property
     def band_edges(self) -> np.ndarray:

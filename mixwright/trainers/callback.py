@@ -89,7 +89,7 @@ class SteeringCallback(SteeringHooks):
         self.trainer: Any = None
         """The trainer, if you want beta moved and KL and entropy seen."""
         rows = with_row_numbers(dataset, "SteeringCallback")
-        pool = pool_of(rows, wanted, prompts=True)
+        pool = pool_of(rows, wanted)
         main = PartialState().is_main_process
         sharded = bool(args.deepspeed) or PartialState().distributed_type == DistributedType.DEEPSPEED
         reason = why_lr_is_fixed(sharded)

@@ -91,7 +91,7 @@ class SteeredGRPOTrainer(SteeredTrainer, GRPOTrainer):
         bound = inspect.signature(GRPOTrainer.__init__).bind(self, *args, **kwargs)
         refuse_grpo(bound.arguments.get("train_dataset"))
         dataset = with_row_numbers(bound.arguments.get("train_dataset"), "SteeredGRPOTrainer")
-        pool = pool_of(dataset, wanted, prompts=True)
+        pool = pool_of(dataset, wanted)
         bound.arguments["train_dataset"] = dataset
         super().__init__(*bound.args[1:], **bound.kwargs)
         refuse_weights(self.reward_weights, self.reward_funcs)

@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 
-from mixwright import catalog
-from mixwright.contracts import Selector
 from mixwright.errors import InputError, unknown_name
 from mixwright.plan.overrides import STEERING_KINDS as LEVERS
 from mixwright.plan.validate import check_options
@@ -146,7 +144,7 @@ class SteeringConfig:
     options: Options = field(
         default_factory=dict,
         metadata={
-            "help": "Keyword arguments of levers by kind.name, over the plan's: {selectors.difficulty: {predict: true}}."
+            "help": "Keyword arguments of levers by kind.name, over the plan's: {selectors.difficulty: {explore: 0.1}}."
         },
     )
     steer: bool = field(default=True, metadata={"help": "Whether to steer at all; otherwise training is TRL's, to the bit."})
@@ -257,15 +255,13 @@ def with_row_numbers(dataset: Any, trainer: str) -> Dataset:
     return dataset.add_column(INDEX_COLUMN, np.arange(len(dataset)))  # type: ignore[call-arg]
 
 
-def pool_of(dataset: Dataset, steering: SteeringConfig, rows: Sequence[int] | None = None, *, prompts: bool = False) -> Pool:
+def pool_of(dataset: Dataset, steering: SteeringConfig, rows: Sequence[int] | None = None) -> Pool:
     """The pool of a dataset: its task, level, id, answer and options columns, or one task `all` and row numbers as ids.
 
     Args:
         dataset: map-style.
         steering: which columns to read, and the chance levels of cells, where the plan knows them.
         rows: which rows may be drawn, in pool order; None for all.
-        prompts: whether success may be predicted from the column `prompt` where a task has no levels, if the selector is
-            told to; GRPO only, because losses and margins are no success.
 
     Raises:
         InputError: a column named in `columns` that is not there, or values that cannot be used.
@@ -296,19 +292,7 @@ def pool_of(dataset: Dataset, steering: SteeringConfig, rows: Sequence[int] | No
     planned = steering.plan.cells if isinstance(steering.plan, Plan) else ()
     cells = [Cell(cell.task, cell.level, cell.examples, cell.chance, "plan") for cell in planned]
     columns_read = [str(i) for i in ids], tasks, _levels(found["level"]), found["answer"], found["options"]
-    shown = _column(dataset, "prompt", rows) if prompts and predicts(steering) else None
-    texts = None if shown is None else [text_of(prompt) for prompt in shown]
-    pool = make_pool(*columns_read, cells=cells, prompts=texts)
-    return replace(pool, content=content_of(dataset))
-
-
-def text_of(prompt: Any) -> str:
-    """A prompt as text: of chat messages their contents, line by line; images and whatever else is no text are left out."""
-    if isinstance(prompt, str):
-        return prompt
-    if isinstance(prompt, Mapping):
-        return text_of(prompt.get("content") or prompt.get("text"))
-    return "\n".join(filter(None, map(text_of, prompt))) if isinstance(prompt, list | tuple) else ""
+    return replace(make_pool(*columns_read, cells=cells), content=content_of(dataset))
 
 
 def content_of(dataset: Dataset) -> str:
@@ -351,16 +335,6 @@ def _levels(values: list[Any] | None) -> list[float | None] | None:
             str(error)[:120],
             "Make them numbers, name another column with SteeringConfig(columns={'level': ...}), or leave it out with ''.",
         ) from None
-
-
-def predicts(steering: SteeringConfig) -> bool:
-    """Whether the selector of the GRPO stage draws by success predicted from prompts. Raises InputError for its options."""
-    stages = steering.plan.stages if isinstance(steering.plan, Plan) else ()
-    stage = next((stage for stage in stages if stage.objective == "grpo"), None)
-    name = DEFAULT_SELECTOR if stage is None else stage.selector
-    own = {} if stage is None else stage.options.get(f"selectors.{name}", {})
-    selector: Selector = catalog.create("selectors", name, {**own, **steering.options.get(f"selectors.{name}", {})})
-    return selector.uses_predictor()
 
 
 def default_plan(pool: Pool, objective: str, steps: int, *, kl_penalty: bool = True, canaries: bool = False) -> Plan:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -32,30 +31,6 @@ if TYPE_CHECKING:
 MIN_FINISHED_SEEDS = 3
 """Finished seeds of two arms from which their noise is read."""
 AGAINST_WORDS: dict[Against, str] = {"untrained": "from the untrained model", "trained": "from another trained arm"}
-
-
-@dataclass(frozen=True, slots=True)
-class Costs:
-    """What a trial takes, nulls left out."""
-
-    branches: int
-    """Trainings: arms that train, on every seed."""
-    steps: int
-    """Optimiser steps of all of them."""
-    rollouts: int
-    """Completions generated to train on; 0 for SFT and DPO."""
-    measured: int
-    """Completions generated to measure every branch after it, the untrained ones, too."""
-
-
-def count_costs(config: RunConfig, corpus: Corpus) -> Costs:
-    """Counts of a whole trial, from settings and data."""
-    arms, train = arms_in(config, corpus).first, config.train
-    branches = sum(arm != builtin_arm("untrained") for arm in arms) * config.trial.seeds
-    steps = branches * train.steps
-    rollouts = steps * train.prompts * train.generations if train.objective == "grpo" else 0
-    items = sum(cell.items for cell in _planned(config, corpus))
-    return Costs(branches, steps, rollouts, len(arms) * config.trial.seeds * items * (1 + config.measure.samples))
 
 
 def foresee_power(config: RunConfig, run: RunFolder, corpus: Corpus, bases: Iterable[str | Path]) -> tuple[Power, ...]:

@@ -48,16 +48,6 @@ def overhard(arm: str, pool: str) -> tuple[str, tuple[str, str, str, str]]:
     return f"overhard/{pool}/outcome", (arm, "frozen", "uniform", "equal shares")
 
 
-def unlabelled(arm: str, pool: str, reading: str = "end") -> tuple[str, tuple[str, str, str, str]]:
-    """Where a row of the study without levels stands."""
-    return f"unlabelled/{pool}/{reading}/outcome", (arm, "frozen", "uniform", "equal levels")
-
-
-def families(arm: str) -> tuple[str, tuple[str, str, str, str]]:
-    """Where a row of the families without levels or task names stands."""
-    return "unlabelled_families/outcome", (arm, "frozen", "uniform", "equal shares")
-
-
 def tables(kind: str) -> tuple[str, tuple[str, str, str, str]]:
     """Where a row of the rare-task study stands."""
     return "rare_task", (f"{kind}, width 32", "frozen, width 32", "natural, width 32", "uniform, width 32")
@@ -68,7 +58,6 @@ def trl(arm: str, case: str) -> tuple[str, tuple[str, str, str, str]]:
     return f"leave_one_out/{case}", (arm, "frozen", "uniform", "equal_shares")
 
 
-PREDICTED = "selector `difficulty`, no levels: by prompts"
 SELECTOR, GATE = "selector `difficulty`", "gate `too_hard`, with `min_informative_share`"
 WITH_DRIFT = "default, beta and drift"
 LEVERS: Sequence[Lever] = (
@@ -78,22 +67,11 @@ LEVERS: Sequence[Lever] = (
     Lever(SELECTOR, "the same, at 1,920 rollouts", *rollouts("ours", "early"), "", "rollouts are few"),
     Lever(SELECTOR, "the same, levels noisy", *rollouts("ours, noisy"), "", "see the text: equal shares of noisy levels"),
     Lever(SELECTOR, "the same, levels shuffled", *rollouts("ours, shuffled"), "", "wrong levels undo it"),
-    Lever(SELECTOR, "the same, no levels, prompts not read", *rollouts("ours, absent"), "", "rows are drawn evenly"),
+    Lever(SELECTOR, "the same, no levels", *rollouts("ours, absent"), "", "rows are drawn evenly"),
     Lever(SELECTOR, "five passes over 480 rows", *rollouts("ours", pool="again"), "", "rows come again and again"),
     Lever(SELECTOR, "pool all in band", *rollouts("ours", pool="in-band"), "", "nothing to choose"),
     Lever(SELECTOR, "40 % coin tosses", *rollouts("ours", pool="trap"), "", ""),
     Lever(SELECTOR, "over-hard pool, alone", *overhard("selector alone", "hard"), "", "levels tell the hard rows"),
-    Lever(PREDICTED, "wide pool, 5,760 rollouts", *unlabelled("predicted", "wide"), "off", "prompts tell what is hard"),
-    Lever(PREDICTED, "the same, at 1,920 rollouts", *unlabelled("predicted", "wide", "early"), "", "rollouts are few"),
-    Lever(PREDICTED, "wide pool, 5,760, features shuffled", *unlabelled("shuffled", "wide"), "", "the null"),
-    Lever(PREDICTED, "length says nothing", *unlabelled("predicted", "operators"), "", ""),
-    Lever(PREDICTED, "the same, at 1,920 rollouts", *unlabelled("predicted", "operators", "early"), "", ""),
-    Lever(PREDICTED, "40 % coin tosses", *unlabelled("predicted", "traps"), "", ""),
-    Lever(PREDICTED, "pool all in band", *unlabelled("predicted", "narrow"), "", "nothing to choose"),
-    Lever(PREDICTED, "prompts say nothing", *unlabelled("predicted", "uninformative"), "", ""),
-    Lever(PREDICTED, "five passes over 480 rows", *unlabelled("predicted", "again"), "", "rows come again and again"),
-    Lever(PREDICTED, "six families through TRL", *families("predicted"), "", "see the text: even draws did better"),
-    Lever("the same, prompts not read", "six families through TRL", *families("even"), "", ""),
     Lever("a rising target (AdaRFT)", "wide pool, one pass", *rollouts("target"), "gone", ""),
     Lever("a band fixed at the start", "wide pool, one pass", *rollouts("static_band"), "gone", ""),
     Lever(GATE, "over-hard pool, alone", *overhard("gate alone", "hard"), "on (GRPO)", "rows are drawn evenly"),
@@ -112,7 +90,6 @@ LEVERS: Sequence[Lever] = (
         "",
         "a lower learning rate first",
     ),
-    Lever("the same, by prompts", "over-hard pool, no levels", *unlabelled("predicted", "over-hard"), "off", ""),
     Lever("the same with beta 0.01 and `drift`", "over-hard pool, no levels", *overhard(WITH_DRIFT, "unlabelled"), "", ""),
     Lever(
         "a fifth of the learning rate",
@@ -214,8 +191,6 @@ def goals() -> str:
         "rare_task",
         "formats",
         "overhead",
-        "unlabelled",
-        "unlabelled_families",
     ):
         found = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))["goals"]
         parts.append(f"{name} {sum(goal['reached'] for goal in found)} of {len(found)}")

@@ -81,7 +81,7 @@ class Case:
     seeds: int = 5
     """0, 1 and so on."""
     labelled: bool = True
-    """Whether rows have levels; without, success is predicted from prompts."""
+    """Whether rows have levels."""
 
     @property
     def name(self) -> str:
@@ -115,8 +115,7 @@ def checksum(completions: list[str], prompts: list[str], **_: Any) -> list[float
 
 
 def steering(case: Case, *, canaries: bool) -> SteeringConfig:
-    """Uniform weights and every lever; half of the tasks are known to be mastered at the easiest level. Without levels
-    success is predicted from prompts.
+    """Uniform weights and every lever; half of the tasks are known to be mastered at the easiest level, where rows have one.
 
     Args:
         case: names the objective.
@@ -125,10 +124,9 @@ def steering(case: Case, *, canaries: bool) -> SteeringConfig:
     stage: Any = Stage(case.objective, "grpo", case.steps, dict.fromkeys(TASKS, 1 / len(TASKS)), **LEVERS[case.objective])
     mastered = [CellPlan(task, 0.0, "mastered", 0.95, 0.0, 256, ROWS_PER_CELL, 0.91, 0.97) for task in TASKS[::2]]
     plan = Plan("benchmark", (replace(stage, objective=case.objective),), tuple(mastered) if case.labelled else ())
-    options = {} if case.labelled else {"selectors.difficulty": {"predict": True}}
     rows = case.prompts * (GROUP if case.objective == "grpo" else 1)
     every = canary_interval(case.objective, rows, ITEMS_PER_TASK * len(mastered)) if canaries else 0
-    return SteeringConfig(plan=plan, canary_every=every, options=options)
+    return SteeringConfig(plan=plan, canary_every=every)
 
 
 def canary_interval(objective: str, rows: int, items: int) -> int:

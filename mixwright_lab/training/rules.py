@@ -131,19 +131,17 @@ class EngineRule(Rule):
         return tuple(CanaryOutcome(e.id, e.task, e.level, arena.steps, float(r), float(kl)) for e, r, kl in columns)
 
 
-def pool_of(examples: Sequence[Example], chance: Callable[[Example], float], *, predict_from_prompts: bool = False) -> Pool:
+def pool_of(examples: Sequence[Example], chance: Callable[[Example], float]) -> Pool:
     """The engine's pool of these examples, with their gold answers where there is one that is right and no other.
 
     Args:
         examples: with ids of their own.
         chance: level of an example's cell.
-        predict_from_prompts: whether success is predicted from prompts where there are no levels.
     """
     cells = {(e.task, e.level): Cell(e.task, e.level, 0, chance(e), "known") for e in examples}
     columns = ([e.id for e in examples], [e.task for e in examples], [e.level for e in examples])
     golds = [None if "accepted" in e.extra else e.answer for e in examples]
-    shown = [str(e.prompt) for e in examples] if predict_from_prompts else None
-    return make_pool(*columns, golds, cells=list(cells.values()), prompts=shown)
+    return make_pool(*columns, golds, cells=list(cells.values()))
 
 
 def cell_plan(cell: Cell, rollouts: Rollouts, success: Interval, band: tuple[float, float]) -> CellPlan:

@@ -214,8 +214,7 @@ class SteeringFiles:
     def write_draws(self, pool: Pool, log: DrawLog, used: Sequence[tuple[int, int]], refused: Sequence[int] = ()) -> None:
         """All draws, replaced: position, generation batch and optimiser step (null: drawn ahead, not used), row, refused.
 
-        `predicted`: success expected before the draw, null where nothing was; `even`: whether it was drawn evenly and did
-        not follow the prediction, null likewise; `success`: mean success of its group, null where none came back.
+        `success`: mean success of its group, null where none came back.
 
         Args:
             pool: what was drawn from.
@@ -228,7 +227,7 @@ class SteeringFiles:
             return
         import pyarrow as pa
 
-        rows, log_columns = log.rows, log.columns()
+        rows, success = log.rows, log.success()
         numbers, counts = np.array(used, dtype=np.int64).reshape(-1, 2).T
         steps, batches = np.full((2, len(rows)), DRAWN_AHEAD)
         batch_of_draw = np.repeat(np.arange(len(numbers)), counts)[: len(rows)]
@@ -248,9 +247,7 @@ class SteeringFiles:
                 "task": pa.array([cell.task for cell in cells], pa.string()).take(pa.array(place)),
                 "level": pa.array([cell.level for cell in cells], pa.float64()).take(pa.array(place)),
                 "refused": pa.array(is_refused),
-                "predicted": pa.array(log_columns["predicted"], pa.float32(), mask=np.isnan(log_columns["predicted"])),
-                "even": pa.array(log_columns["even"], mask=np.isnan(log_columns["predicted"])),
-                "success": pa.array(log_columns["success"], pa.float32(), mask=np.isnan(log_columns["success"])),
+                "success": pa.array(success, pa.float32(), mask=np.isnan(success)),
             }
         )
         write_table(self.folder / "draws.parquet", table)

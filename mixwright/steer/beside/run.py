@@ -59,7 +59,7 @@ class RunSteering:
         """Why training must stop; empty while it may go on."""
         self.find_last_without_alarm: Callable[[], str] = str
         """Names the last checkpoint saved while no alarm stood; empty when there is none."""
-        self.draws = DrawLog(self._draw, lambda: self.engine.last_predictions)
+        self.draws = DrawLog(self._draw)
         self.rollouts = 0
         """Completions charged, canaries included."""
         self.batches = 0
@@ -125,9 +125,6 @@ class RunSteering:
         line = self._line(step, groups, rows) | group_line(groups, refused)
         line |= {"held": True} if held else {}
         line |= {"rollouts": self.rollouts, "cells": cells, "states": states} | self.engine.staleness()
-        if prediction := self.engine.prediction():
-            line |= {"prediction": {name: prediction[name] for name in ("trust", "skill", "judged")}}
-            self.metrics["steering/prediction_trust"] = [prediction["trust"]]
         self._finish(step, actions, line)
         self.metrics["steering/zero_signal_share"].append(line["zero_signal"] / max(1, len(groups)))
         self.metrics["steering/refused_share"].append(line["refused"] / max(1, len(groups)))
@@ -259,7 +256,6 @@ class RunSteering:
             **({"rewards_outside": self.range.outside} if self.range.outside else {}),
             **proof_counts(self.objective, self._counts, self.rollouts),
             "skipped_steps": self._counts["skipped_steps"],
-            **({"prediction": prediction} if (prediction := self.engine.prediction()) else {}),
             "dropped_rows": self.dropped,
             "self_test": self.checks,
         }

@@ -7,12 +7,7 @@ signal), `weight_above` above it, `weight_below` under it. Mastered cells get a 
 or shown not to depend on the prompt, are re-evaluated, ever further apart (`_states.py`). Within a cell rows are drawn
 evenly: of `candidates` random ones that which was drawn the longest ago.
 
-A task of one cell (data without levels) is drawn evenly. With `predict: true` it is drawn by what the run has learnt of its
-prompts' features (`steer/predictor.py`), as far as that has shown its worth; the rest of its draws are even. Of up to 256
-random candidates one is taken in proportion to the fourth power of its room, 4k(1 - k), under one draw of the regression's
-weights. That is off by default: through TRL the one skill that was learnt rose by 17 points with it, by 30 under uniform
-draws and by 32 under even ones (the study `unlabelled_families`). SFT and DPO do not use it: losses and margins are no
-success.
+A task of one cell (data without levels) is drawn evenly.
 
 Source: MoPPS 2507.04632 (Beta posterior, Thompson), LILO 2502.12272 (learnability u(1 - u)), Pilot-Commit 2605.26606 (defer
     what is too hard); kappa, cells and reviews are ours.
@@ -34,7 +29,6 @@ from mixwright.contracts import Scene, Selector
 from mixwright.errors import check_range
 from mixwright.estimates.cell_states import HALF_WEIGHT_EXAMPLES, LUCKY_KAPPA, room_to_learn
 from mixwright.records import GroupOutcome, Outcome, PairOutcome
-from mixwright.steer.selectors._predicted import PredictedDraws
 from mixwright.steer.selectors._states import MASTERED, CellStates
 
 MOST_POSTERIOR_SAMPLES = 256  # samples of posteriors in a batch, at most
@@ -60,8 +54,6 @@ class Difficulty(Selector):
             they came back.
         review_share: share of a task's draws that goes to mastered cells.
         lucky_kappa: kappa that must be excluded from above before a cell is lucky; 0 draws lucky cells like any other.
-        predict: whether rows of tasks without levels are drawn by predicted success, where the pool knows their prompts; off
-            by default, because through TRL it taught less than even draws.
     """
 
     candidates: int = 8
@@ -72,7 +64,6 @@ class Difficulty(Selector):
     pilot_share: float = 0.05
     review_share: float = 0.02
     lucky_kappa: float = LUCKY_KAPPA
-    predict: bool = False
 
     def __post_init__(self) -> None:
         check_range("selectors.difficulty", vars(self), **OPTION_LIMITS)
@@ -94,7 +85,6 @@ class Difficulty(Selector):
         sizes = np.where(is_cell, scene.ledger.sizes[self._cells], 0)
         self._size_weights = sizes / (sizes + HALF_WEIGHT_EXAMPLES)
         self._even = [task for task, found in zip(scene.pool.tasks, cells, strict=True) if len(found) < 2]
-        self._predicted = PredictedDraws(scene.predictor, scene.ledger) if scene.predictor is not None else None
 
     def worth(self, success: np.ndarray, cells: np.ndarray) -> np.ndarray:
         """Weight of cells, by success drawn for them; both of one shape, or `cells` of its last axis."""
@@ -116,17 +106,7 @@ class Difficulty(Selector):
         for task in np.unique(tasks[explored]):
             places = np.flatnonzero(explored & (tasks == task))
             found[places] = rng.choice(self._ledger.task_members(task), len(places))
-        if self._predicted is not None:
-            self._predicted.follow(tasks, found, rng)
         return found
-
-    def uses_predictor(self) -> bool:
-        """Whether it draws by predicted success where it can."""
-        return self.predict
-
-    def last_predictions(self) -> tuple[np.ndarray, np.ndarray] | None:
-        """Of the last batch: success expected of each draw, NaN where nothing is predicted, and whether it was even."""
-        return None if self._predicted is None else (self._predicted.expected_success, self._predicted.even)
 
     def observe(self, step: int, outcomes: Sequence[GroupOutcome | Outcome | PairOutcome]) -> None:
         """Move the cells' states."""
@@ -170,11 +150,7 @@ class Difficulty(Selector):
             return {}
         more = f" and {len(self._even) - MOST_TASKS_SHOWN} more tasks" if len(self._even) > MOST_TASKS_SHOWN else ""
         named = ", ".join(self._even[:MOST_TASKS_SHOWN])
-        if self._predicted is not None:
-            remark = "have no levels: they are drawn by success predicted from prompts, as far as that is shown to work"
-            return {"predicted": f"rows of {named}{more} {remark}"}
-        off = "" if self.predict else ", and prediction from prompts is off (`predict: true` turns it on)"
-        return {"even": f"rows of {named}{more} are drawn evenly: a task of one cell shows no difficulty to choose by{off}"}
+        return {"even": f"rows of {named}{more} are drawn evenly: a task of one cell shows no difficulty to choose by"}
 
     def state(self) -> dict[str, Any]:
         """States of the cells."""
