@@ -30,7 +30,7 @@ from mixwright.estimates.power import (
 )
 from mixwright.records import Example, Measurement, TrialResult, from_data
 from mixwright.run.folder import RunFolder, write_measurements
-from mixwright.trial.power import count_costs, foresee_power, format_power
+from mixwright.trial.power import foresee_power, format_power
 
 ROOT = Path(__file__).parent.parent
 QUIET = Noise(0.0, 0.25, 0.5)
@@ -167,12 +167,6 @@ def config(**trial: Any) -> RunConfig:
     asked = TrialConfig(**{"seeds": 4, "arms": ("uniform", "steered"), **trial})
     train = TrainConfig(steps=5, prompts=2, generations=3)
     return RunConfig(CorpusConfig("x.jsonl"), measure=MeasureConfig(items=10, samples=2), train=train, trial=asked)
-
-
-def test_costs_by_hand() -> None:
-    found = count_costs(config(), corpus())
-    assert (found.branches, found.steps, found.rollouts) == (8, 40, 240), "uniform and steered on 4 seeds; frozen trains not"
-    assert found.measured == 12 * 10 * 3, "three arms on 4 seeds; 10 items, greedy and 2 samples"
 
 
 def item_rows(values: list[float]) -> list[Measurement]:
