@@ -121,7 +121,8 @@ def _observe_missing_levels(train: Levels) -> list[Observation]:
     levelless = sorted(task for task, levels in train.items() if set(levels) == {None})
     observations = []
     if levelless:
-        text = f"{len(levelless)} of {len(train)} tasks have no levels ({', '.join(levelless[:MOST_NAMES_SHOWN])}): each is one cell."
+        names = ", ".join(levelless[:MOST_NAMES_SHOWN])
+        text = f"{len(levelless)} of {len(train)} tasks have no levels ({names}): each is one cell."
         observations.append(Observation("difficulty", None, "info", len(levelless), len(train), text, ""))
     for task, levels in sorted(train.items()):
         if None in levels and task not in levelless:
