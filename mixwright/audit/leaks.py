@@ -56,7 +56,7 @@ def find_leaks(corpus: Corpus) -> Leaks:
 
 
 def _search_leaks(corpus: Corpus) -> Leaks:
-    prints = fingerprints(corpus, further=True)
+    prints = fingerprints(corpus, with_further_texts=True)
     reader = Reader(corpus)
     overlap = _accept_graded_answers(corpus, reader, find_overlap(prints))
     wrapped_index = WrappedIndex(reader.sample(overlap.held_out[overlap.partner < 0], MOST_ROWS_INDEXED))

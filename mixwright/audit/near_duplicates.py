@@ -91,10 +91,10 @@ class NearIndex:
         self._sketches = [sketch(row_runs, self._template) for row_runs in runs]
         self._postings: dict[int, list[int]] = defaultdict(list)
         self._key_by_position = [numbers_and_answer(row) for row in held_out]
-        self._keys = {key for key, kept in zip(self._key_by_position, self._sketches, strict=True) if kept}
+        self._keys = {key for key, row_sketch in zip(self._key_by_position, self._sketches, strict=True) if row_sketch}
         self._answers = {answer for _, answer in self._keys}
-        for position, kept in enumerate(self._sketches):
-            for run in kept:
+        for position, row_sketch in enumerate(self._sketches):
+            for run in row_sketch:
                 self._postings[run].append(position)
 
     def find_near(self, row: Row, prompt_words: Sequence[str] | None = None) -> list[int]:

@@ -100,11 +100,11 @@ def _find_talk(prints: Fingerprints) -> np.ndarray:
     return is_talk | np.isin(prints.normal, prints.normal[is_talk]) & (np.arange(len(is_talk)) >= row_count)
 
 
-def _first_match(known: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Position in `known` of the first value equal to each of `values`; -1 where there is none."""
-    if not len(known):
+def _first_match(candidates: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Position in `candidates` of the first value equal to each of `values`; -1 where there is none."""
+    if not len(candidates):
         return np.full(len(values), -1, np.int64)
-    sorted_positions = np.argsort(known, kind="stable")
-    insertions = np.searchsorted(known, values, sorter=sorted_positions)
-    positions = sorted_positions[np.minimum(insertions, len(known) - 1)]
-    return np.where(known[positions] == values, positions, -1)
+    sorted_positions = np.argsort(candidates, kind="stable")
+    insertions = np.searchsorted(candidates, values, sorter=sorted_positions)
+    positions = sorted_positions[np.minimum(insertions, len(candidates) - 1)]
+    return np.where(candidates[positions] == values, positions, -1)

@@ -236,16 +236,16 @@ _HASHES = ("exact", "normal", "answer", "final")
 _FINGERPRINT = np.dtype([("task", "i4"), ("held_out", "?"), *((name, "u8") for name in _HASHES)])
 
 
-def fingerprints(corpus: Corpus, *, further: bool = False) -> Fingerprints:
-    """One pass over `corpus`; `further` texts are added when asked for."""
+def fingerprints(corpus: Corpus, *, with_further_texts: bool = False) -> Fingerprints:
+    """One pass over `corpus`; further texts are added `with_further_texts`."""
     codes: dict[str, int] = {}
     prints_of_rows = np.zeros(len(corpus), _FINGERPRINT)
     extra_prints: list[tuple[Any, ...]] = []
     extra_owners: list[tuple[int, bool]] = []
     for row, turn_count in with_turns(corpus.batches()):
-        if turn_count and not further:
+        if turn_count and not with_further_texts:
             continue
-        prints, *extra = _fingerprints_of(row, codes.setdefault(row.task, len(codes)), further)
+        prints, *extra = _fingerprints_of(row, codes.setdefault(row.task, len(codes)), with_further_texts)
         if turn_count:
             extra.insert(0, prints)
         else:
@@ -260,7 +260,7 @@ def fingerprints(corpus: Corpus, *, further: bool = False) -> Fingerprints:
     return Fingerprints(tuple(codes), **columns, row_of_extra_text=owner_rows, is_chat_turn=in_several_turns)
 
 
-def _fingerprints_of(row: Row, code: int, further: bool) -> list[tuple[Any, ...]]:
+def _fingerprints_of(row: Row, code: int, with_further_texts: bool) -> list[tuple[Any, ...]]:
     """The fingerprints of a text; and those of it without case, where that can be another text's.
 
     A text in capitals may be any text that differs in case only. Two that both have case are the same only where prose has
@@ -271,8 +271,8 @@ def _fingerprints_of(row: Row, code: int, further: bool) -> list[tuple[Any, ...]
     answer = hash64(normal_form(row.answer)) | 1 if row.answer else 0
     final = hash64(read_conclusion(row.answer)) | 1 if row.answer else 0
     own_prints = (code, held_out, hash64(stripped), hash64(normal or stripped), answer, final)
-    all_capitals = further and is_all_capitals(visible(row.prompt))
-    if not further or not (all_capitals or caseless):
+    all_capitals = with_further_texts and is_all_capitals(visible(row.prompt))
+    if not with_further_texts or not (all_capitals or caseless):
         return [own_prints]
     prefix = "capitals in train " if held_out != all_capitals else "capitals in eval "
     return [own_prints, (*own_prints[:2], 0, hash64(prefix + (caseless or normal)), answer, final)]

@@ -104,7 +104,7 @@ def compare(before: str, after: str, measuring: Measuring, folder: RunFolder, ga
         [0, 1] if earlier is None else [1],
         measuring.max_new_tokens is not None or earlier is not None,
     )
-    ready = with_price(ready, measured_models, known=room_is_known, limited=measuring.budget is not None)
+    ready = with_price(ready, measured_models, room_is_known=room_is_known, items_by_budget=measuring.budget is not None)
     ready = ready if measuring.budget is None else fit_to_budget(ready, measuring.budget, measured_models)
     measured_looks = measure_in_looks(ready, folder, planned_looks, gating.question) if planned_looks else None
     ready, results, look = measured_looks or (ready, _measure_both(ready, earlier), None)
@@ -208,7 +208,7 @@ def write_comparison(
 def _check_folder(folder: RunFolder) -> None:
     """Raises InputError for a folder that holds something else than an earlier comparison: nothing of it may be lost."""
     path, expected = folder.path, "a new folder, or that of an earlier comparison"
-    run_files = [place for place in (folder.corpus, folder.plan, folder.result, path / "bases") if place.exists()]
+    run_files = [file for file in (folder.corpus, folder.plan, folder.result, path / "bases") if file.exists()]
     if run_files:
         raise InputError(expected, f"a run, which has {run_files[0].name}", "Choose another --folder.", file=path)
     if not path.exists():

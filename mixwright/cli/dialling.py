@@ -135,8 +135,8 @@ def _make_success_function(ready: Ready, passes: Passes) -> Callable[[Sequence[E
         mix.alpha = alpha
         completions = write_completions(start, [item.prompt for item in items], max_tokens, mix)
         grades = [
-            passes.grades.grade(one, text, cut=not is_finished)
-            for one, (text, is_finished) in zip(items, completions, strict=True)
+            passes.grades.grade(example, text, cut=not is_finished)
+            for example, (text, is_finished) in zip(items, completions, strict=True)
         ]
         return (np.array(grades) >= RIGHT_FROM_SCORE).astype(float)
 

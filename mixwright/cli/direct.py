@@ -191,7 +191,7 @@ def _say_options(corpus: Corpus, measure: MeasureConfig) -> None:
     if measure.options_by == "writing":
         return
     items = list(corpus.measured())
-    tasks = sorted({items[place].task for place in options_of(items, corpus, measure)})
+    tasks = sorted({items[position].task for position in options_of(items, corpus, measure)})
     if not tasks:
         remedy = "Add a column `options`, choose the grader (--grader TASK=choice), or leave --options-by out."
         raise InputError("a task with options and the grader choice, for --options-by likelihood", "none", remedy)
@@ -361,7 +361,9 @@ def measure_checkpoint(
     probes = (*settings.probes, *(name for name in evidence if name not in settings.probes))
     decoding = "sampled" if measuring.greedy is False else "greedy"
     ready = prepare((model,), measuring, rows, replace(settings, probes=probes, decoding=decoding), folder=folder)
-    ready = with_price(ready, [0], known=measuring.max_new_tokens is not None, limited=measuring.budget is not None)
+    ready = with_price(
+        ready, [0], room_is_known=measuring.max_new_tokens is not None, items_by_budget=measuring.budget is not None
+    )
     ready = ready if measuring.budget is None else fit_to_budget(ready, measuring.budget, [0])
     result = measure_with_progress("measure", ready.learners[0], ready)
     notes = note_measured(ready, {"before": result}, measuring)

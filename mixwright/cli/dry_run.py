@@ -106,7 +106,7 @@ def time_configs(configs: Sequence[RunConfig], workers: Workers, base: Path) -> 
     copies = 2 if len(configs) == 1 and (configs[0].trial.workers or count_cores()) > 1 else 1
     jobs = [Job("dry run", time_dry_run, DryRunJob(config, str(base))) for config in configs for _ in range(copies)]
     timings = workers.run(jobs, title="dry run: the model is loaded, a few items are measured, a few steps trained")
-    return [mean_timing(timings[place : place + copies]) for place in range(0, len(timings), copies)]
+    return [mean_timing(timings[start : start + copies]) for start in range(0, len(timings), copies)]
 
 
 def prompts_to_answer(corpus: Corpus) -> int:

@@ -78,7 +78,9 @@ def out_measurements(rows: Sequence[Measurement], *, as_json: bool, full: bool =
         if row.probe == "competence" or row.name == MEASUREMENT_BY_HEAD["gold answer"]:
             rows_by_place.setdefault((row.task, row.level), {})[row.name] = row
     shown_numbers, table_rows = 0, []
-    for (task, level), row_by_name in sorted(rows_by_place.items(), key=lambda each: (each[0][0], each[0][1] or -math.inf)):
+    for (task, level), row_by_name in sorted(
+        rows_by_place.items(), key=lambda place_and_rows: (place_and_rows[0][0], place_and_rows[0][1] or -math.inf)
+    ):
         if "greedy" in row_by_name:
             levels = [level_rows for place, level_rows in rows_by_place.items() if place[0] == task and place[1] is not None]
             is_whole_task = level is None and bool(levels)
@@ -144,8 +146,12 @@ def format_pairs(observation: Observation) -> str:
         (" ~ " if row.get("near") else " = ", [row[name] for name in row if name.endswith("_source")])
         for row in observation.evidence[:MOST_PAIRS]
     ]
-    shown = [sign.join(map(str, sources)) for sign, sources in sign_and_sources if len(sources) == 2 and all(sources)]
-    return f" {', '.join(shown)}{'; more: --json' if observation.count > len(shown) else ''}." if shown else ""
+    pairs_shown = [sign.join(map(str, sources)) for sign, sources in sign_and_sources if len(sources) == 2 and all(sources)]
+    return (
+        f" {', '.join(pairs_shown)}{'; more: --json' if observation.count > len(pairs_shown) else ''}."
+        if pairs_shown
+        else ""
+    )
 
 
 def first_tasks(observations: Sequence[Observation]) -> tuple[list[Observation], str]:

@@ -164,8 +164,8 @@ def plan_folder(
         if export is None or not run.plan.exists():  # what was edited by hand is exported as it stands
             with start_workers(config) as workers:
                 rehearse_run(checked, workers, say=output.say)
-            made = plan_run(replace(checked, corpus=with_mined_rehearsal(run, checked.corpus)))
-            _say_reasons(made)
+            new_plan = plan_run(replace(checked, corpus=with_mined_rehearsal(run, checked.corpus)))
+            _say_reasons(new_plan)
         output.out(str(run.plan))
         if export is not None:
             export_folder = export_to or run.path / "export" / export

@@ -28,13 +28,13 @@ TURNED_PREFIX = "-"
 
 def show_list(kind: str | None, *, as_json: bool) -> None:
     """Every plug-in of `kind`, or of all kinds, under its kind's heading. Raises InputError for an unknown kind."""
-    found = {name: list(listing(name).values()) for name in ([kind] if kind else KIND_BY_NAME)}
-    entries = [entry for group in found.values() for entry in group]
+    entries_by_kind = {name: list(listing(name).values()) for name in ([kind] if kind else KIND_BY_NAME)}
+    entries = [entry for group in entries_by_kind.values() for entry in group]
     if as_json:
         output.out_json([{"kind": e.kind, "name": e.name, "summary": e.summary, "needs": list(e.needs)} for e in entries])
         return
     width = max((len(entry.name) for entry in entries), default=0)
-    for name, group in found.items():
+    for name, group in entries_by_kind.items():
         output.out(name if group else f"{name}  (none yet)")
         for entry in group:
             extra = f"  [{entry.extra}]" if entry.needs else ""
@@ -46,7 +46,7 @@ def find_entries(name: str) -> list[Entry]:
     kind, _, stem = name.replace(".", "/").rpartition("/")
     entries = [entry for entry in entries_named(stem) if kind in ("", entry.kind)]
     if not entries:
-        raise unknown_name("plug-in", name, {known for kind in KIND_BY_NAME for known in listing(kind)})
+        raise unknown_name("plug-in", name, {plugin_name for kind in KIND_BY_NAME for plugin_name in listing(kind)})
     return entries
 
 

@@ -100,7 +100,9 @@ def propose(train: str, held_out: str | None, model: str | None, objective: str 
     corpus = (
         read_corpus(replace(corpus_config, graders=grader_by_task)) if grader_by_task else corpus_as_read
     )  # so completions become answers
-    chosen_objective, why = _choose_objective(corpus, graders, objective, answered=_holds_answers_alone(recognised, corpus))
+    chosen_objective, reason = _choose_objective(
+        corpus, graders, objective, answered=_holds_answers_alone(recognised, corpus)
+    )
     model_notes, grader_reasons, room = list[str](), dict[str, str](), None
     if chosen_objective != "dpo" and grader_by_task and model:
         corpus, model_notes, grader_reasons, room = _try_model(
@@ -115,8 +117,8 @@ def propose(train: str, held_out: str | None, model: str | None, objective: str 
     counts = join_some([f"{name} ({task.share:.0%})" for name, task in corpus.tasks.items()])
     tasks = f"{len(corpus.tasks)} {'task' if len(corpus.tasks) == 1 else 'tasks'}"
     rows = [f"Found {len(corpus)} examples of {tasks}: {counts}. {_format_list('Columns', taken_columns)}".strip()]
-    notes = [*rows, *(f"Columns: {note}" for note in corpus.notes), f"Objective: {why}", *model_notes]
-    comments["train.objective"] = why
+    notes = [*rows, *(f"Columns: {note}" for note in corpus.notes), f"Objective: {reason}", *model_notes]
+    comments["train.objective"] = reason
     if len(corpus.notes):
         comments["corpus.columns"] = " ".join(f"{note.rstrip('.')}." for note in corpus.notes)
     comments["corpus.graders"] = " ".join(

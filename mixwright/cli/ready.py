@@ -77,14 +77,14 @@ class Ready:
         return ItemCost(greedy, price(self.free_answers, 1, 1, *room) - greedy)
 
 
-def with_price(ready: Ready, measured: Sequence[int], *, known: bool, limited: bool) -> Ready:
+def with_price(ready: Ready, measured: Sequence[int], *, room_is_known: bool, items_by_budget: bool) -> Ready:
     """The same, with what completing a few items showed of the models that are measured; says what measuring will take.
 
     Args:
         ready: models and rows.
         measured: numbers of the models that are measured.
-        known: the room was asked for or taken over, so that no other is offered.
-        limited: the items are yet to be chosen by a budget, and the price follows from it.
+        room_is_known: the room was asked for or taken over, so that no other is offered.
+        items_by_budget: the items are yet to be chosen by a budget, and the price follows from it.
 
     Raises:
         InputError: chat prompts without a chat template.
@@ -101,7 +101,7 @@ def with_price(ready: Ready, measured: Sequence[int], *, known: bool, limited: b
             replace(answers, sample_seconds=seconds) for answers, seconds in zip(free_answers, timed, strict=True)
         ]
     ready = replace(ready, free_answers=tuple(free_answers))
-    if limited:
+    if items_by_budget:
         return ready
     items, tokens = len(ready.passes().items), measure.max_new_tokens
     completions_text = f" x {1 + measure.samples} completions" if measure.samples else ""
@@ -116,7 +116,7 @@ def with_price(ready: Ready, measured: Sequence[int], *, known: bool, limited: b
     shorter_note = f"; with --max-new-tokens {half_tokens} {format_duration(half_seconds)}"
     say(
         f"price: {items:,} items{completions_text}{models_text} take {format_duration(seconds)}"
-        f"{'' if known else shorter_note}"
+        f"{'' if room_is_known else shorter_note}"
     )
     return ready
 

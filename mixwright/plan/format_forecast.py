@@ -83,13 +83,15 @@ def forecast_formats(task: str, choices: Sequence[FormatShare], steps: int, push
     final_shares = projected_shares([r.share for r in choices], [r.accuracy for r in choices], pushed)
     errors = [math.hypot(r.share_error / r.share, pushed * r.accuracy_error) for r in choices]
     forecasts = []
-    for place, (choice, final_share) in enumerate(zip(choices, final_shares, strict=True)):
+    for position, (choice, final_share) in enumerate(zip(choices, final_shares, strict=True)):
         rival = max(
-            (other for other in range(len(choices)) if other != place), key=lambda other: final_shares[other], default=place
+            (other for other in range(len(choices)) if other != position),
+            key=lambda other: final_shares[other],
+            default=position,
         )
         accuracy_lead = choice.accuracy - choices[rival].accuracy
         rule_error = math.hypot(PUSH_ERROR_SHARE * pushed * accuracy_lead, WANDER_NATS * math.sqrt(steps))
-        error = Z80 * math.hypot(errors[place], errors[rival], rule_error)
+        error = Z80 * math.hypot(errors[position], errors[rival], rule_error)
         low, high = (_shift_log_odds(final_share, nats) for nats in (-error, error))
         numbers = (round(number, 4) for number in (choice.share, final_share, low, high))
         forecasts.append(Forecast(task, FORM_SHARE_NAME_PREFIX + choice.form, *numbers))

@@ -58,8 +58,8 @@ def _observe_item_leaks(case: Case) -> list[Observation]:
     text = f"{count} of {case.total} held-out items stand in train too ({exact} to the character)."
     shift = case.find_shift(shared)
     if shift is not None:
-        same = ", as generators with neighbouring seeds make them." if shift else "."
-        text += f" They come in the same order, shifted by {shift}{same}"
+        seed_note = ", as generators with neighbouring seeds make them." if shift else "."
+        text += f" They come in the same order, shifted by {shift}{seed_note}"
     is_tolerated = chance_explains(count, case.expected) and count <= TOLERATED_SHARE * case.total
     remedy = REMEDY + REMEDY_SEEDS if shift else REMEDY
     return _observe(case, case.pairs_of(shared), text, case.null, case.total, "warning" if is_tolerated else "error", remedy)
@@ -123,10 +123,12 @@ def _observe_task_seen(case: Case) -> Observation:
 
 def _observe_clean(clean: Sequence[Case]) -> Observation:
     """What was looked at and found in order: a reader should not have to infer it from silence."""
-    total, sought = sum(case.total for case in clean), sum(len(case.indexed_positions) for case in clean)
-    where = f"tasks without one: {len(clean)}" if len(clean) > 1 else f"task {clean[0].name}"
-    text = f"No held-out item was found in train ({where}): {total} were compared whole, {sought} of them also for copies "
-    return Observation("contamination", None, "info", 0, total, text + "inside other text and for near copies.", "")
+    total, indexed = sum(case.total for case in clean), sum(len(case.indexed_positions) for case in clean)
+    tasks_text = f"tasks without one: {len(clean)}" if len(clean) > 1 else f"task {clean[0].name}"
+    text = f"No held-out item was found in train ({tasks_text}): {total} were compared whole, {indexed} of them also "
+    return Observation(
+        "contamination", None, "info", 0, total, text + "for copies inside other text and for near copies.", ""
+    )
 
 
 def _judge(case: Case, pairs: Pairs, text: str, expected: float, null: str, *, near: bool = False) -> list[Observation]:
@@ -143,5 +145,5 @@ def _observe(
     """One observation of these pairs; none without any."""
     if not pairs:
         return []
-    text, shown = text + note_unlisted(len(pairs)), case.show(pairs, near=near)
-    return [Observation("contamination", case.name, severity, len(pairs), total, text, remedy, null, shown)]
+    text, evidence = text + note_unlisted(len(pairs)), case.show(pairs, near=near)
+    return [Observation("contamination", case.name, severity, len(pairs), total, text, remedy, null, evidence)]

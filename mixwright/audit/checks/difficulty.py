@@ -65,16 +65,16 @@ def _observe_lucky_cells(corpus: Corpus, answers: dict[str, Counter[str]]) -> li
             continue
         error = f"± {100 * cell.chance_error:.0f} points"
         text = f"{cell.key}: {cell.chance:.1%} ({error}) are right without the skill ({cell.rule[:EXCERPT_CHARACTERS]})."
-        shown: tuple[dict[str, Any], ...] = ()
+        evidence: tuple[dict[str, Any], ...] = ()
         if answers[cell.key]:
-            answer, n = answers[cell.key].most_common(1)[0]
+            answer, answer_rows = answers[cell.key].most_common(1)[0]
             answer = answer[:EXCERPT_CHARACTERS]
-            text += f" The majority answer is {answer!r}: {n} of {cell.count} rows."
-            shown = ({"level": cell.level, "answer": answer, "rows": n, "chance": cell.chance},)
+            text += f" The majority answer is {answer!r}: {answer_rows} of {cell.count} rows."
+            evidence = ({"level": cell.level, "answer": answer, "rows": answer_rows, "chance": cell.chance},)
         remedy = "Read success beside its chance level (measure does); vary the answers."
         null = f"were all answers different: {1 / cell.count:.2%}"
         count = round(cell.chance * cell.count)
-        observations.append(Observation("difficulty", cell.task, "warning", count, cell.count, text, remedy, null, shown))
+        observations.append(Observation("difficulty", cell.task, "warning", count, cell.count, text, remedy, null, evidence))
     return observations
 
 
@@ -86,8 +86,8 @@ def _observe_levels(task: str, levels: Counter[float | None]) -> Observation:
     others_text = f" and {len(rows_by_level) - MOST_NAMES_SHOWN} more" if len(rows_by_level) > MOST_NAMES_SHOWN else ""
     text = f"{len(rows_by_level)} {'level' if len(rows_by_level) == 1 else 'levels'}: {shares}{others_text}."
     null = f"uniform: {1 / len(rows_by_level):.1%} for each level"
-    shown = tuple({"level": level, "rows": n} for level, n in rows_by_level[:50])
-    return Observation("difficulty", task, "info", total - levels[None], total, text, "", null, shown)
+    evidence = tuple({"level": level, "rows": n} for level, n in rows_by_level[:50])
+    return Observation("difficulty", task, "info", total - levels[None], total, text, "", null, evidence)
 
 
 def _observe_new_levels(

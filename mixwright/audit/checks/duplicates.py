@@ -75,14 +75,14 @@ def _observe_clashes(
         return []
     text = f"{count} of {total} training rows have a prompt that stands there with another answer too."
     text += note_unlisted(len(pairs))
-    shown = reader.pair_evidence(pairs, "later_", "first_")
+    evidence = reader.pair_evidence(pairs, "later_", "first_")
     if not verifiable:
         null = "common where many answers are good"
-        return [Observation("duplicates", name, "info", count, total, text, "", null, shown)]
+        return [Observation("duplicates", name, "info", count, total, text, "", null, evidence)]
     remedy = "Find out which answer is right; if all are, use a grader that accepts them all."
     severity = "error" if count >= CONTRADICTORY_SHARE * total else "warning"
     null = "none: a verifiable prompt has one answer"
-    return [Observation("duplicates", name, severity, count, total, text, remedy, null, shown)]
+    return [Observation("duplicates", name, severity, count, total, text, remedy, null, evidence)]
 
 
 def _observe_repeats(reader: Reader, name: str, task_rows: np.ndarray, exact: int, pairs: Pairs) -> list[Observation]:
@@ -96,8 +96,8 @@ def _observe_repeats(reader: Reader, name: str, task_rows: np.ndarray, exact: in
         text += " So many are to be expected: the task has few different prompts at these levels."
         severity, remedy = "info", ""
     text, null = text + note_unlisted(len(pairs)), f"by chance {expected:.3g} rows"
-    shown = reader.pair_evidence(pairs, "repeat_", "first_")
-    return [Observation("duplicates", name, severity, len(pairs), total, text, remedy, null, shown)]
+    evidence = reader.pair_evidence(pairs, "repeat_", "first_")
+    return [Observation("duplicates", name, severity, len(pairs), total, text, remedy, null, evidence)]
 
 
 def _observe_equal_sides(corpus: Corpus, train: np.ndarray) -> list[Observation]:
@@ -108,34 +108,36 @@ def _observe_equal_sides(corpus: Corpus, train: np.ndarray) -> list[Observation]
     equal_rows = paired_rows[np.concatenate([_sides_are_equal(batch) for batch in corpus.batches()])[paired_rows]]
     if not len(equal_rows):
         return []
-    shown = tuple(corpus.table.select(["id", "source"]).take(equal_rows[:MOST_PAIRS_LISTED]).to_pylist())
+    evidence = tuple(corpus.table.select(["id", "source"]).take(equal_rows[:MOST_PAIRS_LISTED]).to_pylist())
     text = (
         f"{len(equal_rows)} of {len(paired_rows)} preference pairs have equal sides, space at their ends apart: nothing is "
     )
     text += "preferred there, and the loss has no gradient but for that space." + note_unlisted(len(equal_rows))
     null = "none: one side is preferred"
-    return [Observation("duplicates", None, "warning", len(equal_rows), len(paired_rows), text, "Drop them.", null, shown)]
+    return [
+        Observation("duplicates", None, "warning", len(equal_rows), len(paired_rows), text, "Drop them.", null, evidence)
+    ]
 
 
 def _sides_are_equal(batch: pa.RecordBatch) -> np.ndarray:
     """Bool per row: it has two sides, and they are the same."""
     sides = zip(texts(batch, "chosen"), texts(batch, "rejected"), strict=True)
-    same = np.array([one.strip() == other.strip() for one, other in sides], bool)
-    both = pc.and_(pc.is_valid(batch.column("chosen")), pc.is_valid(batch.column("rejected")))
-    return same & both.to_numpy(zero_copy_only=False)
+    is_same = np.array([one.strip() == other.strip() for one, other in sides], bool)
+    has_both = pc.and_(pc.is_valid(batch.column("chosen")), pc.is_valid(batch.column("rejected")))
+    return is_same & has_both.to_numpy(zero_copy_only=False)
 
 
-def _observe_near(reader: Reader, found: NearRepeats) -> Observation:
-    pairs, total = found.pairs, found.rows_sought
+def _observe_near(reader: Reader, repeats: NearRepeats) -> Observation:
+    pairs, total = repeats.pairs, repeats.rows_sought
     text = f"{len(pairs)} of {total} training rows looked at nearly repeat another: same numbers and answer, like words."
     severity, remedy = "warning", "Keep one of each, and keep both on one side when you split."
-    if chance_explains(len(pairs), found.expected):
+    if chance_explains(len(pairs), repeats.expected):
         text += " Unrelated rows would share as much by chance."
         severity, remedy = "info", ""
     text += note_unlisted(len(pairs))
-    null = f"by chance {found.expected:.3g} rows, as often as rows that are worded alike have the same numbers and answer"
-    shown = reader.pair_evidence(pairs, "near_", "other_", near=True)
-    return Observation("duplicates", found.task, severity, len(pairs), total, text, remedy, null, shown)
+    null = f"by chance {repeats.expected:.3g} rows, as often as rows that are worded alike have the same numbers and answer"
+    evidence = reader.pair_evidence(pairs, "near_", "other_", near=True)
+    return Observation("duplicates", repeats.task, severity, len(pairs), total, text, remedy, null, evidence)
 
 
 def _find_first_equal(values: np.ndarray) -> np.ndarray:

@@ -56,9 +56,9 @@ def _observe_task(name: str, forms: FormCounts) -> list[Observation]:
         text += f"{FORM_LEGEND}. Their normalised entropy is {forms.evenness():.2f}."
     if forms.spilled:
         text += f" The rarest formats, {forms.spilled} rows together, are counted as one."
-    shown = tuple({"form": form, "rows": row_count, "share": round(row_count / total, 4)} for form, row_count in common)
+    evidence = tuple({"form": form, "rows": row_count, "share": round(row_count / total, 4)} for form, row_count in common)
     null = "one format for all answers: share 100 %, entropy 0"
-    observations = [Observation("formats", name, "info", count, total, text, "", null, shown)]
+    observations = [Observation("formats", name, "info", count, total, text, "", null, evidence)]
     rare_forms = [(form, n) for form, n in common[1:] if NOISE_SHARE <= n / total < MINORITY_SHARE and n >= 3]
     if rare_forms and sum(n for _, n in common) >= COVERED_SHARE * total:
         rare_rows = sum(n for _, n in rare_forms)
@@ -67,7 +67,7 @@ def _observe_task(name: str, forms: FormCounts) -> list[Observation]:
             f"Answer formats are mixed: {names} beside {top_form!r} ({count / total:.1%}). Training may drop the rarer ones."
         )
         remedy = "Write all answers in one format; if the question asks for the format, evaluate these rows separately."
-        observations.append(Observation("formats", name, "warning", rare_rows, total, text, remedy, null, shown))
+        observations.append(Observation("formats", name, "warning", rare_rows, total, text, remedy, null, evidence))
     return observations
 
 
@@ -85,12 +85,12 @@ def _observe_disagreement(top: dict[str, str]) -> list[Observation]:
         ways = ", ".join(f"{form!r} ({', '.join(names[:3])})" for form, names in shown_forms)
         text = f"Answers of the same kind ({kind!r}) are written in {len(by_form)} ways: {ways}."
         remedy = "Use one format in all tasks, or name the wanted one in each prompt; else one may replace the others."
-        null, shown = (
+        null, evidence = (
             "one format for one kind of answer",
             tuple({"form": form, "tasks": names} for form, names in shown_forms),
         )
         observations.append(
-            Observation("formats", None, "warning", task_count - agreeing_tasks, task_count, text, remedy, null, shown)
+            Observation("formats", None, "warning", task_count - agreeing_tasks, task_count, text, remedy, null, evidence)
         )
     return observations
 

@@ -36,7 +36,7 @@ class Verl(Export):
         if mix.objective == "dpo":
             remedy = "Export to trl, axolotl or llama-factory."
             raise InputError("an objective that verl documents: grpo or sft", "dpo", remedy)
-        rows = [_verl_row(mix.corpus[int(row)], place, mix.objective) for place, row in enumerate(mix.order)]
+        rows = [_verl_row(mix.corpus[int(row)], position, mix.objective) for position, row in enumerate(mix.order)]
         write_rows(folder / ROWS_FILE, rows)
         notes = [
             f"verl has no weights, so {ROWS_FILE} has the rows in the order of the plan's draws, repeated and left out as "
@@ -67,13 +67,13 @@ class Verl(Export):
         ]
 
 
-def _flatten_settings(settings: Mapping[str, Any], place: str = "") -> Iterator[str]:
+def _flatten_settings(settings: Mapping[str, Any], path_prefix: str = "") -> Iterator[str]:
     """Each setting as an override on the command line, quoted for a shell."""
     for name, value in settings.items():
         if isinstance(value, Mapping):
-            yield from _flatten_settings(value, f"{place}{name}.")
+            yield from _flatten_settings(value, f"{path_prefix}{name}.")
         else:
-            yield shlex.quote(f"{place}{name}={value}")
+            yield shlex.quote(f"{path_prefix}{name}={value}")
 
 
 def _verl_row(example: Example, index: int, objective: Objective) -> dict[str, Any]:

@@ -97,17 +97,17 @@ class Rehearsal(Planner):
             raise InputError(
                 f"a task that was measured or has rows (keep): {task_names}", repr(unknown[0]), "Correct its name."
             )
-        known = {
+        known_tasks = {
             task: _KnownTask(reason_by_task[task], own_shares.get(task, 0.0), counts.get(task, 0), rehearsal_rows[task])
             for task in sorted(reason_by_task)
         }
         draws = training.steps * training.batch
-        unchanged_reason = _explain_why_unchanged(known, own_shares, evidence_by_task)
-        weights, shortage_note = (own_shares, "") if unchanged_reason else self._weights(known, own_shares, draws)
+        unchanged_reason = _explain_why_unchanged(known_tasks, own_shares, evidence_by_task)
+        weights, shortage_note = (own_shares, "") if unchanged_reason else self._weights(known_tasks, own_shares, draws)
         shares = as_shares({task: weight for task, weight in sorted(weights.items()) if weight > 0})
         tasks_to_rehearse: list[str] = []
-        for task in [] if unchanged_reason else [task for task in shares if task in known]:
-            known_task = known[task]  # are its training rows alone drawn too often for this share?
+        for task in [] if unchanged_reason else [task for task in shares if task in known_tasks]:
+            known_task = known_tasks[task]  # are its training rows alone drawn too often for this share?
             if known_task.rehearsal_rows and shares[task] > known_task.max_share(known_task.rows, draws, self.most) + 1e-9:
                 tasks_to_rehearse.append(task)
         monitors = ("displacement",) if training.objective == "dpo" else ()
@@ -117,35 +117,37 @@ class Rehearsal(Planner):
         weight_reasons = {
             task: f"its share of your rows, {own_shares[task]:.1%}"
             if unchanged_reason
-            else _explain_share(task, weight, own_shares, known, tasks_to_rehearse, draws)
+            else _explain_share(task, weight, own_shares, known_tasks, tasks_to_rehearse, draws)
             for task, weight in shares.items()
         }
         why = {f"stages.0.weights.{task}": text for task, text in weight_reasons.items()}
-        summary = unchanged_reason or f"{_summarise_plan(shares, known, own_shares)}{shortage_note}"
+        summary = unchanged_reason or f"{_summarise_plan(shares, known_tasks, own_shares)}{shortage_note}"
         return Plan("rehearsal", (stage,), why={"stages.0.weights": summary, **why, "stages.0.steps": "asked for"})
 
     def _weights(
-        self, known: Mapping[str, _KnownTask], own_shares: Mapping[str, float], draws: int
+        self, known_tasks: Mapping[str, _KnownTask], own_shares: Mapping[str, float], draws: int
     ) -> tuple[dict[str, float], str]:
         """Share of the draws of each task, and a sentence about what the rows do not allow, empty where they allow all."""
-        wanted_shares = {task: max(known_task.own_share, self.share / len(known)) for task, known_task in known.items()}
-        wanted_shares |= {task: share for task, share in own_shares.items() if task not in known}
+        wanted_shares = {
+            task: max(known_task.own_share, self.share / len(known_tasks)) for task, known_task in known_tasks.items()
+        }
+        wanted_shares |= {task: share for task, share in own_shares.items() if task not in known_tasks}
         wanted_shares = {task: weight / sum(wanted_shares.values()) for task, weight in wanted_shares.items()}
         max_shares = {
             task: known_task.max_share(known_task.rows + known_task.rehearsal_rows, draws, self.most)
-            for task, known_task in known.items()
+            for task, known_task in known_tasks.items()
         }
-        given_shares = {task: min(wanted_shares[task], max_shares[task]) for task in known}
-        missing_share = sum(wanted_shares[task] - given_shares[task] for task in known)
+        given_shares = {task: min(wanted_shares[task], max_shares[task]) for task in known_tasks}
+        missing_share = sum(wanted_shares[task] - given_shares[task] for task in known_tasks)
         while missing_share > 1e-9 and (
-            tasks_with_room := [task for task in known if max_shares[task] - given_shares[task] > 1e-9]
+            tasks_with_room := [task for task in known_tasks if max_shares[task] - given_shares[task] > 1e-9]
         ):
             added_share = min(
                 missing_share / len(tasks_with_room), *(max_shares[task] - given_shares[task] for task in tasks_with_room)
             )
             given_shares |= {task: given_shares[task] + added_share for task in tasks_with_room}
             missing_share -= added_share * len(tasks_with_room)
-        receiving_shares = {task: share for task, share in own_shares.items() if task not in known} or dict(own_shares)
+        receiving_shares = {task: share for task, share in own_shares.items() if task not in known_tasks} or dict(own_shares)
         weights = wanted_shares | given_shares
         weights |= {
             task: weights[task] + missing_share * share / sum(receiving_shares.values())
@@ -158,38 +160,40 @@ class Rehearsal(Planner):
 
 
 def _explain_why_unchanged(
-    known: Mapping[str, _KnownTask], own_shares: Mapping[str, float], evidence_by_task: Mapping[str, str]
+    known_tasks: Mapping[str, _KnownTask], own_shares: Mapping[str, float], evidence_by_task: Mapping[str, str]
 ) -> str:
     """Why the user's own shares stay; empty where there is something to keep beside something else."""
-    if known and not any(known_task.rows + known_task.rehearsal_rows for known_task in known.values()):
-        known_text = ", ".join(f"{task} ({known_task.evidence})" for task, known_task in known.items())
+    if known_tasks and not any(known_task.rows + known_task.rehearsal_rows for known_task in known_tasks.values()):
+        known_text = ", ".join(f"{task} ({known_task.evidence})" for task, known_task in known_tasks.items())
         reason = f"what the model can do already has no rows to rehearse: {known_text}. "
         reason += "Give some (corpus.rehearse, --rehearse FILE)"
-    elif known and len({*known, *own_shares}) > 1:
+    elif known_tasks and len({*known_tasks, *own_shares}) > 1:
         return ""
-    elif not evidence_by_task and not known:
+    elif not evidence_by_task and not known_tasks:
         reason = (
             "no success was measured of any task, so nothing is known to be lost. Name tasks to keep (keep), or give rows "
         )
         reason += "of them (--rehearse FILE)"
-    elif len(own_shares) == 1 and not set(known) - set(own_shares):
+    elif len(own_shares) == 1 and not set(known_tasks) - set(own_shares):
         reason = "there is one task, and nothing beside it to keep"
     else:
         reason = "no task was shown to be right above its chance level before, so nothing that was measured can be lost"
     return f"The shares are those of your rows: {reason}."
 
 
-def _summarise_plan(shares: Mapping[str, float], known: Mapping[str, _KnownTask], own_shares: Mapping[str, float]) -> str:
+def _summarise_plan(
+    shares: Mapping[str, float], known_tasks: Mapping[str, _KnownTask], own_shares: Mapping[str, float]
+) -> str:
     """What the plan does, in a sentence or two."""
-    if set(shares) <= set(known):
+    if set(shares) <= set(known_tasks):
         text = "The model can do all of your tasks already: small ones get more than their share of your rows"
         return f"{text}, and none less than three quarters of it."
-    known_share = sum(weight for task, weight in shares.items() if task in known)
-    known_text = ", ".join(task for task in shares if task in known) or "none"
+    known_share = sum(weight for task, weight in shares.items() if task in known_tasks)
+    known_text = ", ".join(task for task in shares if task in known_tasks) or "none"
     text = f"{known_share:.0%} of the draws keep what the model can do already ({known_text})"
-    share_before = sum(share for task, share in own_shares.items() if task in known)
+    share_before = sum(share for task, share in own_shares.items() if task in known_tasks)
     text += f"; your rows alone would give these tasks {share_before:.0%}."
-    not_rehearsed = [f"{task} ({known_task.evidence})" for task, known_task in known.items() if task not in shares]
+    not_rehearsed = [f"{task} ({known_task.evidence})" for task, known_task in known_tasks.items() if task not in shares]
     return text + (f" Not rehearsed, because there are no rows of it: {', '.join(not_rehearsed)}." if not_rehearsed else "")
 
 
@@ -197,14 +201,14 @@ def _explain_share(
     task: str,
     weight: float,
     own_shares: Mapping[str, float],
-    known: Mapping[str, _KnownTask],
+    known_tasks: Mapping[str, _KnownTask],
     tasks_to_rehearse: Sequence[str],
     draws: int,
 ) -> str:
     """Why a task has its share."""
-    if task not in known:
+    if task not in known_tasks:
         return f"{own_shares[task]:.1%} of your rows; the rest of the draws keeps what the model can do already"
-    known_task = known[task]
+    known_task = known_tasks[task]
     rows = known_task.rows + (known_task.rehearsal_rows if task in tasks_to_rehearse else 0)
     source = f"{known_task.rows:,} training rows" if known_task.rows else ""
     if task in tasks_to_rehearse:
