@@ -266,10 +266,8 @@ def near_repeats(corpus: Corpus, reader: Reader, train: np.ndarray, similarity: 
         if not pairs:
             continue
         # halves of the sample stand for rows that nobody copied from each other
-        half_positions, other_half_rows = (
-            positions[: 2 * MOST_ROWS_COMPARED : 2],
-            [index.rows[at] for at in positions[1 : 2 * MOST_ROWS_COMPARED : 2]],
-        )
+        half_positions = positions[: 2 * MOST_ROWS_COMPARED : 2]
+        other_half_rows = [index.rows[at] for at in positions[1 : 2 * MOST_ROWS_COMPARED : 2]]
         expected_by_words = index.expected_near(half_positions, other_half_rows, size) * len(positions) / len(half_positions)
         task_rows = [index.rows[at] for at in positions[: 5 * MOST_ROWS_COMPARED]]
         siblings = count_siblings(task_rows, task_rows[:MOST_ROWS_COMPARED], similarity)

@@ -41,15 +41,11 @@ def find_overlap(prints: Fingerprints) -> Overlap:
     """Compare the splits. Answers agree when the final answers do."""
     row_count, row_of_text = len(prints.task) - len(prints.row_of_extra_text), prints.row
     is_question = ~_find_talk(prints)
-    held_out_texts, train_texts = (
-        np.flatnonzero(is_question & prints.held_out),
-        np.flatnonzero(is_question & ~prints.held_out),
-    )
+    held_out_texts = np.flatnonzero(is_question & prints.held_out)
+    train_texts = np.flatnonzero(is_question & ~prints.held_out)
     item, prompt = prints.combined(prints.normal, prints.final), prints.normal
-    match_by_prompt, match_by_item = (
-        _first_match(prompt[train_texts], prompt[held_out_texts]),
-        _first_match(item[train_texts], item[held_out_texts]),
-    )
+    match_by_prompt = _first_match(prompt[train_texts], prompt[held_out_texts])
+    match_by_item = _first_match(item[train_texts], item[held_out_texts])
     open_ended = train_texts[prints.final[train_texts] == 0]
     match_by_open = _first_match(prompt[open_ended], prompt[held_out_texts])
     is_unanswered = (prints.final[held_out_texts] == 0) & (match_by_prompt >= 0)

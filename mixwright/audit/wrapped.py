@@ -94,10 +94,8 @@ class WrappedIndex:
                 self._anchors[int(sought_runs[np.argmin(rows_with_run)])].append(at)
         all_runs = np.concatenate([np.zeros(0, np.int64), *runs_by_row])
         order = np.argsort(all_runs, kind="stable")
-        self._runs, self._run_rows = (
-            all_runs[order],
-            np.repeat(np.arange(len(runs_by_row)), [len(row_runs) for row_runs in runs_by_row])[order],
-        )
+        self._runs = all_runs[order]
+        self._run_rows = np.repeat(np.arange(len(runs_by_row)), [len(row_runs) for row_runs in runs_by_row])[order]
         self._run_filter = bytearray(1 << _BITS)
         for run in distinct_runs.tolist():
             self._run_filter[run & ((1 << _BITS) - 1)] = 1

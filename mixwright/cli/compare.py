@@ -100,10 +100,8 @@ def compare(before: str, after: str, measuring: Measuring, folder: RunFolder, ga
     )
     if earlier is not None:
         check_same_measuring(earlier, ready)
-    measured_models, room_is_known = (
-        [0, 1] if earlier is None else [1],
-        measuring.max_new_tokens is not None or earlier is not None,
-    )
+    measured_models = [0, 1] if earlier is None else [1]
+    room_is_known = measuring.max_new_tokens is not None or earlier is not None
     ready = with_price(ready, measured_models, room_is_known=room_is_known, items_by_budget=measuring.budget is not None)
     ready = ready if measuring.budget is None else fit_to_budget(ready, measuring.budget, measured_models)
     measured_looks = measure_in_looks(ready, folder, planned_looks, gating.question) if planned_looks else None

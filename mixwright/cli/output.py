@@ -106,17 +106,17 @@ def out_measurements(rows: Sequence[Measurement], *, as_json: bool, full: bool =
         header,
         [
             (
-                r.task,
-                _format_number(r.level),
-                r.probe,
-                r.name,
-                _format_number(r.value),
-                e,
-                _format_number(r.null),
-                r.n,
-                r.unit,
+                measurement.task,
+                _format_number(measurement.level),
+                measurement.probe,
+                measurement.name,
+                _format_number(measurement.value),
+                interval,
+                _format_number(measurement.null),
+                measurement.n,
+                measurement.unit,
             )
-            for r, e in parts
+            for measurement, interval in parts
         ],
     )
 

@@ -195,7 +195,7 @@ def _estimate_slowdown(cost: ItemCost, seconds: float, new_completions: int, ite
 
     Args:
         cost: as expected.
-        seconds: seconds.
+        seconds: that the part took.
         new_completions: completions that were written; 0 where rows are only read.
         items: of the part.
         samples: of each.

@@ -55,11 +55,9 @@ def _cell_plan(
         return CellPlan(cell.task, cell.level, "unknown", None, cell.chance, 0, cell.count)
     if chance_row is not None and chance_row.n < MIN_ITEMS:
         success_row = row_by_name.get((SUCCESS_MEASUREMENT, cell.task, None), success_row)
-    kappa, p, learnability = (
-        row_of(f"{SUCCESS_MEASUREMENT}.kappa"),
-        value(f"{SUCCESS_MEASUREMENT}.permutation"),
-        value("learnability"),
-    )
+    kappa = row_of(f"{SUCCESS_MEASUREMENT}.kappa")
+    p = value(f"{SUCCESS_MEASUREMENT}.permutation")
+    learnability = value("learnability")
     kappa_high = kappa.high if kappa else None
     return CellPlan(
         cell.task,

@@ -166,10 +166,8 @@ def _rewarded_steps(plan: Plan) -> int:
 
 def _explain_forecast(forecast: Forecast, choices: Sequence[FormatShare], expected: Sequence[Forecast], steps: int) -> str:
     """How one format's forecast came about; `choices` are of its task, commonest first."""
-    own_format, winner = (
-        next(r for r in choices if FORM_SHARE_NAME_PREFIX + r.form == forecast.name),
-        predict_winner(expected),
-    )
+    own_format = next(r for r in choices if FORM_SHARE_NAME_PREFIX + r.form == forecast.name)
+    winner = predict_winner(expected)
     crossing_step = steps_to_cross(own_format, choices[0])
     crossing_note = f"; as common as {choices[0].form!r} at step {crossing_step:.0f}" if 0 < crossing_step <= steps else ""
     ending = (

@@ -46,11 +46,9 @@ class Duplicates(Check):
         is_contradicted = _find_contradicted(prints.exact[train], items, prints.final[train] != 0)
         observations: list[Observation] = []
         for code, task_places in positions_by_code(prints.task[train]).items():
-            name, repeats, clashes = (
-                prints.tasks[code],
-                task_places[first_same[task_places] < task_places],
-                task_places[is_contradicted[task_places]],
-            )
+            name = prints.tasks[code]
+            repeats = task_places[first_same[task_places] < task_places]
+            clashes = task_places[is_contradicted[task_places]]
             exact = int((first_same_exactly[task_places] < task_places).sum())
             pairs = list(zip(train[repeats].tolist(), train[first_same[repeats]].tolist(), strict=True))
             observations += _observe_repeats(reader, name, train[task_places], exact, pairs)

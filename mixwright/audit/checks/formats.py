@@ -85,10 +85,8 @@ def _observe_disagreement(top: dict[str, str]) -> list[Observation]:
         ways = ", ".join(f"{form!r} ({', '.join(names[:3])})" for form, names in shown_forms)
         text = f"Answers of the same kind ({kind!r}) are written in {len(by_form)} ways: {ways}."
         remedy = "Use one format in all tasks, or name the wanted one in each prompt; else one may replace the others."
-        null, evidence = (
-            "one format for one kind of answer",
-            tuple({"form": form, "tasks": names} for form, names in shown_forms),
-        )
+        null = "one format for one kind of answer"
+        evidence = tuple({"form": form, "tasks": names} for form, names in shown_forms)
         observations.append(
             Observation("formats", None, "warning", task_count - agreeing_tasks, task_count, text, remedy, null, evidence)
         )

@@ -81,10 +81,8 @@ def _observe_file_order(gaps: list[dict[str, Any]], total: int) -> list[Observat
     )
     text += f"of {len(gaps)} tasks have a longer gap than shuffling would give."
     remedy = "Shuffle, or let a steered trainer draw: its gaps are the shortest that the shares allow."
-    null, evidence = (
-        f"shuffled, that gap would be {worst['shuffled']} rows or less in 99 of 100 cases",
-        tuple(long_gaps[:MOST_NAMES_SHOWN]),
-    )
+    null = f"shuffled, that gap would be {worst['shuffled']} rows or less in 99 of 100 cases"
+    evidence = tuple(long_gaps[:MOST_NAMES_SHOWN])
     return [Observation("frequency", None, "warning", len(long_gaps), len(gaps), text, remedy, null, evidence)]
 
 

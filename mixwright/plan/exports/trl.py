@@ -54,10 +54,8 @@ class Trl(Export):
             write_rows(folder / _file(part.name), list(trl_rows(mix, part.rows)))
         sizes = [len(part.rows) / part.share for part in mix.parts]
         smallest_mixture, largest_mixture = min(sizes), max(sizes)
-        used_rows, all_rows = (
-            sum(round(part.share * smallest_mixture) for part in mix.parts),
-            sum(len(part.rows) for part in mix.parts),
-        )
+        used_rows = sum(round(part.share * smallest_mixture) for part in mix.parts)
+        all_rows = sum(len(part.rows) for part in mix.parts)
         repeats = f"mixture.yaml repeats no row, so its fractions leave {used_rows:,} of {all_rows:,} rows; "
         repeats += "interleave.py repeats the"
         draws = f"The plan draws {mix.steps * mix.batch:,} (max_steps: {mix.steps})."

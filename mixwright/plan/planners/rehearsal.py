@@ -236,12 +236,10 @@ def evidence_above_chance(competence: Sequence[Measurement]) -> dict[str, str]:
             low_gain = estimate_crossed(np.array([gaps]), [levels.index(row.level) for row in items]).low
             count = len(items)
         elif task_row is not None:
-            value, chance, low_gain, count = (
-                task_row.value,
-                task_row.null or 0.0,
-                task_row.low - (task_row.null or 0.0),
-                task_row.n,
-            )
+            value = task_row.value
+            chance = task_row.null or 0.0
+            low_gain = task_row.low - (task_row.null or 0.0)
+            count = task_row.n
         else:
             continue
         evidence_by_task[task] = f"{value:.0%} right of {count} before, chance level {chance:.0%}" if low_gain > 0 else ""
