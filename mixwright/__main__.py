@@ -72,8 +72,8 @@ Limit = Annotated[Budget | None, typer.Option("--budget", parser=start_budget, m
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done; write nothing.")]
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _version(requested: bool) -> None:
+    if requested:
         output.out(f"mixwright {__version__}")
         raise typer.Exit
 
@@ -125,12 +125,12 @@ def audit(
 
 @app.command()
 @with_measuring
-def measure(source: Source, asked: Measuring, folder: Folder = None, full: Full = False, as_json: Json = False) -> None:
+def measure(source: Source, measuring: Measuring, folder: Folder = None, full: Full = False, as_json: Json = False) -> None:
     """Measure what the model can do now, per task and level, beside its chance level."""
-    if asked.on_checkpoint(source):
+    if measuring.on_checkpoint(source):
         from mixwright.cli.direct import measure_checkpoint
 
-        found = measure_checkpoint(source, asked, folder)[1].measurements
+        measurements = measure_checkpoint(source, measuring, folder)[1].measurements
     else:
         from mixwright.measure.bases import measure_bases
         from mixwright.run.opening import open_with_workers
@@ -138,8 +138,8 @@ def measure(source: Source, asked: Measuring, folder: Folder = None, full: Full 
         config = Path(source)
         settings, run = load_settings(config, folder)
         with open_with_workers(settings, run, base=config.parent) as (workers, checked):
-            found = measure_bases(checked, workers, say=output.say)
-    rows = [row for row in found if row.example is None]
+            measurements = measure_bases(checked, workers, say=output.say)
+    rows = [row for row in measurements if row.example is None]
     output.out_measurements(rows, as_json=as_json, full=full)
 
 
@@ -155,23 +155,25 @@ def scan(
     from mixwright import api
     from mixwright.scan.table import scan_folder
 
-    asked = None if columns is None else [name.strip() for name in columns.split(",") if name.strip()]
-    found = api.scan(config, folder, columns=asked, sample=sample, moments=moments, say=output.say)
+    column_names = None if columns is None else [name.strip() for name in columns.split(",") if name.strip()]
+    results = api.scan(config, folder, columns=column_names, sample=sample, moments=moments, say=output.say)
     _, run = load_settings(config, folder)
-    for result in found:
+    for result in results:
         for note in result.notes:
             output.say(one_line(f"  {note}"))
-        now = f"{result.made} of {result.shards} shards now" if result.made else "nothing was left to do"
+        progress = f"{result.made} of {result.shards} shards now" if result.made else "nothing was left to do"
         peaks = {"": result.peak_bytes, " of the accelerator": result.device_bytes}
-        now += "".join(f", at most {size / 2**30:.1f} GiB{where} per worker" for where, size in peaks.items() if size)
-        output.out(f"{scan_folder(run, result.base)}: {result.rows:,} rows, {now}")
+        progress += "".join(
+            f", at most {size / 2**30:.1f} GiB{device_note} per worker" for device_note, size in peaks.items() if size
+        )
+        output.out(f"{scan_folder(run, result.base)}: {result.rows:,} rows, {progress}")
 
 
 @app.command()
 @with_measuring
 def mine(
     source: Source,
-    asked: Measuring,
+    measuring: Measuring,
     miner: Annotated[str, typer.Option(metavar="NAME", help="How to choose or make rows (mixwright list miners).")],
     keep: Annotated[float | None, typer.Option(min=0.0, max=1.0, help="Share of the rows to choose, 0 to 1.")] = None,
     export_to: Annotated[Path | None, typer.Option(help="Folder for the rows: JSONL, datasets, or --export.")] = None,
@@ -183,24 +185,31 @@ def mine(
     """Choose training rows, or make new ones, each with a reason; --try says whether that was worth it."""
     from mixwright.cli.mining import mine_checkpoint, mine_folder
 
-    budget, asked = asked.budget, asked if asked.corpus is not None else replace(asked, budget=None)
-    if asked.on_checkpoint(source):
+    budget, measuring = measuring.budget, measuring if measuring.corpus is not None else replace(measuring, budget=None)
+    if measuring.on_checkpoint(source):
         if keep is not None or export or tried or folder:
             raise InputError("--export-to alone beside --corpus", "--keep, --export, --try or --folder", "Leave them out.")
-        mine_checkpoint(source, asked, miner, rehearse, export_to)
+        mine_checkpoint(source, measuring, miner, rehearse, export_to)
         return
     if rehearse is not None:
         raise InputError("--rehearse beside --corpus FILE", "no --corpus", "Add it, or set corpus.rehearse in RUN.YAML.")
     config = Path(source)
-    how = {"miner": miner, "keep": keep, "export_to": export_to, "with_trial": tried, "export": export, "budget": budget}
-    mine_folder(*load_settings(config, folder), config.parent, **how)
+    mining_options = {
+        "miner": miner,
+        "keep": keep,
+        "export_to": export_to,
+        "with_trial": tried,
+        "export": export,
+        "budget": budget,
+    }
+    mine_folder(*load_settings(config, folder), config.parent, **mining_options)
 
 
 @app.command()
 @with_measuring
 def plan(
     source: Source,
-    asked: Measuring,
+    measuring: Measuring,
     folder: Folder = None,
     dry_run: DryRun = False,
     planner: Annotated[str | None, typer.Option(help="With --corpus: how to plan. Default: of the objective.")] = None,
@@ -219,15 +228,15 @@ def plan(
     from mixwright.cli.planning import Planning, plan_checkpoint, plan_folder
 
     check_export(export, export_to, dry_run=dry_run)
-    direct = {"planner": planner, "objective": objective, "steps": steps, "batch": batch, "rehearse": rehearse}
-    direct |= {"keep": tuple(keep) if keep else None, "measured": measured}
-    if asked.on_checkpoint(source):
+    planning_options = {"planner": planner, "objective": objective, "steps": steps, "batch": batch, "rehearse": rehearse}
+    planning_options |= {"keep": tuple(keep) if keep else None, "measured": measured}
+    if measuring.on_checkpoint(source):
         if folder is not None or dry_run:
             raise InputError("--output FILE, or the plan on stdout", "--folder or --dry-run", "Leave them out.")
-        wanted = Planning(**{name: value for name, value in direct.items() if value is not None})
-        plan_checkpoint(source, asked, wanted, output_file, export, export_to)
+        planning = Planning(**{name: value for name, value in planning_options.items() if value is not None})
+        plan_checkpoint(source, measuring, planning, output_file, export, export_to)
         return
-    if given := [f"--{name}" for name, value in {**direct, "output": output_file}.items() if value is not None]:
+    if given := [f"--{name}" for name, value in {**planning_options, "output": output_file}.items() if value is not None]:
         raise InputError(f"{', '.join(given)} beside --corpus FILE", "no --corpus", "Add it, or set this in RUN.YAML.")
     config = Path(source)
     plan_folder(*load_settings(config, folder), config.parent, export, export_to, dry_run=dry_run)
@@ -267,7 +276,7 @@ def trial(
 @with_measuring
 def verdict(
     before: Annotated[str, typer.Argument(metavar="RUN|BEFORE", help="Run folder; or, with AFTER, a checkpoint.")],
-    asked: Measuring,
+    measuring: Measuring,
     after: Annotated[str | None, typer.Argument(metavar="AFTER", help="Checkpoint to compare with BEFORE.")] = None,
     decoding: Annotated[Literal["greedy", "sampled"] | None, typer.Option(help="--greedy or --sampled.")] = None,
     folder: Annotated[Path, typer.Option(help="Where a comparison is written.")] = Path("runs/comparison"),
@@ -286,9 +295,9 @@ def verdict(
     from mixwright.cli.gating import Gating
     from mixwright.cli.judging import judge, show_verdict
 
-    asked_gate = (gate, tuple(protect or ()), each, margin, cannot_tell, until_decided, max_items)
-    gating = Gating(*asked_gate, decoding_of(asked.greedy, decoding), beside, measured)
-    result = judge(before, after, asked, folder, gating, partial(show_verdict, gating=gating, full=full))
+    gate_options = (gate, tuple(protect or ()), each, margin, cannot_tell, until_decided, max_items)
+    gating = Gating(*gate_options, decoding_of(measuring.greedy, decoding), beside, measured)
+    result = judge(before, after, measuring, folder, gating, partial(show_verdict, gating=gating, full=full))
     if result is not None and (code := result.code(cannot_tell)):
         raise typer.Exit(code)
 
@@ -312,9 +321,9 @@ def run(
     if init:
         from mixwright.cli.init import write_settings
 
-        asked = {"held_out": held_out, "model": model, "objective": objective}
+        init_options = {"held_out": held_out, "model": model, "objective": objective}
         seconds = None if budget is None else budget.seconds
-        for note in write_settings(str(source) if source else None, output_file, **asked, budget_seconds=seconds):
+        for note in write_settings(str(source) if source else None, output_file, **init_options, budget_seconds=seconds):
             output.say(one_line(note))
         output.say(f"Look at {output_file}, then: mixwright run {output_file} --dry-run")
         return
@@ -323,11 +332,11 @@ def run(
     if source is None:
         raise InputError("RUN.YAML", "nothing", "Write one with: mixwright run --init TRAIN.jsonl")
     if dry_run:
-        settings, place = load_settings(source, folder)
-        output.out_rows(("stage", "what would be done"), outline(settings, place, base=source.parent))
+        settings, run_folder = load_settings(source, folder)
+        output.out_rows(("stage", "what would be done"), outline(settings, run_folder, base=source.parent))
         return
-    told = output.console()
-    page = api.run(source, folder, budget=budget, say=lambda line: output.say(one_line(line)), console=told)
+    console = output.console()
+    page = api.run(source, folder, budget=budget, say=lambda line: output.say(one_line(line)), console=console)
     output.out(f"verdict: {page}")
 
 
@@ -336,7 +345,7 @@ def run(
 def dial(
     base: Annotated[str, typer.Argument(help="Checkpoint before it was tuned.")],
     tuned: Annotated[str, typer.Argument(help="Checkpoint or adapter folder after it.")],
-    asked: Measuring,
+    measuring: Measuring,
     keep: Annotated[list[str] | None, typer.Option(help=options.DIAL_KEEP_HELP)] = None,
     alpha: Annotated[list[float] | None, typer.Option(help=options.ALPHA_HELP)] = None,
     max_loss: Annotated[float, typer.Option(min=0.0, max=1.0, help=options.LOSS_HELP)] = 0.02,
@@ -345,7 +354,7 @@ def dial(
     """Mix base and tuned model while they write: skill and loss by strength, and the largest strength within a budget."""
     from mixwright.cli.dialling import show_sweep
 
-    show_sweep(base, tuned, asked, keep or (), alpha or (), max_loss, as_json=as_json)
+    show_sweep(base, tuned, measuring, keep or (), alpha or (), max_loss, as_json=as_json)
 
 
 @app.command()
@@ -358,11 +367,11 @@ def replicates(
     from mixwright.cli.replicates import rank_source
     from mixwright.estimates.replicates import format_ranking
 
-    found = rank_source(scores, target)
+    ranking = rank_source(scores, target)
     if as_json:
-        output.out_json({"ranking": found, "word": found.word})
+        output.out_json({"ranking": ranking, "word": ranking.word})
         return
-    for line in format_ranking(found):
+    for line in format_ranking(ranking):
         output.out(line)
 
 

@@ -87,11 +87,11 @@ def run(
     Raises:
         InputError: something in the settings or the data, before the folder is made where that can be known.
     """
-    settings, place, base = _settings(config, folder)
-    settings, deadline = with_budget(settings, place, _begun(budget))
-    page = pipeline.run(settings, place, base=base, say=say, deadline=deadline)
+    settings, run_folder, base = _open_settings(config, folder)
+    settings, deadline = with_budget(settings, run_folder, _start_budget(budget))
+    page = pipeline.run(settings, run_folder, base=base, say=say, deadline=deadline)
     if console is not None:
-        summarise(place, console)
+        summarise(run_folder, console)
     return page
 
 
@@ -142,21 +142,21 @@ def measure(
 
     rows = _read_graded_corpus(corpus)
     check_items(rows)
-    log = logging.getLogger("mixwright")
-    plain = MeasureConfig(items=usual_items(rows), probes=(*MeasureConfig().probes, GOLD_PROBE))
-    chosen = settings or with_gold(plain, rows, log.info)
-    check_settings(RunConfig(IN_MEMORY, measure=chosen), rows)
-    now, first = (
+    logger = logging.getLogger("mixwright")
+    default_settings = MeasureConfig(items=usual_items(rows), probes=(*MeasureConfig().probes, GOLD_PROBE))
+    measure_config = settings or with_gold(default_settings, rows, logger.info)
+    check_settings(RunConfig(IN_MEMORY, measure=measure_config), rows)
+    learner, start_learner = (
         model if model is None or isinstance(model, Learner) else load_learner(str(model)) for model in (checkpoint, start)
     )
-    assert now is not None
+    assert learner is not None
     if settings is None:
-        rows, notes = keep_fitting_corpus([now], rows, chosen)
+        rows, notes = keep_fitting_corpus([learner], rows, measure_config)
         for note in notes:
-            log.warning(note)
-        room, continued, _ = find_room([now], rows, chosen, log.info)
-        chosen = replace(chosen, max_new_tokens=room.tokens, continued_tokens=continued)
-    return list(measure_learner(now, rows, chosen, start=first, seed=seed).measurements)
+            logger.warning(note)
+        room, continued, _ = find_room([learner], rows, measure_config, logger.info)
+        measure_config = replace(measure_config, max_new_tokens=room.tokens, continued_tokens=continued)
+    return list(measure_learner(learner, rows, measure_config, start=start_learner, seed=seed).measurements)
 
 
 def scan(
@@ -186,9 +186,9 @@ def scan(
     """
     from mixwright.scan.stage import scan_bases
 
-    settings, place, base = _settings(config, folder)
+    settings, run_folder, base = _open_settings(config, folder)
     column_groups(columns)  # first: an unknown one is refused before anything is opened
-    with open_with_workers(settings, place, base=base) as (workers, checked):
+    with open_with_workers(settings, run_folder, base=base) as (workers, checked):
         return scan_bases(checked, workers, columns=columns, sample=sample, moments=moments, say=say)
 
 
@@ -215,9 +215,9 @@ def mine(
     Raises:
         InputError: an unknown miner or option, what the miner refuses, or something in the settings, the data or the model.
     """
-    settings, place, base = _settings(config, folder)
+    settings, run_folder, base = _open_settings(config, folder)
     make_miner(miner, options_of(settings, miner, keep))  # first: an unknown one is refused before anything is opened
-    with open_with_workers(settings, place, base=base) as (workers, checked):
+    with open_with_workers(settings, run_folder, base=base) as (workers, checked):
         return mine_in_run(checked, workers, miner, keep=keep, say=say)
 
 
@@ -271,8 +271,8 @@ def steer(
     Raises:
         InputError: something in the settings, the data or the plan, or a folder without a plan.
     """
-    settings, place, base = _settings(config, folder)
-    with open_with_workers(settings, place, base=base, whole=True, planned=True) as (workers, checked):
+    settings, run_folder, base = _open_settings(config, folder)
+    with open_with_workers(settings, run_folder, base=base, whole=True, planned=True) as (workers, checked):
         return steer_once(checked, workers, say=say)
 
 
@@ -300,10 +300,10 @@ def trial(
     Raises:
         InputError: something in the settings, the data or the plan, or a folder without a plan.
     """
-    settings, place, base = _settings(config, folder)
+    settings, run_folder, base = _open_settings(config, folder)
     settings = settings if data is None else replace(settings, trial=replace(settings.trial, data=data))
-    settings, deadline = with_budget(settings, place, _begun(budget))
-    with open_with_workers(settings, place, base=base, whole=True, planned=True) as (workers, checked):
+    settings, deadline = with_budget(settings, run_folder, _start_budget(budget))
+    with open_with_workers(settings, run_folder, base=base, whole=True, planned=True) as (workers, checked):
         return try_plan(checked, checked_trial(checked), workers, say=say, deadline=deadline)
 
 
@@ -344,7 +344,7 @@ def verdict(
 
     source = before.path if isinstance(before, RunFolder) else before
     tuned = None if after is None else str(after)
-    judge(str(source), tuned, _measuring(measuring), _folder(folder).path, gating or Gating(), show)
+    judge(str(source), tuned, _as_measuring(measuring), _as_folder(folder).path, gating or Gating(), show)
     return pages[0]
 
 
@@ -376,7 +376,7 @@ def dial(
     """
     from mixwright.cli.dialling import sweep_strengths
 
-    return sweep_strengths(str(base), str(tuned), _measuring(measuring), keep or (), alpha or (), max_loss)[0]
+    return sweep_strengths(str(base), str(tuned), _as_measuring(measuring), keep or (), alpha or (), max_loss)[0]
 
 
 def replicates(scores: str | Path, *, target: float = 0.8) -> Ranking:
@@ -413,26 +413,28 @@ def explain(name: str) -> list[Entry]:
     return find_entries(name)
 
 
-def _settings(config: RunConfig | str | Path, folder: RunFolder | str | Path | None) -> tuple[RunConfig, RunFolder, Path]:
+def _open_settings(
+    config: RunConfig | str | Path, folder: RunFolder | str | Path | None
+) -> tuple[RunConfig, RunFolder, Path]:
     """Settings, run folder, and the folder that relative paths start from; nothing is made."""
     if isinstance(config, RunConfig):
         if folder is None:
             raise InputError("a folder beside settings that no file names", "none", "Name one: folder='runs/mine'.")
-        return config, _folder(folder), Path()
+        return config, _as_folder(folder), Path()
     path = Path(config)
-    return *load_settings(path, None if folder is None else _folder(folder).path), path.parent
+    return *load_settings(path, None if folder is None else _as_folder(folder).path), path.parent
 
 
-def _begun(budget: Budget | str | None) -> Budget | None:
+def _start_budget(budget: Budget | str | None) -> Budget | None:
     """The budget; one that is said in words begins now."""
     return Budget(parse_duration(budget), monotonic()) if isinstance(budget, str) else budget
 
 
-def _measuring(said: Measuring | str | Path | None) -> Measuring:
-    return said if isinstance(said, Measuring) else Measuring(None if said is None else str(said))
+def _as_measuring(measuring: Measuring | str | Path | None) -> Measuring:
+    return measuring if isinstance(measuring, Measuring) else Measuring(None if measuring is None else str(measuring))
 
 
-def _folder(folder: RunFolder | str | Path) -> RunFolder:
+def _as_folder(folder: RunFolder | str | Path) -> RunFolder:
     return folder if isinstance(folder, RunFolder) else RunFolder(folder)
 
 

@@ -169,9 +169,9 @@ def test_many_forms_are_counted_in_bounded_memory() -> None:
     for i in range(20 * MOST_FORMS_KEPT):
         counts.add(f"form {i}")
         counts.add("common")
-    assert len(counts.kept) <= MOST_FORMS_KEPT
-    assert counts.kept["common"] == 20 * MOST_FORMS_KEPT
-    assert counts.kept.total() + counts.spilled == counts.total == 40 * MOST_FORMS_KEPT
+    assert len(counts.rows_by_form) <= MOST_FORMS_KEPT
+    assert counts.rows_by_form["common"] == 20 * MOST_FORMS_KEPT
+    assert counts.rows_by_form.total() + counts.spilled == counts.total == 40 * MOST_FORMS_KEPT
 
 
 # difficulty

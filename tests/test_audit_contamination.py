@@ -218,9 +218,9 @@ def test_nearly_the_same_words_are_found_and_other_numbers_are_not() -> None:
 def test_similarity_is_jaccard_of_word_runs() -> None:
     held_out = Row(0, "t", "eval", "a b c d e f g h i j", "x")  # 8 runs of three words
     train = Row(1, "t", "train", "a b c d e f g h i k", "x")  # 7 of them, and one other: 7 / 9
-    assert NearIndex([held_out], 7 / 9).near(train) == [0]
-    assert NearIndex([held_out], 7 / 9 + 0.01).near(train) == []
-    assert NearIndex([held_out], 0.0).near(train._replace(answer="y")) == []
+    assert NearIndex([held_out], 7 / 9).find_near(train) == [0]
+    assert NearIndex([held_out], 7 / 9 + 0.01).find_near(train) == []
+    assert NearIndex([held_out], 0.0).find_near(train._replace(answer="y")) == []
 
 
 def test_near_duplicates_expected_by_chance_by_hand() -> None:

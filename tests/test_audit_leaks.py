@@ -355,7 +355,7 @@ def test_a_whole_prompt_without_an_answer_is_found_though_its_first_words_are_te
     own = [[*PLACES[n:], *PLACES[:n]] for n in range(4)]
     asked = [Row(n, "t", "eval", f"Tell me now about the {' '.join(own[n])}", "7") for n in range(4)]
     index = WrappedIndex(asked)
-    assert [index.sought(at) for at in range(4)] == own
+    assert [index.sought_words(at) for at in range(4)] == own
     text = f"Good morning to you. {asked[1].prompt}"
     assert list(index.matches(Row(9, "t", "train", text, ""), words(text))) == [Match(1, True, True)]
     assert list(index.matches(Row(9, "t", "train", text, "8"), words(text))) == [Match(1, True, False)]
@@ -365,7 +365,7 @@ def test_a_whole_prompt_without_an_answer_is_found_though_its_first_words_are_te
 def test_a_prompt_in_another_case_is_shared_but_not_to_the_character(change: Callable[[str], str], exact: bool) -> None:
     items = [(CODE.format(n, n + 7, "x"), str(n)) for n in range(3)]
     train = [(change(prompt), answer) for prompt, answer in items]
-    same = find_leaks(Corpus.from_examples([*examples(train, "train"), *examples(items, "eval")])).same
+    same = find_leaks(Corpus.from_examples([*examples(train, "train"), *examples(items, "eval")])).overlap
     assert (same.shared.tolist(), same.exact.tolist()) == ([True] * 3, [exact] * 3)
 
 
@@ -379,5 +379,5 @@ def test_a_grader_that_fails_takes_no_answer_for_right() -> None:
     prompt = "How much is half of this?"
     rows = [*examples([(prompt, "0.5e0")], "train"), *examples([(prompt, "0.5")], "eval")]
     for grader, right in (("numeric", True), ("statistics:mean", False)):  # a mean takes no answer: every call raises
-        same = find_leaks(Corpus.from_examples(rows, {"t": grader})).same
+        same = find_leaks(Corpus.from_examples(rows, {"t": grader})).overlap
         assert (same.shared.tolist(), same.other_answer.tolist()) == ([right], [not right])

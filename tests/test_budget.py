@@ -62,15 +62,23 @@ def test_longer_samples_cost_more_than_greedy_answers() -> None:
 
 
 def test_the_first_part_tells_how_much_slower_it_is_and_what_was_known_took_no_time() -> None:
-    from mixwright.cli.ready import _slower
+    from mixwright.cli.ready import _estimate_slowdown
 
     cost = ItemCost(2.0, 3.0)
-    assert _slower(cost, taken=80.0, new=20, items=20, samples=0, models=1) == 2.0
-    assert _slower(cost, taken=40.0, new=10, items=20, samples=0, models=1) == 2.0, "ten of twenty were known"
-    assert _slower(cost, taken=100.0, new=40, items=10, samples=1, models=2) == 2.0, "10 x (2 + 3) seconds, two models"
-    assert _slower(cost, taken=9000.0, new=20, items=20, samples=0, models=1) == 5.0
-    assert _slower(cost, taken=9000.0, new=2, items=20, samples=0, models=1) == 1.0, "two completions say nothing"
-    assert _slower(cost, taken=20.0, new=0, items=20, samples=0, models=1) == 0.5, "rows that are only read"
+    assert _estimate_slowdown(cost, seconds=80.0, new_completions=20, items=20, samples=0, models=1) == 2.0
+    assert _estimate_slowdown(cost, seconds=40.0, new_completions=10, items=20, samples=0, models=1) == 2.0, (
+        "ten of twenty were known"
+    )
+    assert _estimate_slowdown(cost, seconds=100.0, new_completions=40, items=10, samples=1, models=2) == 2.0, (
+        "10 x (2 + 3) seconds, two models"
+    )
+    assert _estimate_slowdown(cost, seconds=9000.0, new_completions=20, items=20, samples=0, models=1) == 5.0
+    assert _estimate_slowdown(cost, seconds=9000.0, new_completions=2, items=20, samples=0, models=1) == 1.0, (
+        "two completions say nothing"
+    )
+    assert _estimate_slowdown(cost, seconds=20.0, new_completions=0, items=20, samples=0, models=1) == 0.5, (
+        "rows that are only read"
+    )
 
 
 class Clock:

@@ -305,7 +305,7 @@ def test_who_is_stopped_after_the_tables_are_written_finds_the_question_with_the
     def stopped(*_: object, **__: object) -> int:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("mixwright.cli.judging._gated", stopped)
+    monkeypatch.setattr("mixwright.cli.judging._ask_gate", stopped)
     asked = ("--corpus", write("a.jsonl", sums(20)), "--grader", "exact", "--max-new-tokens", "2")
     models = (checkpoint("before"), checkpoint("after", 1))
     call("verdict", *models, *asked, "--gate", "--protect", "sum", "--until-decided", "--max-items", "8")

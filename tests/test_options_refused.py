@@ -15,7 +15,7 @@ from mixwright import catalog
 from mixwright.config import CorpusConfig, PlanConfig, RunConfig
 from mixwright.conformance import samples
 from mixwright.errors import InputError
-from mixwright.plan.overrides import check_asked
+from mixwright.plan.overrides import check_overrides
 from mixwright.plan.validate import validate_plan
 from mixwright.records import Cell, PairOutcome, Plan, Signals, from_data, to_data
 from mixwright.run.folder import read_plan
@@ -72,7 +72,7 @@ def test_options_that_the_engine_no_longer_has_are_refused_by_name(gone: dict[st
     with pytest.raises(InputError, match=rf"field \({name}\)"):
         Engine(planned(EVEN, options={"engine": gone}), pool(), seed=0)
     with pytest.raises(InputError, match=rf"field \({name}\)"):
-        check_asked({"options": {"engine": gone}}, CELLS, "grpo")
+        check_overrides({"options": {"engine": gone}}, CELLS, "grpo")
 
 
 def test_a_reward_range_of_texts_is_one_of_numbers_for_every_plug_in() -> None:
@@ -101,7 +101,7 @@ def test_a_reward_range_of_texts_is_one_of_numbers_for_every_plug_in() -> None:
 )
 def test_what_is_asked_of_a_plan_is_checked_before_there_is_one(asked: dict[str, Any]) -> None:
     with pytest.raises(InputError):
-        check_asked(asked, CELLS, "grpo")
+        check_overrides(asked, CELLS, "grpo")
     with pytest.raises(InputError):
         check_settings(RunConfig(CorpusConfig("any"), plan=PlanConfig(stage=asked)), samples.corpus())
 
@@ -123,9 +123,9 @@ def test_a_plan_edited_by_hand_is_refused_for_its_options_before_a_model_is_load
 
 
 def test_options_of_a_plug_in_that_the_planner_may_name_pass() -> None:
-    check_asked({}, CELLS, "grpo")
+    check_overrides({}, CELLS, "grpo")
     options = {"selectors.difficulty": {"explore": 0.1}, "engine": {"rehearsal_share": 0.25}}
-    check_asked({"steps": 20, "objective": "grpo", "options": options}, CELLS, "grpo")
+    check_overrides({"steps": 20, "objective": "grpo", "options": options}, CELLS, "grpo")
 
 
 @pytest.mark.parametrize("name", ["formats", "displacement"])

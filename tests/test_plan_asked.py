@@ -3,7 +3,7 @@
 import pytest
 
 from mixwright.errors import InputError
-from mixwright.plan.overrides import with_asked
+from mixwright.plan.overrides import apply_overrides
 from mixwright.records import Plan, Stage
 
 STAGE = Stage(
@@ -19,11 +19,11 @@ PLAN = Plan("p", (STAGE,), why=WHY)
 
 
 def test_nothing_asked_is_nothing_changed():
-    assert with_asked(PLAN, {}) is PLAN
+    assert apply_overrides(PLAN, {}) is PLAN
 
 
 def test_fields_are_replaced_and_say_who_asked():
-    plan = with_asked(PLAN, {"selector": "equal_levels", "gates": [], "monitors": ["canary"]})
+    plan = apply_overrides(PLAN, {"selector": "equal_levels", "gates": [], "monitors": ["canary"]})
     assert (plan.stages[0].selector, plan.stages[0].gates, plan.stages[0].monitors) == ("equal_levels", (), ("canary",))
     assert plan.stages[0].weights == STAGE.weights
     assert plan.why["stages.0.gates"] == "asked for in plan.stage"
@@ -31,13 +31,15 @@ def test_fields_are_replaced_and_say_who_asked():
 
 
 def test_reasons_for_replaced_weights_go():
-    plan = with_asked(PLAN, {"weights": {"a": 1.0}})
+    plan = apply_overrides(PLAN, {"weights": {"a": 1.0}})
     assert "stages.0.weights.a" not in plan.why
     assert plan.why["stages.0.weights"] == "asked for in plan.stage"
 
 
 def test_options_are_laid_over_plug_in_by_plug_in():
-    plan = with_asked(PLAN, {"options": {"gates.too_hard": {"min_rollouts": 8.0}, "selectors.difficulty": {"explore": 0.1}}})
+    plan = apply_overrides(
+        PLAN, {"options": {"gates.too_hard": {"min_rollouts": 8.0}, "selectors.difficulty": {"explore": 0.1}}}
+    )
     assert plan.stages[0].options == {
         "gates.too_hard": {"z": 2.0, "min_rollouts": 8.0},
         "engine": {"canaries": 8},
@@ -48,4 +50,4 @@ def test_options_are_laid_over_plug_in_by_plug_in():
 @pytest.mark.parametrize("asked", [{"gate": ["too_hard"]}, {"steps": "many"}, {"options": 3}, {"options": {"engine": 3}}])
 def test_what_a_stage_cannot_have_is_refused(asked):
     with pytest.raises(InputError):
-        with_asked(PLAN, asked)
+        apply_overrides(PLAN, asked)

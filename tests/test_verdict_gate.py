@@ -250,12 +250,12 @@ def test_items_of_a_comparison_follow_what_may_be_protected() -> None:
         Example(f"{level}-{place}", "sum", "1+1=", answer="2", level=level) for level in (1.0, 2.0) for place in range(3)
     ]
     cells = Corpus.from_examples(rows).cells()
-    assert compare._items(cells, Gating(), None) == 494
-    assert compare._items(cells, Gating(protect=["sum"]), None) == 395
-    assert compare._items(cells, Gating(protect=["sum@1"]), None) == 788
-    assert compare._items(cells, Gating(protect=["sum@1"]), 40) == 40
+    assert compare._choose_items_per_cell(cells, Gating(), None) == 494
+    assert compare._choose_items_per_cell(cells, Gating(protect=["sum"]), None) == 395
+    assert compare._choose_items_per_cell(cells, Gating(protect=["sum@1"]), None) == 788
+    assert compare._choose_items_per_cell(cells, Gating(protect=["sum@1"]), 40) == 40
     with pytest.raises(InputError, match="sum@3"):
-        compare._items(cells, Gating(protect=["sum@3"]), None)
+        compare._choose_items_per_cell(cells, Gating(protect=["sum@3"]), None)
 
 
 def test_the_gate_of_a_run_folder(tmp_path: Path) -> None:

@@ -56,13 +56,13 @@ class Template:
         How often slots repeat is learnt within the largest sample, each prompt once: copies would look like chance.
         """
         splits = [sorted(set(map(tokens, prompts))) for prompts in samples]
-        seen = Counter(token for split in splits for parts in split for token in set(parts))
-        least = max(TEMPLATE_WORD_MIN_SHARE * sum(map(len, splits)), 3)
-        words = frozenset(token for token, n in seen.items() if n >= least and not token[0].isdigit())
+        prompts_by_token = Counter(token for split in splits for prompt_tokens in split for token in set(prompt_tokens))
+        min_prompts = max(TEMPLATE_WORD_MIN_SHARE * sum(map(len, splits)), 3)
+        words = frozenset(token for token, n in prompts_by_token.items() if n >= min_prompts and not token[0].isdigit())
         fillings: dict[str, Counter[str]] = defaultdict(Counter)
-        for token in (token for parts in max(splits, key=len) for token in parts if token not in words):
+        for token in (token for prompt_tokens in max(splits, key=len) for token in prompt_tokens if token not in words):
             fillings[slot_class(token)][token] += 1
-        return cls(words, {name: _agreement(values) for name, values in fillings.items()})
+        return cls(words, {name: _estimate_agreement(values) for name, values in fillings.items()})
 
     def with_slot_classes(self, prompt: str) -> tuple[str, ...]:
         """The prompt with each slot's filling replaced by its class (in angle brackets)."""
@@ -75,21 +75,25 @@ class Template:
 
     def chance_of_same_filling(self, shape: tuple[str, ...]) -> float:
         """Probability that two prompts of this shape are the same prompt."""
-        slots = (self.agreement_by_slot_class.get(part[1:-1], 1.0) for part in shape if part[0] == "<" and len(part) > 1)
-        return math.prod(slots)
+        agreements = (
+            self.agreement_by_slot_class.get(part[1:-1], 1.0) for part in shape if part[0] == "<" and len(part) > 1
+        )
+        return math.prod(agreements)
 
     def chance_of_words(self, words: Sequence[str]) -> float:
         """Probability that a place of this shape holds just these words; a word that comes twice is evidence once."""
-        slots = (self.agreement_by_slot_class.get(slot_class(word), 1.0) for word in set(words) - self.words)
-        return math.prod(slots)
+        agreements = (self.agreement_by_slot_class.get(slot_class(word), 1.0) for word in set(words) - self.words)
+        return math.prod(agreements)
 
     def expected_shared(self, train: Sequence[str], held_out: Sequence[str], train_rows: int, held_out_rows: int) -> float:
         """Eval rows (of `held_out_rows`) expected to stand among `train_rows` by chance; the texts are samples of both."""
-        per_train = train_rows / max(len(train), 1)
-        per_held_out = held_out_rows / max(len(held_out), 1)
+        rows_per_train_sample = train_rows / max(len(train), 1)
+        rows_per_held_out_sample = held_out_rows / max(len(held_out), 1)
         shapes = Counter(map(self.with_slot_classes, train))
         return sum(
-            n * per_held_out * -math.expm1(-self.chance_of_same_filling(shape) * shapes[shape] * per_train)
+            n
+            * rows_per_held_out_sample
+            * -math.expm1(-self.chance_of_same_filling(shape) * shapes[shape] * rows_per_train_sample)
             for shape, n in Counter(map(self.with_slot_classes, held_out)).items()
         )
 
@@ -97,17 +101,19 @@ class Template:
         """Rows of `total` expected to repeat an earlier row by chance; `prompts` is a sample of them."""
         repeats = 0.0
         for shape, n in Counter(map(self.with_slot_classes, prompts)).items():
-            of_shape, chance = n * total / len(prompts), self.chance_of_same_filling(shape)
-            exact = of_shape * chance >= 1e-4  # below that the exact form loses its digits
-            repeats += of_shape + math.expm1(-of_shape * chance) / chance if exact else of_shape**2 * chance / 2
+            rows_of_shape, chance = n * total / len(prompts), self.chance_of_same_filling(shape)
+            is_exact = rows_of_shape * chance >= 1e-4  # below that the exact form loses its digits
+            repeats += (
+                rows_of_shape + math.expm1(-rows_of_shape * chance) / chance if is_exact else rows_of_shape**2 * chance / 2
+            )
         return repeats
 
 
 def common_words(prompts: Sequence[str]) -> frozenset[str]:
     """Words that stand in nearly all of these prompts; none where they are fewer than `FEWEST_COMMON_WORDS`."""
     counts = Counter(word for prompt in prompts for word in set(tokens(prompt)) if word[0].isalpha())
-    found = frozenset(word for word, count in counts.items() if count >= COMMON_WORD_MIN_SHARE * len(prompts))
-    return found if len(found) >= FEWEST_COMMON_WORDS else frozenset()
+    common = frozenset(word for word, count in counts.items() if count >= COMMON_WORD_MIN_SHARE * len(prompts))
+    return common if len(common) >= FEWEST_COMMON_WORDS else frozenset()
 
 
 def chance_explains(count: int, expected: float) -> bool:
@@ -125,7 +131,7 @@ def poisson_tail(at_least: int, mean: float) -> float:
     return max(0.0, 1.0 - math.fsum(below))
 
 
-def _agreement(values: Counter[str]) -> float:
-    n = sum(values.values())
-    same = sum(count * (count - 1) for count in values.values()) / 2
-    return min(1.0, (same + 1) / (n * (n - 1) / 2 + 1))
+def _estimate_agreement(values: Counter[str]) -> float:
+    total = sum(values.values())
+    agreeing_pairs = sum(count * (count - 1) for count in values.values()) / 2
+    return min(1.0, (agreeing_pairs + 1) / (total * (total - 1) / 2 + 1))

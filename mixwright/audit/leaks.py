@@ -28,13 +28,13 @@ class Leaks:
 
     tasks: tuple[str, ...]
     """Task names; the overlap's codes count them."""
-    same: Overlap
+    overlap: Overlap
     """Prompts that are the same."""
     rows: tuple[Row, ...]
     """The held-out rows that the following were looked for."""
-    sought: WrappedIndex
+    wrapped_index: WrappedIndex
     """Index of the texts of `rows`, which finds copies with text around them."""
-    index: NearIndex
+    near_index: NearIndex
     """Index of the prompts of `rows`, which finds near-duplicates."""
     wrapped: dict[int, tuple[int, bool, bool]]
     """Position in `rows` -> number of a train row that holds it or (False) is held by it, and whether the answers agree."""
@@ -51,50 +51,50 @@ _LAST: list[tuple[weakref.ref[Corpus], Leaks]] = []
 def find_leaks(corpus: Corpus) -> Leaks:
     """What of the eval split stands in train; remembered for one corpus at a time."""
     if not _LAST or _LAST[0][0]() is not corpus:
-        _LAST[:] = [(weakref.ref(corpus), _search(corpus))]
+        _LAST[:] = [(weakref.ref(corpus), _search_leaks(corpus))]
     return _LAST[0][1]
 
 
-def _search(corpus: Corpus) -> Leaks:
-    prints = fingerprints(corpus, further=True)
+def _search_leaks(corpus: Corpus) -> Leaks:
+    prints = fingerprints(corpus, with_further_texts=True)
     reader = Reader(corpus)
-    same = _graded(corpus, reader, find_overlap(prints))
-    sought = WrappedIndex(reader.sample(same.held_out[same.partner < 0], MOST_ROWS_INDEXED))
-    rows = tuple(sought.rows)
-    index = NearIndex(rows, NEAR_SIMILARITY)
+    overlap = _accept_graded_answers(corpus, reader, find_overlap(prints))
+    wrapped_index = WrappedIndex(reader.sample(overlap.held_out[overlap.partner < 0], MOST_ROWS_INDEXED))
+    rows = tuple(wrapped_index.rows)
+    near_index = NearIndex(rows, NEAR_SIMILARITY)
     wrapped: dict[int, tuple[int, bool, bool]] = {}
     near: dict[int, int] = {}
-    copied = same.copied.copy()
-    for row, turn in with_turns(corpus.batches()) if rows else ():
+    copied = overlap.copied.copy()
+    for row, turn_count in with_turns(corpus.batches()) if rows else ():
         if row.split == "eval":
             continue
-        found = words(row.prompt)
-        for match in sought.matches(row, found, turn=turn > 0):
-            if match.at not in wrapped or (match.agrees and not wrapped[match.at][2]):
-                wrapped[match.at] = (row.number, match.inside, match.agrees)
+        prompt_words = words(row.prompt)
+        for match in wrapped_index.matches(row, prompt_words, is_turn=turn_count > 0):
+            if match.position not in wrapped or (match.agrees and not wrapped[match.position][2]):
+                wrapped[match.position] = (row.number, match.inside, match.agrees)
             copied[row.number] |= match.agrees
-        for at in () if turn else index.near(row, found):
+        for at in () if turn_count else near_index.find_near(row, prompt_words):
             near.setdefault(at, row.number)
             copied[row.number] = True
     near = {at: number for at, number in near.items() if at not in wrapped or not wrapped[at][2]}
-    return Leaks(prints.tasks, same, rows, sought, index, wrapped, near, copied)
+    return Leaks(prints.tasks, overlap, rows, wrapped_index, near_index, wrapped, near, copied)
 
 
-def _graded(corpus: Corpus, reader: Reader, same: Overlap) -> Overlap:
+def _accept_graded_answers(corpus: Corpus, reader: Reader, overlap: Overlap) -> Overlap:
     """The overlap, where answers that the task's grader takes for right are the same answers."""
-    at = np.flatnonzero(same.other_answer)[:MOST_PAIRS_LISTED]
-    partners = same.partner[at]
-    examples = reader.examples(np.unique(np.concatenate([same.held_out[at], partners])))
-    given = {row.number: row.answer for row in reader.rows(np.unique(partners))}
-    shared, copied = same.shared.copy(), same.copied.copy()
-    for place, partner in zip(at.tolist(), partners.tolist(), strict=True):
-        example = examples[int(same.held_out[place])]
-        if example.answer is not None and _right(corpus, example, given[partner]):
+    places = np.flatnonzero(overlap.other_answer)[:MOST_PAIRS_LISTED]
+    partners = overlap.partner[places]
+    examples = reader.examples(np.unique(np.concatenate([overlap.held_out[places], partners])))
+    train_answers = {row.number: row.answer for row in reader.rows(np.unique(partners))}
+    shared, copied = overlap.shared.copy(), overlap.copied.copy()
+    for place, partner in zip(places.tolist(), partners.tolist(), strict=True):
+        example = examples[int(overlap.held_out[place])]
+        if example.answer is not None and _is_right(corpus, example, train_answers[partner]):
             shared[place] = copied[partner] = True
-    return replace(same, shared=shared, other_answer=same.other_answer & ~shared, copied=copied)
+    return replace(overlap, shared=shared, other_answer=overlap.other_answer & ~shared, copied=copied)
 
 
-def _right(corpus: Corpus, example: Example, answer: str) -> bool:
+def _is_right(corpus: Corpus, example: Example, answer: str) -> bool:
     try:
         return corpus.grade(example, answer) >= RIGHT_FROM_SCORE
     except InputError:

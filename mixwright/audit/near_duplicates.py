@@ -45,17 +45,17 @@ MOST_ROWS_COMPARED = 200
 """Rows of a task that its null is worked out on."""
 
 
-def word_runs(found: Sequence[str]) -> set[int]:
-    """Hashes of every run of three words among `found`; numbers and signs are skipped."""
-    letters = [word for word in found if word[0].isalpha()]
-    runs = zip(letters, letters[1:], letters[2:], strict=False)
+def word_runs(tokens: Sequence[str]) -> set[int]:
+    """Hashes of every run of three words among `tokens`; numbers and signs are skipped."""
+    letter_words = [word for word in tokens if word[0].isalpha()]
+    runs = zip(letter_words, letter_words[1:], letter_words[2:], strict=False)
     return {zlib.crc32(" ".join(run).encode("utf-8", "surrogatepass")) for run in runs}
 
 
 def sketch(runs: Collection[int], template: Collection[int]) -> frozenset[int]:
     """The smallest of the runs that are not `template`; empty where there are too few."""
-    kept = sorted(run for run in runs if run not in template)
-    return frozenset(kept[:SKETCH_SIZE]) if len(kept) >= MIN_WORD_RUNS else frozenset()
+    own_runs = sorted(run for run in runs if run not in template)
+    return frozenset(own_runs[:SKETCH_SIZE]) if len(own_runs) >= MIN_WORD_RUNS else frozenset()
 
 
 def jaccard(one: frozenset[int], other: frozenset[int]) -> float:
@@ -83,34 +83,36 @@ class NearIndex:
         self.rows = held_out
         self.similarity = similarity
         runs = [word_runs(words(row.prompt)) for row in held_out]
-        sizes = Counter(row.task for row in held_out)
-        seen = Counter((row.task, run) for row, found in zip(held_out, runs, strict=True) for run in found)
-        self._template = {run for (task, run), n in seen.items() if n >= max(3, TEMPLATE_RUN_MIN_SHARE * sizes[task])}
-        self._sketches = [sketch(found, self._template) for found in runs]
+        task_sizes = Counter(row.task for row in held_out)
+        run_counts = Counter((row.task, run) for row, row_runs in zip(held_out, runs, strict=True) for run in row_runs)
+        self._template = {
+            run for (task, run), n in run_counts.items() if n >= max(3, TEMPLATE_RUN_MIN_SHARE * task_sizes[task])
+        }
+        self._sketches = [sketch(row_runs, self._template) for row_runs in runs]
         self._postings: dict[int, list[int]] = defaultdict(list)
-        self._key_of = [numbers_and_answer(row) for row in held_out]
-        self._keys = {key for key, kept in zip(self._key_of, self._sketches, strict=True) if kept}
+        self._key_by_position = [numbers_and_answer(row) for row in held_out]
+        self._keys = {key for key, row_sketch in zip(self._key_by_position, self._sketches, strict=True) if row_sketch}
         self._answers = {answer for _, answer in self._keys}
-        for position, kept in enumerate(self._sketches):
-            for run in kept:
+        for position, row_sketch in enumerate(self._sketches):
+            for run in row_sketch:
                 self._postings[run].append(position)
 
-    def near(self, row: Row, found: Sequence[str] | None = None) -> list[int]:
+    def find_near(self, row: Row, prompt_words: Sequence[str] | None = None) -> list[int]:
         """Positions in `rows` of what `row` nearly is; prompts with the same normal form are not near, they are the same.
 
         Args:
             row: any row.
-            found: the words of its prompt, where they are known.
+            prompt_words: the words of its prompt, where they are known.
         """
         if read_conclusion(row.answer) not in self._answers or (key := numbers_and_answer(row)) not in self._keys:
             return []
-        mine = sketch(word_runs(words(row.prompt) if found is None else found), self._template)
-        hits = dict.fromkeys(position for run in mine for position in self._postings.get(run, ()))
+        row_sketch = sketch(word_runs(words(row.prompt) if prompt_words is None else prompt_words), self._template)
+        candidates = dict.fromkeys(position for run in row_sketch for position in self._postings.get(run, ()))
         return [
             position
-            for position in hits
-            if self._key_of[position] == key
-            and jaccard(mine, self._sketches[position]) >= self.similarity
+            for position in candidates
+            if self._key_by_position[position] == key
+            and jaccard(row_sketch, self._sketches[position]) >= self.similarity
             and normal_form(row.prompt) != normal_form(self.rows[position].prompt)
         ]
 
@@ -120,31 +122,33 @@ class NearIndex:
         Pairs with as many numbers are compared. Were their words independent of their numbers and answers, the share that
         agrees in both would be the product of the shares that agree in either; one is added to each of them.
         """
-        mine = [at for at in positions if self._sketches[at]][:NULL_SAMPLE_ROWS]
-        theirs = [
+        sketched_positions = [at for at in positions if self._sketches[at]][:NULL_SAMPLE_ROWS]
+        sketched_others = [
             (sketch(word_runs(words(row.prompt)), self._template), numbers_and_answer(row))
             for row in others[:NULL_SAMPLE_ROWS]
         ]
         pairs = [
-            (self._sketches[at], other, self._key_of[at] == key)
-            for at in mine
-            for other, key in theirs
-            if len(self._key_of[at][0]) == len(key[0])
+            (self._sketches[at], other, self._key_by_position[at] == key)
+            for at in sketched_positions
+            for other, key in sketched_others
+            if len(self._key_by_position[at][0]) == len(key[0])
         ]
-        alike = sum(jaccard(one, other) >= self.similarity for one, other, _ in pairs)
-        same = sum(agree for _, _, agree in pairs)
-        both = (alike + 1) * (same + 1) / (len(pairs) + 1) ** 2
-        share = len(pairs) / max(len(mine) * len(theirs), 1)
-        return len(positions) * -math.expm1(-both * share * count)
+        alike_pairs = sum(jaccard(one, other) >= self.similarity for one, other, _ in pairs)
+        agreeing_pairs = sum(agree for _, _, agree in pairs)
+        chance_of_both = (alike_pairs + 1) * (agreeing_pairs + 1) / (len(pairs) + 1) ** 2
+        comparable_share = len(pairs) / max(len(sketched_positions) * len(sketched_others), 1)
+        return len(positions) * -math.expm1(-chance_of_both * comparable_share * count)
 
 
 def have_common_passage(one: str, other: str) -> bool:
     """Whether two prompts share a sentence of `PASSAGE_WORDS` words and each has another one: two questions about one
     text.
     """
-    mine, theirs = sentences(one), sentences(other)
-    shared = mine & theirs
-    return bool(mine - shared and theirs - shared) and any(len(sentence.split()) >= PASSAGE_WORDS for sentence in shared)
+    sentences_of_one, sentences_of_other = sentences(one), sentences(other)
+    shared = sentences_of_one & sentences_of_other
+    return bool(sentences_of_one - shared and sentences_of_other - shared) and any(
+        len(sentence.split()) >= PASSAGE_WORDS for sentence in shared
+    )
 
 
 @dataclass(frozen=True)
@@ -168,10 +172,10 @@ class Siblings:
         """Held-out rows expected to be the same as one of `train` rows; one more pair than was seen counts for
         `UNSEEN_PAIR_ROWS`.
         """
-        known, more = (
+        as_seen, with_one_more = (
             self._expected(count / (self.pairs + 1), held_out, train) for count in (self.same_pairs, self.same_pairs + 1)
         )
-        return known + min(more - known, UNSEEN_PAIR_ROWS)
+        return as_seen + min(with_one_more - as_seen, UNSEEN_PAIR_ROWS)
 
     def _expected(self, share: float, held_out: int, train: int) -> float:
         return held_out * -math.expm1(-share * self.alike_rows_per_train_row * train) if share < COPIES_SHARE else 0.0
@@ -187,37 +191,37 @@ def count_siblings(train: Sequence[Row], held_out: Sequence[Row], similarity: fl
     """
     texts, keys = [words(row.prompt) for row in train], [numbers_and_answer(row) for row in train]
     runs = [word_runs(text) for text in texts]
-    seen = Counter(run for own in runs for run in own)
-    template = {run for run, n in seen.items() if n >= max(3, TEMPLATE_RUN_MIN_SHARE * len(train))}
-    sketches = [sketch(own, template) for own in runs]
+    run_counts = Counter(run for text_runs in runs for run in text_runs)
+    template = {run for run, n in run_counts.items() if n >= max(3, TEMPLATE_RUN_MIN_SHARE * len(train))}
+    sketches = [sketch(text_runs, template) for text_runs in runs]
     postings: dict[int, list[int]] = defaultdict(list)
-    pairs = same = near = 0
-    for at, mine in enumerate(sketches):
-        for other, alike in _find_alike(mine, postings, sketches):
+    pairs = same_pairs = near_pairs = 0
+    for at, row_sketch in enumerate(sketches):
+        for other, pair_similarity in _find_worded_alike(row_sketch, postings, sketches):
             pairs += 1
             identical = texts[at] == texts[other]
-            same += identical
-            near += not identical and alike >= similarity and keys[at] == keys[other]
-        for run in mine:
+            same_pairs += identical
+            near_pairs += not identical and pair_similarity >= similarity and keys[at] == keys[other]
+        for run in row_sketch:
             postings[run].append(at)
-    cross = sum(
+    cross_pairs = sum(
         text != texts[other]
         for text in (words(row.prompt) for row in held_out)
-        for other, _ in _find_alike(sketch(word_runs(text), template), postings, sketches)
+        for other, _ in _find_worded_alike(sketch(word_runs(text), template), postings, sketches)
     )
-    each = cross / max(len(train) * len(held_out), 1)
-    return Siblings(same, (near + 1) / (pairs + 1), each, pairs)
+    alike_rows_per_train_row = cross_pairs / max(len(train) * len(held_out), 1)
+    return Siblings(same_pairs, (near_pairs + 1) / (pairs + 1), alike_rows_per_train_row, pairs)
 
 
-def _find_alike(
-    mine: frozenset[int], postings: Mapping[int, list[int]], sketches: Sequence[frozenset[int]]
+def _find_worded_alike(
+    row_sketch: frozenset[int], postings: Mapping[int, list[int]], sketches: Sequence[frozenset[int]]
 ) -> Iterator[tuple[int, float]]:
-    hits = Counter(other for run in mine for other in postings.get(run, ()))
-    for other, shared in hits.items():
-        if shared >= ALIKE_SIMILARITY * len(mine) / 2:
-            alike = jaccard(mine, sketches[other])
-            if alike >= ALIKE_SIMILARITY:
-                yield other, alike
+    shared_runs = Counter(other for run in row_sketch for other in postings.get(run, ()))
+    for other, shared_count in shared_runs.items():
+        if shared_count >= ALIKE_SIMILARITY * len(row_sketch) / 2:
+            similarity = jaccard(row_sketch, sketches[other])
+            if similarity >= ALIKE_SIMILARITY:
+                yield other, similarity
 
 
 @dataclass(frozen=True)
@@ -244,27 +248,30 @@ def near_repeats(corpus: Corpus, reader: Reader, train: np.ndarray, similarity: 
         similarity: least Jaccard similarity of word runs, 0..1.
     """
     index = NearIndex(reader.sample(train, MOST_TRAIN_ROWS_INDEXED), similarity)
-    kept = np.zeros(len(corpus), bool)
-    kept[train] = True
-    found: dict[int, int] = {}
-    sizes, sought = Counter[str](), defaultdict[str, list[int]](list)
+    is_searched = np.zeros(len(corpus), bool)
+    is_searched[train] = True
+    nearest_row: dict[int, int] = {}
+    task_sizes, positions_by_task = Counter[str](), defaultdict[str, list[int]](list)
     for row in rows(corpus.batches()):
-        if kept[row.number]:
-            sizes[row.task] += 1
-            for at in index.near(row):
-                found.setdefault(at, row.number)
+        if is_searched[row.number]:
+            task_sizes[row.task] += 1
+            for at in index.find_near(row):
+                nearest_row.setdefault(at, row.number)
     for at, row in enumerate(index.rows):
-        sought[row.task].append(at)
-    seen = []
-    for task, size in sizes.items():
-        own = sought[task]
-        pairs = [(index.rows[at].number, found[at]) for at in own if at in found]
+        positions_by_task[row.task].append(at)
+    repeats = []
+    for task, size in task_sizes.items():
+        positions = positions_by_task[task]
+        pairs = [(index.rows[at].number, nearest_row[at]) for at in positions if at in nearest_row]
         if not pairs:
             continue
         # halves of the sample stand for rows that nobody copied from each other
-        one, other = own[: 2 * MOST_ROWS_COMPARED : 2], [index.rows[at] for at in own[1 : 2 * MOST_ROWS_COMPARED : 2]]
-        by_words = index.expected_near(one, other, size) * len(own) / len(one)
-        mine = [index.rows[at] for at in own[: 5 * MOST_ROWS_COMPARED]]
-        kin = count_siblings(mine, mine[:MOST_ROWS_COMPARED], similarity)
-        seen.append(NearRepeats(task, len(own), pairs, max(by_words, kin.expected_near(len(own), size))))
-    return seen
+        half_positions = positions[: 2 * MOST_ROWS_COMPARED : 2]
+        other_half_rows = [index.rows[at] for at in positions[1 : 2 * MOST_ROWS_COMPARED : 2]]
+        expected_by_words = index.expected_near(half_positions, other_half_rows, size) * len(positions) / len(half_positions)
+        task_rows = [index.rows[at] for at in positions[: 5 * MOST_ROWS_COMPARED]]
+        siblings = count_siblings(task_rows, task_rows[:MOST_ROWS_COMPARED], similarity)
+        repeats.append(
+            NearRepeats(task, len(positions), pairs, max(expected_by_words, siblings.expected_near(len(positions), size)))
+        )
+    return repeats

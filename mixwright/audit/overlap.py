@@ -39,61 +39,68 @@ class Overlap:
 
 def find_overlap(prints: Fingerprints) -> Overlap:
     """Compare the splits. Answers agree when the final answers do."""
-    rows, owner = len(prints.task) - len(prints.row_of_extra_text), prints.row
-    question = ~_talk(prints)
-    held, train = np.flatnonzero(question & prints.held_out), np.flatnonzero(question & ~prints.held_out)
-    pair, prompt = prints.combined(prints.normal, prints.final), prints.normal
-    by_prompt, by_item = _first(prompt[train], prompt[held]), _first(pair[train], pair[held])
-    open_ended = train[prints.final[train] == 0]
-    by_open = _first(prompt[open_ended], prompt[held])
-    unanswered = (prints.final[held] == 0) & (by_prompt >= 0)
-    found = (by_item >= 0) | (by_open >= 0) | unanswered
-    nearest = np.full(len(held), -1, np.int64)
-    for where, texts in ((by_prompt, train), (by_open, open_ended), (by_item, train)):  # the best match is written last
-        nearest[where >= 0] = texts[where[where >= 0]]
-    same = np.isin(pair[train], pair[held]) | np.isin(prompt[train], prompt[held][unanswered])
-    same |= (prints.final[train] == 0) & np.isin(prompt[train], prompt[held])
-    copied = np.zeros(rows, bool)
-    copied[owner[train[same]]] = True
+    row_count, row_of_text = len(prints.task) - len(prints.row_of_extra_text), prints.row
+    is_question = ~_find_talk(prints)
+    held_out_texts = np.flatnonzero(is_question & prints.held_out)
+    train_texts = np.flatnonzero(is_question & ~prints.held_out)
+    item, prompt = prints.combined(prints.normal, prints.final), prints.normal
+    match_by_prompt = _first_match(prompt[train_texts], prompt[held_out_texts])
+    match_by_item = _first_match(item[train_texts], item[held_out_texts])
+    open_ended = train_texts[prints.final[train_texts] == 0]
+    match_by_open = _first_match(prompt[open_ended], prompt[held_out_texts])
+    is_unanswered = (prints.final[held_out_texts] == 0) & (match_by_prompt >= 0)
+    is_shared = (match_by_item >= 0) | (match_by_open >= 0) | is_unanswered
+    best_match = np.full(len(held_out_texts), -1, np.int64)
+    # the best match is written last
+    for match, texts in ((match_by_prompt, train_texts), (match_by_open, open_ended), (match_by_item, train_texts)):
+        best_match[match >= 0] = texts[match[match >= 0]]
+    is_copied = np.isin(item[train_texts], item[held_out_texts]) | np.isin(
+        prompt[train_texts], prompt[held_out_texts][is_unanswered]
+    )
+    is_copied |= (prints.final[train_texts] == 0) & np.isin(prompt[train_texts], prompt[held_out_texts])
+    copied = np.zeros(row_count, bool)
+    copied[row_of_text[train_texts[is_copied]]] = True
 
-    held_out = held[held < rows]
-    of = np.searchsorted(held_out, owner[held])  # each text's held-out row
-    shared, exact, asked = (np.zeros(len(held_out), bool) for _ in range(3))
-    shared[of[found]], asked[of[by_prompt >= 0]] = True, True
-    as_it_is = (prints.exact[held] != 0) & (_first(prints.exact[train], prints.exact[held]) >= 0)
-    exact[of[found & as_it_is]] = True
+    held_out = held_out_texts[held_out_texts < row_count]
+    place_of_text = np.searchsorted(held_out, row_of_text[held_out_texts])  # each text's held-out row
+    shared, exact, prompt_in_train = (np.zeros(len(held_out), bool) for _ in range(3))
+    shared[place_of_text[is_shared]], prompt_in_train[place_of_text[match_by_prompt >= 0]] = True, True
+    is_exact = (prints.exact[held_out_texts] != 0) & (
+        _first_match(prints.exact[train_texts], prints.exact[held_out_texts]) >= 0
+    )
+    exact[place_of_text[is_shared & is_exact]] = True
     partner = np.full(len(held_out), -1, np.int64)
-    for which in ((by_prompt >= 0) & ~found, found):
-        partner[of[which]] = owner[nearest[which]]
-    everything = np.arange(rows)
+    for is_partnered in ((match_by_prompt >= 0) & ~is_shared, is_shared):
+        partner[place_of_text[is_partnered]] = row_of_text[best_match[is_partnered]]
+    row_numbers = np.arange(row_count)
     return Overlap(
         held_out=held_out,
-        train=everything[~prints.held_out[:rows]],
-        task=prints.task[:rows],
+        train=row_numbers[~prints.held_out[:row_count]],
+        task=prints.task[:row_count],
         shared=shared,
         exact=exact,
-        other_answer=asked & ~shared,
+        other_answer=prompt_in_train & ~shared,
         partner=partner,
         copied=copied,
     )
 
 
-def _talk(prints: Fingerprints) -> np.ndarray:
+def _find_talk(prints: Fingerprints) -> np.ndarray:
     """Turns that stand in several chats of one split, such as greetings, are no questions; bool of shape (texts,)."""
-    found = np.zeros(len(prints.task), bool)
-    rows = len(found) - len(prints.row_of_extra_text)
+    is_talk = np.zeros(len(prints.task), bool)
+    row_count = len(is_talk) - len(prints.row_of_extra_text)
     for split in (False, True):
-        turns = rows + np.flatnonzero(prints.is_chat_turn & (prints.held_out[rows:] == split))
-        _, which, counts = np.unique(prints.normal[turns], return_inverse=True, return_counts=True)
-        found[turns] = counts[which] >= TALK_CHATS
-    return found | np.isin(prints.normal, prints.normal[found]) & (np.arange(len(found)) >= rows)
+        turns = row_count + np.flatnonzero(prints.is_chat_turn & (prints.held_out[row_count:] == split))
+        _, group_of_turn, counts = np.unique(prints.normal[turns], return_inverse=True, return_counts=True)
+        is_talk[turns] = counts[group_of_turn] >= TALK_CHATS
+    return is_talk | np.isin(prints.normal, prints.normal[is_talk]) & (np.arange(len(is_talk)) >= row_count)
 
 
-def _first(known: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """Position in `known` of the first value equal to each of `wanted`; -1 where there is none."""
-    if not len(known):
-        return np.full(len(wanted), -1, np.int64)
-    order = np.argsort(known, kind="stable")
-    at = np.searchsorted(known, wanted, sorter=order)
-    found = order[np.minimum(at, len(known) - 1)]
-    return np.where(known[found] == wanted, found, -1)
+def _first_match(candidates: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Position in `candidates` of the first value equal to each of `values`; -1 where there is none."""
+    if not len(candidates):
+        return np.full(len(values), -1, np.int64)
+    sorted_positions = np.argsort(candidates, kind="stable")
+    insertions = np.searchsorted(candidates, values, sorter=sorted_positions)
+    positions = sorted_positions[np.minimum(insertions, len(candidates) - 1)]
+    return np.where(candidates[positions] == values, positions, -1)

@@ -63,12 +63,18 @@ def with_turns(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Row, int]]:
     for row, chat in _rows_and_chats(batches):
         yield row, 0
         if chat and len(messages := json.loads(chat)) > 1:
-            asked = [at for at, message in enumerate(messages) if message["role"] in ("user", "human")]
-            for at in asked:
-                text, after = messages[at]["content"], messages[at + 1 :]
-                reply = row.answer if at == asked[-1] else after[0]["content"] if after[0]["role"] != "user" else ""
-                if len(asked) == 1 or (len(text.split()) >= SHORT_TURN_WORDS and (reply or at == asked[-1])):
-                    yield row._replace(prompt=text, answer=reply), len(asked)
+            user_turns = [at for at, message in enumerate(messages) if message["role"] in ("user", "human")]
+            for at in user_turns:
+                text, later_messages = messages[at]["content"], messages[at + 1 :]
+                reply = (
+                    row.answer
+                    if at == user_turns[-1]
+                    else later_messages[0]["content"]
+                    if later_messages[0]["role"] != "user"
+                    else ""
+                )
+                if len(user_turns) == 1 or (len(text.split()) >= SHORT_TURN_WORDS and (reply or at == user_turns[-1])):
+                    yield row._replace(prompt=text, answer=reply), len(user_turns)
 
 
 def _rows_and_chats(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Row, str | None]]:
@@ -76,11 +82,16 @@ def _rows_and_chats(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Row, st
     number = 0
     for batch in batches:
         answers = (value or "" for value in batch.column("answer").to_pylist())
-        others = (texts(batch, name) for name in ("prompt", "target", "chosen"))
-        names = (batch.column(name).to_pylist() for name in ("task", "split", "prompt", "chat"))
-        for task, split, raw, chat, answer, prompt, target, chosen in zip(*names, answers, *others, strict=True):
-            kept = answer or target or chosen
-            yield Row(number, task, split, prompt or kept, kept if prompt else ""), raw if chat else None
+        text_columns = (texts(batch, name) for name in ("prompt", "target", "chosen"))
+        plain_columns = (batch.column(name).to_pylist() for name in ("task", "split", "prompt", "chat"))
+        for task, split, chat_prompt, chat, answer, prompt, target, chosen in zip(
+            *plain_columns, answers, *text_columns, strict=True
+        ):
+            answer_text = answer or target or chosen
+            yield (
+                Row(number, task, split, prompt or answer_text, answer_text if prompt else ""),
+                chat_prompt if chat else None,
+            )
             number += 1
 
 
@@ -93,17 +104,19 @@ class Reader:
 
     def rows(self, numbers: np.ndarray) -> list[Row]:
         """The rows of these numbers (int64), in their order."""
-        found: dict[int, Row] = {}
-        for here, part in self._parts(numbers, _COLUMNS):
-            found |= {number: row._replace(number=number) for number, row in zip(here, rows([part]), strict=True)}
-        return [found[number] for number in numbers.tolist()]
+        row_by_number: dict[int, Row] = {}
+        for batch_numbers, batch in self._iterate_batches(numbers, _COLUMNS):
+            row_by_number |= {
+                number: row._replace(number=number) for number, row in zip(batch_numbers, rows([batch]), strict=True)
+            }
+        return [row_by_number[number] for number in numbers.tolist()]
 
     def examples(self, numbers: np.ndarray) -> dict[int, Example]:
         """Row number -> example, for these numbers (int64)."""
         return {
             number: decode(row)
-            for here, part in self._parts(numbers)
-            for number, row in zip(here, part.to_pylist(), strict=True)
+            for batch_numbers, batch in self._iterate_batches(numbers)
+            for number, row in zip(batch_numbers, batch.to_pylist(), strict=True)
         }
 
     def sample(self, members: np.ndarray, size: int) -> list[Row]:
@@ -111,23 +124,28 @@ class Reader:
         return self.rows(draw_sample(members, size))
 
     def pair_evidence(
-        self, pairs: Sequence[tuple[int, int]], one: str, other: str, *, near: bool = False
+        self, pairs: Sequence[tuple[int, int]], first_prefix: str, second_prefix: str, *, near: bool = False
     ) -> tuple[dict[str, Any], ...]:
         """The first `MOST_PAIRS_LISTED` pairs of row numbers, with prefixes for the fields of either row; `near` if they are
         alike and not the same.
         """
-        kept = pairs[:MOST_PAIRS_LISTED]
-        found = self.examples(np.unique(np.array(kept, np.int64)))
-        how = {"near": True} if near else {}
-        return tuple(_evidence(found[a], found[b], one, other) | how for a, b in kept)
+        listed = pairs[:MOST_PAIRS_LISTED]
+        example_by_number = self.examples(np.unique(np.array(listed, np.int64)))
+        near_field = {"near": True} if near else {}
+        return tuple(
+            _make_evidence(example_by_number[first], example_by_number[second], first_prefix, second_prefix) | near_field
+            for first, second in listed
+        )
 
-    def _parts(self, numbers: np.ndarray, columns: list[str] | None = None) -> Iterator[tuple[list[int], pa.RecordBatch]]:
+    def _iterate_batches(
+        self, numbers: np.ndarray, columns: list[str] | None = None
+    ) -> Iterator[tuple[list[int], pa.RecordBatch]]:
         """Batch by batch the row numbers that lie in it, and these rows."""
-        at = np.searchsorted(self._starts, numbers, side="right") - 1
-        for place in np.unique(at).tolist():
-            batch, here = self._batches[place], numbers[at == place]
+        batch_of_number = np.searchsorted(self._starts, numbers, side="right") - 1
+        for batch_index in np.unique(batch_of_number).tolist():
+            batch, batch_numbers = self._batches[batch_index], numbers[batch_of_number == batch_index]
             batch = batch.select(columns) if columns else batch
-            yield here.tolist(), batch.take(pa.array(here - self._starts[place]))
+            yield batch_numbers.tolist(), batch.take(pa.array(batch_numbers - self._starts[batch_index]))
 
 
 def draw_sample(numbers: np.ndarray, size: int) -> np.ndarray:
@@ -142,34 +160,38 @@ def note_unlisted(count: int) -> str:
     return f" Listed are the first {MOST_PAIRS_LISTED:,} pairs." if count > MOST_PAIRS_LISTED else ""
 
 
-def _evidence(a: Example, b: Example, one: str, other: str) -> dict[str, Any]:
+def _make_evidence(first: Example, second: Example, first_prefix: str, second_prefix: str) -> dict[str, Any]:
     """Where two rows are to be found, and how they read where they begin to differ."""
-    prompts = excerpts(plain(a.prompt), plain(b.prompt))
-    answers = excerpts(*(row.answer or plain(row.target) or plain(row.chosen) for row in (a, b)))
-    found: dict[str, Any] = {}
-    for example, prefix, prompt, answer in zip((a, b), (one, other), prompts, answers, strict=True):
+    prompts = excerpts(plain(first.prompt), plain(second.prompt))
+    answers = excerpts(*(row.answer or plain(row.target) or plain(row.chosen) for row in (first, second)))
+    evidence: dict[str, Any] = {}
+    for example, prefix, prompt, answer in zip(
+        (first, second), (first_prefix, second_prefix), prompts, answers, strict=True
+    ):
         fields = {"id": example.id, "source": example.source, "task": example.task, "prompt": prompt, "answer": answer}
-        found |= {f"{prefix}{name}": value for name, value in fields.items()}
-    return found
+        evidence |= {f"{prefix}{name}": value for name, value in fields.items()}
+    return evidence
 
 
 def excerpts(one: str, other: str) -> tuple[str, str]:
     """`EXCERPT_CHARACTERS` of each text: where they begin to differ; or, where one holds the other, where that stands."""
-    ends = (pair for pair in enumerate(zip(one, other, strict=False)) if pair[1][0] != pair[1][1])
-    shared = next((at for at, _ in ends), min(len(one), len(other)))
-    first = second = max(0, shared - EXCERPT_CHARACTERS_BEFORE) if max(len(one), len(other)) > EXCERPT_CHARACTERS else 0
-    if shared < EXCERPT_CHARACTERS_BEFORE:
-        first, second = _place_of(other, one, first), _place_of(one, other, second)
-    return _cut(one, first), _cut(other, second)
+    differences = (pair for pair in enumerate(zip(one, other, strict=False)) if pair[1][0] != pair[1][1])
+    shared_characters = next((at for at, _ in differences), min(len(one), len(other)))
+    first_start = second_start = (
+        max(0, shared_characters - EXCERPT_CHARACTERS_BEFORE) if max(len(one), len(other)) > EXCERPT_CHARACTERS else 0
+    )
+    if shared_characters < EXCERPT_CHARACTERS_BEFORE:
+        first_start, second_start = _excerpt_start(other, one, first_start), _excerpt_start(one, other, second_start)
+    return _cut_excerpt(one, first_start), _cut_excerpt(other, second_start)
 
 
-def _place_of(inner: str, outer: str, otherwise: int) -> int:
+def _excerpt_start(inner: str, outer: str, default: int) -> int:
     """Where an excerpt of `outer` begins that shows `inner` in it."""
     at = outer.casefold().find(inner[:EXCERPT_CHARACTERS_BEFORE].casefold())
-    return max(0, at - EXCERPT_CHARACTERS_BEFORE) if at > 0 else otherwise
+    return max(0, at - EXCERPT_CHARACTERS_BEFORE) if at > 0 else default
 
 
-def _cut(text: str, start: int) -> str:
+def _cut_excerpt(text: str, start: int) -> str:
     stop = start + EXCERPT_CHARACTERS
     return ("\u2026" if start else "") + text[start:stop] + ("\u2026" if stop < len(text) else "")
 
@@ -214,29 +236,31 @@ _HASHES = ("exact", "normal", "answer", "final")
 _FINGERPRINT = np.dtype([("task", "i4"), ("held_out", "?"), *((name, "u8") for name in _HASHES)])
 
 
-def fingerprints(corpus: Corpus, *, further: bool = False) -> Fingerprints:
-    """One pass over `corpus`; `further` texts are added when asked for."""
+def fingerprints(corpus: Corpus, *, with_further_texts: bool = False) -> Fingerprints:
+    """One pass over `corpus`; further texts are added `with_further_texts`."""
     codes: dict[str, int] = {}
-    found = np.zeros(len(corpus), _FINGERPRINT)
-    more: list[tuple[Any, ...]] = []
-    owners: list[tuple[int, bool]] = []
-    for row, turn in with_turns(corpus.batches()):
-        if turn and not further:
+    prints_of_rows = np.zeros(len(corpus), _FINGERPRINT)
+    extra_prints: list[tuple[Any, ...]] = []
+    extra_owners: list[tuple[int, bool]] = []
+    for row, turn_count in with_turns(corpus.batches()):
+        if turn_count and not with_further_texts:
             continue
-        prints, *extra = _fingerprints_of(row, codes.setdefault(row.task, len(codes)), further)
-        if turn:
+        prints, *extra = _fingerprints_of(row, codes.setdefault(row.task, len(codes)), with_further_texts)
+        if turn_count:
             extra.insert(0, prints)
         else:
-            found[row.number] = prints
-        more += extra
-        owners += [(row.number, turn > 1)] * len(extra)
-    found = np.concatenate([found, np.array(more, _FINGERPRINT)])
-    columns = {name: found[name] for name in _FINGERPRINT.names or ()}
-    owner, several = (np.array([pair[at] for pair in owners], kind) for at, kind in ((0, np.int64), (1, bool)))
-    return Fingerprints(tuple(codes), **columns, row_of_extra_text=owner, is_chat_turn=several)
+            prints_of_rows[row.number] = prints
+        extra_prints += extra
+        extra_owners += [(row.number, turn_count > 1)] * len(extra)
+    prints_of_rows = np.concatenate([prints_of_rows, np.array(extra_prints, _FINGERPRINT)])
+    columns = {name: prints_of_rows[name] for name in _FINGERPRINT.names or ()}
+    owner_rows, in_several_turns = (
+        np.array([owner_and_turn[at] for owner_and_turn in extra_owners], kind) for at, kind in ((0, np.int64), (1, bool))
+    )
+    return Fingerprints(tuple(codes), **columns, row_of_extra_text=owner_rows, is_chat_turn=in_several_turns)
 
 
-def _fingerprints_of(row: Row, code: int, further: bool) -> list[tuple[Any, ...]]:
+def _fingerprints_of(row: Row, code: int, with_further_texts: bool) -> list[tuple[Any, ...]]:
     """The fingerprints of a text; and those of it without case, where that can be another text's.
 
     A text in capitals may be any text that differs in case only. Two that both have case are the same only where prose has
@@ -246,12 +270,12 @@ def _fingerprints_of(row: Row, code: int, further: bool) -> list[tuple[Any, ...]
     held_out, stripped = row.split == "eval", row.prompt.strip()
     answer = hash64(normal_form(row.answer)) | 1 if row.answer else 0
     final = hash64(read_conclusion(row.answer)) | 1 if row.answer else 0
-    found = (code, held_out, hash64(stripped), hash64(normal or stripped), answer, final)
-    loud = further and is_all_capitals(visible(row.prompt))
-    if not further or not (loud or caseless):
-        return [found]
-    way = "capitals in train " if held_out != loud else "capitals in eval "
-    return [found, (*found[:2], 0, hash64(way + (caseless or normal)), answer, final)]
+    own_prints = (code, held_out, hash64(stripped), hash64(normal or stripped), answer, final)
+    all_capitals = with_further_texts and is_all_capitals(visible(row.prompt))
+    if not with_further_texts or not (all_capitals or caseless):
+        return [own_prints]
+    prefix = "capitals in train " if held_out != all_capitals else "capitals in eval "
+    return [own_prints, (*own_prints[:2], 0, hash64(prefix + (caseless or normal)), answer, final)]
 
 
 def hash64(text: str) -> int:
@@ -261,6 +285,8 @@ def hash64(text: str) -> int:
 
 def positions_by_code(codes: np.ndarray) -> dict[int, np.ndarray]:
     """Code -> ascending positions that have it, in one sort however many codes there are."""
-    order = np.argsort(codes, kind="stable")
-    found, starts = np.unique(codes[order], return_index=True)
-    return dict(zip(found.tolist(), np.split(order, starts[1:]) if len(found) else (), strict=True))
+    sorted_positions = np.argsort(codes, kind="stable")
+    distinct_codes, starts = np.unique(codes[sorted_positions], return_index=True)
+    return dict(
+        zip(distinct_codes.tolist(), np.split(sorted_positions, starts[1:]) if len(distinct_codes) else (), strict=True)
+    )

@@ -26,11 +26,13 @@ def run_audit(corpus: Corpus, names: Sequence[str] | None = None) -> list[Observ
         InputError: unknown check (with the nearest names).
     """
     checks = {name: create("checks", name) for name in (listing("checks") if names is None else names)}
-    own = corpus.without_rehearsal()
-    seen = [Observation("columns", None, "info", 1, 1, f"{note}.", "") for note in (corpus.notes if names is None else ())]
+    own_corpus = corpus.without_rehearsal()
+    observations = [
+        Observation("columns", None, "info", 1, 1, f"{note}.", "") for note in (corpus.notes if names is None else ())
+    ]
     for name, check in checks.items():
-        seen += check.check(corpus if name == LEAK_CHECK else own)
-    return sorted(seen, key=lambda observation: ("error", "warning", "info").index(observation.severity))
+        observations += check.check(corpus if name == LEAK_CHECK else own_corpus)
+    return sorted(observations, key=lambda observation: ("error", "warning", "info").index(observation.severity))
 
 
 def audit_run_folder(corpus: Corpus, folder: RunFolder) -> list[Observation]:
@@ -47,11 +49,11 @@ def complaints(observations: Sequence[Observation]) -> list[str]:
     After `MOST_COMPLAINT_LINES` lines one that counts the others.
     """
     lines = []
-    for wrong in (one for one in observations if one.severity == "error"):
+    for error in (observation for observation in observations if observation.severity == "error"):
         task, message, remedy = (
             part if len(part) <= MOST_CHARACTERS_PER_PART else part[: MOST_CHARACTERS_PER_PART - 3] + "..."
-            for part in (wrong.task or "*", wrong.message, wrong.remedy)
+            for part in (error.task or "*", error.message, error.remedy)
         )
         lines.append(f"  error in the data ({task}): {message} {remedy}")
-    more = len(lines) - MOST_COMPLAINT_LINES
-    return lines[:MOST_COMPLAINT_LINES] + ([f"  {more:,} more errors in the data: audit.json"] if more > 0 else [])
+    unlisted = len(lines) - MOST_COMPLAINT_LINES
+    return lines[:MOST_COMPLAINT_LINES] + ([f"  {unlisted:,} more errors in the data: audit.json"] if unlisted > 0 else [])

@@ -13,15 +13,27 @@ import unicodedata
 
 from mixwright.final_answer import final_answer
 
-_SAFE = {"<wide>", "<narrow>", "<noBreak>", "<font>", "<initial>", "<medial>", "<final>", "<isolated>", "<vertical>"}
+_LOOK_ALIKE_KINDS = {
+    "<wide>",
+    "<narrow>",
+    "<noBreak>",
+    "<font>",
+    "<initial>",
+    "<medial>",
+    "<final>",
+    "<isolated>",
+    "<vertical>",
+}
 """Kinds of compatibility characters that only look different; superscripts, fractions and circled numbers do more."""
 _UNSEEN = {0x034F, 0x115F, 0x1160, 0x3164, 0xFFA0, 0xFE0E, 0xFE0F}
-_SAME = {0x2010: "-", 0x2011: "-", 0x2212: "-", 0xFE63: "-", 0xFF0D: "-"}
+_SIMPLER_CHARACTER = {0x2010: "-", 0x2011: "-", 0x2212: "-", 0xFE63: "-", 0xFF0D: "-"}
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1b\x7f]")
 
-_Q = "'\"`\u201c\u201d\u2018\u2019"
-_QUOTED = re.compile(rf"(?<![\w{_Q}])[{_Q}]([^{_Q}\n]{{1,80}})[{_Q}](?!\w)")
-_QUOTE = re.compile(rf"(?<![\w{_Q}])[{_Q}]+|(?:(?<=[^\W\d_]{{2}})|(?<=[^\w\s{_Q}]))[{_Q}]+(?![\w(])")
+_QUOTE_SIGNS = "'\"`\u201c\u201d\u2018\u2019"
+_QUOTED = re.compile(rf"(?<![\w{_QUOTE_SIGNS}])[{_QUOTE_SIGNS}]([^{_QUOTE_SIGNS}\n]{{1,80}})[{_QUOTE_SIGNS}](?!\w)")
+_QUOTE = re.compile(
+    rf"(?<![\w{_QUOTE_SIGNS}])[{_QUOTE_SIGNS}]+|(?:(?<=[^\W\d_]{{2}})|(?<=[^\w\s{_QUOTE_SIGNS}]))[{_QUOTE_SIGNS}]+(?![\w(])"
+)
 _MARK = re.compile(r"(?<=[\w)\]}%'\"])[.,;:?][.,;:!?]*(?=\s|$)|(?<=[^\W\d_]{2})!+(?=\s|$)")
 _CODE = re.compile(
     r"""(
@@ -56,30 +68,30 @@ class _Table(dict[int, str]):
     """Code point -> what stands for it; filled as characters are met."""
 
     def __missing__(self, code: int) -> str:
-        self[code] = found = _plain(code)
-        return found
+        self[code] = plain = _fold_character(code)
+        return plain
 
 
-def _plain(code: int) -> str:
+def _fold_character(code: int) -> str:
     character = chr(code)
-    kind = unicodedata.category(character)
-    if code in _SAME or code in _UNSEEN or kind == "Cf":
-        return _SAME.get(code, "")
-    if kind == "Nd":
+    category = unicodedata.category(character)
+    if code in _SIMPLER_CHARACTER or code in _UNSEEN or category == "Cf":
+        return _SIMPLER_CHARACTER.get(code, "")
+    if category == "Nd":
         return str(unicodedata.digit(character))
-    how, _, _ = unicodedata.decomposition(character).partition(" ")
-    if how in _SAFE or (how == "<compat>" and kind[0] in "LZ"):
+    decomposition_kind, _, _ = unicodedata.decomposition(character).partition(" ")
+    if decomposition_kind in _LOOK_ALIKE_KINDS or (decomposition_kind == "<compat>" and category[0] in "LZ"):
         return unicodedata.normalize("NFKC", character)
-    return " " if kind == "Zs" else character
+    return " " if category == "Zs" else character
 
 
-_PLAIN = _Table()
+_CHARACTER_TABLE = _Table()
 
 
 def visible(text: str) -> str:
     """`text` as a reader sees it: without invisible characters, in ASCII digits, minus signs and letter forms."""
     if not text.isascii():
-        text = unicodedata.normalize("NFC", text.translate(_PLAIN))
+        text = unicodedata.normalize("NFC", text.translate(_CHARACTER_TABLE))
     return _CONTROL.sub("", text)
 
 
@@ -99,7 +111,7 @@ def is_all_capitals(text: str) -> bool:
 
 def both_cases(text: str) -> tuple[str, str]:
     """The normal form of `text`, and the same without any case; the latter is empty where it is no other."""
-    folded = _folded(text)
+    folded = _fold(text)
     if ("\n" in folded or "\r" in folded) and sum(map(bool, map(_INDENTED.search, folded.splitlines()))) > 1:
         normal = folded.strip()
     else:
@@ -108,19 +120,19 @@ def both_cases(text: str) -> tuple[str, str]:
     return normal, "" if caseless == normal else caseless
 
 
-def _folded(text: str) -> str:
+def _fold(text: str) -> str:
     """Visible text, case and quotes folded, but not those of code."""
     plain = visible(text)
     if not any(sign in plain for sign in _CODE_SIGNS) and not _LETTER.search(plain):
-        return _unquoted(plain.casefold())
+        return _strip_quotes(plain.casefold())
     parts = _CODE.split(_OPTION.sub(lambda letter: letter.group().lower(), plain))
-    parts[::2] = [_unquoted(part.casefold()) for part in parts[::2]]
+    parts[::2] = [_strip_quotes(part.casefold()) for part in parts[::2]]
     folded = "".join(parts)
     return folded.casefold() if is_all_capitals(plain) else folded
 
 
-def _unquoted(text: str) -> str:
-    return _QUOTE.sub("", _QUOTED.sub(r"\1", text)) if any(quote in text for quote in _Q) else text
+def _strip_quotes(text: str) -> str:
+    return _QUOTE.sub("", _QUOTED.sub(r"\1", text)) if any(quote in text for quote in _QUOTE_SIGNS) else text
 
 
 def sentences(text: str) -> set[str]:
@@ -130,12 +142,12 @@ def sentences(text: str) -> set[str]:
 
 def words(text: str) -> list[str]:
     """Words, numbers and single signs of `text`, in its normal form but for space."""
-    return _TOKEN.findall(_MARK.sub(" ", _folded(text)))
+    return _TOKEN.findall(_MARK.sub(" ", _fold(text)))
 
 
 def broken_words(text: str) -> list[str]:
     """`words`, with a line feed wherever a line ends or a mark ends a clause; a comma is none."""
-    return _BREAK.findall(_MARK.sub(lambda mark: " " if mark.group() == "," else "\n", _folded(text)))
+    return _BREAK.findall(_MARK.sub(lambda mark: " " if mark.group() == "," else "\n", _fold(text)))
 
 
 def read_conclusion(text: str) -> str:
@@ -159,4 +171,4 @@ def numbers_as_written(text: str) -> tuple[str, ...]:
 
     Digits of other scripts count as the same number; `-4` and `4`, `1,000` and `1 000`, `.5` and `5`, `5!` and `5` do not.
     """
-    return tuple("".join(found.split()) for found in _FIGURE.findall(_unquoted(visible(text))))
+    return tuple("".join(figure.split()) for figure in _FIGURE.findall(_strip_quotes(visible(text))))

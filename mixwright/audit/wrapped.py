@@ -38,7 +38,7 @@ _BITS = 22
 class Match(NamedTuple):
     """A held-out row that a train row holds, or that holds a train row."""
 
-    at: int
+    position: int
     """Position in the index."""
     inside: bool
     """The held-out prompt stands in the training text; else the other way round."""
@@ -65,90 +65,97 @@ class WrappedIndex:
     """
 
     def __init__(self, held_out: Sequence[Row]) -> None:
-        lists: list[list[str]] = []
-        total = 0
+        word_lists: list[list[str]] = []
+        word_count = 0
         for row in held_out:
-            found = words(row.prompt)
-            total += len(found)
-            if total > MOST_WORDS_INDEXED:
+            prompt_words = words(row.prompt)
+            word_count += len(prompt_words)
+            if word_count > MOST_WORDS_INDEXED:
                 break
-            lists.append(found)
-        self.rows = held_out[: len(lists)]
-        grams = [_grams(found) for found in lists]
-        common = _common(self.rows, grams)
+            word_lists.append(prompt_words)
+        self.rows = held_out[: len(word_lists)]
+        runs_by_row = [_hash_runs(prompt_words) for prompt_words in word_lists]
+        template_runs = _find_template_runs(self.rows, runs_by_row)
         self.entries = [
-            _entry(found, here, common[row.task]) for row, found, here in zip(self.rows, lists, grams, strict=True)
+            _make_entry(prompt_words, row_runs, template_runs[row.task])
+            for row, prompt_words, row_runs in zip(self.rows, word_lists, runs_by_row, strict=True)
         ]
-        every, counts = np.unique(np.concatenate([np.zeros(0, np.int64), *map(np.unique, grams)]), return_counts=True)
-        self._generic = max(RUN_WORDS, GENERIC_SHARE * len(lists))
+        distinct_runs, row_counts = np.unique(
+            np.concatenate([np.zeros(0, np.int64), *map(np.unique, runs_by_row)]), return_counts=True
+        )
+        self._generic_rows = max(RUN_WORDS, GENERIC_SHARE * len(word_lists))
         self._anchors: dict[int, list[int]] = defaultdict(list)
-        for at, (entry, here) in enumerate(zip(self.entries, grams, strict=True)):
-            sought = here[entry.start : entry.stop - RUN_WORDS + 1]
-            common_to = counts[np.searchsorted(every, sought)]
-            own = len(lists[at]) >= MIN_PROMPT_WORDS and entry.stop - entry.start >= RUN_WORDS
-            if own and common_to.min() <= self._generic:  # else nothing of it is its own, and all would be compared
-                self._anchors[int(sought[np.argmin(common_to)])].append(at)
-        runs = np.concatenate([np.zeros(0, np.int64), *grams])
-        order = np.argsort(runs, kind="stable")
-        self._runs, self._owner = runs[order], np.repeat(np.arange(len(grams)), [len(here) for here in grams])[order]
-        self._seen = bytearray(1 << _BITS)
-        for run in every.tolist():
-            self._seen[run & ((1 << _BITS) - 1)] = 1
+        for at, (entry, row_runs) in enumerate(zip(self.entries, runs_by_row, strict=True)):
+            sought_runs = row_runs[entry.start : entry.stop - RUN_WORDS + 1]
+            rows_with_run = row_counts[np.searchsorted(distinct_runs, sought_runs)]
+            is_searchable = len(word_lists[at]) >= MIN_PROMPT_WORDS and entry.stop - entry.start >= RUN_WORDS
+            # else nothing of it is its own, and all would be compared
+            if is_searchable and rows_with_run.min() <= self._generic_rows:
+                self._anchors[int(sought_runs[np.argmin(rows_with_run)])].append(at)
+        all_runs = np.concatenate([np.zeros(0, np.int64), *runs_by_row])
+        order = np.argsort(all_runs, kind="stable")
+        self._runs = all_runs[order]
+        self._run_rows = np.repeat(np.arange(len(runs_by_row)), [len(row_runs) for row_runs in runs_by_row])[order]
+        self._run_filter = bytearray(1 << _BITS)
+        for run in distinct_runs.tolist():
+            self._run_filter[run & ((1 << _BITS) - 1)] = 1
 
-    def sought(self, at: int) -> list[str]:
+    def sought_words(self, at: int) -> list[str]:
         """The words of an indexed row that are looked for."""
         entry = self.entries[at]
         return entry.words.split(" ")[entry.start : entry.stop]
 
-    def matches(self, row: Row, found: list[str], *, turn: bool = False) -> Iterator[Match]:
+    def matches(self, row: Row, prompt_words: list[str], *, is_turn: bool = False) -> Iterator[Match]:
         """Every indexed row that the train row holds or is held by; a turn of a chat is only looked for inside others.
 
         Args:
             row: a train row.
-            found: the words of its prompt.
-            turn: whether it is one turn of the chat that was given before.
+            prompt_words: the words of its prompt.
+            is_turn: whether it is one turn of the chat that was given before.
         """
-        grams, joined = _grams(found), f" {' '.join(found)} "
-        runs = grams.tolist()
-        if not turn:
+        run_hashes, joined_words = _hash_runs(prompt_words), f" {' '.join(prompt_words)} "
+        runs = run_hashes.tolist()
+        if not is_turn:
             for at in {at for run in runs for at in self._anchors.get(run, ())}:
-                if f" {' '.join(self.sought(at))} " in joined and (match := self._inside(at, row)):
+                if f" {' '.join(self.sought_words(at))} " in joined_words and (match := self._match_inside(at, row)):
                     yield match
-        if len(found) >= MIN_PROMPT_WORDS and all(self._seen[run & ((1 << _BITS) - 1)] for run in runs):
-            yield from self._around(row, grams, joined)
+        if len(prompt_words) >= MIN_PROMPT_WORDS and all(self._run_filter[run & ((1 << _BITS) - 1)] for run in runs):
+            yield from self._match_around(row, run_hashes, joined_words)
 
-    def _inside(self, at: int, row: Row) -> Match | None:
+    def _match_inside(self, at: int, row: Row) -> Match | None:
         """The indexed row's words inside the train row's."""
-        entry, held = self.entries[at], self.rows[at]
-        if indented_lines(held.prompt) not in indented_lines(row.prompt):
+        entry, held_out = self.entries[at], self.rows[at]
+        if indented_lines(held_out.prompt) not in indented_lines(row.prompt):
             return None
-        inner, outer = _parsed(held.prompt), _parsed(row.prompt)
-        known = bool(held.answer and row.answer)
+        inner, outer = _parse(held_out.prompt), _parse(row.prompt)
+        both_answered = bool(held_out.answer and row.answer)
         for start, stop in ((0, len(inner.words)), (entry.start, entry.stop)):
             end = inner.ends_in(outer, start, stop)
             if end < 0 or (stop - start == len(outer.words) and stop - start == len(inner.words)):
                 continue
-            agrees = _same_answer(held, row) or _has_answer(held, outer.words[end : end + ANSWER_TAIL_WORDS])
-            if stop - start == len(inner.words) or (known and agrees):
+            agrees = _answers_agree(held_out, row) or _answer_follows(held_out, outer.words[end : end + ANSWER_TAIL_WORDS])
+            if stop - start == len(inner.words) or (both_answered and agrees):
                 return Match(at, True, agrees)
         return None
 
-    def _around(self, row: Row, grams: np.ndarray, joined: str) -> Iterator[Match]:
+    def _match_around(self, row: Row, runs: np.ndarray, joined_words: str) -> Iterator[Match]:
         """Indexed rows that end with the train row's words, but for their template and a word or three (`Answer:`)."""
-        low, high = (np.searchsorted(self._runs, grams, side=side) for side in ("left", "right"))
-        rarest = int(np.argmin(high - low))
-        holders = np.unique(self._owner[low[rarest] : high[rarest]]).tolist()
-        for at in holders if len(holders) <= self._generic else ():  # else nothing but what many held-out prompts have
+        first_places, end_places = (np.searchsorted(self._runs, runs, side=side) for side in ("left", "right"))
+        rarest = int(np.argmin(end_places - first_places))
+        holders = np.unique(self._run_rows[first_places[rarest] : end_places[rarest]]).tolist()
+        for at in holders if len(holders) <= self._generic_rows else ():  # else nothing but what many held-out prompts have
             entry = self.entries[at]
-            _, stands, behind = f" {entry.words} ".rpartition(joined)
-            least = entry.content - MIN_PROMPT_WORDS + 1
-            ends = (
-                stands and len(entry.words) + 2 > len(joined) and entry.words.count(" ") + 1 - len(behind.split()) >= least
+            _, found_text, text_behind = f" {entry.words} ".rpartition(joined_words)
+            min_end = entry.content - MIN_PROMPT_WORDS + 1
+            is_at_end = (
+                found_text
+                and len(entry.words) + 2 > len(joined_words)
+                and entry.words.count(" ") + 1 - len(text_behind.split()) >= min_end
             )
-            if ends and indented_lines(row.prompt) in indented_lines(self.rows[at].prompt):
-                inner, outer = _parsed(row.prompt), _parsed(self.rows[at].prompt)
-                if inner.ends_in(outer, 0, len(inner.words), last=True) >= least:
-                    yield Match(at, False, _same_answer(self.rows[at], row))
+            if is_at_end and indented_lines(row.prompt) in indented_lines(self.rows[at].prompt):
+                inner, outer = _parse(row.prompt), _parse(self.rows[at].prompt)
+                if inner.ends_in(outer, 0, len(inner.words), last=True) >= min_end:
+                    yield Match(at, False, _answers_agree(self.rows[at], row))
 
 
 class _Text:
@@ -165,76 +172,76 @@ class _Text:
 
     def ends_in(self, outer: _Text, start: int, stop: int, *, last: bool = False) -> int:
         """Where the words from `start` to `stop` end in `outer`: first or last such place; -1 when they are not there."""
-        sought = self.words[start:stop]
-        places = range(len(outer.words) - len(sought) + 1)
+        sought_words = self.words[start:stop]
+        places = range(len(outer.words) - len(sought_words) + 1)
         for at in reversed(places) if last else places:
-            if outer.words[at] == sought[0] and outer.words[at : at + len(sought)] == sought:
-                end = at + len(sought)
-                if self._left(outer, start, at) and self._right(outer, stop, end):
+            if outer.words[at] == sought_words[0] and outer.words[at : at + len(sought_words)] == sought_words:
+                end = at + len(sought_words)
+                if self._begins_at_boundary(outer, start, at) and self._ends_at_boundary(outer, stop, end):
                     return end
         return -1
 
-    def _left(self, outer: _Text, start: int, at: int) -> bool:
+    def _begins_at_boundary(self, outer: _Text, start: int, at: int) -> bool:
         if at == 0 or at in outer.breaks or self.words[start].isalpha():
             return True
-        before = outer.words[at - 1]
-        return before.isalpha() or (start > 0 and before == self.words[start - 1])
+        word_before = outer.words[at - 1]
+        return word_before.isalpha() or (start > 0 and word_before == self.words[start - 1])
 
-    def _right(self, outer: _Text, stop: int, end: int) -> bool:
+    def _ends_at_boundary(self, outer: _Text, stop: int, end: int) -> bool:
         if end == len(outer.words) or end in outer.breaks:
             return True
-        after, own = outer.words[end], self.words[stop] if stop < len(self.words) else None
-        if after == own:
+        word_after, next_word = outer.words[end], self.words[stop] if stop < len(self.words) else None
+        if word_after == next_word:
             return True
-        if after.isalpha():
+        if word_after.isalpha():
             return stop < len(self.words) or stop not in self.breaks
-        return self.words[stop - 1].isalpha() or not (after in _SIGNS or after[0].isdigit())
+        return self.words[stop - 1].isalpha() or not (word_after in _SIGNS or word_after[0].isdigit())
 
 
 @functools.lru_cache(maxsize=512)
-def _parsed(text: str) -> _Text:
+def _parse(text: str) -> _Text:
     return _Text(text)
 
 
-def _same_answer(held: Row, row: Row) -> bool:
-    return not held.answer or not row.answer or read_conclusion(held.answer) == read_conclusion(row.answer)
+def _answers_agree(held_out: Row, row: Row) -> bool:
+    return not held_out.answer or not row.answer or read_conclusion(held_out.answer) == read_conclusion(row.answer)
 
 
-def _has_answer(held: Row, tail: list[str]) -> bool:
+def _answer_follows(held_out: Row, tail: list[str]) -> bool:
     """Whether the answer stands in the words behind the copy."""
-    answer = " ".join(words(read_conclusion(held.answer)))
+    answer = " ".join(words(read_conclusion(held_out.answer)))
     return bool(answer) and f" {answer} " in f" {' '.join(tail)} ".casefold()
 
 
-def _grams(found: list[str]) -> np.ndarray:
-    return np.array([hash(run) for run in zip(found, found[1:], found[2:], strict=False)], np.int64)
+def _hash_runs(prompt_words: list[str]) -> np.ndarray:
+    return np.array([hash(run) for run in zip(prompt_words, prompt_words[1:], prompt_words[2:], strict=False)], np.int64)
 
 
-def _common(rows: Sequence[Row], grams: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
+def _find_template_runs(rows: Sequence[Row], runs_by_row: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
     """Task -> runs in more than `TEMPLATE_SHARE` of its different prompts; in three at least."""
-    different: dict[str, dict[bytes, np.ndarray]] = defaultdict(dict)
-    for row, here in zip(rows, grams, strict=True):
-        different[row.task][here.tobytes()] = np.unique(here)
-    found = {}
-    for task, prompts in different.items():
-        runs, counts = np.unique(np.concatenate(list(prompts.values())), return_counts=True)
-        found[task] = runs[counts >= max(3, TEMPLATE_SHARE * len(prompts))]
-    return found
+    runs_by_prompt: dict[str, dict[bytes, np.ndarray]] = defaultdict(dict)
+    for row, row_runs in zip(rows, runs_by_row, strict=True):
+        runs_by_prompt[row.task][row_runs.tobytes()] = np.unique(row_runs)
+    common_runs = {}
+    for task, runs_of_prompts in runs_by_prompt.items():
+        runs, counts = np.unique(np.concatenate(list(runs_of_prompts.values())), return_counts=True)
+        common_runs[task] = runs[counts >= max(3, TEMPLATE_SHARE * len(runs_of_prompts))]
+    return common_runs
 
 
-def _entry(found: list[str], grams: np.ndarray, common: np.ndarray) -> _Entry:
-    covered = np.zeros(len(found), bool)
-    for at in np.flatnonzero(np.isin(grams, common)).tolist():
-        covered[at : at + RUN_WORDS] = True
+def _make_entry(prompt_words: list[str], runs: np.ndarray, template_runs: np.ndarray) -> _Entry:
+    is_template = np.zeros(len(prompt_words), bool)
+    for at in np.flatnonzero(np.isin(runs, template_runs)).tolist():
+        is_template[at : at + RUN_WORDS] = True
     at = 0
-    for letters, group in itertools.groupby(found, str.isalpha):  # no number is template, nor are its signs
-        together = list(group)
-        if not letters and any(any(map(str.isdigit, word)) for word in together):
-            covered[at : at + len(together)] = False
-        at += len(together)
-    own = np.flatnonzero(~covered).tolist()
-    start, stop = (own[0], own[-1] + 1) if own else (0, 0)
+    for are_letters, group in itertools.groupby(prompt_words, str.isalpha):  # no number is template, nor are its signs
+        group_words = list(group)
+        if not are_letters and any(any(map(str.isdigit, word)) for word in group_words):
+            is_template[at : at + len(group_words)] = False
+        at += len(group_words)
+    content_places = np.flatnonzero(~is_template).tolist()
+    start, stop = (content_places[0], content_places[-1] + 1) if content_places else (0, 0)
     content = stop
     if stop - start < RUN_WORDS:  # nothing of its own to speak of: the whole prompt, and chance will explain it or not
-        start, stop, content = 0, len(found), content or len(found)
-    return _Entry(" ".join(found), start, stop, content)
+        start, stop, content = 0, len(prompt_words), content or len(prompt_words)
+    return _Entry(" ".join(prompt_words), start, stop, content)

@@ -51,9 +51,9 @@ class Earlier:
     @property
     def room(self) -> tuple[int, int] | None:
         """Longest completion, and to how many tokens those that reached it were continued; None where none were written."""
-        noted = self.manifest.settings
-        tokens = noted.get("max_new_tokens")
-        return None if tokens is None else (int(tokens), int(noted.get("continued_tokens", 0)))
+        settings = self.manifest.settings
+        max_new_tokens = settings.get("max_new_tokens")
+        return None if max_new_tokens is None else (int(max_new_tokens), int(settings.get("continued_tokens", 0)))
 
 
 def read_earlier(folder: Path, before: str, target: RunFolder) -> Earlier:
@@ -71,16 +71,16 @@ def read_earlier(folder: Path, before: str, target: RunFolder) -> Earlier:
     if folder.resolve() == target.path.resolve():
         got = "the folder that the new one is written to"
         raise InputError("the folder of an earlier comparison (--beside)", got, "Choose another --folder.", file=folder)
-    rows = run.path / "completions.parquet"
-    needed = (run.manifest, run.measurements("before"), run.measurements("after"), rows)
-    missing = [path for path in needed if not path.is_file()]
-    manifest = None if missing else read_json(run.manifest, RunManifest)
+    completions_file = run.path / "completions.parquet"
+    needed_files = (run.manifest, run.measurements("before"), run.measurements("after"), completions_file)
+    missing_files = [path for path in needed_files if not path.is_file()]
+    manifest = None if missing_files else read_json(run.manifest, RunManifest)
     if manifest is None or "checkpoint after" not in manifest.settings:
-        got = f"one without {missing[0].name}" if missing else "a run of one checkpoint"
+        got = f"one without {missing_files[0].name}" if missing_files else "a run of one checkpoint"
         remedy = "Write one first: mixwright verdict BEFORE OTHER --corpus FILE --folder FOLDER."
         raise InputError("the folder of an earlier comparison (--beside)", got, remedy, file=folder)
-    first, completions = read_before(folder, before), read_completion_rows(rows)
-    return replace(first, other=_result(run, "after", manifest.settings, completions))
+    earlier, completions = read_before(folder, before), read_completion_rows(completions_file)
+    return replace(earlier, other=_read_result(run, "after", manifest.settings, completions))
 
 
 def read_before(folder: Path, model: str) -> Earlier:
@@ -97,46 +97,52 @@ def read_before(folder: Path, model: str) -> Earlier:
     if manifest.parent != model and Path(manifest.parent).resolve() != Path(model).resolve():
         remedy = "Name the same model, or measure it again."
         raise InputError(f"measurements of {model}", f"those of {manifest.parent}", remedy, file=folder)
-    paths = (run.path / "completions.parquet", completions_path(run, base_name(manifest.parent)))
-    rows = next((path for path in paths if path.is_file()), paths[-1])
-    return Earlier(folder, manifest, _result(run, "before", manifest.settings, read_completion_rows(rows)))
+    possible_files = (run.path / "completions.parquet", completions_path(run, base_name(manifest.parent)))
+    completions_file = next((path for path in possible_files if path.is_file()), possible_files[-1])
+    return Earlier(folder, manifest, _read_result(run, "before", manifest.settings, read_completion_rows(completions_file)))
 
 
-def measured_before(folder: Path, model: str, asked: Measuring) -> Sequence[Measurement]:
+def measured_before(folder: Path, model: str, measuring: Measuring) -> Sequence[Measurement]:
     """What was measured of the model, with the system message and the adapter that are asked for. Raises InputError."""
     earlier = read_before(folder, model)
-    for name, value in {"system message": asked.system, "adapter": asked.adapter}.items():
-        if (old := earlier.manifest.settings.get(name)) != value:
+    for name, value in {"system message": measuring.system, "adapter": measuring.adapter}.items():
+        if (measured_value := earlier.manifest.settings.get(name)) != value:
             remedy = "Name the same, or measure again."
-            raise InputError(f"the {name} of the measuring: {old or 'none'}", value or "none", remedy, file=folder)
+            raise InputError(
+                f"the {name} of the measuring: {measured_value or 'none'}", value or "none", remedy, file=folder
+            )
     return earlier.before.measurements
 
 
-def _result(run: RunFolder, name: str, settings: Mapping[str, Any], completions: list[dict[str, Any]]) -> MeasureResult:
-    own = tuple({key: value for key, value in row.items() if key != "when"} for row in completions if row["when"] == name)
+def _read_result(run: RunFolder, name: str, settings: Mapping[str, Any], completions: list[dict[str, Any]]) -> MeasureResult:
+    own_completions = tuple(
+        {key: value for key, value in row.items() if key != "when"} for row in completions if row["when"] == name
+    )
     cut = str(settings.get(CUT_SETTING.format(name), "0%")).rstrip("%")
-    written = len(own) * (1 + int(settings.get("samples", 0)))
-    return MeasureResult(tuple(read_measurements(run.measurements(name))), own, written, float(cut) / 100)
+    written = len(own_completions) * (1 + int(settings.get("samples", 0)))
+    return MeasureResult(tuple(read_measurements(run.measurements(name))), own_completions, written, float(cut) / 100)
 
 
-def check_same(earlier: Earlier, ready: Ready) -> None:
+def check_same_measuring(earlier: Earlier, ready: Ready) -> None:
     """Whether BEFORE would be measured on the same rows in the same way. Raises InputError, naming what differs."""
     if not ready.graded and earlier.other is not None:
         raise InputError("answers that can be graded, beside --beside", "none", "Leave --beside out.")
-    noted, inputs = earlier.manifest.settings, earlier.manifest.inputs
-    out = f"leave {'--measured' if earlier.other is None else '--beside'} out."
+    settings, inputs = earlier.manifest.settings, earlier.manifest.inputs
+    remedy_end = f"leave {'--measured' if earlier.other is None else '--beside'} out."
     if inputs.get("corpus") != ready.corpus.digest():
-        got, remedy = "others", f"Name the same file and columns, or {out}"
+        got, remedy = "others", f"Name the same file and columns, or {remedy_end}"
         raise InputError("the rows of the earlier comparison", got, remedy, file=earlier.folder)
     graders = {name: text for name, text in file_digests(ready.config, Path()).items() if name.startswith("grader ")}
-    old = {name: noted.get(name) for name in (*MEASURED, *READING_SETTINGS)} | {name: inputs.get(name) for name in graders}
-    new = {name: ready.noted.get(name) for name in (*MEASURED, *READING_SETTINGS)} | graders
-    for name, value in new.items():
-        if old[name] != value:
-            expected = f"{name}: {old[name]}, as the earlier comparison was measured"
-            raise InputError(expected, f"{value}", f"Measure with the same options, or {out}", file=earlier.folder)
+    earlier_settings = {name: settings.get(name) for name in (*MEASURED, *READING_SETTINGS)} | {
+        name: inputs.get(name) for name in graders
+    }
+    new_settings = {name: ready.manifest_settings.get(name) for name in (*MEASURED, *READING_SETTINGS)} | graders
+    for name, value in new_settings.items():
+        if earlier_settings[name] != value:
+            expected = f"{name}: {earlier_settings[name]}, as the earlier comparison was measured"
+            raise InputError(expected, f"{value}", f"Measure with the same options, or {remedy_end}", file=earlier.folder)
     if earlier.manifest.seeds.get("measuring") != ready.config.seed:
-        raise InputError("the seed of the earlier comparison", "another", f"L{out[1:]}", file=earlier.folder)
+        raise InputError("the seed of the earlier comparison", "another", f"L{remedy_end[1:]}", file=earlier.folder)
 
 
 def write_beside(folder: RunFolder, earlier: Earlier) -> None:

@@ -34,12 +34,12 @@ class Budget:
     """Reading of the clock, seconds."""
 
     @property
-    def left(self) -> float:
+    def seconds_left(self) -> float:
         """Seconds."""
-        return self.seconds - self.spent
+        return self.seconds - self.seconds_spent
 
     @property
-    def spent(self) -> float:
+    def seconds_spent(self) -> float:
         """Seconds."""
         return monotonic() - self.began
 

@@ -47,7 +47,7 @@ GOLD_PROBE = READINGS["gold"].probe
 
 
 def rows_of(
-    asked: Measuring,
+    measuring: Measuring,
     *,
     ungraded: bool = False,
     rehearse: str | None = None,
@@ -58,7 +58,7 @@ def rows_of(
     """The rows of --corpus and --eval with a grader for each task, and how they were read; says what was taken and why.
 
     Args:
-        asked: the options.
+        measuring: the options.
         ungraded: rows of which nothing can be graded are taken, too.
         rehearse: rows of what the model can do already.
         graders: of tasks that an earlier measuring judged, where nobody names others.
@@ -68,22 +68,24 @@ def rows_of(
     Raises:
         InputError: they cannot be read, or nothing of them can be graded.
     """
-    everywhere, single = graders_of(asked.grader)
-    single = {**(graders or {}), **single} if everywhere is None else single
-    assert asked.corpus is not None
-    config = CorpusConfig(asked.corpus, asked.held_out, rehearse, eval_share=0.0, columns=columns_of(asked.column))
-    config = replace(config, task=asked.task or "all", grader=everywhere or "exact", graders=single)
-    found = read_graded(config, named=everywhere is not None, ungraded=ungraded, needed=needed)
-    for note in found.notes:
+    grader_of_all, grader_by_task = graders_of(measuring.grader)
+    grader_by_task = {**(graders or {}), **grader_by_task} if grader_of_all is None else grader_by_task
+    assert measuring.corpus is not None
+    config = CorpusConfig(
+        measuring.corpus, measuring.held_out, rehearse, eval_share=0.0, columns=columns_of(measuring.column)
+    )
+    config = replace(config, task=measuring.task or "all", grader=grader_of_all or "exact", graders=grader_by_task)
+    graded = read_graded(config, named=grader_of_all is not None, ungraded=ungraded, needed=needed)
+    for note in graded.notes:
         tell(note)
-    if found.probe is None:
-        check_items(found.corpus)
-    return found
+    if graded.probe is None:
+        check_items(graded.corpus)
+    return graded
 
 
 def prepare(
     paths: Sequence[str],
-    asked: Measuring,
+    measuring: Measuring,
     rows: Graded,
     measure: MeasureConfig,
     *,
@@ -95,7 +97,7 @@ def prepare(
 
     Args:
         paths: checkpoint folders, hub names or adapter folders; an adapter may rest on the first.
-        asked: the options.
+        measuring: the options.
         rows: what `rows_of` returned.
         measure: items and decoding; length, samples and temperature are settled here.
         graders: of tasks that an earlier measuring judged: the model's first completions are not read again.
@@ -105,80 +107,101 @@ def prepare(
     Raises:
         InputError: a model, an option or the data cannot be used.
     """
-    if asked.system is not None and asked.chat_template is False:
+    if measuring.system is not None and measuring.chat_template is False:
         raise InputError("--system with the chat template", "--no-chat-template", "Leave one of the two out.")
-    wanted = {"samples": asked.samples, "temperature": asked.temperature, "options_by": asked.options_by}
-    settled = replace(measure, **{name: value for name, value in wanted.items() if value is not None})
-    if not 0.01 <= settled.temperature <= 100:
-        got = f"{settled.temperature:g}"
+    given_options = {"samples": measuring.samples, "temperature": measuring.temperature, "options_by": measuring.options_by}
+    settings = replace(measure, **{name: value for name, value in given_options.items() if value is not None})
+    if not 0.01 <= settings.temperature <= 100:
+        got = f"{settings.temperature:g}"
         raise InputError("--temperature from 0.01 to 100", got, "For the likeliest answer: --greedy.")
-    if not settled.samples and settled.decoding == "sampled":
+    if not settings.samples and settings.decoding == "sampled":
         remedy = "Leave --sampled out, or ask for at least one sample."
         raise InputError("samples, which --sampled is judged by", "--samples 0", remedy)
-    config = RunConfig(rows.config, ModelConfig(paths[0], asked.adapter), settled)
+    config = RunConfig(rows.config, ModelConfig(paths[0], measuring.adapter), settings)
     check_settings(config, rows.corpus)
     for path in paths[1:]:
-        check_model(ModelConfig(path, asked.adapter))
+        check_model(ModelConfig(path, measuring.adapter))
     from mixwright.measure.kept_answers import keeping  # needs torch, which was looked for now
 
-    learners = keeping([load(path, asked, paths[0] if path != paths[0] else None) for path in paths], folder)
+    learners = keeping([load(path, measuring, paths[0] if path != paths[0] else None) for path in paths], folder)
     for path, learner in zip(paths, learners, strict=True):
         if learner.name != path:
             say(f"model: {learner.name}")
     notes: Sequence[Observation] = ()
-    free: tuple[FreeAnswers, ...] = ()
+    free_answers: tuple[FreeAnswers, ...] = ()
     if rows.probe is None:
-        rows, settled, free = _with_room(learners, rows, settled, asked, room)
-        everywhere, single = graders_of(asked.grader)
-        known = graders or {}
-        if not set(rows.corpus.tasks) <= set(known):
-            named = rows.corpus.tasks if everywhere is not None else {**known, **single}
-            rows, notes = with_first_answers(rows, learners[0], settled, tasks_with_named_grader=named, say=say)
-        settled = with_gold(settled, rows.corpus)
-        _tell_options(rows.corpus, settled)
-        config = replace(config, corpus=rows.config, measure=settled)
-    form = learners[0].form.describe(example.prompt for example in rows.corpus)
-    say(f"prompts: {form}")
-    noted = _noted(config, rows, asked, form)
-    return Ready(config, rows.corpus, learners, noted, rows.probe is None, tuple(notes), free, asked.budget is not None)
+        rows, settings, free_answers = _settle_room(learners, rows, settings, measuring, room)
+        grader_of_all, grader_by_task = graders_of(measuring.grader)
+        earlier_graders = graders or {}
+        if not set(rows.corpus.tasks) <= set(earlier_graders):
+            tasks_with_named_grader = (
+                rows.corpus.tasks if grader_of_all is not None else {**earlier_graders, **grader_by_task}
+            )
+            rows, notes = with_first_answers(
+                rows, learners[0], settings, tasks_with_named_grader=tasks_with_named_grader, say=say
+            )
+        settings = with_gold(settings, rows.corpus)
+        _say_options(rows.corpus, settings)
+        config = replace(config, corpus=rows.config, measure=settings)
+    form_text = learners[0].form.describe(example.prompt for example in rows.corpus)
+    say(f"prompts: {form_text}")
+    manifest_settings = _settings_for_manifest(config, rows, measuring, form_text)
+    return Ready(
+        config,
+        rows.corpus,
+        learners,
+        manifest_settings,
+        rows.probe is None,
+        tuple(notes),
+        free_answers,
+        measuring.budget is not None,
+    )
 
 
-def _with_room(
-    learners: Sequence[Learner], rows: Graded, settled: MeasureConfig, asked: Measuring, known: tuple[int, int] | None
+def _settle_room(
+    learners: Sequence[Learner],
+    rows: Graded,
+    settings: MeasureConfig,
+    measuring: Measuring,
+    known_room: tuple[int, int] | None,
 ) -> tuple[Graded, MeasureConfig, tuple[FreeAnswers, ...]]:
     """The rows whose prompts leave room, how long completions may be (as asked, as known, or as the models need), and what
     the latter rests on.
     """
-    corpus, notes = keep_fitting_corpus(learners, rows.corpus, settled, asked.max_new_tokens)
+    corpus, notes = keep_fitting_corpus(learners, rows.corpus, settings, measuring.max_new_tokens)
     for note in notes:
         say(one_line(f"warning: {note}"))
-    found: list[FreeAnswers] = []
-    if asked.max_new_tokens is not None:
-        tokens, continued, why = asked.max_new_tokens, 0, "as asked"
-    elif known is not None:
-        (tokens, continued), why = known, "as in the measuring that is taken over"
+    free_answers: list[FreeAnswers] = []
+    if measuring.max_new_tokens is not None:
+        tokens, continued, reason = measuring.max_new_tokens, 0, "as asked"
+    elif known_room is not None:
+        (tokens, continued), reason = known_room, "as in the measuring that is taken over"
     else:
-        seconds = math.inf if asked.budget is None else FREE_ANSWERS_SHARE * asked.budget.seconds / len(learners)
-        room, continued, found = find_room(learners, corpus, settled, say, seconds=min(MAX_SECONDS, seconds))
-        tokens, why = room.tokens, room.why
-    further = f", and those that reach it are continued up to {continued:,}" if continued else ""
-    say(f"completions: up to {tokens:,} tokens ({why}){further}; another length: --max-new-tokens")
-    settled = replace(settled, max_new_tokens=tokens, continued_tokens=continued)
-    return replace(rows, corpus=corpus), settled, tuple(found)
+        seconds = math.inf if measuring.budget is None else FREE_ANSWERS_SHARE * measuring.budget.seconds / len(learners)
+        room, continued, free_answers = find_room(learners, corpus, settings, say, seconds=min(MAX_SECONDS, seconds))
+        tokens, reason = room.tokens, room.why
+    continued_note = f", and those that reach it are continued up to {continued:,}" if continued else ""
+    say(f"completions: up to {tokens:,} tokens ({reason}){continued_note}; another length: --max-new-tokens")
+    settings = replace(settings, max_new_tokens=tokens, continued_tokens=continued)
+    return replace(rows, corpus=corpus), settings, tuple(free_answers)
 
 
-def _tell_options(corpus: Corpus, measure: MeasureConfig) -> None:
+def _say_options(corpus: Corpus, measure: MeasureConfig) -> None:
     """Say which tasks' answers are the likeliest option. Raises InputError where that was asked for and none has options."""
     if measure.options_by == "writing":
         return
     items = list(corpus.measured())
-    tasks = sorted({items[place].task for place in options_of(items, corpus, measure)})
+    tasks = sorted({items[position].task for position in options_of(items, corpus, measure)})
     if not tasks:
         remedy = "Add a column `options`, choose the grader (--grader TASK=choice), or leave --options-by out."
         raise InputError("a task with options and the grader choice, for --options-by likelihood", "none", remedy)
-    written = sorted(set(corpus.tasks) - set(tasks))
-    others = f"; {join_some(written)} {'are' if len(written) > 1 else 'is'} answered by writing" if written else ""
-    say(one_line(f"options: of {join_some(tasks)} the option with the highest log-probability is the answer{others}"))
+    written_tasks = sorted(set(corpus.tasks) - set(tasks))
+    others_note = (
+        f"; {join_some(written_tasks)} {'are' if len(written_tasks) > 1 else 'is'} answered by writing"
+        if written_tasks
+        else ""
+    )
+    say(one_line(f"options: of {join_some(tasks)} the option with the highest log-probability is the answer{others_note}"))
 
 
 def with_gold(measure: MeasureConfig, corpus: Corpus, tell: Callable[[str], None] = say) -> MeasureConfig:
@@ -187,84 +210,105 @@ def with_gold(measure: MeasureConfig, corpus: Corpus, tell: Callable[[str], None
     """
     if GOLD_PROBE not in measure.probes:
         return measure
-    read, others = exact_answer_tasks(corpus), defaultdict[str, list[str]](list)
+    exact_tasks, tasks_by_grader = exact_answer_tasks(corpus), defaultdict[str, list[str]](list)
     for name, task in corpus.tasks.items():
-        if name not in read and task.kind == "verifiable":
-            others[task.grader.partition("?")[0]].append(name)
-    why = "; ".join(f"{grader} accepts more than one string: not of {join_some(tasks)}" for grader, tasks in others.items())
-    if read:
-        told = f"probability of the answers of {join_some(sorted(read))} is read in one forward pass, no answer is written"
-        tell(one_line(f"gold answers: {told}{f' ({why})' if why else ''}"))
+        if name not in exact_tasks and task.kind == "verifiable":
+            tasks_by_grader[task.grader.partition("?")[0]].append(name)
+    reason = "; ".join(
+        f"{grader} accepts more than one string: not of {join_some(tasks)}" for grader, tasks in tasks_by_grader.items()
+    )
+    if exact_tasks:
+        names = join_some(sorted(exact_tasks))
+        text = f"probability of the answers of {names} is read in one forward pass, no answer is written"
+        tell(one_line(f"gold answers: {text}{f' ({reason})' if reason else ''}"))
         return measure
-    tell(one_line(f"gold answers: not read ({why})"))
+    tell(one_line(f"gold answers: not read ({reason})"))
     return replace(measure, probes=tuple(name for name in measure.probes if name != GOLD_PROBE))
 
 
-def load(path: str, asked: Measuring, base: str | None = None) -> Learner:
+def load(path: str, measuring: Measuring, base: str | None = None) -> Learner:
     """A checkpoint as the options ask for it; `base` is the model under an adapter. Raises InputError."""
     from mixwright.learner.load import load_learner, merge_adapter
     from mixwright.learner.prompt_form import PromptForm
 
-    form = PromptForm(asked.chat_template, asked.system)
-    options = {"adapter": asked.adapter, "base": base, "batch_size": asked.batch_size}
+    form = PromptForm(measuring.chat_template, measuring.system)
+    options = {"adapter": measuring.adapter, "base": base, "batch_size": measuring.batch_size}
     return merge_adapter(load_learner(path, form=form, **options))
 
 
-def _noted(config: RunConfig, rows: Graded, asked: Measuring, form: str) -> dict[str, Any]:
+def _settings_for_manifest(config: RunConfig, rows: Graded, measuring: Measuring, form_text: str) -> dict[str, Any]:
     """What has to be known of how it was measured, and nothing that was not done."""
     graded = rows.probe is None
     graders = ", ".join(sorted({task.grader for task in rows.corpus.tasks.values()})) if graded else None
-    data = {"corpus": config.corpus.train, "held-out rows": config.corpus.eval, "grader": graders, "probe": rows.probe}
-    how = {"prompts": form, "system message": asked.system, "adapter": asked.adapter, "batch size": asked.batch_size}
+    data_settings = {
+        "corpus": config.corpus.train,
+        "held-out rows": config.corpus.eval,
+        "grader": graders,
+        "probe": rows.probe,
+    }
+    model_settings = {
+        "prompts": form_text,
+        "system message": measuring.system,
+        "adapter": measuring.adapter,
+        "batch size": measuring.batch_size,
+    }
     names = [name for name in (MEASURED if graded else ("items",)) if name != "temperature" or config.measure.samples]
-    measured = {name: to_data(getattr(config.measure, name)) for name in names}
+    measure_settings = {name: to_data(getattr(config.measure, name)) for name in names}
     if graded and config.measure.options_by != "writing":
-        measured["options_by"] = config.measure.options_by
-    return {name: value for name, value in {**data, **measured, **how}.items() if value is not None}
+        measure_settings["options_by"] = config.measure.options_by
+    return {
+        name: value for name, value in {**data_settings, **measure_settings, **model_settings}.items() if value is not None
+    }
 
 
-def ask_lost_answers(ready: Ready, found: Mapping[str, MeasureResult]) -> Returned | None:
+def ask_lost_answers(ready: Ready, results: Mapping[str, MeasureResult]) -> Returned | None:
     """Answers that AFTER lost, asked again with their first word given; None where it is not asked or too few were lost."""
     measure = ready.config.measure
     if not ready.graded or measure.decoding != "greedy" or measure.options_by != "writing":
         return None
-    before, after = found["before"].completions, found["after"].completions
-    lost = len(lost_answers(before, after))
-    if lost < MIN_LOST_ANSWERS:
+    before, after = results["before"].completions, results["after"].completions
+    lost_count = len(lost_answers(before, after))
+    if lost_count < MIN_LOST_ANSWERS:
         return None
-    say(f"lost answers: {min(lost, MOST_ASKED)} of {lost} are asked again with their first word given, two completions each")
+    say(
+        f"lost answers: {min(lost_count, MOST_ASKED)} of {lost_count} are asked again with their first word given, "
+        "two completions each"
+    )
     return returned(ready.passes(1), before, after)
 
 
-def read_former_likelihood(ready: Ready, found: Mapping[str, MeasureResult]) -> list[FormerAnswers]:
+def read_former_likelihood(ready: Ready, results: Mapping[str, MeasureResult]) -> list[FormerAnswers]:
     """How probable BEFORE's answers are to AFTER; empty where none are written, kept with their tokens, or read alike."""
-    rows = rows_to_read(found["before"].completions)
+    rows = rows_to_read(results["before"].completions)
     if not rows or not same_tokens(*ready.learners):
         return []
     say(f"former answers: {len(rows):,} answers of BEFORE are read by AFTER, in one pass without writing any")
-    chosen = None if ready.graded else items_to_answer(ready.learners, ready.corpus, ready.config.measure, 0)
-    return read_former_answers(ready.passes(1, chosen), rows)
+    chosen_items = None if ready.graded else items_to_answer(ready.learners, ready.corpus, ready.config.measure, 0)
+    return read_former_answers(ready.passes(1, chosen_items), rows)
 
 
-def with_greedy_answers(ready: Ready, found: Mapping[str, MeasureResult], asked: Measuring) -> dict[str, MeasureResult]:
+def with_greedy_answers(
+    ready: Ready, results: Mapping[str, MeasureResult], measuring: Measuring
+) -> dict[str, MeasureResult]:
     """Both measurings with a greedy answer to every item, where none are graded and the gate looks at their form."""
-    room = asked.max_new_tokens or ANSWER_TOKENS
-    items = items_to_answer(ready.learners, ready.corpus, ready.config.measure, room)
+    max_tokens = measuring.max_new_tokens or ANSWER_TOKENS
+    items = items_to_answer(ready.learners, ready.corpus, ready.config.measure, max_tokens)
     say(
-        f"answers: {len(items):,} prompts are answered by both, up to {room:,} tokens each; another length: --max-new-tokens"
+        f"answers: {len(items):,} prompts are answered by both, up to {max_tokens:,} tokens each; "
+        "another length: --max-new-tokens"
     )
-    made = {}
-    for (when, result), learner in zip(found.items(), ready.learners, strict=True):
-        known = result.completions if same_answers(result.completions, items, room) else ()
-        rows = known or write_answers(learner, items, room, ready.config.seed)
-        short = frozenset(row["example"] for row in rows if row["cut"])
-        cut = len(short) / max(len(rows), 1)
-        made[when] = replace(result, completions=rows, rollouts=len(rows), cut=cut, cut_examples=short)
-    return made
+    answered = {}
+    for (when, result), learner in zip(results.items(), ready.learners, strict=True):
+        kept_rows = result.completions if same_answers(result.completions, items, max_tokens) else ()
+        rows = kept_rows or write_answers(learner, items, max_tokens, ready.config.seed)
+        cut_examples = frozenset(row["example"] for row in rows if row["cut"])
+        cut_share = len(cut_examples) / max(len(rows), 1)
+        answered[when] = replace(result, completions=rows, rollouts=len(rows), cut=cut_share, cut_examples=cut_examples)
+    return answered
 
 
 def note_measured(
-    ready: Ready, found: Mapping[str, MeasureResult], asked: Measuring, *, ask_other_form: bool = True
+    ready: Ready, results: Mapping[str, MeasureResult], measuring: Measuring, *, ask_other_form: bool = True
 ) -> list[Observation]:
     """What is to be noted of a measuring, and said a line each; beside it what was noted before, of graders.
 
@@ -272,11 +316,13 @@ def note_measured(
     """
     if not ready.graded:
         return []
-    length, notes = ready.config.measure.longest_completion, list[Observation]()
+    longest_completion, notes = ready.config.measure.longest_completion, list[Observation]()
     if ask_other_form and ready.config.measure.options_by == "writing":
-        chosen = asked.chat_template is not None
-        notes = other_form_notes(ready.learners[0], ready.corpus, found["before"], length, chosen=chosen)
-    notes = [*notes_on(found, ready.corpus, length), *notes]
+        form_is_chosen = measuring.chat_template is not None
+        notes = other_form_notes(
+            ready.learners[0], ready.corpus, results["before"], longest_completion, chosen=form_is_chosen
+        )
+    notes = [*notes_on(results, ready.corpus, longest_completion), *notes]
     for note in notes:
         say(one_line(f"{note.severity}: {note.message}. {note.remedy}".strip()))
     return [*ready.notes, *notes]
@@ -284,7 +330,7 @@ def note_measured(
 
 def measure_checkpoint(
     model: str,
-    asked: Measuring,
+    measuring: Measuring,
     folder: Path | None,
     *,
     evidence: Sequence[str] = (GOLD_PROBE,),
@@ -295,7 +341,7 @@ def measure_checkpoint(
 
     Args:
         model: the checkpoint.
-        asked: the options.
+        measuring: the options.
         folder: where it is kept; None keeps nothing.
         evidence: probes that are wanted beside the default ones.
         rows: those of --corpus, where they are read already.
@@ -306,32 +352,36 @@ def measure_checkpoint(
     """
     if folder is not None and folder.exists():
         run = RunFolder(folder)
-        made = (settings_file(run).name, run.manifest.name, run.notes.parent.name)
-        if not folder.is_dir() or (any(folder.iterdir()) and not was_stopped(folder, made)):
+        own_names = (settings_file(run).name, run.manifest.name, run.notes.parent.name)
+        if not folder.is_dir() or (any(folder.iterdir()) and not was_stopped(folder, own_names)):
             raise InputError("a new or empty folder", "one that holds something", "Choose another --folder.", file=folder)
-    rows = rows_of(asked) if rows is None else rows
-    plain = MeasureConfig(items=asked.items or usual_items(rows.corpus))
-    plain = plain if samples is None else replace(plain, samples=samples)
-    probes = (*plain.probes, *(name for name in evidence if name not in plain.probes))
-    decoding = "sampled" if asked.greedy is False else "greedy"
-    ready = prepare((model,), asked, rows, replace(plain, probes=probes, decoding=decoding), folder=folder)
-    ready = with_price(ready, [0], known=asked.max_new_tokens is not None, limited=asked.budget is not None)
-    ready = ready if asked.budget is None else fit_to_budget(ready, asked.budget, [0])
-    found = measure_with_progress("measure", ready.learners[0], ready)
-    notes = note_measured(ready, {"before": found}, asked)
+    rows = rows_of(measuring) if rows is None else rows
+    settings = MeasureConfig(items=measuring.items or usual_items(rows.corpus))
+    settings = settings if samples is None else replace(settings, samples=samples)
+    probes = (*settings.probes, *(name for name in evidence if name not in settings.probes))
+    decoding = "sampled" if measuring.greedy is False else "greedy"
+    ready = prepare((model,), measuring, rows, replace(settings, probes=probes, decoding=decoding), folder=folder)
+    ready = with_price(
+        ready, [0], room_is_known=measuring.max_new_tokens is not None, items_by_budget=measuring.budget is not None
+    )
+    ready = ready if measuring.budget is None else fit_to_budget(ready, measuring.budget, [0])
+    result = measure_with_progress("measure", ready.learners[0], ready)
+    notes = note_measured(ready, {"before": result}, measuring)
     if folder is not None:
-        _keep(RunFolder(folder), ready, found, notes)
-    return ready, found
+        _keep_measuring(RunFolder(folder), ready, result, notes)
+    return ready, result
 
 
-def _keep(folder: RunFolder, ready: Ready, found: MeasureResult, notes: Sequence[Observation]) -> None:
+def _keep_measuring(folder: RunFolder, ready: Ready, result: MeasureResult, notes: Sequence[Observation]) -> None:
     """Write what a run keeps of measuring one base: corpus, tables, completions, settings and manifest."""
     name = base_name(ready.config.model.path)
     with folder.lock():
         write_settings(ready.config, folder, ("corpus", "measure", "seed"))
-        write_manifest(ready.config, folder, ready.corpus, settings=ready.noted, seeds={"measuring": ready.config.seed})
+        write_manifest(
+            ready.config, folder, ready.corpus, settings=ready.manifest_settings, seeds={"measuring": ready.config.seed}
+        )
         for table in {name, "before"}:
-            write_measurements(folder.measurements(table), found.measurements)
-        write_completions(completions_path(folder, name), {"before": found})
+            write_measurements(folder.measurements(table), result.measurements)
+        write_completions(completions_path(folder, name), {"before": result})
         write_notes(folder, notes)
         drop_kept(folder.path)

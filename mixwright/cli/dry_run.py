@@ -36,16 +36,18 @@ def first_draws(config: RunConfig, folder: RunFolder, *, base: Path = Path()) ->
 
     Of a long run the first `SIMULATED_DRAWS` draws. Raises InputError as `steer` would.
     """
-    chosen, corpus = checked_plan(validate_run(config, folder, base=base, whole=True))
-    wanted = {task for stage in chosen.stages for task in stage.rehearse}
-    pool = corpus_pool(corpus.training(wanted))
+    plan, corpus = checked_plan(validate_run(config, folder, base=base, whole=True))
+    rehearsed_tasks = {task for stage in plan.stages for task in stage.rehearse}
+    pool = corpus_pool(corpus.training(rehearsed_tasks))
     rows: list[Sequence[Any]] = []
-    for number, stage in enumerate(chosen.stages):
-        count = min(config.train.prompts * stage.steps, MOST_DRAWS)
-        engine = Engine(chosen, pool, seed=config.seed, stage=number)
-        drawn = Counter(pool.tasks[pool.task_of[index]] for index in engine.draw(count))
-        of = f" in {stage.name}" if len(chosen.stages) > 1 else ""
-        rows += [(f"{task}{of}", f"{stage.weights.get(task, 0):.3f}", drawn[task], count) for task in pool.tasks]
+    for number, stage in enumerate(plan.stages):
+        draw_count = min(config.train.prompts * stage.steps, MOST_DRAWS)
+        engine = Engine(plan, pool, seed=config.seed, stage=number)
+        drawn = Counter(pool.tasks[pool.task_of[index]] for index in engine.draw(draw_count))
+        stage_note = f" in {stage.name}" if len(plan.stages) > 1 else ""
+        rows += [
+            (f"{task}{stage_note}", f"{stage.weights.get(task, 0):.3f}", drawn[task], draw_count) for task in pool.tasks
+        ]
     return rows
 
 
@@ -56,33 +58,38 @@ def outline(config: RunConfig, folder: RunFolder, *, base: Path = Path()) -> lis
         resolve_training_settings(config, corpus, workers)
         (timing,) = time_configs([config], workers, base)
     train, held_out = (corpus.select(split=name) for name in ("train", "eval"))
-    sizes, steps, bases = config.measure, config.train, len(bases_of(config, folder))
-    items = sum(min(count, sizes.items) for _, count in held_out_cells(corpus))
-    measured = f"{bases} x {items} items, greedy and {sizes.samples} samples: {bases * items * (1 + sizes.samples)} rollouts"
-    if outcome_of(sizes.probes, sizes.decoding) not in GRADED_OUTCOMES:
-        measured = f"{bases} x {items} items, read and not generated: {', '.join(sizes.probes)}"
+    measure_config, train_config, base_count = config.measure, config.train, len(bases_of(config, folder))
+    items = sum(min(count, measure_config.items) for _, count in held_out_cells(corpus))
+    rollouts = base_count * items * (1 + measure_config.samples)
+    measured_text = f"{base_count} x {items} items, greedy and {measure_config.samples} samples: {rollouts} rollouts"
+    if outcome_of(measure_config.probes, measure_config.decoding) not in GRADED_OUTCOMES:
+        measured_text = f"{base_count} x {items} items, read and not generated: {', '.join(measure_config.probes)}"
     arms = arms_in(config, corpus, folder, base)
-    counts = {"items": items, "arms": len(arms.first) - 1, "bases": bases, "rehearsed": prompts_to_answer(corpus)}
-    time = format_costs(stage_seconds(config, timing, **counts), config, arms, timing)
-    generates = steps.objective == "grpo"
-    size = f"{steps.prompts} groups of {steps.generations}" if generates else f"{steps.prompts} rows"
-    each = steps.generations if generates else 1
-    drawn = f"{steps.steps * steps.prompts * each} {'rollouts' if generates else 'rows'}"
-    tasks = join_some([f"{name} ({_judged(task)})" for name, task in corpus.tasks.items()])
-    asked = "".join(f"; {name}: {to_data(value)}" for name, value in config.plan.stage.items())
+    counts = {"items": items, "arms": len(arms.first) - 1, "bases": base_count, "rehearsed": prompts_to_answer(corpus)}
+    time_text = format_costs(stage_seconds(config, timing, **counts), config, arms, timing)
+    is_grpo = train_config.objective == "grpo"
+    step_size = f"{train_config.prompts} groups of {train_config.generations}" if is_grpo else f"{train_config.prompts} rows"
+    rows_per_prompt = train_config.generations if is_grpo else 1
+    drawn_text = f"{train_config.steps * train_config.prompts * rows_per_prompt} {'rollouts' if is_grpo else 'rows'}"
+    tasks = join_some([f"{name} ({_name_judge(task)})" for name, task in corpus.tasks.items()])
+    overrides_text = "".join(f"; {name}: {to_data(value)}" for name, value in config.plan.stage.items())
     roles = {"references": arms.references, "levers": arms.levers, "ablations": arms.ablations}
     roles |= {"nulls, only if a lever beats every reference": arms.nulls} if arms.levers else {}
-    compared = "; ".join(f"{role}: {', '.join(names) or 'none'}" for role, names in roles.items())
-    seen = power.foresee_power(config, folder, corpus, bases_of(config, folder))
+    compared_text = "; ".join(f"{role}: {', '.join(names) or 'none'}" for role, names in roles.items())
+    power_lines = power.foresee_power(config, folder, corpus, bases_of(config, folder))
     return [
         ("corpus", f"{len(train)} training and {len(held_out)} held-out examples; tasks and graders: {tasks}"),
         ("audit", f"checks: {', '.join(listing('checks'))}"),
-        ("measure", measured),
-        ("plan", f"planner {config.planner}, {steps.steps} steps of {size}{asked}"),
-        ("trial", f"{compared}; each on {config.trial.seeds} seeds, {drawn} a branch (frozen: none), then measured again"),
+        ("measure", measured_text),
+        ("plan", f"planner {config.planner}, {train_config.steps} steps of {step_size}{overrides_text}"),
+        (
+            "trial",
+            f"{compared_text}; each on {config.trial.seeds} seeds, {drawn_text} a branch (frozen: none), "
+            "then measured again",
+        ),
         ("verdict", str(folder.page)),
-        *(("can see", line.removeprefix("can see").lstrip(": ")) for line in power.format_power(seen)),
-        ("time", time),
+        *(("can see", line.removeprefix("can see").lstrip(": ")) for line in power.format_power(power_lines)),
+        ("time", time_text),
     ]
 
 
@@ -97,9 +104,9 @@ def held_out_data(config: RunConfig, corpus: Corpus) -> Data:
 def time_configs(configs: Sequence[RunConfig], workers: Workers, base: Path) -> list[Timing]:
     """What dry runs of these settings timed; one runs in two workers at once where there are two, as a trial will."""
     copies = 2 if len(configs) == 1 and (configs[0].trial.workers or count_cores()) > 1 else 1
-    jobs = [Job("dry run", time_dry_run, DryRunJob(one, str(base))) for one in configs for _ in range(copies)]
-    found = workers.run(jobs, title="dry run: the model is loaded, a few items are measured, a few steps trained")
-    return [mean_timing(found[place : place + copies]) for place in range(0, len(found), copies)]
+    jobs = [Job("dry run", time_dry_run, DryRunJob(config, str(base))) for config in configs for _ in range(copies)]
+    timings = workers.run(jobs, title="dry run: the model is loaded, a few items are measured, a few steps trained")
+    return [mean_timing(timings[start : start + copies]) for start in range(0, len(timings), copies)]
 
 
 def prompts_to_answer(corpus: Corpus) -> int:
@@ -108,6 +115,6 @@ def prompts_to_answer(corpus: Corpus) -> int:
     return rows["target"].null_count if len(rows) else 0
 
 
-def _judged(task: Task) -> str:
+def _name_judge(task: Task) -> str:
     """Who judges the answers of a task, or that nobody does."""
     return task.grader if task.kind == "verifiable" else "pairs" if task.kind == "preference" else "not graded"

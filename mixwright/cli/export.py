@@ -65,13 +65,15 @@ def write_mix(mix: Mix, name: str, folder: Path) -> list[str]:
         raise InputError("a new folder, or one with an earlier export", "other files", remedy, file=folder)
     shutil.rmtree(folder, ignore_errors=True)
     try:
-        said = create("exports", name).write(mix, folder)
-        shares = [{"task": one.task, "level": one.level, "share": one.share, "rows": len(one.rows)} for one in mix.parts]
+        written_notes = create("exports", name).write(mix, folder)
+        shares = [
+            {"task": part.task, "level": part.level, "share": part.share, "rows": len(part.rows)} for part in mix.parts
+        ]
         write_json(marker, {"format": name, "shares": shares, "notes": list(mix.notes)})
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
-    return [*mix.notes, *said]
+    return [*mix.notes, *written_notes]
 
 
 def mix_of(
@@ -95,11 +97,13 @@ def mix_of(
     stage = plan.stages[0]
     train = apply_prompt_form(corpus.training(stage.rehearse), form or PromptForm())
     pool = corpus_pool(train)
-    options = {name: one for name, one in stage.options.items() if name.split(".")[0] not in GUARDS}
-    watching = replace(stage, gates=(), controllers=(), monitors=(), options=options)  # these hold rows back to watch them
-    engine = Engine(replace(plan, stages=(watching,)), pool, seed=seed)
+    options = {name: values for name, values in stage.options.items() if name.split(".")[0] not in GUARDS}
+    unguarded_stage = replace(
+        stage, gates=(), controllers=(), monitors=(), options=options
+    )  # these hold rows back to watch them
+    engine = Engine(replace(plan, stages=(unguarded_stage,)), pool, seed=seed)
     drawn = np.asarray(engine.draw(max(SIMULATED_DRAWS, 1)), dtype=np.int64)
-    shares = _shares(watching, pool, engine.wanted_shares(), drawn)
+    shares = _cell_shares(unguarded_stage, pool, engine.wanted_shares(), drawn)
     rng, parts = np.random.default_rng(seed), []
     for number in np.flatnonzero(shares):
         cell, rows = pool.cells[number], np.flatnonzero(pool.cell_of == number)
@@ -109,7 +113,7 @@ def mix_of(
         )
     order = drawn[: min(stage.steps * batch, SIMULATED_DRAWS)]
     group = group if stage.objective == "grpo" else None
-    notes = _notes(plan, pool, shares, order, batch)
+    notes = _describe_mix(plan, pool, shares, order, batch)
     return Mix(stage.objective, train, tuple(parts), order, batch, stage.steps, notes, group)
 
 
@@ -118,42 +122,52 @@ def apply_prompt_form(corpus: Corpus, form: PromptForm) -> Corpus:
     if form.template is None and form.system is None:
         return corpus
 
-    def changed(row: Example) -> Example:
+    def format_row(row: Example) -> Example:
         texts = {name: getattr(row, name) for name in ("target", "chosen", "rejected")}
-        made = {name: form.format_answer(row.prompt, text) for name, text in texts.items() if text is not None}
-        return replace(row, prompt=form.format_prompt(row.prompt), **made) if row.prompt else row
+        formatted = {name: form.format_answer(row.prompt, text) for name, text in texts.items() if text is not None}
+        return replace(row, prompt=form.format_prompt(row.prompt), **formatted) if row.prompt else row
 
-    return Corpus.from_examples(map(changed, corpus), corpus.graders)
+    return Corpus.from_examples(map(format_row, corpus), corpus.graders)
 
 
-def _shares(stage: Stage, pool: Pool, wanted: dict[str, float], drawn: NDArray[np.int64]) -> NDArray[np.float64]:
+def _cell_shares(stage: Stage, pool: Pool, task_shares: dict[str, float], drawn: NDArray[np.int64]) -> NDArray[np.float64]:
     """Share of each cell, summing to 1: tasks as the engine wants them, levels as it draws them, or rows evenly."""
     counts = np.bincount(pool.cell_of if stage.selector == "uniform" else pool.cell_of[drawn], minlength=len(pool.cells))
     task_of = np.array([pool.tasks.index(cell.task) for cell in pool.cells])
     totals = np.bincount(task_of, counts)
-    weights = np.array([wanted[task] for task in pool.tasks])
+    weights = np.array([task_shares[task] for task in pool.tasks])
     shares = weights[task_of] * counts / np.maximum(totals[task_of], 1)
     shares = np.round(shares / shares.sum(), 6)
     shares[int(shares.argmax())] += 1 - shares.sum()
     return np.round(shares, 6)
 
 
-def _notes(plan: Plan, pool: Pool, shares: NDArray[np.float64], order: NDArray[np.int64], batch: int) -> tuple[str, ...]:
+def _describe_mix(
+    plan: Plan, pool: Pool, shares: NDArray[np.float64], order: NDArray[np.int64], batch: int
+) -> tuple[str, ...]:
     """What the mix is, and what of the plan it cannot hold."""
-    stage, rows, taken = plan.stages[0], len(order), len(np.unique(order))
+    stage, ordered_rows, distinct_rows = plan.stages[0], len(order), len(np.unique(order))
     counts = np.bincount(pool.cell_of, minlength=len(pool.cells))
     notes = [f"Plan of planner {plan.planner}: {stage.objective}, {stage.steps} steps of {batch} draws."]
     if np.abs(shares - counts / counts.sum()).max() < 1e-4:
-        few = f"; its {rows:,} draws take {taken:,} of {len(pool.ids):,} rows" if taken < len(pool.ids) else ""
-        notes.append(f"The plan keeps uniform sampling: every training row is as likely to be drawn as any other{few}.")
+        few_note = (
+            f"; its {ordered_rows:,} draws take {distinct_rows:,} of {len(pool.ids):,} rows"
+            if distinct_rows < len(pool.ids)
+            else ""
+        )
+        notes.append(f"The plan keeps uniform sampling: every training row is as likely to be drawn as any other{few_note}.")
     if stage.selector not in ("uniform", "equal_levels"):
-        said = f"the selector {stage.selector} moves the draws inside a task with the band"
-        notes.append(f"In a steered run {said} while the model learns. This export is the state at the start, and stays.")
-    silent = [f"{kind} {', '.join(names)}" for kind in GUARDS if (names := getattr(stage, kind))]
-    if silent:
-        notes.append(f"Not exported, because they act on what a run shows: {'; '.join(silent)}.")
-    if rows < stage.steps * batch:
-        notes.append(f"The plan draws {stage.steps * batch:,} times; an ordered file has the first {rows:,} of these.")
+        selector_text = f"the selector {stage.selector} moves the draws inside a task with the band"
+        notes.append(
+            f"In a steered run {selector_text} while the model learns. This export is the state at the start, and stays."
+        )
+    left_out_guards = [f"{kind} {', '.join(names)}" for kind in GUARDS if (names := getattr(stage, kind))]
+    if left_out_guards:
+        notes.append(f"Not exported, because they act on what a run shows: {'; '.join(left_out_guards)}.")
+    if ordered_rows < stage.steps * batch:
+        notes.append(
+            f"The plan draws {stage.steps * batch:,} times; an ordered file has the first {ordered_rows:,} of these."
+        )
     return tuple(notes)
 
 
@@ -175,28 +189,37 @@ def mined_mix(
     Raises:
         InputError: no rows.
     """
-    found = pq.read_table(table)
-    made = "prompt" in found.column_names
-    rows = Corpus(found) if made else corpus.select(ids=found["id"].to_pylist())
+    mined_table = pq.read_table(table)
+    rows_are_made = "prompt" in mined_table.column_names
+    rows = Corpus(mined_table) if rows_are_made else corpus.select(ids=mined_table["id"].to_pylist())
     if not len(rows):
         raise InputError("mined rows", "none", "Mine again.", file=table)
-    weight_of = {} if made else dict(zip(found["id"].to_pylist(), found["weight"].to_pylist(), strict=True))
-    weights = np.array([weight_of.get(name, 1.0) for name in rows.table["id"].to_pylist()])
+    weight_by_id = (
+        {} if rows_are_made else dict(zip(mined_table["id"].to_pylist(), mined_table["weight"].to_pylist(), strict=True))
+    )
+    weights = np.array([weight_by_id.get(name, 1.0) for name in rows.table["id"].to_pylist()])
     tasks = np.array(rows.table["task"].to_pylist(), dtype=object)
     rng, parts, order = np.random.default_rng(seed), [], []
     names, counts = np.unique(tasks.astype(str), return_counts=True)
     shares = np.round(counts / counts.sum(), 6)
     shares[int(shares.argmax())] += 1 - shares.sum()  # some trainers refuse shares that do not sum to 1
     for number, (task, share) in enumerate(zip(names.tolist(), shares.tolist(), strict=True), 1):
-        own = rng.permutation(np.flatnonzero(tasks == task))
-        parts.append(Part(part_name(number, task, None), task, None, round(share, 6), own))
-        order.append(own[resample_by_weight(weights[own], rng)] if np.ptp(weights) > 0 else own)
-    pairs = rows.table["chosen"].null_count + rows.table["rejected"].null_count == 0
-    placed = rng.permutation(np.concatenate(order))
+        task_rows = rng.permutation(np.flatnonzero(tasks == task))
+        parts.append(Part(part_name(number, task, None), task, None, round(share, 6), task_rows))
+        order.append(task_rows[resample_by_weight(weights[task_rows], rng)] if np.ptp(weights) > 0 else task_rows)
+    are_pairs = rows.table["chosen"].null_count + rows.table["rejected"].null_count == 0
+    row_order = rng.permutation(np.concatenate(order))
     notes = [f"Rows of {table.name}: {len(rows):,} of them, shares of tasks as the miner left them."]
     if np.ptp(weights) > 0:
         notes.append("Rows have unequal weights: ordered files repeat them by weight, files of one part per task do not.")
-    kind: Objective = "dpo" if pairs and made else objective
+    mix_objective: Objective = "dpo" if are_pairs and rows_are_made else objective
     return Mix(
-        kind, rows, tuple(parts), placed, batch, -(-len(placed) // batch), tuple(notes), group if kind == "grpo" else None
+        mix_objective,
+        rows,
+        tuple(parts),
+        row_order,
+        batch,
+        -(-len(row_order) // batch),
+        tuple(notes),
+        group if mix_objective == "grpo" else None,
     )

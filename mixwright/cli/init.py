@@ -59,129 +59,136 @@ def write_settings(
     """
     if path.exists():
         raise InputError("a new file", "one that is there already", "Choose another with --output.", file=path)
-    bare = RunConfig(CorpusConfig(PLACEHOLDER), ModelConfig(warmup=WARMUP))
-    found = Proposal(bare, []) if train is None else propose(train, held_out, model, objective)
-    if found.config.model.path == TINY_PREFIX and found.config.model.warmup is None:
-        found = replace(found, config=replace(found.config, model=ModelConfig(warmup=WARMUP)))
-    if budget_seconds is not None and UNKNOWN_COLUMN not in found.config.corpus.columns.values():
+    placeholder_config = RunConfig(CorpusConfig(PLACEHOLDER), ModelConfig(warmup=WARMUP))
+    proposal = Proposal(placeholder_config, []) if train is None else propose(train, held_out, model, objective)
+    if proposal.config.model.path == TINY_PREFIX and proposal.config.model.warmup is None:
+        proposal = replace(proposal, config=replace(proposal.config, model=ModelConfig(warmup=WARMUP)))
+    if budget_seconds is not None and UNKNOWN_COLUMN not in proposal.config.corpus.columns.values():
         if train is None:
             raise InputError("TRAIN beside --budget", "nothing", "Name the examples: their items and steps are timed.")
-        found = fit_proposal(found, budget_seconds)
-    config = found.config
+        proposal = fit_proposal(proposal, budget_seconds)
+    config = proposal.config
     for name in ("train", "eval", "rehearse"):  # paths in the file are relative to it; names of other sources stay
         source = getattr(config.corpus, name)
         if source is not None and Path(source).exists():
-            place = {name: os.path.relpath(source, path.parent)}
-            config = replace(config, corpus=replace(config.corpus, **place))
-    head = ["Settings of one run. Every line may be edited; what is left out keeps the default shown here.", *found.notes]
-    lines = [f"# {line}" for note in head for line in textwrap.wrap(one_line(note), COMMENT_WIDTH)]
-    lines += [f"# Then: mixwright run {path}", "", *_lines(config, 0, found.comments)]
+            relative_path = {name: os.path.relpath(source, path.parent)}
+            config = replace(config, corpus=replace(config.corpus, **relative_path))
+    header = [
+        "Settings of one run. Every line may be edited; what is left out keeps the default shown here.",
+        *proposal.notes,
+    ]
+    lines = [f"# {line}" for note in header for line in textwrap.wrap(one_line(note), COMMENT_WIDTH)]
+    lines += [f"# Then: mixwright run {path}", "", *_yaml_lines(config, 0, proposal.comments)]
     write_text(path, "\n".join(lines) + "\n")
-    return found.notes
+    return proposal.notes
 
 
-def _lines(record: Any, depth: int, reasons: Mapping[str, str], place: str = "") -> Iterator[str]:
+def _yaml_lines(record: Any, depth: int, reason_by_path: Mapping[str, str], path_prefix: str = "") -> Iterator[str]:
     """YAML of a settings record, each field under its comment and under the reason for its value."""
-    comments, indent = _comments()[type(record).__name__], "  " * depth
-    left = TINY_ONLY_SETTINGS if isinstance(record, ModelConfig) and record.path != TINY_PREFIX else ()
+    comments, indent = _read_comments()[type(record).__name__], "  " * depth
+    skipped_names = TINY_ONLY_SETTINGS if isinstance(record, ModelConfig) and record.path != TINY_PREFIX else ()
     for field in dataclasses.fields(record):
-        if field.name in left:
+        if field.name in skipped_names:
             continue
         value = getattr(record, field.name)
         comment = comments.get(field.name, "")
         if not comment and dataclasses.is_dataclass(value):
             comment = (type(value).__doc__ or "").split("\n", 1)[0]
         comment = re.sub(r"\bNone\b", "null", " ".join(comment.split()))  # as YAML writes it
-        reason = one_line(reasons.get(f"{place}{field.name}", ""))
+        reason = one_line(reason_by_path.get(f"{path_prefix}{field.name}", ""))
         for line in (*textwrap.wrap(comment, width := COMMENT_WIDTH - len(indent)), *textwrap.wrap(reason, width)):
             yield f"{indent}# {line}"
         if dataclasses.is_dataclass(value):
             yield f"{indent}{field.name}:"
-            yield from _lines(value, depth + 1, reasons, f"{place}{field.name}.")
+            yield from _yaml_lines(value, depth + 1, reason_by_path, f"{path_prefix}{field.name}.")
         else:
-            yield f"{indent}{field.name}: {_inline(value)}"
+            yield f"{indent}{field.name}: {_inline_yaml(value)}"
 
 
-def _inline(value: Any) -> str:
+def _inline_yaml(value: Any) -> str:
     data = dict(value) if isinstance(value, Mapping) else list(value) if isinstance(value, tuple) else value
     text = yaml_text(data, default_flow_style=True, width=10**6)
     return text.strip().removesuffix("...").strip()
 
 
-def _comments() -> dict[str, dict[str, str]]:
+def _read_comments() -> dict[str, dict[str, str]]:
     """Class -> field -> the docstring under the field in config.py: one source for code and file."""
     tree = ast.parse(Path(settings.__file__).read_text(encoding="utf-8"))
-    found: dict[str, dict[str, str]] = {}
+    comments_by_class: dict[str, dict[str, str]] = {}
     for node in tree.body:
         if isinstance(node, ast.ClassDef):
-            own = found.setdefault(node.name, {})
+            class_comments = comments_by_class.setdefault(node.name, {})
             for field, text in itertools.pairwise(node.body):
                 is_text = isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant)
                 if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and is_text:
-                    own[field.target.id] = str(text.value.value)  # pyright: ignore[reportAttributeAccessIssue]
-    return found
+                    class_comments[field.target.id] = str(text.value.value)  # pyright: ignore[reportAttributeAccessIssue]
+    return comments_by_class
 
 
-def fit_proposal(found: Proposal, seconds: float) -> Proposal:
+def fit_proposal(proposal: Proposal, seconds: float) -> Proposal:
     """The proposal with sizes for a budget; its notes say which difference a trial of these sizes would see.
 
     Args:
-        found: settings without a limit of time, their paths as they are from the working directory.
+        proposal: settings without a limit of time, their paths as they are from the working directory.
         seconds: that the run may take.
 
     Raises:
         InputError: too short for any trial that says something, or what the dry run refuses.
     """
-    corpus = read_corpus(found.config.corpus)
-    data = held_out_data(found.config, corpus)
+    corpus = read_corpus(proposal.config.corpus)
+    data = held_out_data(proposal.config, corpus)
     if not data.cells:
         raise InputError("held-out rows, for a budget", "none", "Give some: --eval FILE.")
-    configs = _variants(found.config)
+    configs = _variants(proposal.config)
     say("budget: items and steps are timed first, in about two minutes")
-    with start_workers(found.config) as workers:
-        timed = time_configs(list(configs.values()), workers, Path())
-    timings = {name: (config, timing) for (name, config), timing in zip(configs.items(), timed, strict=True)}
+    with start_workers(proposal.config) as workers:
+        timing_list = time_configs(list(configs.values()), workers, Path())
+    timings = {name: (config, timing) for (name, config), timing in zip(configs.items(), timing_list, strict=True)}
     fitted = fit_run(timings, data, seconds)
     if fitted is None:
-        least = format_duration(least_seconds(timings, data))
+        min_duration = format_duration(least_seconds(timings, data))
         remedy = "Allow more time, give fewer or shorter held-out rows, or only measure: mixwright measure --budget."
         raise InputError(
-            f"a budget of {least} or more, for a trial that can say something", format_duration(seconds), remedy
+            f"a budget of {min_duration} or more, for a trial that can say something", format_duration(seconds), remedy
         )
-    twice = fit_run(timings, data, 2 * seconds)
+    fitted_to_twice = fit_run(timings, data, 2 * seconds)
     config = replace(fitted.config, trial=replace(fitted.config.trial, budget_minutes=round(seconds / 60, 2)))
-    line = f"Budget: {_format(fitted)}. Twice the time: {_format(twice or fitted)}."
-    return Proposal(config, [*found.notes, line], {**found.comments, **_reasons(found.config, config, timings)})
+    note = f"Budget: {_format_sizes(fitted)}. Twice the time: {_format_sizes(fitted_to_twice or fitted)}."
+    return Proposal(
+        config, [*proposal.notes, note], {**proposal.comments, **_explain_sizes(proposal.config, config, timings)}
+    )
 
 
 def _variants(config: RunConfig) -> dict[str | None, RunConfig]:
     """The settings for all weights and for LoRA, where the model is a checkpoint; else as they are."""
     if config.model.path == TINY_PREFIX or config.model.adapter is not None:
         return {config.train.adapter: config}
-    rate = LEARNING_RATES[config.train.objective]
-    every = replace(config.train, adapter=None, adapters={}, learning_rate=rate)
-    low = replace(every, adapter="lora", adapters={"lora": lora_settings(config.train.objective)})
-    return {"lora": replace(config, train=low), None: replace(config, train=every)}
+    learning_rate = LEARNING_RATES[config.train.objective]
+    all_weights = replace(config.train, adapter=None, adapters={}, learning_rate=learning_rate)
+    lora = replace(all_weights, adapter="lora", adapters={"lora": lora_settings(config.train.objective)})
+    return {"lora": replace(config, train=lora), None: replace(config, train=all_weights)}
 
 
-def _format(found: Fitted) -> str:
+def _format_sizes(fitted: Fitted) -> str:
     """Room, weights, sizes and time, and what they will see."""
-    config = found.config
+    config = fitted.config
     weights = "LoRA" if config.train.adapter == "lora" else "all weights"
     weights = "a tiny model" if config.model.path == TINY_PREFIX else weights
-    told = f"{config.measure.max_new_tokens} tokens, {weights}, {config.train.steps} steps, {config.trial.seeds} seeds, "
-    told += f"{found.items} items: {format_duration(found.seconds)}"
-    return told if found.visible is None else f"{told}; would see {100 * found.visible:.0f} points between trained arms"
+    text = f"{config.measure.max_new_tokens} tokens, {weights}, {config.train.steps} steps, {config.trial.seeds} seeds, "
+    text += f"{fitted.items} items: {format_duration(fitted.seconds)}"
+    return text if fitted.visible is None else f"{text}; would see {100 * fitted.visible:.0f} points between trained arms"
 
 
-def _reasons(before: RunConfig, config: RunConfig, timings: Mapping[str | None, tuple[RunConfig, Timing]]) -> dict[str, str]:
+def _explain_sizes(
+    old_config: RunConfig, new_config: RunConfig, timings: Mapping[str | None, tuple[RunConfig, Timing]]
+) -> dict[str, str]:
     """Why the sizes are what they are."""
-    why = {}
+    reasons = {}
     for section, name in (("measure", "items"), ("measure", "samples"), ("train", "steps"), ("trial", "seeds")):
-        old, new = (getattr(getattr(one, section), name) for one in (before, config))
-        if old != new:
-            why[f"{section}.{name}"] = f"For the budget; without one {old}."
+        old_value, new_value = (getattr(getattr(run_config, section), name) for run_config in (old_config, new_config))
+        if old_value != new_value:
+            reasons[f"{section}.{name}"] = f"For the budget; without one {old_value}."
     if len(timings) > 1:
         steps = {name: f"{timing.step:.2g}" for name, (_, timing) in timings.items()}
-        why["train.adapter"] = f"A step takes {steps['lora']} s with LoRA, and {steps[None]} s with all weights."
-    return why
+        reasons["train.adapter"] = f"A step takes {steps['lora']} s with LoRA, and {steps[None]} s with all weights."
+    return reasons

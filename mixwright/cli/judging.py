@@ -24,26 +24,28 @@ Show = Callable[[RunFolder, Path, GateResult | None], None]
 """Told the run folder, its page, and what the gate says where it is asked."""
 
 
-def judge(before: str, after: str | None, asked: Measuring, folder: Path, gating: Gating, show: Show) -> GateResult | None:
+def judge(
+    before: str, after: str | None, measuring: Measuring, folder: Path, gating: Gating, show: Show
+) -> GateResult | None:
     """Measure where two checkpoints are named, write the page and have it shown; returns what the gate says, if it is asked.
 
     Raises:
         InputError: options that do not go together, a checkpoint, the corpus or the folder cannot be used.
     """
-    if asked.corpus is not None and not after:
+    if measuring.corpus is not None and not after:
         raise InputError("AFTER, the checkpoint to compare with BEFORE", "--corpus without it", "Name both checkpoints.")
     gating.check(compares=bool(after))
     run, look = RunFolder(folder if after else before), None
     if after:
         from mixwright.cli.compare import compare
 
-        if asked.corpus is None:
+        if measuring.corpus is None:
             raise InputError("--corpus", "nothing", "Name the examples that both checkpoints are measured on.")
-        asked.check_budget()
-        look = compare(before, after, asked, run, gating)
+        measuring.check_budget()
+        look = compare(before, after, measuring, run, gating)
     else:
-        asked.check_alone()
-    result = _gated(run, gating, look) if gating.gate else None
+        measuring.check_alone()
+    result = _ask_gate(run, gating, look) if gating.gate else None
     show(run, render(run), result)
     if after and look is None:  # further looks may be asked for, and go on from what is there
         drop_kept(run.path)
@@ -57,13 +59,13 @@ def show_verdict(run: RunFolder, page: Path, result: GateResult | None, gating: 
         output.out("\n".join(f"gate: {one_line(line)}" for line in gate_lines(result, gating.cannot_tell)))
 
 
-def _gated(run: RunFolder, gating: Gating, look: Look | None) -> GateResult:
+def _ask_gate(run: RunFolder, gating: Gating, look: Look | None) -> GateResult:
     """What the gate says; the question is written for the page.
 
     A folder that was measured in looks is asked as its last look was, whenever it is asked again.
     """
-    known = asked_of(run) if look is None else None
-    question = replace(gating.question, look=known.look if known is not None else look)
+    earlier_question = asked_of(run) if look is None else None
+    question = replace(gating.question, look=earlier_question.look if earlier_question is not None else look)
     result = gate_of(run, question)  # first: a name that is not there is refused before the page
     write_asked(run, question)
     return gate_answer(run) or result

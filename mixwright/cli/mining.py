@@ -73,27 +73,27 @@ def mine_folder(
         raise InputError("--try with a miner whose rows stand for the training rows", miner, remedy)
     with open_with_workers(settings, run, base=base) as (workers, checked):
         path = mine_in_run(checked, workers, miner, keep=keep, say=output.say, take_over=with_trial)
-    told = read_json(path.with_suffix(".json"), MiningSummary)
-    rows = [(task, one.training_rows, one.mined_rows) for task, one in told.tasks.items()]
+    summary = read_json(path.with_suffix(".json"), MiningSummary)
+    rows = [(task, task_summary.training_rows, task_summary.mined_rows) for task, task_summary in summary.tasks.items()]
     output.out_rows(("task", "training rows", "mined rows"), rows)
-    for note in told.notes:
+    for note in summary.notes:
         output.say(one_line(f"  {note}"))
-    output.out(f"{path}: {told.rows:,} {told.kind}, {told.price}")
+    output.out(f"{path}: {summary.rows:,} {summary.kind}, {summary.price}")
     train = settings.train
     if export is not None:
-        place = export_to or run.path / "export" / f"{path.stem}-{resolve_format(export)}"
-        objective, sizes = cast("Objective", train.objective), {"batch": train.prompts, "group": train.generations}
-        mix = mined_mix(path, Corpus.load(run.corpus), objective=objective, **sizes, seed=settings.seed)
-        for line in write_mix(mix, export, place):
+        export_folder = export_to or run.path / "export" / f"{path.stem}-{resolve_format(export)}"
+        objective, step_sizes = cast("Objective", train.objective), {"batch": train.prompts, "group": train.generations}
+        mix = mined_mix(path, Corpus.load(run.corpus), objective=objective, **step_sizes, seed=settings.seed)
+        for line in write_mix(mix, export, export_folder):
             output.say(one_line(f"  {line}"))
-        output.out(f"{place}: the rows as {export} reads them")
+        output.out(f"{export_folder}: the rows as {export} reads them")
     elif export_to is not None:
         if export_to.exists():
             shutil.rmtree(export_to)
         for line in export_rows(path, Corpus.load(run.corpus), export_to):
             output.out(line)
-        write_json(export_to / EXPORT_MARKER_FILE, told)
-    if told.kind == "chosen rows" and told.rows == told.training_rows:
+        write_json(export_to / EXPORT_MARKER_FILE, summary)
+    if summary.kind == "chosen rows" and summary.rows == summary.training_rows:
         output.out("Keep all rows: there is no choice to try.")
     elif with_trial:  # the rest of the line, with a trial of the mined rows against all and as many random ones
         deadline.save()
@@ -106,12 +106,12 @@ def mine_folder(
         output.say("  Worth more than as many random rows? Not known yet: give the command again with --try.")
 
 
-def mine_checkpoint(model: str, asked: Measuring, miner: str, requests: str | None, export_to: Path | None) -> None:
+def mine_checkpoint(model: str, measuring: Measuring, miner: str, requests: str | None, export_to: Path | None) -> None:
     """Have a checkpoint answer requests without labels, before it is trained, and write the answers as rows to rehearse.
 
     Args:
         model: checkpoint.
-        asked: --corpus is what it will be trained on, --eval what it will be measured on: no request may stand there.
+        measuring: --corpus is what it will be trained on, --eval what it will be measured on: no request may stand there.
         miner: name of the plug-in; others than `rehearsal` need a run.
         requests: the requests.
         export_to: folder that gets rehearsal.jsonl and manifest.json; by default `rehearsal`.
@@ -122,31 +122,31 @@ def mine_checkpoint(model: str, asked: Measuring, miner: str, requests: str | No
     if miner != REHEARSAL_MINER:
         remedy = "Write settings first: mixwright run --init FILE --model MODEL; then: mixwright mine run.yaml."
         raise InputError("RUN.YAML for this miner; beside --corpus only `rehearsal` runs", miner, remedy)
-    if asked.budget is not None:
+    if measuring.budget is not None:
         raise InputError("--budget with --try", "--budget with --corpus", "Leave it out: all requests are answered.")
     if requests is None:
         raise InputError("--rehearse FILE, requests like those that the model gets", "nothing", "Name the file.")
     folder = export_to or Path("rehearsal")
     if folder.exists() and not (folder / "manifest.json").is_file() and any(folder.iterdir()):
         raise InputError("a new folder for --export-to", "one that holds other things", "Name another.", file=folder)
-    rows = direct.rows_of(asked, ungraded=True, rehearse=requests, tell=lambda _: None)
-    found = rehearsal_rows(rows.whole or rows.corpus, lambda: direct.load(model, asked))
-    if not found.rows:
-        told = " ".join(found.notes)[:300].rstrip(".") or "there is no row to rehearse"
+    rows = direct.rows_of(measuring, ungraded=True, rehearse=requests, tell=lambda _: None)
+    rehearsal = rehearsal_rows(rows.whole or rows.corpus, lambda: direct.load(model, measuring))
+    if not rehearsal.rows:
+        reason = " ".join(rehearsal.notes)[:300].rstrip(".") or "there is no row to rehearse"
         remedy = "Give other requests, or more of them."
-        raise InputError("requests that the model answers to an end", told, remedy, file=requests)
-    for note in found.notes:
+        raise InputError("requests that the model answers to an end", reason, remedy, file=requests)
+    for note in rehearsal.notes:
         output.say(one_line(note))
     lines = [
         {"id": row.id, "task": row.task, "prompt": messages(row.prompt), "completion": messages(row.target or "")}
         | {"provenance": row.extra["provenance"]}
-        for row in found.rows
+        for row in rehearsal.rows
     ]
     path = folder / "rehearsal.jsonl"
     write_text(path, "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines))
-    config = RunConfig(rows.config, ModelConfig(model, asked.adapter))
-    settings = {name: value for name, value in found.summary().items() if name != "notes"}
+    config = RunConfig(rows.config, ModelConfig(model, measuring.adapter))
+    settings = {name: value for name, value in rehearsal.summary().items() if name != "notes"}
     write_manifest(config, RunFolder(folder), rows.corpus, settings=settings, seeds={})
-    first = found.rows[0]
-    output.say(one_line(f"for example: {plain(first.prompt)[:80]} -> {plain(first.target)[:120]}"))
-    output.out(f"{path}: {len(found.rows):,} rows to rehearse, {found.rollouts:,} completions written")
+    example = rehearsal.rows[0]
+    output.say(one_line(f"for example: {plain(example.prompt)[:80]} -> {plain(example.target)[:120]}"))
+    output.out(f"{path}: {len(rehearsal.rows):,} rows to rehearse, {rehearsal.rollouts:,} completions written")

@@ -113,14 +113,16 @@ class Measuring:
             InputError: a YAML and --corpus together, a checkpoint without it, or an option that a YAML has itself.
         """
         path = Path(source)
-        yaml = path.suffix.lower() in (".yaml", ".yml") or (path.is_file() and path.suffix.lower() != GGUF_SUFFIX)
+        is_settings_file = path.suffix.lower() in (".yaml", ".yml") or (
+            path.is_file() and path.suffix.lower() != GGUF_SUFFIX
+        )
         if self.corpus is not None:
             self.check_budget()
-            if yaml:
+            if is_settings_file:
                 got = f"the file {source} and --corpus"
                 raise InputError(f"RUN.YAML alone, or MODEL with {CORPUS_OPTION}", got, "Leave one of the two out.")
             return True
-        if not yaml:
+        if not is_settings_file:
             got = f"{source!r} without --corpus"
             remedy = f"Add {CORPUS_OPTION} to measure a checkpoint, "
             remedy += "or name a settings file: mixwright run --init FILE writes one."
@@ -140,20 +142,20 @@ class Measuring:
 
 
 def with_measuring(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with the options of `Measuring` after its own, handed to it as `asked`."""
-    own = [p for p in inspect.signature(command, eval_str=True).parameters.values() if p.name != "asked"]
+    """The command with the options of `Measuring` after its own, handed to it as `measuring`."""
+    own_parameters = [p for p in inspect.signature(command, eval_str=True).parameters.values() if p.name != "measuring"]
     hints = get_type_hints(Measuring, include_extras=True)
-    shared = [
+    measuring_parameters = [
         inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=hints[field.name])
         for field in dataclasses.fields(Measuring)
     ]
 
     @functools.wraps(command)
     def called(**given: Any) -> None:
-        asked = Measuring(**{parameter.name: given.pop(parameter.name) for parameter in shared})
-        command(**given, asked=asked)
+        measuring = Measuring(**{parameter.name: given.pop(parameter.name) for parameter in measuring_parameters})
+        command(**given, measuring=measuring)
 
-    parameters = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in own] + shared
+    parameters = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in own_parameters] + measuring_parameters
     called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined] - what typer reads
     called.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return called
@@ -166,40 +168,42 @@ def columns_of(column: Sequence[str] | None) -> dict[str, str]:
         InputError: what is not OURS=THEIRS, or a name of ours twice.
     """
     pairs = [pair.partition("=") for pair in column or ()]
-    found: dict[str, str] = {}
+    theirs_by_ours: dict[str, str] = {}
     for ours, equals, theirs in pairs:
         if not (ours and equals):
             raise InputError("--column OURS=THEIRS", ours or "nothing", "Write for example --column prompt=question.")
-        if ours in found:
-            raise InputError(f"--column {ours}= once", f"{found[ours]!r} and {theirs!r}", "Leave one of them out.")
-        found[ours] = theirs
-    return found
+        if ours in theirs_by_ours:
+            raise InputError(f"--column {ours}= once", f"{theirs_by_ours[ours]!r} and {theirs!r}", "Leave one of them out.")
+        theirs_by_ours[ours] = theirs
+    return theirs_by_ours
 
 
 def graders_of(grader: Sequence[str] | None) -> tuple[str | None, dict[str, str]]:
     """The grader of all tasks, if one was named, and those of single tasks. Raises InputError for two of one kind."""
-    everywhere: str | None = None
-    single: dict[str, str] = {}
+    grader_of_all: str | None = None
+    grader_by_task: dict[str, str] = {}
     for given in grader or ():
         task, equals, name = given.partition("=")
         if equals and "?" not in task:  # numeric?tolerance=0.1 is a name with an option
-            if not task or not name or task in single:
+            if not task or not name or task in grader_by_task:
                 remedy = "Write for example --grader gcd=numeric."
                 raise InputError("--grader TASK=NAME, once for a task", repr(given), remedy)
-            single[task] = name
-        elif everywhere is not None:
-            raise InputError("one --grader for all tasks", f"{everywhere} and {given}", "Say of which: --grader TASK=NAME.")
+            grader_by_task[task] = name
+        elif grader_of_all is not None:
+            raise InputError(
+                "one --grader for all tasks", f"{grader_of_all} and {given}", "Say of which: --grader TASK=NAME."
+            )
         else:
-            everywhere = given
-    return everywhere, single
+            grader_of_all = given
+    return grader_of_all, grader_by_task
 
 
 def decoding_of(greedy: bool | None, decoding: Literal["greedy", "sampled"] | None) -> Literal["greedy", "sampled"]:
     """The declared decoding, from --greedy/--sampled and --decoding. Raises InputError when they disagree."""
-    said = None if greedy is None else "greedy" if greedy else "sampled"
-    if said and decoding and said != decoding:
-        raise InputError("one declared decoding", f"--{said} and --decoding {decoding}", "Leave one of them out.")
-    return decoding or said or "greedy"
+    flag = None if greedy is None else "greedy" if greedy else "sampled"
+    if flag and decoding and flag != decoding:
+        raise InputError("one declared decoding", f"--{flag} and --decoding {decoding}", "Leave one of them out.")
+    return decoding or flag or "greedy"
 
 
 def load_settings(config: Path, folder: Path | None) -> tuple[RunConfig, RunFolder]:

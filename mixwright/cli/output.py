@@ -71,41 +71,61 @@ def out_measurements(rows: Sequence[Measurement], *, as_json: bool, full: bool =
     if as_json:
         out_json({"measurements": rows})
         return
-    gold = any(row.name == MEASUREMENT_BY_HEAD["gold answer"] for row in rows)
-    heads = {head: name for head, name in MEASUREMENT_BY_HEAD.items() if gold or head != "gold answer"}
-    places: dict[tuple[str, float | None], dict[str, Measurement]] = {}
+    has_gold = any(row.name == MEASUREMENT_BY_HEAD["gold answer"] for row in rows)
+    name_by_head = {head: name for head, name in MEASUREMENT_BY_HEAD.items() if has_gold or head != "gold answer"}
+    rows_by_place: dict[tuple[str, float | None], dict[str, Measurement]] = {}
     for row in rows:
         if row.probe == "competence" or row.name == MEASUREMENT_BY_HEAD["gold answer"]:
-            places.setdefault((row.task, row.level), {})[row.name] = row
-    shown, lines = 0, []
-    for (task, level), known in sorted(places.items(), key=lambda each: (each[0][0], each[0][1] or -math.inf)):
-        if "greedy" in known:
-            levels = [own for place, own in places.items() if place[0] == task and place[1] is not None]
-            of_task = level is None and bool(levels)
-            if of_task and len(levels) == 1 and "greedy" in levels[0] and levels[0]["greedy"].n == known["greedy"].n:
+            rows_by_place.setdefault((row.task, row.level), {})[row.name] = row
+    shown_numbers, table_rows = 0, []
+    for (task, level), row_by_name in sorted(
+        rows_by_place.items(), key=lambda place_and_rows: (place_and_rows[0][0], place_and_rows[0][1] or -math.inf)
+    ):
+        if "greedy" in row_by_name:
+            levels = [level_rows for place, level_rows in rows_by_place.items() if place[0] == task and place[1] is not None]
+            is_whole_task = level is None and bool(levels)
+            if (
+                is_whole_task
+                and len(levels) == 1
+                and "greedy" in levels[0]
+                and levels[0]["greedy"].n == row_by_name["greedy"].n
+            ):
                 continue  # the same items once more
-            cells = [_share(known.get(name)) for name in heads.values()]
-            shown += sum(map(bool, cells))
-            lines.append((task, "all" if of_task else _number(level), *cells, known["greedy"].n))
-    if lines and not full:
-        out_rows(("task", "level", *heads, "items"), lines)
-        if shown < len(rows):
-            more = ", ".join(dict.fromkeys(row.probe for row in rows))
-            out(f"{len(rows) - shown:,} more numbers of the probes {more}: --full")
+            cells = [_format_share(row_by_name.get(name)) for name in name_by_head.values()]
+            shown_numbers += sum(map(bool, cells))
+            table_rows.append((task, "all" if is_whole_task else _format_number(level), *cells, row_by_name["greedy"].n))
+    if table_rows and not full:
+        out_rows(("task", "level", *name_by_head, "items"), table_rows)
+        if shown_numbers < len(rows):
+            probes = ", ".join(dict.fromkeys(row.probe for row in rows))
+            out(f"{len(rows) - shown_numbers:,} more numbers of the probes {probes}: --full")
         return
     header = ("task", "level", "probe", "number", "value", "95 % interval", "null", "n", "unit")
     parts = ((row, f"{row.low:.3g} .. {row.high:.3g}") for row in rows)
     out_rows(
         header,
-        [(r.task, _number(r.level), r.probe, r.name, _number(r.value), e, _number(r.null), r.n, r.unit) for r, e in parts],
+        [
+            (
+                measurement.task,
+                _format_number(measurement.level),
+                measurement.probe,
+                measurement.name,
+                _format_number(measurement.value),
+                interval,
+                _format_number(measurement.null),
+                measurement.n,
+                measurement.unit,
+            )
+            for measurement, interval in parts
+        ],
     )
 
 
-def _share(row: Measurement | None) -> str:
+def _format_share(row: Measurement | None) -> str:
     return "" if row is None else f"{row.value:.1%} [{100 * row.low:.1f}, {100 * row.high:.1f}]"
 
 
-def _number(value: float | None) -> str:
+def _format_number(value: float | None) -> str:
     return "" if value is None else f"{value:.3g}"
 
 
@@ -113,42 +133,58 @@ def console() -> Console:
     """A console on stdout: as wide as the terminal, or 160 columns when stdout is none."""
     from rich.console import Console
 
-    found = Console(highlight=False)
-    return found if found.is_terminal else Console(highlight=False, width=160)
+    terminal = Console(highlight=False)
+    return terminal if terminal.is_terminal else Console(highlight=False, width=160)
 
 
-def format_pairs(seen: Observation) -> str:
+def format_pairs(observation: Observation) -> str:
     """The first few pairs of rows that show an observation, as ` held.jsonl:31 = mine.jsonl:1`, with `~` for near ones.
 
     Empty when it has none.
     """
-    found = [
+    sign_and_sources = [
         (" ~ " if row.get("near") else " = ", [row[name] for name in row if name.endswith("_source")])
-        for row in seen.evidence[:MOST_PAIRS]
+        for row in observation.evidence[:MOST_PAIRS]
     ]
-    shown = [sign.join(map(str, places)) for sign, places in found if len(places) == 2 and all(places)]
-    return f" {', '.join(shown)}{'; more: --json' if seen.count > len(shown) else ''}." if shown else ""
+    pairs_shown = [sign.join(map(str, sources)) for sign, sources in sign_and_sources if len(sources) == 2 and all(sources)]
+    return (
+        f" {', '.join(pairs_shown)}{'; more: --json' if observation.count > len(pairs_shown) else ''}."
+        if pairs_shown
+        else ""
+    )
 
 
 def first_tasks(observations: Sequence[Observation]) -> tuple[list[Observation], str]:
     """Observations about the first `MOST_TASKS` tasks and about no single one; and a line that counts the others, if any."""
-    shown = set(list(dict.fromkeys(seen.task for seen in observations if seen.task is not None))[:MOST_TASKS])
-    kept = [seen for seen in observations if seen.task is None or seen.task in shown]
-    others = [seen for seen in observations if seen.task is not None and seen.task not in shown]
-    if not others:
-        return kept, ""
-    counts = Counter(seen.severity for seen in others)
-    words = ", ".join(f"{counts[word]:,} {word}" for word in ("error", "warning", "info") if counts[word])
-    return kept, f"{len({seen.task for seen in others}):,} more tasks: {words}; all of them: --json"
+    shown_tasks = set(
+        list(dict.fromkeys(observation.task for observation in observations if observation.task is not None))[:MOST_TASKS]
+    )
+    observations_shown = [
+        observation for observation in observations if observation.task is None or observation.task in shown_tasks
+    ]
+    left_out = [
+        observation for observation in observations if observation.task is not None and observation.task not in shown_tasks
+    ]
+    if not left_out:
+        return observations_shown, ""
+    counts = Counter(observation.severity for observation in left_out)
+    counts_text = ", ".join(f"{counts[word]:,} {word}" for word in ("error", "warning", "info") if counts[word])
+    return (
+        observations_shown,
+        f"{len({observation.task for observation in left_out}):,} more tasks: {counts_text}; all of them: --json",
+    )
 
 
 def fold_infos(observations: Sequence[Observation]) -> tuple[list[Observation], str]:
     """All errors and warnings, and infos as far as `MOST_ROWS` rows have room; and a line that counts the others, if any."""
-    told = [seen for seen in observations if seen.severity != "info"]
-    infos = [seen for seen in observations if seen.severity == "info"]
-    room = max(0, MOST_ROWS - len(told))
-    more = len(infos) - room
-    return [*told, *infos[:room]], f"and {more:,} more {'info' if more == 1 else 'infos'}: --full" if more > 0 else ""
+    errors_and_warnings = [observation for observation in observations if observation.severity != "info"]
+    infos = [observation for observation in observations if observation.severity == "info"]
+    shown_infos = max(0, MOST_ROWS - len(errors_and_warnings))
+    hidden_infos = len(infos) - shown_infos
+    return [
+        *errors_and_warnings,
+        *infos[:shown_infos],
+    ], f"and {hidden_infos:,} more {'info' if hidden_infos == 1 else 'infos'}: --full" if hidden_infos > 0 else ""
 
 
 def out_yaml(record: Any) -> None:
@@ -160,8 +196,8 @@ def out_effects(effects: Iterable[Effect]) -> None:
     """Effects of a trial as a table."""
     rows = []
     for effect in effects:
-        found = effect.difference
-        size, ends = f"{found.value:+.3g}", f"{found.low:+.3g} .. {found.high:+.3g}"
+        difference = effect.difference
+        size, ends = f"{difference.value:+.3g}", f"{difference.low:+.3g} .. {difference.high:+.3g}"
         rows.append((effect.arm, effect.against, effect.name, size, ends, f"{effect.p:.2g}", effect.word or ""))
     out_rows(("arm", "against", "number", "difference", "95 % interval", "p", "word"), rows)
 

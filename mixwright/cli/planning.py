@@ -27,7 +27,7 @@ from mixwright.run.opening import open_run_folder, start_workers, validate_run
 from mixwright.run.preflight import check_keep, check_planner
 from mixwright.trial.stage import checked_plan
 
-MOST_TASKS_TOLD = 12
+MOST_TASKS_SAID = 12
 """Tasks whose share is told in the terminal."""
 
 
@@ -52,20 +52,25 @@ class Planning:
 
 
 def plan_checkpoint(
-    model: str, asked: Measuring, wanted: Planning, output_file: Path | None, export: str | None, export_to: Path | None
+    model: str,
+    measuring: Measuring,
+    planning: Planning,
+    output_file: Path | None,
+    export: str | None,
+    export_to: Path | None,
 ) -> None:
     """Measure a checkpoint and plan from it: on stdout, or in a file.
 
     Args:
         model: folder or hub name.
-        asked: what it is measured on, and how.
-        wanted: how it is planned.
+        measuring: what it is measured on, and how.
+        planning: how it is planned.
         output_file: where the plan is written.
         export: format of another trainer, too.
         export_to: folder of that.
 
     Raises:
-        InputError: as `_plan` does, or for an output file that is there and no plan.
+        InputError: as `_measure_and_plan` does, or for an output file that is there and no plan.
     """
     if output_file is not None and output_file.exists():
         try:
@@ -73,20 +78,20 @@ def plan_checkpoint(
         except InputError as error:
             got = f"{output_file}, which is neither"
             raise InputError("--output FILE that is new, or a plan", got, "Choose another.") from error
-    config, corpus, made, form = _plan(model, asked, wanted)
-    _say_reasons(made)
+    config, corpus, plan, form = _measure_and_plan(model, measuring, planning)
+    _say_reasons(plan)
     if output_file is None:
-        output.out_yaml(made)
+        output.out_yaml(plan)
     else:
-        write_plan(output_file, made)
+        write_plan(output_file, plan)
         output.out(str(output_file))
     if export is not None:
-        place = export_to or Path("export") / export
-        _export(config, corpus, made, export, place, form)
-        (output.say if output_file is None else output.out)(str(place))
+        export_folder = export_to or Path("export") / export
+        _export(config, corpus, plan, export, export_folder, form)
+        (output.say if output_file is None else output.out)(str(export_folder))
 
 
-def _plan(model: str, asked: Measuring, wanted: Planning) -> tuple[RunConfig, Corpus, Plan, PromptForm]:
+def _measure_and_plan(model: str, measuring: Measuring, planning: Planning) -> tuple[RunConfig, Corpus, Plan, PromptForm]:
     """Measure one checkpoint and plan from it; writes nothing.
 
     Returns the settings, the rows that are planned for with those to rehearse, the plan, and the form of prompts.
@@ -94,53 +99,53 @@ def _plan(model: str, asked: Measuring, wanted: Planning) -> tuple[RunConfig, Co
     Raises:
         InputError: as `prepare` does, or for the planner, the objective or what the planner lacks.
     """
-    chosen = {"objective": wanted.objective, "steps": wanted.steps, "prompts": wanted.batch}
-    train = replace(TrainConfig(), **{name: value for name, value in chosen.items() if value is not None})
-    config = RunConfig(CorpusConfig("none"), plan=PlanConfig(wanted.planner), train=train)
-    if wanted.keep:
+    train_options = {"objective": planning.objective, "steps": planning.steps, "prompts": planning.batch}
+    train = replace(TrainConfig(), **{name: value for name, value in train_options.items() if value is not None})
+    config = RunConfig(CorpusConfig("none"), plan=PlanConfig(planning.planner), train=train)
+    if planning.keep:
         if config.planner != "rehearsal":
             raise InputError("--keep for SFT or DPO", f"--keep with the planner {config.planner}", "Leave it out.")
-        config = replace(config, plan=replace(config.plan, options={"keep": list(wanted.keep)}))
+        config = replace(config, plan=replace(config.plan, options={"keep": list(planning.keep)}))
     objective = config.train.objective
     if objective not in NEEDED_COLUMNS:
         raise InputError("--objective grpo, sft or dpo", repr(objective), "Correct it.")
     check_planner(config.planner, objective)
     catalog.create("planners", config.planner, dict(config.plan.options))
     evidence = catalog.load("planners", config.planner).EVIDENCE
-    if asked.samples == 0 and "competence" in evidence:
+    if measuring.samples == 0 and "competence" in evidence:
         got, remedy = "--samples 0", "Leave it out, or ask for at least one."
         raise InputError(f"samples, which the planner {config.planner} reads", got, remedy)
 
     def tell(line: str) -> None:
-        if wanted.measured is None or line.startswith("corpus:"):  # else no grader is asked: nothing is said of them
+        if planning.measured is None or line.startswith("corpus:"):  # else no grader is asked: nothing is said of them
             output.say(line)
 
-    rows = rows_of(asked, ungraded=objective != "grpo", rehearse=wanted.rehearse, tell=tell)
-    whole = rows.whole or rows.corpus
-    check_training(objective, whole, "--objective")
-    check_rehearsal(objective, whole)
-    if wanted.measured is None:  # else tasks were measured that these rows may lack
-        check_keep(config.plan.options, whole)
-    config = replace(config, corpus=rows.config, model=ModelConfig(model, asked.adapter))
-    found: Sequence[Measurement] = ()
-    if wanted.measured is not None:
-        found = measured_before(wanted.measured, model, asked)
-        learner = load(model, asked)
-        output.say(f"measure: taken over from {wanted.measured}")
+    rows = rows_of(measuring, ungraded=objective != "grpo", rehearse=planning.rehearse, tell=tell)
+    corpus = rows.whole or rows.corpus
+    check_training(objective, corpus, "--objective")
+    check_rehearsal(objective, corpus)
+    if planning.measured is None:  # else tasks were measured that these rows may lack
+        check_keep(config.plan.options, corpus)
+    config = replace(config, corpus=rows.config, model=ModelConfig(model, measuring.adapter))
+    measurements: Sequence[Measurement] = ()
+    if planning.measured is not None:
+        measurements = measured_before(planning.measured, model, measuring)
+        learner = load(model, measuring)
+        output.say(f"measure: taken over from {planning.measured}")
     elif rows.probe is None:
         samples = None if "competence" in evidence else 0
-        ready, result = measure_checkpoint(model, asked, None, evidence=evidence, rows=rows, samples=samples)
-        learner, found = ready.learners[0], result.measurements
+        ready, result = measure_checkpoint(model, measuring, None, evidence=evidence, rows=rows, samples=samples)
+        learner, measurements = ready.learners[0], result.measurements
         config = replace(ready.config, plan=config.plan, train=config.train)
     else:
         output.say("measure: no answer can be graded, so no success is measured, and the plan is made from the rows alone")
-        learner = load(model, asked)
-    if len(whole.select(split=REHEARSE_SPLIT)):
-        answered = rehearsal_rows(whole, lambda: learner)
-        for note in answered.notes:
+        learner = load(model, measuring)
+    if len(corpus.select(split=REHEARSE_SPLIT)):
+        rehearsal = rehearsal_rows(corpus, lambda: learner)
+        for note in rehearsal.notes:
             output.say(one_line(f"rehearse: {note}"))
-        whole = whole.with_rehearsal(answered.rows)
-    return config, whole, make_plan(config, whole, found), learner.form
+        corpus = corpus.with_rehearsal(rehearsal.rows)
+    return config, corpus, make_plan(config, corpus, measurements), learner.form
 
 
 def plan_folder(
@@ -159,14 +164,14 @@ def plan_folder(
         if export is None or not run.plan.exists():  # what was edited by hand is exported as it stands
             with start_workers(config) as workers:
                 rehearse_run(checked, workers, say=output.say)
-            made = plan_run(replace(checked, corpus=with_mined_rehearsal(run, checked.corpus)))
-            _say_reasons(made)
+            new_plan = plan_run(replace(checked, corpus=with_mined_rehearsal(run, checked.corpus)))
+            _say_reasons(new_plan)
         output.out(str(run.plan))
         if export is not None:
-            place = export_to or run.path / "export" / export
+            export_folder = export_to or run.path / "export" / export
             plan, corpus = checked_plan(checked)
-            _export(config, corpus, plan, export, place)
-            output.out(str(place))
+            _export(config, corpus, plan, export, export_folder)
+            output.out(str(export_folder))
 
 
 def _say_reasons(plan: Plan) -> None:
@@ -175,13 +180,15 @@ def _say_reasons(plan: Plan) -> None:
         return
     weights = plan.stages[0].weights
     tasks = [(task, weight, plan.why.get(f"stages.0.weights.{task}", "")) for task, weight in weights.items()]
-    lines = [f"{task}: {weight:.1%} of the draws; {reason}" for task, weight, reason in tasks[:MOST_TASKS_TOLD]]
-    more = [f"and {len(tasks) - MOST_TASKS_TOLD} more tasks: see why in the plan"] if len(tasks) > MOST_TASKS_TOLD else []
-    for line in (plan.why["stages.0.weights"], *lines, *more):
+    lines = [f"{task}: {weight:.1%} of the draws; {reason}" for task, weight, reason in tasks[:MOST_TASKS_SAID]]
+    more_line = (
+        [f"and {len(tasks) - MOST_TASKS_SAID} more tasks: see why in the plan"] if len(tasks) > MOST_TASKS_SAID else []
+    )
+    for line in (plan.why["stages.0.weights"], *lines, *more_line):
         output.say(one_line(f"plan: {line}"))
 
 
-def form_of(config: RunConfig) -> PromptForm:
+def read_prompt_form(config: RunConfig) -> PromptForm:
     """The form in which prompts of a run reach its model, as far as its tokenizer can be read here."""
     form = PromptForm(config.model.chat_template, config.model.system)
     if form.template is not None or config.model.path == "tiny:":
@@ -194,8 +201,12 @@ def form_of(config: RunConfig) -> PromptForm:
         return form
 
 
-def _export(config: RunConfig, corpus: Corpus, plan: Plan, export: str, place: Path, form: PromptForm | None = None) -> None:
+def _export(
+    config: RunConfig, corpus: Corpus, plan: Plan, export: str, export_folder: Path, form: PromptForm | None = None
+) -> None:
     batch, group = config.train.prompts, config.train.generations
-    form = form or form_of(config)
-    for line in write_mix(mix_of(plan, corpus, batch=batch, group=group, seed=config.seed, form=form), export, place):
+    form = form or read_prompt_form(config)
+    for line in write_mix(
+        mix_of(plan, corpus, batch=batch, group=group, seed=config.seed, form=form), export, export_folder
+    ):
         output.say(one_line(line))

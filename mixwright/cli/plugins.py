@@ -28,13 +28,13 @@ TURNED_PREFIX = "-"
 
 def show_list(kind: str | None, *, as_json: bool) -> None:
     """Every plug-in of `kind`, or of all kinds, under its kind's heading. Raises InputError for an unknown kind."""
-    found = {name: list(listing(name).values()) for name in ([kind] if kind else KIND_BY_NAME)}
-    entries = [entry for group in found.values() for entry in group]
+    entries_by_kind = {name: list(listing(name).values()) for name in ([kind] if kind else KIND_BY_NAME)}
+    entries = [entry for group in entries_by_kind.values() for entry in group]
     if as_json:
         output.out_json([{"kind": e.kind, "name": e.name, "summary": e.summary, "needs": list(e.needs)} for e in entries])
         return
     width = max((len(entry.name) for entry in entries), default=0)
-    for name, group in found.items():
+    for name, group in entries_by_kind.items():
         output.out(name if group else f"{name}  (none yet)")
         for entry in group:
             extra = f"  [{entry.extra}]" if entry.needs else ""
@@ -46,7 +46,7 @@ def find_entries(name: str) -> list[Entry]:
     kind, _, stem = name.replace(".", "/").rpartition("/")
     entries = [entry for entry in entries_named(stem) if kind in ("", entry.kind)]
     if not entries:
-        raise unknown_name("plug-in", name, {known for kind in KIND_BY_NAME for known in listing(kind)})
+        raise unknown_name("plug-in", name, {plugin_name for kind in KIND_BY_NAME for plugin_name in listing(kind)})
     return entries
 
 
@@ -70,44 +70,48 @@ def describe_support(entry: Entry, lab: Path | None = None) -> list[str]:
     """
     if lab is None:
         spec = importlib.util.find_spec(LAB_PACKAGE)  # of a name without dots it imports nothing
-        places = spec.submodule_search_locations if spec else None
-        lab = Path(next(iter(places))) if places else None
+        lab_folders = spec.submodule_search_locations if spec else None
+        lab = Path(next(iter(lab_folders))) if lab_folders else None
     if lab is None:
         return []
     if entry.kind == "findings":
         if not (lab / "findings" / f"{entry.name}.py").is_file():
             return []
-        result = _kept(entry.name, lab)
+        result = _read_kept_result(entry.name, lab)
         return [f"Result: {result if isinstance(result, str) else one_line(str(result.get('word')))[:40]}."]
-    found = []
+    sentences = []
     for name in listing("findings"):
-        named = read_features(lab / "findings" / f"{name}.py").get(f"{entry.kind}/{entry.name}")
-        if named is not None:
-            found.append(_summarise_contrasts(name, named, lab))
-    return found
+        contrasts = read_features(lab / "findings" / f"{name}.py").get(f"{entry.kind}/{entry.name}")
+        if contrasts is not None:
+            sentences.append(_summarise_contrasts(name, contrasts, lab))
+    return sentences
 
 
 def _summarise_contrasts(name: str, contrasts: Sequence[str], lab: Path) -> str:
     """What the contrasts that judge a plug-in came to. The word of the whole finding would not do: it is that of its worst
     contrast, which may judge another plug-in.
     """
-    result = _kept(name, lab)
+    result = _read_kept_result(name, lab)
     if isinstance(result, str):
         return f"Rests on the finding {name}: {result}; so the laboratory does not support it."
     if not contrasts:
         return f"Was run in the finding {name}, where no contrast judges it."
-    known = {one.get("name"): one for one in result.get("contrasts", ()) if isinstance(one, dict)}
-    told, words = [], []
-    for each in contrasts:
-        contrast, turned = each.removeprefix(TURNED_PREFIX), each.startswith(TURNED_PREFIX)
-        came, said = _read_contrast(known.get(contrast), turned=turned)
-        told.append(f"{one_line(contrast)[:200]}{' (turned round)' if turned else ''}: {said}")
-        words.append(came)
+    contrast_by_name = {
+        contrast_data.get("name"): contrast_data
+        for contrast_data in result.get("contrasts", ())
+        if isinstance(contrast_data, dict)
+    }
+    contrast_texts, words = [], []
+    for contrast_name in contrasts:
+        contrast, is_turned = contrast_name.removeprefix(TURNED_PREFIX), contrast_name.startswith(TURNED_PREFIX)
+        word, text = _read_contrast(contrast_by_name.get(contrast), turned=is_turned)
+        contrast_texts.append(f"{one_line(contrast)[:200]}{' (turned round)' if is_turned else ''}: {text}")
+        words.append(word)
     doubt = "the laboratory does not support it"
     if UNDECIDED_WORD in words:
         doubt = "the laboratory cannot tell whether it helps, and has not shown that it does not"
     ending = "" if set(words) & set(SUPPORTING_WORDS) else f"; so {doubt}"
-    return f"Rests on the finding {name}: {'; '.join(told)}{ending}."
+    return f"Rests on the finding {name}: {'; '.join(contrast_texts)}{ending}."
 
 
 def _read_contrast(contrast: Mapping[str, Any] | None, *, turned: bool) -> tuple[str, str]:
@@ -115,36 +119,36 @@ def _read_contrast(contrast: Mapping[str, Any] | None, *, turned: bool) -> tuple
     if contrast is None:
         return "not run", "not run"
     try:
-        value, low, high, least = (float(contrast[field]) for field in ("value", "low", "high", "least"))
-        came, unit, floor = str(contrast["word"]), one_line(str(contrast["unit"]))[:40], float(contrast.get("noise") or 0.0)
+        value, low, high, min_size = (float(contrast[field]) for field in ("value", "low", "high", "least"))
+        word, unit, noise = str(contrast["word"]), one_line(str(contrast["unit"]))[:40], float(contrast.get("noise") or 0.0)
     except (KeyError, TypeError, ValueError):
         return "not run", "not run"
     if turned:
         value, low, high = -value, -high, -low
-        came = turned_word(came, value, low, high, max(least, floor))
-    share = unit == "points"
-    told, kind = Interval(value, low, high, 2), "share" if share else unit
-    size = f"{change(value, kind)} {format_interval(told, kind)}"
-    return came, f"{one_line(came)[:40]}, {size.replace(' [', f' {unit} [', 1)}"
+        word = turned_word(word, value, low, high, max(min_size, noise))
+    is_share = unit == "points"
+    interval, shown_unit = Interval(value, low, high, 2), "share" if is_share else unit
+    size_text = f"{change(value, shown_unit)} {format_interval(interval, shown_unit)}"
+    return word, f"{one_line(word)[:40]}, {size_text.replace(' [', f' {unit} [', 1)}"
 
 
-def turned_word(came: str, value: float, low: float, high: float, least: float) -> str:
+def turned_word(word: str, value: float, low: float, high: float, min_size: float) -> str:
     """The word of the same contrast the other way round, by the laboratory's rule.
 
     Args:
-        came: the kept word; one that is inconclusive stays so, since too few seeds decide nothing in either direction.
+        word: the kept word; one that is inconclusive stays so, since too few seeds decide nothing in either direction.
         value: the mean turned round.
         low: lower end of its interval.
         high: upper end of it.
-        least: size that was asked for, and that of the noise.
+        min_size: size that was asked for, and that of the noise.
     """
-    if came == UNDECIDED_WORD:
-        return came
-    if low > 0 and value >= least:
+    if word == UNDECIDED_WORD:
+        return word
+    if low > 0 and value >= min_size:
         return "reproduced"
     if high < 0:
         return "refuted"
-    if high < least:
+    if high < min_size:
         return "not reproduced"
     return "in part" if low > 0 else UNDECIDED_WORD
 
@@ -155,19 +159,21 @@ def read_features(source: Path) -> dict[str, tuple[str, ...]]:
         tree = ast.parse(source.read_bytes())
     except (OSError, SyntaxError, ValueError):
         return {}
-    for node in (line for each in tree.body if isinstance(each, ast.ClassDef) for line in each.body):
+    for node in (
+        statement for class_node in tree.body if isinstance(class_node, ast.ClassDef) for statement in class_node.body
+    ):
         if not isinstance(node, ast.Assign | ast.AnnAssign) or node.value is None:
             continue
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
         if any(isinstance(target, ast.Name) and target.id == "FEATURES" for target in targets):
             try:
-                return {str(name): tuple(map(str, each)) for name, each in ast.literal_eval(node.value).items()}
+                return {str(name): tuple(map(str, class_node)) for name, class_node in ast.literal_eval(node.value).items()}
             except (ValueError, TypeError, AttributeError):
                 return {}
     return {}
 
 
-def _kept(name: str, lab: Path) -> dict[str, Any] | str:
+def _read_kept_result(name: str, lab: Path) -> dict[str, Any] | str:
     """The kept result at scale laptop, or what to say where there is none."""
     try:
         result: Any = json.loads((lab / "results" / "findings" / f"{name}.json").read_text(encoding="utf-8"))

@@ -51,7 +51,7 @@ class Ready:
     """Rows that can be graded, or compared without."""
     learners: tuple[Learner, ...]
     """In the order of the paths."""
-    noted: Mapping[str, Any]
+    manifest_settings: Mapping[str, Any]
     """How it is measured, by name, for the manifest."""
     graded: bool = True
     """Whether completions are written and graded; else probabilities of the rows' own targets or pairs are read."""
@@ -77,58 +77,69 @@ class Ready:
         return ItemCost(greedy, price(self.free_answers, 1, 1, *room) - greedy)
 
 
-def with_price(ready: Ready, measured: Sequence[int], *, known: bool, limited: bool) -> Ready:
+def with_price(ready: Ready, measured: Sequence[int], *, room_is_known: bool, items_by_budget: bool) -> Ready:
     """The same, with what completing a few items showed of the models that are measured; says what measuring will take.
 
     Args:
         ready: models and rows.
         measured: numbers of the models that are measured.
-        known: the room was asked for or taken over, so that no other is offered.
-        limited: the items are yet to be chosen by a budget, and the price follows from it.
+        room_is_known: the room was asked for or taken over, so that no other is offered.
+        items_by_budget: the items are yet to be chosen by a budget, and the price follows from it.
 
     Raises:
         InputError: chat prompts without a chat template.
     """
     if not ready.graded:
         return ready
-    settled, found = ready.config.measure, ready.free_answers
+    measure, free_answers = ready.config.measure, ready.free_answers
     learners = [ready.learners[number] for number in measured]
-    found = found or time_answers(learners, ready.corpus, settled, settled.longest_completion, say)
-    if settled.samples:
+    free_answers = free_answers or time_answers(learners, ready.corpus, measure, measure.longest_completion, say)
+    if measure.samples:
         items = spread_items(ready.passes(measured[0]).items, TIMED_SAMPLES)
-        timed = [time_samples(learner, items, settled) for learner in learners]
-        found = [replace(one, sample_seconds=seconds) for one, seconds in zip(found, timed, strict=True)]
-    ready = replace(ready, free_answers=tuple(found))
-    if limited:
+        timed = [time_samples(learner, items, measure) for learner in learners]
+        free_answers = [
+            replace(answers, sample_seconds=seconds) for answers, seconds in zip(free_answers, timed, strict=True)
+        ]
+    ready = replace(ready, free_answers=tuple(free_answers))
+    if items_by_budget:
         return ready
-    items, tokens = len(ready.passes().items), settled.max_new_tokens
-    each = f" x {1 + settled.samples} completions" if settled.samples else ""
-    models = f" x {len(found)} models" if len(found) > 1 else ""
-    seconds = price(found, items, settled.samples, tokens, settled.continued_tokens)
-    half = max(1, tokens // 2)
-    halved = [replace(one, sample_seconds=one.sample_seconds and one.sample_seconds * half / tokens) for one in found]
-    shorter = f"; with --max-new-tokens {half} {format_duration(price(halved, items, settled.samples, half, 0))}"
-    say(f"price: {items:,} items{each}{models} take {format_duration(seconds)}{'' if known else shorter}")
+    items, tokens = len(ready.passes().items), measure.max_new_tokens
+    completions_text = f" x {1 + measure.samples} completions" if measure.samples else ""
+    models_text = f" x {len(free_answers)} models" if len(free_answers) > 1 else ""
+    seconds = price(free_answers, items, measure.samples, tokens, measure.continued_tokens)
+    half_tokens = max(1, tokens // 2)
+    half_answers = [
+        replace(answers, sample_seconds=answers.sample_seconds and answers.sample_seconds * half_tokens / tokens)
+        for answers in free_answers
+    ]
+    half_seconds = price(half_answers, items, measure.samples, half_tokens, 0)
+    shorter_note = f"; with --max-new-tokens {half_tokens} {format_duration(half_seconds)}"
+    say(
+        f"price: {items:,} items{completions_text}{models_text} take {format_duration(seconds)}"
+        f"{'' if room_is_known else shorter_note}"
+    )
     return ready
 
 
 def measure_with_progress(title: str, learner: Learner, ready: Ready, *, start: Learner | None = None) -> MeasureResult:
     """Measure one model, with a progress line on stderr that says how much time is left."""
-    config, began = ready.config.measure, monotonic()
+    config, start_time = ready.config.measure, monotonic()
     passes = Passes(learner, start, config, ready.corpus)
-    total = len(passes.items if ready.graded else passes.picked(lambda _: True))
-    seconds = ready.cost.item(config.samples) / max(len(ready.free_answers), 1) * total
-    with progress_line(f"{title}, {total:,} items") as show:
+    item_count = len(passes.items if ready.graded else passes.picked(lambda _: True))
+    seconds = ready.cost.item(config.samples) / max(len(ready.free_answers), 1) * item_count
+    with progress_line(f"{title}, {item_count:,} items") as show:
 
-        def done(share: float) -> None:
-            left = (monotonic() - began) * (1 - share) / share if share > 0 else None
-            show(share * (total - 0.001), total, left)  # no whole number, which would be a line of its own
+        def show_progress(finished_share: float) -> None:
+            seconds_left = (monotonic() - start_time) * (1 - finished_share) / finished_share if finished_share > 0 else None
+            show(
+                finished_share * (item_count - 0.001), item_count, seconds_left
+            )  # no whole number, which would be a line of its own
 
-        show(0, total, seconds or None)
-        how = {"start": start, "seed": ready.config.seed, "nested": ready.nested}
-        found = measure_learner(learner, ready.corpus, config, **how, done=done)
-        show(total, total, 0.0)
-    return replace(found, pace=ready.pace or (monotonic() - began) / max(total, 1))
+        show(0, item_count, seconds or None)
+        measure_options = {"start": start, "seed": ready.config.seed, "nested": ready.nested}
+        result = measure_learner(learner, ready.corpus, config, **measure_options, done=show_progress)
+        show(item_count, item_count, 0.0)
+    return replace(result, pace=ready.pace or (monotonic() - start_time) / max(item_count, 1))
 
 
 def fit_to_budget(ready: Ready, budget: Budget, measured: Sequence[int]) -> Ready:
@@ -145,103 +156,115 @@ def fit_to_budget(ready: Ready, budget: Budget, measured: Sequence[int]) -> Read
         InputError: too short for any cell to be judged.
     """
     config, counts = ready.config.measure, cell_counts(ready)
-    wanted, fewest = Sizes(config.items, config.samples), int(config.decoding == "sampled")
+    wanted_sizes, min_samples = Sizes(config.items, config.samples), int(config.decoding == "sampled")
     cost = ready.cost if ready.free_answers else ItemCost(_time_reading(ready, counts, budget, measured), 0.0)
-    left = budget.left - RESERVE * budget.seconds
-    sizes = fit_sizes(counts, left, cost, wanted=wanted, fewest_samples=fewest)
+    seconds = budget.seconds_left - RESERVE * budget.seconds
+    sizes = fit_sizes(counts, seconds, cost, wanted=wanted_sizes, fewest_samples=min_samples)
     if sizes is None:
-        least = count_items(counts, least_items(counts)) * cost.item(fewest)
-        needed = (budget.spent + least) / (1 - RESERVE)
+        min_seconds = count_items(counts, least_items(counts)) * cost.item(min_samples)
+        needed = (budget.seconds_spent + min_seconds) / (1 - RESERVE)
         expected = f"a budget of {format_duration(needed)} or more, for {least_items(counts)} items of each cell"
         remedy = "Fewer are never judged. Allow more time, leave tasks out, or give --max-new-tokens a smaller number."
         raise InputError(expected, format_duration(budget.seconds), remedy)
-    chosen, ends = sizes, budget.seconds
+    chosen_sizes, end_seconds = sizes, budget.seconds
     for title in PARTS:
-        first = max(1, most_items_within(counts, FIRST_SHARE * count_items(counts, sizes.items)))
-        began, known = budget.spent, _written(ready, measured)
-        _measure(_sized(ready, Sizes(first, sizes.samples)), measured, title)
-        taken, new = budget.spent - began, _written(ready, measured) - known
-        factor = _slower(cost, taken, new, count_items(counts, first), sizes.samples, len(measured))
-        cost = cost.scaled(factor)
-        done = count_items(counts, first) * cost.item(sizes.samples)
-        chosen = _refit(counts, done + budget.left - RESERVE * budget.seconds, cost, sizes, wanted, first)
-        ends = budget.spent + count_items(counts, chosen.items) * cost.item(chosen.samples) - done
-        if factor > MUCH_QUICKER or chosen.items <= first:
+        first_items = max(1, most_items_within(counts, FIRST_SHARE * count_items(counts, sizes.items)))
+        part_start, written_before = budget.seconds_spent, _count_written(ready, measured)
+        _measure_models(_with_sizes(ready, Sizes(first_items, sizes.samples)), measured, title)
+        part_seconds, new_completions = budget.seconds_spent - part_start, _count_written(ready, measured) - written_before
+        slowdown = _estimate_slowdown(
+            cost, part_seconds, new_completions, count_items(counts, first_items), sizes.samples, len(measured)
+        )
+        cost = cost.scaled(slowdown)
+        done_seconds = count_items(counts, first_items) * cost.item(sizes.samples)
+        chosen_sizes = _refit(
+            counts, done_seconds + budget.seconds_left - RESERVE * budget.seconds, cost, sizes, wanted_sizes, first_items
+        )
+        end_seconds = (
+            budget.seconds_spent + count_items(counts, chosen_sizes.items) * cost.item(chosen_sizes.samples) - done_seconds
+        )
+        if slowdown > MUCH_QUICKER or chosen_sizes.items <= first_items:
             break
-        sizes = chosen  # many more items than were timed: a part of them shows what they take
-    say(_format_sizes(counts, chosen, cost, ends + RESERVE * budget.seconds, budget))
-    return replace(_sized(ready, chosen), pace=cost.item(chosen.samples) / len(measured))
+        sizes = chosen_sizes  # many more items than were timed: a part of them shows what they take
+    say(_format_sizes(counts, chosen_sizes, cost, end_seconds + RESERVE * budget.seconds, budget))
+    return replace(_with_sizes(ready, chosen_sizes), pace=cost.item(chosen_sizes.samples) / len(measured))
 
 
-def _slower(cost: ItemCost, taken: float, new: int, items: int, samples: int, models: int) -> float:
+def _estimate_slowdown(cost: ItemCost, seconds: float, new_completions: int, items: int, samples: int, models: int) -> float:
     """Times as long as expected that the first part took; what was known before it, to find the room, took no time.
 
     Args:
         cost: as expected.
-        taken: seconds.
-        new: completions that were written; 0 where rows are only read.
+        seconds: that the part took.
+        new_completions: completions that were written; 0 where rows are only read.
         items: of the part.
         samples: of each.
         models: that were measured.
     """
-    greedy = max(new / models - samples * items, 0.0) if new else float(items)
-    expected = greedy * cost.greedy + samples * items * cost.sample
-    few = greedy + samples * items < FEW_COMPLETIONS
-    return 1.0 if few or expected <= 0 else min(max(taken / expected, 1 / MOST_TIMES_OFF), MOST_TIMES_OFF)
+    greedy_completions = max(new_completions / models - samples * items, 0.0) if new_completions else float(items)
+    expected = greedy_completions * cost.greedy + samples * items * cost.sample
+    is_too_few = greedy_completions + samples * items < FEW_COMPLETIONS
+    return 1.0 if is_too_few or expected <= 0 else min(max(seconds / expected, 1 / MOST_TIMES_OFF), MOST_TIMES_OFF)
 
 
-def _refit(counts: Sequence[int], seconds: float, cost: ItemCost, sizes: Sizes, wanted: Sizes, first: int) -> Sizes:
+def _refit(
+    counts: Sequence[int], seconds: float, cost: ItemCost, sizes: Sizes, wanted_sizes: Sizes, first_items: int
+) -> Sizes:
     """The sizes that a time allows now that it is known how long an item takes; samples only where none were drawn yet."""
     if not sizes.samples:
-        again = fit_sizes(counts, seconds, cost, wanted=wanted)
-        if again is not None and again.items >= first:
-            return again
-    return Sizes(max(first, most_items_within(counts, seconds / max(cost.item(sizes.samples), 1e-12))), sizes.samples)
+        refitted = fit_sizes(counts, seconds, cost, wanted=wanted_sizes)
+        if refitted is not None and refitted.items >= first_items:
+            return refitted
+    return Sizes(max(first_items, most_items_within(counts, seconds / max(cost.item(sizes.samples), 1e-12))), sizes.samples)
 
 
 def _time_reading(ready: Ready, counts: Sequence[int], budget: Budget, measured: Sequence[int]) -> float:
     """Seconds per item of reading a few of them, all models together, where nothing is written."""
-    few, began = max(1, READ_ITEMS // max(len(counts), 1)), budget.spent
-    _measure(_sized(ready, Sizes(few, ready.config.measure.samples)), measured, "a few items")
-    return (budget.spent - began) / count_items(counts, few)
+    items_per_cell, start_seconds = max(1, READ_ITEMS // max(len(counts), 1)), budget.seconds_spent
+    _measure_models(_with_sizes(ready, Sizes(items_per_cell, ready.config.measure.samples)), measured, "a few items")
+    return (budget.seconds_spent - start_seconds) / count_items(counts, items_per_cell)
 
 
 def cell_counts(ready: Ready) -> list[int]:
     """Items that can be graded, or read, of each cell."""
     rows = ready.corpus
-    everything = Passes(ready.learners[0], None, replace(ready.config.measure, items=len(rows)), rows)
+    all_passes = Passes(ready.learners[0], None, replace(ready.config.measure, items=len(rows)), rows)
     if not ready.graded:
-        everything.chosen = everything.picked(lambda _: True)
-    return [len(items) for items in everything.cells.values()]
+        all_passes.chosen = all_passes.picked(lambda _: True)
+    return [len(items) for items in all_passes.cells.values()]
 
 
-def _sized(ready: Ready, sizes: Sizes) -> Ready:
+def _with_sizes(ready: Ready, sizes: Sizes) -> Ready:
     measure = replace(ready.config.measure, items=sizes.items, samples=sizes.samples)
-    noted = {**ready.noted, "items": sizes.items, **({"samples": sizes.samples} if "samples" in ready.noted else {})}
-    return replace(ready, config=replace(ready.config, measure=measure), noted=noted)
+    manifest_settings = {
+        **ready.manifest_settings,
+        "items": sizes.items,
+        **({"samples": sizes.samples} if "samples" in ready.manifest_settings else {}),
+    }
+    return replace(ready, config=replace(ready.config, measure=measure), manifest_settings=manifest_settings)
 
 
-def _measure(ready: Ready, measured: Sequence[int], title: str) -> None:
+def _measure_models(ready: Ready, measured: Sequence[int], title: str) -> None:
     for number in measured:
         start = ready.learners[0] if number else None
         measure_with_progress(f"{title}, model {number + 1}", ready.learners[number], ready, start=start)
 
 
-def _written(ready: Ready, measured: Sequence[int]) -> int:
+def _count_written(ready: Ready, measured: Sequence[int]) -> int:
     """Completions that the models wrote so far."""
     return sum(getattr(ready.learners[number], "written", 0) for number in measured)
 
 
-def _format_sizes(counts: Sequence[int], sizes: Sizes, cost: ItemCost, ends: float, budget: Budget) -> str:
+def _format_sizes(counts: Sequence[int], sizes: Sizes, cost: ItemCost, end_seconds: float, budget: Budget) -> str:
     """What is measured, what it will see, and what twice the time would buy."""
-    items, whole = count_items(counts, sizes.items), count_items(counts, max(counts))
-    told = f"budget: {items:,} items, greedy{f' and {sizes.samples} sampled' if sizes.samples else ' alone'}"
-    told += f", in all {format_duration(ends)}; success over all to within {100 * half_width(items):.0f} points"
-    if items == whole:
-        return f"{told}; these are all items that there are"
-    further = budget.seconds / max(cost.item(sizes.samples), 1e-12)
-    doubled = count_items(counts, most_items_within(counts, items + further))
-    return f"{told}; twice the time would measure {doubled:,}, to within {100 * half_width(doubled):.0f}"
+    items, all_items = count_items(counts, sizes.items), count_items(counts, max(counts))
+    text = f"budget: {items:,} items, greedy{f' and {sizes.samples} sampled' if sizes.samples else ' alone'}"
+    text += f", in all {format_duration(end_seconds)}; success over all to within {100 * half_width(items):.0f} points"
+    if items == all_items:
+        return f"{text}; these are all items that there are"
+    further_items = budget.seconds / max(cost.item(sizes.samples), 1e-12)
+    doubled_items = count_items(counts, most_items_within(counts, items + further_items))
+    return f"{text}; twice the time would measure {doubled_items:,}, to within {100 * half_width(doubled_items):.0f}"
 
 
 def half_width(items: int) -> float:

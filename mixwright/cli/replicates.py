@@ -35,7 +35,7 @@ def rank_source(source: str, target: float) -> Ranking:
         InputError: no such table or trial, scores that are no numbers, or too few runs.
     """
     path = Path(source)
-    scores, paired = _of_trial(RunFolder(path)) if path.is_dir() else _of_table(path)
+    scores, paired = _read_trial_scores(RunFolder(path)) if path.is_dir() else _read_table_scores(path)
     try:
         return ranking(scores, paired=paired, target=target)
     except ValueError:
@@ -44,7 +44,7 @@ def rank_source(source: str, target: float) -> Ranking:
         raise InputError("two candidates in each group, each with two runs or more", got, "Add runs.", file=path) from None
 
 
-def _of_trial(run: RunFolder) -> tuple[Scores, bool]:
+def _read_trial_scores(run: RunFolder) -> tuple[Scores, bool]:
     """The primary outcome of every arm that trains, paired by seed."""
     result = read_json(run.result, TrialResult)
     name = READINGS[result.decoding].name
@@ -55,7 +55,7 @@ def _of_trial(run: RunFolder) -> tuple[Scores, bool]:
     return [list(arms.values())], True
 
 
-def _of_table(path: Path) -> tuple[Scores, bool]:
+def _read_table_scores(path: Path) -> tuple[Scores, bool]:
     """Scores of a table; paired where it has runs, and every candidate of a group has the same ones."""
     check_regular(path)
     try:
@@ -73,11 +73,11 @@ def _of_table(path: Path) -> tuple[Scores, bool]:
         score = row["score"]
         if not isinstance(score, int | float) or not math.isfinite(score):
             raise InputError("a finite score in every row", f"{score!r} in row {number + 1}", "Correct it.", file=path)
-        own = groups.setdefault(row.get("group"), {}).setdefault(row["candidate"], [])
-        own.append((row.get("run", len(own)), float(score)))
+        candidate_runs = groups.setdefault(row.get("group"), {}).setdefault(row["candidate"], [])
+        candidate_runs.append((row.get("run", len(candidate_runs)), float(score)))
     for group in groups.values():
         for runs in group.values():
             runs.sort(key=lambda run: str(run[0]))
-    same = all(len({tuple(name for name, _ in runs) for runs in group.values()}) == 1 for group in groups.values())
+    runs_match = all(len({tuple(name for name, _ in runs) for runs in group.values()}) == 1 for group in groups.values())
     scores = [[[score for _, score in runs] for runs in group.values()] for group in groups.values()]
-    return scores, same and "run" in table.column_names
+    return scores, runs_match and "run" in table.column_names

@@ -27,54 +27,52 @@ def plan_cells(cells: Sequence[Cell], competence: Sequence[Measurement], band: t
     Raises:
         InputError: a task of the data was not measured.
     """
-    measured = {task for task, _ in success_rows(competence)}
-    named = {(row.name, row.task, row.level): row for row in competence if row.example is None}
-    found = []
+    measured_tasks = {task for task, _ in success_rows(competence)}
+    row_by_name = {(row.name, row.task, row.level): row for row in competence if row.example is None}
+    cell_plans = []
     for cell in sorted(cells, key=lambda cell: cell.key):
-        if cell.task not in measured:
-            got = f"only {', '.join(sorted(measured))}" if measured else "none"
+        if cell.task not in measured_tasks:
+            got = f"only {', '.join(sorted(measured_tasks))}" if measured_tasks else "none"
             remedy = "Run `mixwright measure` on data that has every task, or plan with a baseline (proportional)."
             raise InputError(f"a {SUCCESS_MEASUREMENT} measurement of task {cell.task!r}", got, remedy)
-        found.append(_cell_plan(cell, named, band))
-    return tuple(found)
+        cell_plans.append(_cell_plan(cell, row_by_name, band))
+    return tuple(cell_plans)
 
 
 def _cell_plan(
-    cell: Cell, named: Mapping[tuple[str, str, float | None], Measurement], band: tuple[float, float]
+    cell: Cell, row_by_name: Mapping[tuple[str, str, float | None], Measurement], band: tuple[float, float]
 ) -> CellPlan:
     """One cell from its own success (or its task's where it is small) and what was measured beside it."""
 
     def row_of(name: str) -> Measurement | None:
-        return named.get((name, cell.task, cell.level))
+        return row_by_name.get((name, cell.task, cell.level))
 
     def value(name: str) -> float | None:
-        return row.value if (row := row_of(name)) else None
+        return success_row.value if (success_row := row_of(name)) else None
 
-    row, items = row_of(SUCCESS_MEASUREMENT), row_of(CHANCE_MEASUREMENT)
-    if row is None:
+    success_row, chance_row = row_of(SUCCESS_MEASUREMENT), row_of(CHANCE_MEASUREMENT)
+    if success_row is None:
         return CellPlan(cell.task, cell.level, "unknown", None, cell.chance, 0, cell.count)
-    if items is not None and items.n < MIN_ITEMS:
-        row = named.get((SUCCESS_MEASUREMENT, cell.task, None), row)
-    kappa, p, spread = (
-        row_of(f"{SUCCESS_MEASUREMENT}.kappa"),
-        value(f"{SUCCESS_MEASUREMENT}.permutation"),
-        value("learnability"),
-    )
-    high = kappa.high if kappa else None
+    if chance_row is not None and chance_row.n < MIN_ITEMS:
+        success_row = row_by_name.get((SUCCESS_MEASUREMENT, cell.task, None), success_row)
+    kappa = row_of(f"{SUCCESS_MEASUREMENT}.kappa")
+    p = value(f"{SUCCESS_MEASUREMENT}.permutation")
+    learnability = value("learnability")
+    kappa_high = kappa.high if kappa else None
     return CellPlan(
         cell.task,
         cell.level,
-        classify(row.value, row.low, row.high, row.n, band, kappa_high=high, p=p),
-        success=row.value,
-        chance=items.value if items is not None else cell.chance,
-        n=row.n,
+        classify(success_row.value, success_row.low, success_row.high, success_row.n, band, kappa_high=kappa_high, p=p),
+        success=success_row.value,
+        chance=chance_row.value if chance_row is not None else cell.chance,
+        n=success_row.n,
         examples=cell.count,
-        low=row.low,
-        high=row.high,
-        learnability=None if spread is None else max(spread, 0.0),
+        low=success_row.low,
+        high=success_row.high,
+        learnability=None if learnability is None else max(learnability, 0.0),
         swapped=value(SUCCESS_MEASUREMENT + SWAPPED_SUFFIX),
         kappa=kappa.value if kappa else None,
-        kappa_high=high,
+        kappa_high=kappa_high,
         p=p,
     )
 

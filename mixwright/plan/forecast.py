@@ -32,9 +32,9 @@ def attainable_gain(cell: CellPlan) -> float:
         return 0.0
     if cell.success is None:
         return 0.125
-    value = float(room_of(cell.success, cell.swapped or 0.0)) / 4
+    gain = float(room_of(cell.success, cell.swapped or 0.0)) / 4
     spread = cell.success * (1 - cell.success)
-    return value if cell.learnability is None or spread <= 0 else value * min(cell.learnability / spread, 1.0)
+    return gain if cell.learnability is None or spread <= 0 else gain * min(cell.learnability / spread, 1.0)
 
 
 def forecast(
@@ -48,21 +48,21 @@ def forecast(
         weights: share of draws per task.
         steps: optimiser steps.
     """
-    rows, found = success_rows(competence), []
+    rows, forecasts = success_rows(competence), []
     for task in sorted({cell.task for cell in cells}):
-        own = [cell for cell in cells if cell.task == task]
-        if any(cell.success is None for cell in own):
+        task_cells = [cell for cell in cells if cell.task == task]
+        if any(cell.success is None for cell in task_cells):
             continue
-        room = sum(map(attainable_gain, own))
+        room = sum(map(attainable_gain, task_cells))
         gains, variance = 0.0, 0.0
-        for cell in own:
-            spent = steps * weights.get(task, 0.0) * attainable_gain(cell) / room if room else 0.0
-            gains += attainable_gain(cell) * (1 - (cell.swapped or 0.0)) * (1 - math.exp(-spent / STEPS_TO_63_PERCENT))
+        for cell in task_cells:
+            steps_spent = steps * weights.get(task, 0.0) * attainable_gain(cell) / room if room else 0.0
+            gains += attainable_gain(cell) * (1 - (cell.swapped or 0.0)) * (1 - math.exp(-steps_spent / STEPS_TO_63_PERCENT))
             row = rows[task, cell.level]
             variance += 2 * ((row.high - row.low) / 2 / 1.96) ** 2
-        before = sum(cell.success or 0.0 for cell in own) / len(own)
-        gain, noise = gains / len(own), 1.28 * math.sqrt(variance) / len(own) + UNTRAINED_MOVE_SHARE
+        before = sum(cell.success or 0.0 for cell in task_cells) / len(task_cells)
+        gain, noise = gains / len(task_cells), 1.28 * math.sqrt(variance) / len(task_cells) + UNTRAINED_MOVE_SHARE
         low, high = max(before - noise, 0.0), min(before + 2 * gain + noise, 1.0)
         numbers = (round(number, 4) for number in (before, before + gain, low, high))
-        found.append(Forecast(task, SUCCESS_MEASUREMENT, *numbers))
-    return tuple(found)
+        forecasts.append(Forecast(task, SUCCESS_MEASUREMENT, *numbers))
+    return tuple(forecasts)

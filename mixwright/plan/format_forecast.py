@@ -60,15 +60,15 @@ class FormatShare:
 def projected_shares(shares: Sequence[float], accuracies: Sequence[float], pushed: float) -> list[float]:
     """Shares after `pushed` (`PUSH_NATS` x steps) nats per unit of accuracy: share x exp(pushed x accuracy), scaled to 1."""
     weights = [math.log(s) + pushed * a if s > 0 else -math.inf for s, a in zip(shares, accuracies, strict=True)]
-    most = max(weights)
-    parts = [math.exp(weight - most) for weight in weights]
+    max_weight = max(weights)
+    parts = [math.exp(weight - max_weight) for weight in weights]
     return [part / math.fsum(parts) for part in parts]
 
 
 def steps_to_cross(rarer: FormatShare, commonest: FormatShare, push: float = PUSH_NATS) -> float:
     """Steps until `rarer` is as common as `commonest`: 0 when it is already, infinite when it is not gaining."""
-    behind, gain = math.log(commonest.share / rarer.share), push * (rarer.accuracy - commonest.accuracy)
-    return 0.0 if behind <= 0 else behind / gain if gain > 0 else math.inf
+    gap_nats, gain_nats = math.log(commonest.share / rarer.share), push * (rarer.accuracy - commonest.accuracy)
+    return 0.0 if gap_nats <= 0 else gap_nats / gain_nats if gain_nats > 0 else math.inf
 
 
 def forecast_formats(task: str, choices: Sequence[FormatShare], steps: int, push: float = PUSH_NATS) -> list[Forecast]:
@@ -80,21 +80,25 @@ def forecast_formats(task: str, choices: Sequence[FormatShare], steps: int, push
         ValueError: no formats.
     """
     pushed = push * steps
-    ends = projected_shares([r.share for r in choices], [r.accuracy for r in choices], pushed)
+    final_shares = projected_shares([r.share for r in choices], [r.accuracy for r in choices], pushed)
     errors = [math.hypot(r.share_error / r.share, pushed * r.accuracy_error) for r in choices]
-    found = []
-    for place, (one, end) in enumerate(zip(choices, ends, strict=True)):
-        rival = max((other for other in range(len(choices)) if other != place), key=lambda other: ends[other], default=place)
-        ahead = one.accuracy - choices[rival].accuracy
-        model = math.hypot(PUSH_ERROR_SHARE * pushed * ahead, WANDER_NATS * math.sqrt(steps))
-        error = Z80 * math.hypot(errors[place], errors[rival], model)
-        low, high = (_moved(end, nats) for nats in (-error, error))
-        numbers = (round(number, 4) for number in (one.share, end, low, high))
-        found.append(Forecast(task, FORM_SHARE_NAME_PREFIX + one.form, *numbers))
-    return sorted(found, key=lambda forecast: (-forecast.expected, forecast.name))
+    forecasts = []
+    for position, (choice, final_share) in enumerate(zip(choices, final_shares, strict=True)):
+        rival = max(
+            (other for other in range(len(choices)) if other != position),
+            key=lambda other: final_shares[other],
+            default=position,
+        )
+        accuracy_lead = choice.accuracy - choices[rival].accuracy
+        rule_error = math.hypot(PUSH_ERROR_SHARE * pushed * accuracy_lead, WANDER_NATS * math.sqrt(steps))
+        error = Z80 * math.hypot(errors[position], errors[rival], rule_error)
+        low, high = (_shift_log_odds(final_share, nats) for nats in (-error, error))
+        numbers = (round(number, 4) for number in (choice.share, final_share, low, high))
+        forecasts.append(Forecast(task, FORM_SHARE_NAME_PREFIX + choice.form, *numbers))
+    return sorted(forecasts, key=lambda forecast: (-forecast.expected, forecast.name))
 
 
-def _moved(share: float, nats: float) -> float:
+def _shift_log_odds(share: float, nats: float) -> float:
     """A share after its log-odds against all others moved."""
     return 1.0 if share >= 1 else 1 / (1 + (1 - share) / share * math.exp(-nats)) if share > 0 else 0.0
 
@@ -108,24 +112,34 @@ def predict_winner(forecasts: Iterable[Forecast]) -> str | None:
 
 def formats_of(rows: Sequence[Measurement]) -> dict[str, list[FormatShare]]:
     """Task -> its formats in use, commonest first, from the rows of the probe; only tasks that have a choice of formats."""
-    named = {(row.task, row.name): row for row in rows if row.example is None and row.probe == "formats"}
-    asked: Counter[str] = Counter()
-    found: dict[str, list[FormatShare]] = {}
-    for (task, name), row in named.items():
+    row_by_name = {(row.task, row.name): row for row in rows if row.example is None and row.probe == "formats"}
+    gold_form_counts: Counter[str] = Counter()
+    formats_by_task: dict[str, list[FormatShare]] = {}
+    for (task, name), row in row_by_name.items():
         if not name.startswith(FORM_SHARE_NAME_PREFIX):
             continue
-        asked[task] += (row.null or 0.0) >= CONTENT_SHARE
+        gold_form_counts[task] += (row.null or 0.0) >= CONTENT_SHARE
         form = name.removeprefix(FORM_SHARE_NAME_PREFIX)
-        right = named.get((task, FORM_ACCURACY_NAME_PREFIX + form))
-        if right is not None and row.value >= IN_USE_SHARE:
-            one = FormatShare(form, row.value, right.value, _error(row), _error(right))
-            found.setdefault(task, []).append(one)
-    choices = {task: own for task, own in found.items() if len(own) > 1 and asked[task] < 2}
-    covered = {task for task, own in choices.items() if sum(r.share for r in own if r.form != OTHER_FORMS) >= COVERED_SHARE}
-    return {task: sorted(choices[task], key=lambda r: (-r.share, r.form)) for task in choices if task in covered}
+        accuracy_row = row_by_name.get((task, FORM_ACCURACY_NAME_PREFIX + form))
+        if accuracy_row is not None and row.value >= IN_USE_SHARE:
+            format_share = FormatShare(
+                form, row.value, accuracy_row.value, _standard_error(row), _standard_error(accuracy_row)
+            )
+            formats_by_task.setdefault(task, []).append(format_share)
+    choices = {
+        task: task_formats
+        for task, task_formats in formats_by_task.items()
+        if len(task_formats) > 1 and gold_form_counts[task] < 2
+    }
+    covered_tasks = {
+        task
+        for task, task_formats in choices.items()
+        if sum(r.share for r in task_formats if r.form != OTHER_FORMS) >= COVERED_SHARE
+    }
+    return {task: sorted(choices[task], key=lambda r: (-r.share, r.form)) for task in choices if task in covered_tasks}
 
 
-def _error(row: Measurement) -> float:
+def _standard_error(row: Measurement) -> float:
     return (row.high - row.low) / 2 / 1.96
 
 
@@ -141,7 +155,7 @@ def with_format_forecasts(plan: Plan, rows: Sequence[Measurement]) -> Plan:
     for task, choices in sorted(formats_of(rows).items()) if steps else ():
         expected = forecast_formats(task, choices, steps)
         for forecast in expected:
-            why[f"forecast.{len(forecasts)}.expected"] = _reason(forecast, choices, expected, steps)
+            why[f"forecast.{len(forecasts)}.expected"] = _explain_forecast(forecast, choices, expected, steps)
             forecasts.append(forecast)
     return replace(plan, forecast=tuple(forecasts), why=why)
 
@@ -150,14 +164,18 @@ def _rewarded_steps(plan: Plan) -> int:
     return sum(stage.steps for stage in plan.stages if stage.objective == "grpo")
 
 
-def _reason(forecast: Forecast, choices: Sequence[FormatShare], expected: Sequence[Forecast], steps: int) -> str:
+def _explain_forecast(forecast: Forecast, choices: Sequence[FormatShare], expected: Sequence[Forecast], steps: int) -> str:
     """How one format's forecast came about; `choices` are of its task, commonest first."""
-    one, said = next(r for r in choices if FORM_SHARE_NAME_PREFIX + r.form == forecast.name), predict_winner(expected)
-    when = steps_to_cross(one, choices[0])
-    cross = f"; as common as {choices[0].form!r} at step {when:.0f}" if 0 < when <= steps else ""
-    ending = f"{said!r} is expected to be the commonest" if said is not None else "none leads for sure: the ranges overlap"
+    own_format = next(r for r in choices if FORM_SHARE_NAME_PREFIX + r.form == forecast.name)
+    winner = predict_winner(expected)
+    crossing_step = steps_to_cross(own_format, choices[0])
+    crossing_note = f"; as common as {choices[0].form!r} at step {crossing_step:.0f}" if 0 < crossing_step <= steps else ""
+    ending = (
+        f"{winner!r} is expected to be the commonest" if winner is not None else "none leads for sure: the ranges overlap"
+    )
     pace = f"log-odds move by {PUSH_NATS:g} nats per step and unit of accuracy"
-    return f"share {one.share:.0%}, right {one.accuracy:.0%}, {pace}{cross}; of {len(choices)} formats {ending}"
+    numbers = f"share {own_format.share:.0%}, right {own_format.accuracy:.0%}"
+    return f"{numbers}, {pace}{crossing_note}; of {len(choices)} formats {ending}"
 
 
 def warnings_of(rows: Sequence[Measurement], plan: Plan | None) -> list[str]:
@@ -173,34 +191,35 @@ def warnings_of(rows: Sequence[Measurement], plan: Plan | None) -> list[str]:
     for forecast in plan.forecast:
         if forecast.name.startswith(FORM_SHARE_NAME_PREFIX):
             expected.setdefault(forecast.task, []).append(forecast)
-    found, formats = [], formats_of(rows)
-    for task, own in sorted(expected.items()):
-        said, choices = predict_winner(own), {one.form: one for one in formats.get(task, ())}
-        if said is None or said not in choices:
+    warnings, formats = [], formats_of(rows)
+    for task, task_forecasts in sorted(expected.items()):
+        winner, choices = predict_winner(task_forecasts), {choice.form: choice for choice in formats.get(task, ())}
+        if winner is None or winner not in choices:
             continue
-        one, best = choices[said], max(choices.values(), key=lambda one: one.accuracy)
-        if best.accuracy - one.accuracy > Z80 * math.hypot(one.accuracy_error, best.accuracy_error):
-            found.append(
-                f"{task}: format {said!r} (right {one.accuracy:.0%}) is expected to crowd out {best.form!r} "
+        winning, best = choices[winner], max(choices.values(), key=lambda choice: choice.accuracy)
+        if best.accuracy - winning.accuracy > Z80 * math.hypot(winning.accuracy_error, best.accuracy_error):
+            warnings.append(
+                f"{task}: format {winner!r} (right {winning.accuracy:.0%}) is expected to crowd out {best.form!r} "
                 f"(right {best.accuracy:.0%}, share {best.share:.0%}). To keep that, start with beta > 0 or train it by SFT."
             )
-    return found + _unused(rows)
+    return warnings + _warn_of_unused_forms(rows)
 
 
-def _unused(rows: Sequence[Measurement]) -> list[str]:
+def _warn_of_unused_forms(rows: Sequence[Measurement]) -> list[str]:
     """Gold forms that the model hardly writes, in tasks in which hardly anything is right, sampled or greedy."""
-    whole = [row for row in rows if row.null is not None and row.example is None]
-    right = {row.task: row.null or 0.0 for row in whole if row.name.startswith(FORM_ACCURACY_NAME_PREFIX)}
-    greedy = [row for row in whole if (row.probe, row.name) == ("competence", "greedy")]
-    solved = {task for task, share in right.items() if share >= LOW_ACCURACY}
+    task_rows = [row for row in rows if row.null is not None and row.example is None]
+    accuracy_by_task = {row.task: row.null or 0.0 for row in task_rows if row.name.startswith(FORM_ACCURACY_NAME_PREFIX)}
+    greedy = [row for row in task_rows if (row.probe, row.name) == ("competence", "greedy")]
+    solved = {task for task, share in accuracy_by_task.items() if share >= LOW_ACCURACY}
     solved |= {row.task for row in greedy if row.value >= LOW_ACCURACY}
-    found = []
-    for row in whole:
+    warnings = []
+    for row in task_rows:
         form = row.name.removeprefix(FORM_SHARE_NAME_PREFIX)
         if form in (row.name, OTHER_FORMS) or row.task in solved:
             continue
         if (row.null or 0.0) >= 0.5 and row.value < IN_USE_SHARE:
-            looks = f"{row.task}: {right.get(row.task, 0.0):.0%} of samples are right; gold answers look like {form!r}"
-            wanted = "If that is wanted, rewards will hardly ever reach it: train it by SFT first."
-            found.append(f"{looks}, {row.value:.1%} of samples do. {wanted}")
-    return found
+            accuracy = accuracy_by_task.get(row.task, 0.0)
+            finding = f"{row.task}: {accuracy:.0%} of samples are right; gold answers look like {form!r}"
+            remedy = "If that is wanted, rewards will hardly ever reach it: train it by SFT first."
+            warnings.append(f"{finding}, {row.value:.1%} of samples do. {remedy}")
+    return warnings

@@ -85,21 +85,21 @@ def trl_rows(mix: Mix, rows: Iterable[int]) -> Iterator[dict[str, Any]]:
     """
     for row in rows:
         example = mix.corpus[int(row)]
-        yield {"id": example.id, "task": example.task, "level": example.level, **_texts(example, mix.objective)}
+        yield {"id": example.id, "task": example.task, "level": example.level, **_trl_texts(example, mix.objective)}
 
 
-def _texts(example: Example, objective: Objective) -> dict[str, Any]:
+def _trl_texts(example: Example, objective: Objective) -> dict[str, Any]:
     prompt = {"prompt": messages(example.prompt)}
     if objective == "grpo":
         return prompt | {"answer": example.answer}
     if objective == "dpo":
-        sides = {name: messages(_given(example, name)) for name in ("chosen", "rejected")}
+        sides = {name: messages(_require_text(example, name)) for name in ("chosen", "rejected")}
         return (prompt if example.prompt else {}) | sides
-    target = example.target if example.target is not None else _given(example, "answer")
+    target = example.target if example.target is not None else _require_text(example, "answer")
     return prompt | {"completion": messages(target)} if example.prompt else {"text": target}
 
 
-def _given(example: Example, name: str) -> Text:
+def _require_text(example: Example, name: str) -> Text:
     value = getattr(example, name)
     if value is None:
         remedy = "Add it, leave the row out, or plan for another objective."
@@ -148,24 +148,24 @@ def write_rows(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
     """
     import pyarrow as pa
 
-    schema = pa.schema([_field(name, rows) for name in dict.fromkeys(name for row in rows for name in row)])
+    schema = pa.schema([_infer_field(name, rows) for name in dict.fromkeys(name for row in rows for name in row)])
     try:
         write_table(path, pa.Table.from_pylist([dict(row) for row in rows], schema=schema))
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
         raise InputError("chats or plain texts, one of them", str(error)[:100], "Split the data in two.") from None
 
 
-def _field(name: str, rows: Sequence[Mapping[str, Any]]) -> pa.Field:
+def _infer_field(name: str, rows: Sequence[Mapping[str, Any]]) -> pa.Field:
     import pyarrow as pa
 
     message = pa.struct([("role", pa.string()), ("content", pa.string())])
-    given = [row[name] for row in rows if row.get(name) is not None]
-    sample = given[0] if given else None
+    values = [row[name] for row in rows if row.get(name) is not None]
+    sample = values[0] if values else None
     if name == "level":
         return pa.field(name, pa.float64())
     if isinstance(sample, list):
         return pa.field(name, pa.list_(message))
-    return pa.field(name, pa.infer_type(given) if isinstance(sample, dict) else pa.string())
+    return pa.field(name, pa.infer_type(values) if isinstance(sample, dict) else pa.string())
 
 
 def write_settings(path: Path, notes: Iterable[str], data: Mapping[str, Any]) -> None:

@@ -14,7 +14,7 @@ STEERING_KINDS = ("selectors", "gates", "controllers", "monitors")
 """What steers, by kind of plug-in."""
 
 
-def with_asked(plan: Plan, overrides: Mapping[str, Any]) -> Plan:
+def apply_overrides(plan: Plan, overrides: Mapping[str, Any]) -> Plan:
     """The plan with these fields in every stage; options are laid over plug-in by plug-in, everything else is replaced.
 
     Raises:
@@ -22,36 +22,41 @@ def with_asked(plan: Plan, overrides: Mapping[str, Any]) -> Plan:
     """
     if not overrides:
         return plan
-    stages = tuple(_stage(stage, overrides) for stage in plan.stages)
+    stages = tuple(_override_stage(stage, overrides) for stage in plan.stages)
     why = {f"stages.{number}.{name}": "asked for in plan.stage" for number in range(len(stages)) for name in overrides}
     # reasons about one of these fields, or a part of it, are no longer true; options are laid over, not replaced
-    gone = [field for field in why if not field.endswith(".options")]
-    kept = [path for path in plan.why if not any(path == field or path.startswith(field + ".") for field in gone)]
-    return replace(plan, stages=stages, why={path: plan.why[path] for path in kept} | why)
+    replaced_fields = [field for field in why if not field.endswith(".options")]
+    kept_paths = [
+        path for path in plan.why if not any(path == field or path.startswith(field + ".") for field in replaced_fields)
+    ]
+    return replace(plan, stages=stages, why={path: plan.why[path] for path in kept_paths} | why)
 
 
-def check_asked(overrides: Mapping[str, Any], cells: Sequence[Cell], objective: str) -> None:
+def check_overrides(overrides: Mapping[str, Any], cells: Sequence[Cell], objective: str) -> None:
     """Refuse what no plan of data with these cells could have, before anything is measured. Raises InputError."""
-    if (other := overrides.get("objective", objective)) != objective:
-        raise InputError(f"the objective {objective} in plan.stage too", repr(other), "Set train.objective alone.")
+    if (objective_override := overrides.get("objective", objective)) != objective:
+        raise InputError(
+            f"the objective {objective} in plan.stage too", repr(objective_override), "Set train.objective alone."
+        )
     tasks = sorted({cell.task for cell in cells})
-    bare = Stage("asked for in plan.stage", "grpo", 1, {task: 1 / len(tasks) for task in tasks})
-    plan = with_asked(Plan("any", (bare,)), overrides)
+    bare_stage = Stage("asked for in plan.stage", "grpo", 1, {task: 1 / len(tasks) for task in tasks})
+    plan = apply_overrides(Plan("any", (bare_stage,)), overrides)
     # Which plug-ins the planner will name is not known yet: options are tried one by one.
     validate_plan(replace(plan, stages=(replace(plan.stages[0], options={}),)), cells)
     for name, options in plan.stages[0].options.items():
         if name != "engine" and name.partition(".")[0] not in STEERING_KINDS:
-            known = ["engine", *(f"{kind}.NAME" for kind in STEERING_KINDS)]
-            raise unknown_name("plug-in in plan.stage.options", name, known)
+            known_names = ["engine", *(f"{kind}.NAME" for kind in STEERING_KINDS)]
+            raise unknown_name("plug-in in plan.stage.options", name, known_names)
         check_options(name, options)
 
 
-def _stage(stage: Stage, overrides: Mapping[str, Any]) -> Stage:
+def _override_stage(stage: Stage, overrides: Mapping[str, Any]) -> Stage:
     planned = to_data(stage)
     changed = dict(overrides)
     if isinstance(options := changed.get("options"), Mapping):
-        before = planned["options"]
-        changed["options"] = before | {
-            name: before.get(name, {}) | given if isinstance(given, Mapping) else given for name, given in options.items()
+        planned_options = planned["options"]
+        changed["options"] = planned_options | {
+            name: planned_options.get(name, {}) | changes if isinstance(changes, Mapping) else changes
+            for name, changes in options.items()
         }
     return from_data(Stage, planned | changed)

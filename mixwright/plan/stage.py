@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 from mixwright.catalog import create
 from mixwright.plan.format_forecast import with_format_forecasts
-from mixwright.plan.overrides import with_asked
+from mixwright.plan.overrides import apply_overrides
 from mixwright.records import Measurement, Objective, Plan, TrainingSetup
 from mixwright.run.folder import read_measurements, write_plan
 
@@ -28,12 +28,12 @@ def make_plan(config: RunConfig, corpus: Corpus, competence: Sequence[Measuremen
     train = config.train
     objective, cells = cast("Objective", train.objective), corpus.cells_with_rehearsal()
     training = TrainingSetup(train.steps, objective, train.prompts, train.beta > 0, train.generations)
-    made = create("planners", config.planner, dict(config.plan.options)).plan(cells, competence, training)
-    return with_format_forecasts(with_asked(made, config.plan.stage), competence)
+    planned = create("planners", config.planner, dict(config.plan.options)).plan(cells, competence, training)
+    return with_format_forecasts(apply_overrides(planned, config.plan.stage), competence)
 
 
 def plan_run(run: CheckedRun) -> Plan:
     """The planner's plan; writes plan.yaml, which may be edited by hand. Raises InputError when nothing was measured yet."""
-    made = make_plan(run.config, run.corpus, read_measurements(run.folder.measurements("before")))
-    write_plan(run.folder.plan, made)
-    return made
+    plan = make_plan(run.config, run.corpus, read_measurements(run.folder.measurements("before")))
+    write_plan(run.folder.plan, plan)
+    return plan

@@ -26,25 +26,27 @@ def validate_plan(plan: Plan, cells: Sequence[Cell]) -> None:
     if not plan.stages:
         raise InputError("a plan with at least one stage", "none", "Make one with `mixwright plan`.")
     tasks = {cell.task for cell in cells}
-    named = [task for s in plan.stages for task in (*s.weights, *s.bands, *s.rehearse, *s.expected)]
-    for task in (*named, *(cell.task for cell in plan.cells)):
+    named_tasks = [task for s in plan.stages for task in (*s.weights, *s.bands, *s.rehearse, *s.expected)]
+    for task in (*named_tasks, *(cell.task for cell in plan.cells)):
         if task not in tasks:
             raise unknown_name("task in the data that the plan names", task, tasks)
-    if twice := _twice(cell_key(cell.task, cell.level) for cell in plan.cells):
-        raise InputError("each of the plan's cells once", f"{twice!r} twice", "Remove one of them.")
-    if twice := _twice(stage.name for stage in plan.stages):
-        raise InputError("stages with different names", f"{twice!r} twice", "Rename one of them.")
-    drawn = {cell.task for cell in cells if cell.count}
+    if repeated_name := _find_repeated(cell_key(cell.task, cell.level) for cell in plan.cells):
+        raise InputError("each of the plan's cells once", f"{repeated_name!r} twice", "Remove one of them.")
+    if repeated_name := _find_repeated(stage.name for stage in plan.stages):
+        raise InputError("stages with different names", f"{repeated_name!r} twice", "Rename one of them.")
+    tasks_with_rows = {cell.task for cell in cells if cell.count}
     for stage in plan.stages:
         _validate_numbers(stage)
         _validate_names(stage)
-        lacking = [task for task, weight in stage.weights.items() if weight and task not in {*drawn, *stage.rehearse}]
-        if lacking:
-            expected = f"training rows of {lacking[0]!r}, or its name under rehearse, in stage {stage.name!r}"
+        tasks_without_rows = [
+            task for task, weight in stage.weights.items() if weight and task not in {*tasks_with_rows, *stage.rehearse}
+        ]
+        if tasks_without_rows:
+            expected = f"training rows of {tasks_without_rows[0]!r}, or its name under rehearse, in stage {stage.name!r}"
             raise InputError(expected, "rows to rehearse alone", "Add it to rehearse, or give it no weight.")
 
 
-def _twice(names: Iterable[str]) -> str | None:
+def _find_repeated(names: Iterable[str]) -> str | None:
     """The first name that stands more than once."""
     return next((name for name, count in Counter(names).items() if count > 1), None)
 
@@ -56,13 +58,13 @@ def _validate_numbers(stage: Stage) -> None:
         got = f"sum {sum(weights):g}, least {min(weights, default=0):g}"
         raise InputError(f"weights of {name} between 0 and 1, summing to 1", got, "Correct them.")
     checks: list[tuple[str, Any, bool]] = [
-        (f"a band of {name}{whose} with 0 <= low < high <= 1", band, 0 <= band[0] < band[1] <= 1)
-        for whose, band in {"": stage.band, **{f" for {task!r}": band for task, band in stage.bands.items()}}.items()
+        (f"a band of {name}{owner} with 0 <= low < high <= 1", band, 0 <= band[0] < band[1] <= 1)
+        for owner, band in {"": stage.band, **{f" for {task!r}": band for task, band in stage.bands.items()}}.items()
     ]
-    rate, most, steps = stage.learning_rate, MOST_LEARNING_RATE, stage.steps
+    rate, max_rate, steps = stage.learning_rate, MOST_LEARNING_RATE, stage.steps
     checks += [
         (f"at least 1 step and at most {MOST_STEPS:,} in {name}", steps, 1 <= steps <= MOST_STEPS),
-        (f"a learning_rate above 0 and at most {most:g} of {name}", rate, rate is None or 0 < rate <= most),
+        (f"a learning_rate above 0 and at most {max_rate:g} of {name}", rate, rate is None or 0 < rate <= max_rate),
         (f"an earlier_share from 0 to 0.5 of {name}", stage.earlier_share, 0 <= stage.earlier_share <= 0.5),
     ]
     checks += [
@@ -79,9 +81,9 @@ def _validate_names(stage: Stage) -> None:
     groups = {"selectors": (stage.selector,), "gates": stage.gates, "controllers": stage.controllers}
     groups |= {"monitors": stage.monitors}
     for kind, names in {**groups, "kept": stage.kept}.items():
-        if _twice(names) is not None:
-            whose = "kept" if kind == "kept" else f"the {kind}"
-            raise InputError(f"each of {whose} of stage {stage.name!r} once", ", ".join(names), "Remove the second.")
+        if _find_repeated(names) is not None:
+            owner = "kept" if kind == "kept" else f"the {kind}"
+            raise InputError(f"each of {owner} of stage {stage.name!r} once", ", ".join(names), "Remove the second.")
     used = {f"{kind}.{name}" for kind, names in groups.items() for name in names if catalog.find_entry(kind, name)}
     for key, options in stage.options.items():
         if key not in {"engine", *used}:

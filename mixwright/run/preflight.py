@@ -21,7 +21,7 @@ from mixwright.learner.checkpoint_checks import check_files
 from mixwright.learner.sources import SMOLLM2, is_gguf
 from mixwright.learner.warmup_rows import warmup_rows, warmup_shares
 from mixwright.mine.own_answers import check_rehearsal
-from mixwright.plan.overrides import check_asked
+from mixwright.plan.overrides import check_overrides
 from mixwright.records import Plan, Stage, from_data, to_data
 from mixwright.trial.arm_roles import arms_in, branch_of
 from mixwright.trial.seed_rows import COMPETENCE_PROBE
@@ -44,7 +44,7 @@ def check_settings(config: RunConfig, corpus: Corpus) -> None:
     if (other := config.plan.options.get("objective", config.train.objective)) != config.train.objective:
         expected = f"the objective {config.train.objective} in plan.options too"
         raise InputError(expected, repr(other), "Set train.objective alone.")
-    check_asked(config.plan.stage, corpus.cells(), config.train.objective)
+    check_overrides(config.plan.stage, corpus.cells(), config.train.objective)
     missing = [name for name in TRAINING_PACKAGES if importlib.util.find_spec(name) is None]
     if missing:
         raise missing_extra("measuring and training", missing, "train")

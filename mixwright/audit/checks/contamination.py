@@ -33,47 +33,52 @@ class Contamination(Check):
 
     def check(self, corpus: Corpus) -> list[Observation]:
         """Item leaks, wrapped copies, prompts with two answers, near-duplicates and tasks seen, per task of eval."""
-        found = find_leaks(corpus)
-        if not len(found.same.held_out) or not len(found.same.train):
-            missing = "train" if len(found.same.held_out) else "eval"
+        leaks = find_leaks(corpus)
+        if not len(leaks.overlap.held_out) or not len(leaks.overlap.train):
+            missing = "train" if len(leaks.overlap.held_out) else "eval"
             text = f"There is no {missing} split, so contamination was not looked for."
             return [Observation("contamination", None, "info", 0, len(corpus), text, "")]
-        seen: list[Observation] = []
+        observations: list[Observation] = []
         clean: list[Case] = []
-        for case in Cases(Reader(corpus), found):
-            items = [*_item_leaks(case), *_wrapped(case), *_other_answers(case), *_observe_near(case)]
+        for case in Cases(Reader(corpus), leaks):
+            items = [
+                *_observe_item_leaks(case),
+                *_observe_wrapped(case),
+                *_observe_other_answers(case),
+                *_observe_near(case),
+            ]
             clean += [] if items else [case]
-            seen += [*items, _task_seen(case)]
-        return [*seen, _observe_clean(clean)] if clean else seen
+            observations += [*items, _observe_task_seen(case)]
+        return [*observations, _observe_clean(clean)] if clean else observations
 
 
-def _item_leaks(case: Case) -> list[Observation]:
-    shared = case.rows_where(case.leaks.same.shared)
-    count, exact = len(shared), case.leaks.same.exact[shared].sum()
+def _observe_item_leaks(case: Case) -> list[Observation]:
+    shared = case.rows_where(case.leaks.overlap.shared)
+    count, exact = len(shared), case.leaks.overlap.exact[shared].sum()
     text = f"{count} of {case.total} held-out items stand in train too ({exact} to the character)."
-    shift = case.shift(shared)
+    shift = case.find_shift(shared)
     if shift is not None:
-        same = ", as generators with neighbouring seeds make them." if shift else "."
-        text += f" They come in the same order, shifted by {shift}{same}"
-    usual = chance_explains(count, case.expected) and count <= TOLERATED_SHARE * case.total
+        seed_note = ", as generators with neighbouring seeds make them." if shift else "."
+        text += f" They come in the same order, shifted by {shift}{seed_note}"
+    is_tolerated = chance_explains(count, case.expected) and count <= TOLERATED_SHARE * case.total
     remedy = REMEDY + REMEDY_SEEDS if shift else REMEDY
-    return _observe(case, case.pairs_of(shared), text, case.null, case.total, "warning" if usual else "error", remedy)
+    return _observe(case, case.pairs_of(shared), text, case.null, case.total, "warning" if is_tolerated else "error", remedy)
 
 
-def _wrapped(case: Case) -> list[Observation]:
-    pairs = case.found_around(agreeing=True)
+def _observe_wrapped(case: Case) -> list[Observation]:
+    pairs = case.wrapped_pairs(agreeing=True)
     expected = case.expected_wrapped() if pairs else 0.0
     inside = sum(inside for _, inside, agrees in case.wrapped.values() if agrees)
-    text = f"{len(pairs)} of {len(case.sought)} held-out items stand in train with other text around them"
+    text = f"{len(pairs)} of {len(case.indexed_positions)} held-out items stand in train with other text around them"
     text += f" ({inside} inside a training text, {len(pairs) - inside} hold a training prompt)."
     return _judge(case, pairs, text, expected, f"by chance {expected:.3g} rows hold the same words in the same order")
 
 
-def _other_answers(case: Case) -> list[Observation]:
-    pairs = case.pairs_of(case.rows_where(case.leaks.same.other_answer))
-    around = case.found_around(agreeing=False)
-    if around and not chance_explains(len(around), case.expected_wrapped()):
-        pairs += around
+def _observe_other_answers(case: Case) -> list[Observation]:
+    pairs = case.pairs_of(case.rows_where(case.leaks.overlap.other_answer))
+    wrapped_pairs = case.wrapped_pairs(agreeing=False)
+    if wrapped_pairs and not chance_explains(len(wrapped_pairs), case.expected_wrapped()):
+        pairs += wrapped_pairs
     text = f"{len(pairs)} of {case.total} held-out prompts stand in train with another answer."
     remedy = "Find out which answer is right; if both are, keep the prompt in one split."
     return _observe(case, pairs, text, case.null, case.total, "warning", remedy)
@@ -84,48 +89,54 @@ def _observe_near(case: Case) -> list[Observation]:
     numbers = np.unique(np.array(pairs, np.int64))
     prompt = {number: row.prompt for number, row in zip(numbers.tolist(), case.reader.rows(numbers), strict=True)}
     about_one_text = {pair: have_common_passage(*(prompt[number] for number in pair)) for pair in pairs}
-    passage, others = ([pair for pair in pairs if about_one_text[pair] == which] for which in (True, False))
-    total = len(case.sought)
-    about = (
-        f"{len(passage)} of {total} held-out items share whole sentences, numbers and answer with a training row, and "
+    passage_pairs, other_pairs = (
+        [pair for pair in pairs if about_one_text[pair] == is_passage] for is_passage in (True, False)
+    )
+    total = len(case.indexed_positions)
+    passage_text = (
+        f"{len(passage_pairs)} of {total} held-out items share whole sentences, numbers and answer with a training row, and "
         "differ in others: other questions about one text, or copies with a reworded sentence."
     )
     remedy = "Where they are copies, remove them from train."
-    seen = _observe(case, passage, about, "none: look at the pairs", total, "warning", remedy, near=True)
-    if others:
-        text = f"{len(others)} of {total} held-out items nearly stand in train: same numbers and answer, like words."
+    observations = _observe(
+        case, passage_pairs, passage_text, "none: look at the pairs", total, "warning", remedy, near=True
+    )
+    if other_pairs:
+        text = f"{len(other_pairs)} of {total} held-out items nearly stand in train: same numbers and answer, like words."
         expected = case.expected_near()
         null = f"by chance {expected:.3g} rows, as often as rows that are worded alike have the same numbers and answer"
-        seen += _judge(case, others, text, expected, null, near=True)
-    return seen
+        observations += _judge(case, other_pairs, text, expected, null, near=True)
+    return observations
 
 
-def _task_seen(case: Case) -> Observation:
-    count, looked, others = case.worded_alike()
-    text = f"{count} of {looked} held-out prompts resemble training prompts in wording, which is no leak by itself."
+def _observe_task_seen(case: Case) -> Observation:
+    count, held_out_count, train_count = case.count_worded_alike()
+    text = f"{count} of {held_out_count} held-out prompts resemble training prompts in wording, which is no leak by itself."
     if not count and case.train_rows_of_same_name:
         rows = case.train_rows_of_same_name
-        text = f"Training has {rows} rows of this task; none of {others} looked at is worded like a held-out prompt."
+        text = f"Training has {rows} rows of this task; none of {train_count} looked at is worded like a held-out prompt."
     elif not count:
-        text = f"No training row is of this task, and none of {others} looked at is worded like its prompts: it is new."
+        text = f"No training row is of this task, and none of {train_count} looked at is worded like its prompts: it is new."
     null = "training on a task is intended: this is no leak of items"
-    return Observation("contamination", case.name, "info", count, looked, text, "", null)
+    return Observation("contamination", case.name, "info", count, held_out_count, text, "", null)
 
 
 def _observe_clean(clean: Sequence[Case]) -> Observation:
     """What was looked at and found in order: a reader should not have to infer it from silence."""
-    total, sought = sum(case.total for case in clean), sum(len(case.sought) for case in clean)
-    where = f"tasks without one: {len(clean)}" if len(clean) > 1 else f"task {clean[0].name}"
-    text = f"No held-out item was found in train ({where}): {total} were compared whole, {sought} of them also for copies "
-    return Observation("contamination", None, "info", 0, total, text + "inside other text and for near copies.", "")
+    total, indexed = sum(case.total for case in clean), sum(len(case.indexed_positions) for case in clean)
+    tasks_text = f"tasks without one: {len(clean)}" if len(clean) > 1 else f"task {clean[0].name}"
+    text = f"No held-out item was found in train ({tasks_text}): {total} were compared whole, {indexed} of them also "
+    return Observation(
+        "contamination", None, "info", 0, total, text + "for copies inside other text and for near copies.", ""
+    )
 
 
 def _judge(case: Case, pairs: Pairs, text: str, expected: float, null: str, *, near: bool = False) -> list[Observation]:
     """An error, or an info where chance gives as many: other items then only look like these."""
     if not chance_explains(len(pairs), expected):
-        return _observe(case, pairs, text, null, len(case.sought), "error", REMEDY, near=near)
+        return _observe(case, pairs, text, null, len(case.indexed_positions), "error", REMEDY, near=near)
     text += " Unrelated rows would share as much by chance."
-    return _observe(case, pairs, text, null, len(case.sought), "info", "", near=near)
+    return _observe(case, pairs, text, null, len(case.indexed_positions), "info", "", near=near)
 
 
 def _observe(
@@ -134,5 +145,5 @@ def _observe(
     """One observation of these pairs; none without any."""
     if not pairs:
         return []
-    text, shown = text + note_unlisted(len(pairs)), case.show(pairs, near=near)
-    return [Observation("contamination", case.name, severity, len(pairs), total, text, remedy, null, shown)]
+    text, evidence = text + note_unlisted(len(pairs)), case.show(pairs, near=near)
+    return [Observation("contamination", case.name, severity, len(pairs), total, text, remedy, null, evidence)]

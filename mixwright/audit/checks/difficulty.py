@@ -40,75 +40,75 @@ class Difficulty(Check):
         for batch in corpus.batches():
             columns = (batch.column(name).to_pylist() for name in ("task", "split", "level", "answer"))
             for task, split, level, answer in zip(*columns, strict=True):
-                copy = next(copied)
+                is_copy = next(copied)
                 if split == "eval":
                     held_out[task][level] += 1
                     continue
                 train[task][level] += 1
-                leaked[task][level] += copy
-                seen = answers[cell_key(task, level)]
+                leaked[task][level] += is_copy
+                cell_answers = answers[cell_key(task, level)]
                 answer = None if answer is None else readings(task)(answer)
-                if answer is not None and (answer in seen or len(seen) < MOST_ANSWERS_COUNTED):
-                    seen[answer] += 1
-        found = [_levels(task, levels) for task, levels in sorted(train.items()) if set(levels) != {None}]
-        found += _observe_missing_levels(train)
+                if answer is not None and (answer in cell_answers or len(cell_answers) < MOST_ANSWERS_COUNTED):
+                    cell_answers[answer] += 1
+        observations = [_observe_levels(task, levels) for task, levels in sorted(train.items()) if set(levels) != {None}]
+        observations += _observe_missing_levels(train)
         for task in sorted(held_out.keys() & train.keys()):
-            new = _observe_new_levels(task, held_out[task], train[task], leaked[task])
-            found += [new] if new.count else []
-        return [*found, *_lucky(corpus, answers)]
+            new_levels = _observe_new_levels(task, held_out[task], train[task], leaked[task])
+            observations += [new_levels] if new_levels.count else []
+        return [*observations, *_observe_lucky_cells(corpus, answers)]
 
 
-def _lucky(corpus: Corpus, answers: dict[str, Counter[str]]) -> list[Observation]:
-    found = []
+def _observe_lucky_cells(corpus: Corpus, answers: dict[str, Counter[str]]) -> list[Observation]:
+    observations = []
     for cell in corpus.cells() if answers else ():
         if cell.count < MIN_ROWS or cell.chance < LUCKY_CHANCE or cell.key not in answers:
             continue
         error = f"± {100 * cell.chance_error:.0f} points"
         text = f"{cell.key}: {cell.chance:.1%} ({error}) are right without the skill ({cell.rule[:EXCERPT_CHARACTERS]})."
-        shown: tuple[dict[str, Any], ...] = ()
+        evidence: tuple[dict[str, Any], ...] = ()
         if answers[cell.key]:
-            answer, n = answers[cell.key].most_common(1)[0]
+            answer, answer_rows = answers[cell.key].most_common(1)[0]
             answer = answer[:EXCERPT_CHARACTERS]
-            text += f" The majority answer is {answer!r}: {n} of {cell.count} rows."
-            shown = ({"level": cell.level, "answer": answer, "rows": n, "chance": cell.chance},)
+            text += f" The majority answer is {answer!r}: {answer_rows} of {cell.count} rows."
+            evidence = ({"level": cell.level, "answer": answer, "rows": answer_rows, "chance": cell.chance},)
         remedy = "Read success beside its chance level (measure does); vary the answers."
         null = f"were all answers different: {1 / cell.count:.2%}"
         count = round(cell.chance * cell.count)
-        found.append(Observation("difficulty", cell.task, "warning", count, cell.count, text, remedy, null, shown))
-    return found
+        observations.append(Observation("difficulty", cell.task, "warning", count, cell.count, text, remedy, null, evidence))
+    return observations
 
 
-def _levels(task: str, levels: Counter[float | None]) -> Observation:
+def _observe_levels(task: str, levels: Counter[float | None]) -> Observation:
     """The levels of a task that has some, and their shares."""
     total = levels.total()
-    known = sorted((level, n) for level, n in levels.items() if level is not None)
-    shares = ", ".join(f"{level:g} ({n / total:.1%})" for level, n in known[:MOST_NAMES_SHOWN])
-    more = f" and {len(known) - MOST_NAMES_SHOWN} more" if len(known) > MOST_NAMES_SHOWN else ""
-    text = f"{len(known)} {'level' if len(known) == 1 else 'levels'}: {shares}{more}."
-    null = f"uniform: {1 / len(known):.1%} for each level"
-    shown = tuple({"level": level, "rows": n} for level, n in known[:50])
-    return Observation("difficulty", task, "info", total - levels[None], total, text, "", null, shown)
+    rows_by_level = sorted((level, n) for level, n in levels.items() if level is not None)
+    shares = ", ".join(f"{level:g} ({n / total:.1%})" for level, n in rows_by_level[:MOST_NAMES_SHOWN])
+    others_text = f" and {len(rows_by_level) - MOST_NAMES_SHOWN} more" if len(rows_by_level) > MOST_NAMES_SHOWN else ""
+    text = f"{len(rows_by_level)} {'level' if len(rows_by_level) == 1 else 'levels'}: {shares}{others_text}."
+    null = f"uniform: {1 / len(rows_by_level):.1%} for each level"
+    evidence = tuple({"level": level, "rows": n} for level, n in rows_by_level[:50])
+    return Observation("difficulty", task, "info", total - levels[None], total, text, "", null, evidence)
 
 
 def _observe_new_levels(
     task: str, held_out: Counter[float | None], train: Counter[float | None], leaked: Counter[float | None]
 ) -> Observation:
     """Levels that only eval has; a level that train has only in rows copied from eval is one of them."""
-    known = [level for level in train if level is not None]
-    absent = [level for level in held_out if level is not None and level not in known] if known else []
-    filled = sorted(level for level in known if train[level] == leaked[level] and held_out[level])
-    levels = sorted({*absent, *filled})
+    train_levels = [level for level in train if level is not None]
+    absent = [level for level in held_out if level is not None and level not in train_levels] if train_levels else []
+    copied_levels = sorted(level for level in train_levels if train[level] == leaked[level] and held_out[level])
+    levels = sorted({*absent, *copied_levels})
     names = ", ".join(f"{level:g}" for level in levels[:MOST_NAMES_SHOWN])
     count, total = sum(held_out[level] for level in levels), held_out.total()
     text = f"{count} of {total} held-out rows are at levels that train lacks ({names})."
-    if filled:
-        copies = ", ".join(f"{level:g}" for level in filled[:MOST_NAMES_SHOWN])
+    if copied_levels:
+        copies = ", ".join(f"{level:g}" for level in copied_levels[:MOST_NAMES_SHOWN])
         text += (
             f" At {copies} the only training rows are copies of held-out rows; without them train lacks these levels too."
         )
     null = "they measure generalisation beyond the training levels"
-    kept = [level for level in known if level not in filled]
-    if holes := [level for level in levels if kept and min(kept) < level < max(kept)]:
+    own_levels = [level for level in train_levels if level not in copied_levels]
+    if holes := [level for level in levels if own_levels and min(own_levels) < level < max(own_levels)]:
         between = ", ".join(f"{level:g}" for level in holes[:MOST_NAMES_SHOWN])
         text += f" Training has levels on both sides of {between}: that is a hole in what it covers."
         remedy = "Add training rows of these levels, or keep them out on purpose and say so."
@@ -118,14 +118,15 @@ def _observe_new_levels(
 
 def _observe_missing_levels(train: Levels) -> list[Observation]:
     """One observation for tasks without any level, one for each task with levels in only some rows."""
-    bare = sorted(task for task, levels in train.items() if set(levels) == {None})
-    found = []
-    if bare:
-        text = f"{len(bare)} of {len(train)} tasks have no levels ({', '.join(bare[:MOST_NAMES_SHOWN])}): each is one cell."
-        found.append(Observation("difficulty", None, "info", len(bare), len(train), text, ""))
+    levelless = sorted(task for task, levels in train.items() if set(levels) == {None})
+    observations = []
+    if levelless:
+        names = ", ".join(levelless[:MOST_NAMES_SHOWN])
+        text = f"{len(levelless)} of {len(train)} tasks have no levels ({names}): each is one cell."
+        observations.append(Observation("difficulty", None, "info", len(levelless), len(train), text, ""))
     for task, levels in sorted(train.items()):
-        if None in levels and task not in bare:
+        if None in levels and task not in levelless:
             text = f"{levels[None]} of {levels.total()} training rows have no level, though the others of the task do."
             remedy = "Fill in the level column, or leave it out for the whole task."
-            found.append(Observation("difficulty", task, "warning", levels[None], levels.total(), text, remedy))
-    return found
+            observations.append(Observation("difficulty", task, "warning", levels[None], levels.total(), text, remedy))
+    return observations

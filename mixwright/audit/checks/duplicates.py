@@ -38,44 +38,52 @@ class Duplicates(Check):
         train = np.flatnonzero(~prints.held_out)
         if not len(train):
             return []
-        here = np.arange(len(train))
-        same = _first_alike(prints.combined(prints.normal, prints.answer)[train])
-        same_exactly = _first_alike(prints.combined(prints.exact, prints.answer)[train])
-        asked_before = _first_alike(prints.exact[train])
+        places = np.arange(len(train))
+        first_same = _find_first_equal(prints.combined(prints.normal, prints.answer)[train])
+        first_same_exactly = _find_first_equal(prints.combined(prints.exact, prints.answer)[train])
+        first_same_prompt = _find_first_equal(prints.exact[train])
         items = prints.combined(prints.exact, prints.final)[train]
-        contradicted = _contradicted(prints.exact[train], items, prints.final[train] != 0)
-        seen: list[Observation] = []
-        for code, mine in positions_by_code(prints.task[train]).items():
-            name, repeats, clashes = prints.tasks[code], mine[same[mine] < mine], mine[contradicted[mine]]
-            exact = int((same_exactly[mine] < mine).sum())
-            pairs = list(zip(train[repeats].tolist(), train[same[repeats]].tolist(), strict=True))
-            seen += _repeats(reader, name, train[mine], exact, pairs)
-            later = clashes[asked_before[clashes] < here[clashes]]
-            pairs = list(zip(train[later].tolist(), train[asked_before[later]].tolist(), strict=True))
+        is_contradicted = _find_contradicted(prints.exact[train], items, prints.final[train] != 0)
+        observations: list[Observation] = []
+        for code, task_places in positions_by_code(prints.task[train]).items():
+            name = prints.tasks[code]
+            repeats = task_places[first_same[task_places] < task_places]
+            clashes = task_places[is_contradicted[task_places]]
+            exact = int((first_same_exactly[task_places] < task_places).sum())
+            pairs = list(zip(train[repeats].tolist(), train[first_same[repeats]].tolist(), strict=True))
+            observations += _observe_repeats(reader, name, train[task_places], exact, pairs)
+            later_clashes = clashes[first_same_prompt[clashes] < places[clashes]]
+            pairs = list(zip(train[later_clashes].tolist(), train[first_same_prompt[later_clashes]].tolist(), strict=True))
             verifiable = corpus.tasks[name].kind == "verifiable"
-            seen += _clashes(reader, name, len(mine), len(clashes), pairs, verifiable=verifiable)
-        seen += _equal_sides(corpus, train)
-        different = train[same == here]
-        seen += [_observe_near(reader, found) for found in near_repeats(corpus, reader, different, NEAR_SIMILARITY)]
-        return seen or [Observation("duplicates", None, "info", 0, len(train), "No training row repeats another.", "")]
+            observations += _observe_clashes(reader, name, len(task_places), len(clashes), pairs, verifiable=verifiable)
+        observations += _observe_equal_sides(corpus, train)
+        distinct_rows = train[first_same == places]
+        observations += [
+            _observe_near(reader, near) for near in near_repeats(corpus, reader, distinct_rows, NEAR_SIMILARITY)
+        ]
+        return observations or [
+            Observation("duplicates", None, "info", 0, len(train), "No training row repeats another.", "")
+        ]
 
 
-def _clashes(reader: Reader, name: str, total: int, count: int, pairs: Pairs, *, verifiable: bool) -> list[Observation]:
+def _observe_clashes(
+    reader: Reader, name: str, total: int, count: int, pairs: Pairs, *, verifiable: bool
+) -> list[Observation]:
     if not count:
         return []
     text = f"{count} of {total} training rows have a prompt that stands there with another answer too."
     text += note_unlisted(len(pairs))
-    shown = reader.pair_evidence(pairs, "later_", "first_")
+    evidence = reader.pair_evidence(pairs, "later_", "first_")
     if not verifiable:
         null = "common where many answers are good"
-        return [Observation("duplicates", name, "info", count, total, text, "", null, shown)]
+        return [Observation("duplicates", name, "info", count, total, text, "", null, evidence)]
     remedy = "Find out which answer is right; if all are, use a grader that accepts them all."
     severity = "error" if count >= CONTRADICTORY_SHARE * total else "warning"
     null = "none: a verifiable prompt has one answer"
-    return [Observation("duplicates", name, severity, count, total, text, remedy, null, shown)]
+    return [Observation("duplicates", name, severity, count, total, text, remedy, null, evidence)]
 
 
-def _repeats(reader: Reader, name: str, task_rows: np.ndarray, exact: int, pairs: Pairs) -> list[Observation]:
+def _observe_repeats(reader: Reader, name: str, task_rows: np.ndarray, exact: int, pairs: Pairs) -> list[Observation]:
     if not pairs:
         return []
     prompts, total = [row.prompt for row in reader.sample(task_rows, SAMPLE_ROWS)], len(task_rows)
@@ -86,55 +94,59 @@ def _repeats(reader: Reader, name: str, task_rows: np.ndarray, exact: int, pairs
         text += " So many are to be expected: the task has few different prompts at these levels."
         severity, remedy = "info", ""
     text, null = text + note_unlisted(len(pairs)), f"by chance {expected:.3g} rows"
-    shown = reader.pair_evidence(pairs, "repeat_", "first_")
-    return [Observation("duplicates", name, severity, len(pairs), total, text, remedy, null, shown)]
+    evidence = reader.pair_evidence(pairs, "repeat_", "first_")
+    return [Observation("duplicates", name, severity, len(pairs), total, text, remedy, null, evidence)]
 
 
-def _equal_sides(corpus: Corpus, train: np.ndarray) -> list[Observation]:
+def _observe_equal_sides(corpus: Corpus, train: np.ndarray) -> list[Observation]:
     """Preference pairs whose chosen and rejected side are one text, space at its ends apart."""
-    paired = train[pc.is_valid(corpus.table["chosen"]).to_numpy()[train]]
-    if not len(paired):
+    paired_rows = train[pc.is_valid(corpus.table["chosen"]).to_numpy()[train]]
+    if not len(paired_rows):
         return []
-    rows = paired[np.concatenate([_sides_are_equal(batch) for batch in corpus.batches()])[paired]]
-    if not len(rows):
+    equal_rows = paired_rows[np.concatenate([_sides_are_equal(batch) for batch in corpus.batches()])[paired_rows]]
+    if not len(equal_rows):
         return []
-    shown = tuple(corpus.table.select(["id", "source"]).take(rows[:MOST_PAIRS_LISTED]).to_pylist())
-    text = f"{len(rows)} of {len(paired)} preference pairs have equal sides, space at their ends apart: nothing is "
-    text += "preferred there, and the loss has no gradient but for that space." + note_unlisted(len(rows))
+    evidence = tuple(corpus.table.select(["id", "source"]).take(equal_rows[:MOST_PAIRS_LISTED]).to_pylist())
+    text = (
+        f"{len(equal_rows)} of {len(paired_rows)} preference pairs have equal sides, space at their ends apart: nothing is "
+    )
+    text += "preferred there, and the loss has no gradient but for that space." + note_unlisted(len(equal_rows))
     null = "none: one side is preferred"
-    return [Observation("duplicates", None, "warning", len(rows), len(paired), text, "Drop them.", null, shown)]
+    return [
+        Observation("duplicates", None, "warning", len(equal_rows), len(paired_rows), text, "Drop them.", null, evidence)
+    ]
 
 
 def _sides_are_equal(batch: pa.RecordBatch) -> np.ndarray:
     """Bool per row: it has two sides, and they are the same."""
     sides = zip(texts(batch, "chosen"), texts(batch, "rejected"), strict=True)
-    same = np.array([one.strip() == other.strip() for one, other in sides], bool)
-    both = pc.and_(pc.is_valid(batch.column("chosen")), pc.is_valid(batch.column("rejected")))
-    return same & both.to_numpy(zero_copy_only=False)
+    is_same = np.array([one.strip() == other.strip() for one, other in sides], bool)
+    has_both = pc.and_(pc.is_valid(batch.column("chosen")), pc.is_valid(batch.column("rejected")))
+    return is_same & has_both.to_numpy(zero_copy_only=False)
 
 
-def _observe_near(reader: Reader, found: NearRepeats) -> Observation:
-    pairs, total = found.pairs, found.rows_sought
+def _observe_near(reader: Reader, repeats: NearRepeats) -> Observation:
+    pairs, total = repeats.pairs, repeats.rows_sought
     text = f"{len(pairs)} of {total} training rows looked at nearly repeat another: same numbers and answer, like words."
     severity, remedy = "warning", "Keep one of each, and keep both on one side when you split."
-    if chance_explains(len(pairs), found.expected):
+    if chance_explains(len(pairs), repeats.expected):
         text += " Unrelated rows would share as much by chance."
         severity, remedy = "info", ""
     text += note_unlisted(len(pairs))
-    null = f"by chance {found.expected:.3g} rows, as often as rows that are worded alike have the same numbers and answer"
-    shown = reader.pair_evidence(pairs, "near_", "other_", near=True)
-    return Observation("duplicates", found.task, severity, len(pairs), total, text, remedy, null, shown)
+    null = f"by chance {repeats.expected:.3g} rows, as often as rows that are worded alike have the same numbers and answer"
+    evidence = reader.pair_evidence(pairs, "near_", "other_", near=True)
+    return Observation("duplicates", repeats.task, severity, len(pairs), total, text, remedy, null, evidence)
 
 
-def _first_alike(values: np.ndarray) -> np.ndarray:
+def _find_first_equal(values: np.ndarray) -> np.ndarray:
     """Position of the first equal value, for each value; its own where it is the first."""
     _, first, inverse = np.unique(values, return_index=True, return_inverse=True)
     return first[inverse]
 
 
-def _contradicted(prompts: np.ndarray, items: np.ndarray, answered: np.ndarray) -> np.ndarray:
+def _find_contradicted(prompts: np.ndarray, items: np.ndarray, answered: np.ndarray) -> np.ndarray:
     """Per train row: its prompt, to the character, stands in train with at least two final answers."""
-    _, prompt = np.unique(prompts, return_inverse=True)
-    _, first = np.unique(items[answered], return_index=True)
-    answers = np.bincount(prompt[answered][first], minlength=prompt.max() + 1)
-    return (answers[prompt] > 1) & answered
+    _, prompt_codes = np.unique(prompts, return_inverse=True)
+    _, first_places = np.unique(items[answered], return_index=True)
+    answers = np.bincount(prompt_codes[answered][first_places], minlength=prompt_codes.max() + 1)
+    return (answers[prompt_codes] > 1) & answered

@@ -39,30 +39,36 @@ class Formats(Check):
         for row in rows(corpus.batches()):
             if row.split != "eval" and row.answer:
                 counts[row.task].add(coarse_form(row.answer))
-        seen = [one for name, forms in sorted(counts.items()) for one in _observe_task(name, forms)]
-        return seen + _observe_disagreement({name: forms.kept.most_common(1)[0][0] for name, forms in counts.items()})
+        observations = [observation for name, forms in sorted(counts.items()) for observation in _observe_task(name, forms)]
+        return observations + _observe_disagreement(
+            {name: forms.rows_by_form.most_common(1)[0][0] for name, forms in counts.items()}
+        )
 
 
 def _observe_task(name: str, forms: FormCounts) -> list[Observation]:
-    common, total = forms.kept.most_common(MOST_NAMES_SHOWN), forms.total
-    top, count = common[0]
-    text = f"All answers have one format, {top!r} {FORM_LEGEND}."
-    if len(forms.kept) > 1 or forms.spilled:
-        text = f"Answers have {forms.count_text} different formats; {top!r} is the commonest, {count / total:.1%} of them "
+    common, total = forms.rows_by_form.most_common(MOST_NAMES_SHOWN), forms.total
+    top_form, count = common[0]
+    text = f"All answers have one format, {top_form!r} {FORM_LEGEND}."
+    if len(forms.rows_by_form) > 1 or forms.spilled:
+        text = (
+            f"Answers have {forms.count_text} different formats; {top_form!r} is the commonest, {count / total:.1%} of them "
+        )
         text += f"{FORM_LEGEND}. Their normalised entropy is {forms.evenness():.2f}."
     if forms.spilled:
         text += f" The rarest formats, {forms.spilled} rows together, are counted as one."
-    shown = tuple({"form": form, "rows": rows_, "share": round(rows_ / total, 4)} for form, rows_ in common)
+    evidence = tuple({"form": form, "rows": row_count, "share": round(row_count / total, 4)} for form, row_count in common)
     null = "one format for all answers: share 100 %, entropy 0"
-    seen = [Observation("formats", name, "info", count, total, text, "", null, shown)]
-    few = [(form, n) for form, n in common[1:] if NOISE_SHARE <= n / total < MINORITY_SHARE and n >= 3]
-    if few and sum(n for _, n in common) >= COVERED_SHARE * total:
-        rare = sum(n for _, n in few)
-        names = ", ".join(f"{form!r} ({n / total:.1%})" for form, n in few)
-        text = f"Answer formats are mixed: {names} beside {top!r} ({count / total:.1%}). Training may drop the rarer ones."
+    observations = [Observation("formats", name, "info", count, total, text, "", null, evidence)]
+    rare_forms = [(form, n) for form, n in common[1:] if NOISE_SHARE <= n / total < MINORITY_SHARE and n >= 3]
+    if rare_forms and sum(n for _, n in common) >= COVERED_SHARE * total:
+        rare_rows = sum(n for _, n in rare_forms)
+        names = ", ".join(f"{form!r} ({n / total:.1%})" for form, n in rare_forms)
+        text = (
+            f"Answer formats are mixed: {names} beside {top_form!r} ({count / total:.1%}). Training may drop the rarer ones."
+        )
         remedy = "Write all answers in one format; if the question asks for the format, evaluate these rows separately."
-        seen.append(Observation("formats", name, "warning", rare, total, text, remedy, null, shown))
-    return seen
+        observations.append(Observation("formats", name, "warning", rare_rows, total, text, remedy, null, evidence))
+    return observations
 
 
 def _observe_disagreement(top: dict[str, str]) -> list[Observation]:
@@ -70,18 +76,21 @@ def _observe_disagreement(top: dict[str, str]) -> list[Observation]:
     groups: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for name, form in sorted(top.items()):
         groups[form_without_markup(form)][form].append(name)
-    seen = []
+    observations = []
     for kind, by_form in sorted(groups.items()):
         if len(by_form) < 2 or not kind:
             continue
-        tasks, most = sum(map(len, by_form.values())), max(map(len, by_form.values()))
-        first = sorted(by_form.items())[:MOST_NAMES_SHOWN]
-        ways = ", ".join(f"{form!r} ({', '.join(names[:3])})" for form, names in first)
+        task_count, agreeing_tasks = sum(map(len, by_form.values())), max(map(len, by_form.values()))
+        shown_forms = sorted(by_form.items())[:MOST_NAMES_SHOWN]
+        ways = ", ".join(f"{form!r} ({', '.join(names[:3])})" for form, names in shown_forms)
         text = f"Answers of the same kind ({kind!r}) are written in {len(by_form)} ways: {ways}."
         remedy = "Use one format in all tasks, or name the wanted one in each prompt; else one may replace the others."
-        null, shown = "one format for one kind of answer", tuple({"form": form, "tasks": names} for form, names in first)
-        seen.append(Observation("formats", None, "warning", tasks - most, tasks, text, remedy, null, shown))
-    return seen
+        null = "one format for one kind of answer"
+        evidence = tuple({"form": form, "tasks": names} for form, names in shown_forms)
+        observations.append(
+            Observation("formats", None, "warning", task_count - agreeing_tasks, task_count, text, remedy, null, evidence)
+        )
+    return observations
 
 
 class FormCounts:
@@ -91,27 +100,27 @@ class FormCounts:
     """
 
     def __init__(self) -> None:
-        self.kept: Counter[str] = Counter()
+        self.rows_by_form: Counter[str] = Counter()
         self.total = 0
         self.spilled = 0
 
     def add(self, form: str) -> None:
         """Count one row."""
         self.total += 1
-        self.kept[form] += 1
-        if len(self.kept) > MOST_FORMS_KEPT:
-            common = Counter(dict(self.kept.most_common(MOST_FORMS_KEPT // 2)))
-            self.spilled += self.kept.total() - common.total()
-            self.kept = common
+        self.rows_by_form[form] += 1
+        if len(self.rows_by_form) > MOST_FORMS_KEPT:
+            common = Counter(dict(self.rows_by_form.most_common(MOST_FORMS_KEPT // 2)))
+            self.spilled += self.rows_by_form.total() - common.total()
+            self.rows_by_form = common
 
     @property
     def count_text(self) -> str:
         """Number of forms; with a plus where some were let go."""
-        return f"{len(self.kept)}+" if self.spilled else str(len(self.kept))
+        return f"{len(self.rows_by_form)}+" if self.spilled else str(len(self.rows_by_form))
 
     def evenness(self) -> float:
         """Entropy of the shares over that of as many equal ones, 0..1; spilled rows count as one form."""
-        return evenness([*self.kept.values(), *([self.spilled] if self.spilled else [])])
+        return evenness([*self.rows_by_form.values(), *([self.spilled] if self.spilled else [])])
 
 
 def evenness(counts: list[int]) -> float:
@@ -126,8 +135,8 @@ def coarse_form(answer: str) -> str:
     text = answer.strip()
     if len(text) > LONG_ANSWER_CHARACTERS:
         text = text.splitlines()[-1]
-    short = skeleton(text).replace("…", "").replace("a+", "a")
-    return _RUN.sub("9", _NUMBER.sub("9", short))
+    form = skeleton(text).replace("…", "").replace("a+", "a")
+    return _RUN.sub("9", _NUMBER.sub("9", form))
 
 
 def form_without_markup(form: str) -> str:

@@ -32,56 +32,58 @@ class Frequency(Check):
     def check(self, corpus: Corpus) -> list[Observation]:
         """One info per task; warnings for rare tasks, for token shares unlike row shares, and for rows sorted by task."""
         codes: dict[str, int] = {}
-        order, total, tokens = np.zeros(len(corpus), np.int32), 0, Counter[str]()
+        task_codes, total, tokens = np.zeros(len(corpus), np.int32), 0, Counter[str]()
         for row in rows(corpus.batches()):
             if row.split != "eval":
                 tokens[row.task] += count_tokens(row.answer or row.prompt)
-                order[total] = codes.setdefault(row.task, len(codes))
+                task_codes[total] = codes.setdefault(row.task, len(codes))
                 total += 1
-        seen: list[Observation] = []
+        observations: list[Observation] = []
         gaps: list[dict[str, Any]] = []
-        found = positions_by_code(order[:total])
+        places_by_code = positions_by_code(task_codes[:total])
         for name, code in sorted(codes.items()):
-            places = found[code]
-            seen += _shares(name, len(places), total, len(codes), tokens[name], tokens[name] / max(tokens.total(), 1))
-            usual = longest_gap_quantile(len(places), total, 0.99)
-            gaps.append({"task": name, "rows_without": longest_gap(places, total), "shuffled": usual})
-        return seen + _observe_file_order(gaps, total)
+            places = places_by_code[code]
+            observations += _observe_shares(
+                name, len(places), total, len(codes), tokens[name], tokens[name] / max(tokens.total(), 1)
+            )
+            longest_when_shuffled = longest_gap_quantile(len(places), total, 0.99)
+            gaps.append({"task": name, "rows_without": longest_gap(places, total), "shuffled": longest_when_shuffled})
+        return observations + _observe_file_order(gaps, total)
 
 
-def _shares(name: str, count: int, total: int, tasks: int, tokens: int, token_share: float) -> list[Observation]:
+def _observe_shares(name: str, count: int, total: int, tasks: int, tokens: int, token_share: float) -> list[Observation]:
     share = count / total
     text = f"{count} rows ({share:.1%}), about {tokens} target tokens ({token_share:.1%})."
     if share < 1:
-        late = gap_quantile(share, 0.95)
-        text += f" In shuffled order one row in {1 / share:.3g} is of this task; 95 % of the gaps are at most {late} rows."
+        gap_95 = gap_quantile(share, 0.95)
+        text += f" In shuffled order one row in {1 / share:.3g} is of this task; 95 % of the gaps are at most {gap_95} rows."
     null = f"uniform: {1 / tasks:.1%} of rows for each of {tasks} tasks; gaps of shuffled rows are geometric"
-    seen = [Observation("frequency", name, "info", count, total, text, "", null)]
+    observations = [Observation("frequency", name, "info", count, total, text, "", null)]
     if share < RARE_PART / tasks:
         text = f"It is rare: {share:.2%} of rows, where a uniform share is {1 / tasks:.1%}."
         remedy = "Raise its weight (planner temperature or uniform), or watch it with a canary."
-        seen.append(Observation("frequency", name, "warning", count, total, text, remedy, null))
+        observations.append(Observation("frequency", name, "warning", count, total, text, remedy, null))
     if not share / LOPSIDED_RATIO < token_share < share * LOPSIDED_RATIO:
         text = f"It has {share:.1%} of rows but {token_share:.1%} of target tokens, which is what SFT's loss weighs."
         remedy = "Weigh by tokens, or average the loss per example. GRPO is not concerned: it draws rows."
-        seen.append(Observation("frequency", name, "warning", count, total, text, remedy, "equal shares of both"))
-    return seen
+        observations.append(Observation("frequency", name, "warning", count, total, text, remedy, "equal shares of both"))
+    return observations
 
 
 def _observe_file_order(gaps: list[dict[str, Any]], total: int) -> list[Observation]:
     """One warning when tasks are missing for longer than in shuffled rows."""
-    long = sorted((gap for gap in gaps if gap["rows_without"] > gap["shuffled"]), key=lambda gap: -gap["rows_without"])
-    if not long:
+    long_gaps = sorted((gap for gap in gaps if gap["rows_without"] > gap["shuffled"]), key=lambda gap: -gap["rows_without"])
+    if not long_gaps:
         return []
-    worst = long[0]
-    text = f"In file order, {worst['rows_without']} of {total} consecutive rows have none of {worst['task']}; {len(long)} "
+    worst = long_gaps[0]
+    text = (
+        f"In file order, {worst['rows_without']} of {total} consecutive rows have none of {worst['task']}; {len(long_gaps)} "
+    )
     text += f"of {len(gaps)} tasks have a longer gap than shuffling would give."
     remedy = "Shuffle, or let a steered trainer draw: its gaps are the shortest that the shares allow."
-    null, shown = (
-        f"shuffled, that gap would be {worst['shuffled']} rows or less in 99 of 100 cases",
-        tuple(long[:MOST_NAMES_SHOWN]),
-    )
-    return [Observation("frequency", None, "warning", len(long), len(gaps), text, remedy, null, shown)]
+    null = f"shuffled, that gap would be {worst['shuffled']} rows or less in 99 of 100 cases"
+    evidence = tuple(long_gaps[:MOST_NAMES_SHOWN])
+    return [Observation("frequency", None, "warning", len(long_gaps), len(gaps), text, remedy, null, evidence)]
 
 
 def count_tokens(text: str) -> int:
@@ -107,12 +109,12 @@ def longest_gap_quantile(count: int, total: int, probability: float) -> int:
     bounds the chance that any is, and is close to it where it is small.
     """
 
-    def exceeded(gap: int) -> float:
+    def exceeding_chance(gap: int) -> float:
         factors = np.log1p(-(gap + 1) / (total - np.arange(count)))
         return (count + 1) * math.exp(factors.sum())
 
     within, beyond = total - count, -1
     while within - beyond > 1:
         middle = (within + beyond) // 2
-        within, beyond = (middle, beyond) if exceeded(middle) <= 1 - probability else (within, middle)
+        within, beyond = (middle, beyond) if exceeding_chance(middle) <= 1 - probability else (within, middle)
     return within

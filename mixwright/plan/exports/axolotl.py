@@ -39,17 +39,17 @@ class Axolotl(Export):
 
     def write(self, mix: Mix, folder: Path) -> list[str]:
         """rows.jsonl and axolotl.yaml."""
-        chat = not isinstance(mix.corpus[int(mix.order[0])].prompt, str)
+        is_chat = not isinstance(mix.corpus[int(mix.order[0])].prompt, str)
         rows = trl_rows(mix, mix.order)
-        if chat and mix.objective != "grpo":  # for the types chat_template (SFT) and chat_template.default (DPO)
-            about, examples = ("id", "task", "level"), (mix.corpus[int(row)] for row in mix.order)
-            rows = ({n: getattr(e, n) for n in about} | chat_row(e, mix.objective) for e in examples)
+        if is_chat and mix.objective != "grpo":  # for the types chat_template (SFT) and chat_template.default (DPO)
+            id_columns, examples = ("id", "task", "level"), (mix.corpus[int(row)] for row in mix.order)
+            rows = ({n: getattr(e, n) for n in id_columns} | chat_row(e, mix.objective) for e in examples)
         write_jsonl(folder / ROWS_FILE, rows)
         entry: dict[str, Any] = {"path": str(folder / ROWS_FILE), "ds_type": "json", "split": "train"}
-        kind, note = _type(mix, chat=chat)
-        if kind is not None:
-            entry["type"] = kind
-        added = [
+        entry_type, note = _choose_entry_type(mix, chat=is_chat)
+        if entry_type is not None:
+            entry["type"] = entry_type
+        notes = [
             f"Axolotl has no weights, so {ROWS_FILE} has the rows in the order of the plan's draws, repeated and left out "
             f"as the weights have it: {len(mix.order):,} rows, {len(np.unique(mix.order)):,} different ones of "
             f"{len(mix.corpus):,}. Do not shuffle them, and do not remove the repeated ones.",
@@ -70,12 +70,12 @@ class Axolotl(Export):
             "micro_batch_size": mix.group or 1,
             "gradient_accumulation_steps": mix.batch,
         }
-        write_settings(folder / "axolotl.yaml", [*mix.notes, *added], settings)
-        add = f"Add {folder / 'axolotl.yaml'} to your settings"
-        return [*added, f"{add}; an optimiser step takes {mix.batch} rows of the file."]
+        write_settings(folder / "axolotl.yaml", [*mix.notes, *notes], settings)
+        instruction = f"Add {folder / 'axolotl.yaml'} to your settings"
+        return [*notes, f"{instruction}; an optimiser step takes {mix.batch} rows of the file."]
 
 
-def _type(mix: Mix, *, chat: bool) -> tuple[Any, str]:
+def _choose_entry_type(mix: Mix, *, chat: bool) -> tuple[Any, str]:
     """The `type` of the entry, and what has to be done about it by hand."""
     if mix.objective == "grpo":
         return None, "GRPO in Axolotl: name your reward functions under trl.reward_funcs; they get the column answer."

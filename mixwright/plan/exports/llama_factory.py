@@ -36,25 +36,25 @@ class LlamaFactory(Export):
         info: dict[str, Any] = {}
         for part in mix.parts:
             examples = [mix.corpus[int(row)] for row in part.rows]
-            chat = not isinstance(examples[0].prompt, str)
-            rows = [chat_row(e, mix.objective) if chat else _plain_row(e, mix.objective) for e in examples]
+            is_chat = not isinstance(examples[0].prompt, str)
+            rows = [chat_row(e, mix.objective) if is_chat else _plain_row(e, mix.objective) for e in examples]
             write_jsonl(folder / f"{part.name}.jsonl", rows)
-            info[part.name] = {"file_name": f"{part.name}.jsonl", **_described(rows[0], chat=chat)}
+            info[part.name] = {"file_name": f"{part.name}.jsonl", **_describe_data_set(rows[0], chat=is_chat)}
         write_json(folder / "dataset_info.json", info)
-        size = max(len(part.rows) / part.share for part in mix.parts)
-        added = [
-            f"interleave_over repeats rows until every pool was passed through once, about {size:,.0f} rows; the plan draws "
-            f"{mix.steps * mix.batch:,} in {mix.steps} steps."
+        mixed_rows = max(len(part.rows) / part.share for part in mix.parts)
+        notes = [
+            f"interleave_over repeats rows until every pool was passed through once, about {mixed_rows:,.0f} rows; the plan "
+            f"draws {mix.steps * mix.batch:,} in {mix.steps} steps."
         ]
         settings: dict[str, Any] = {} if mix.objective == "grpo" else {"stage": mix.objective}
         if not settings:
-            added.append("LLaMA-Factory has no GRPO: the rows are prompts with answers; set `stage` to what you train.")
+            notes.append("LLaMA-Factory has no GRPO: the rows are prompts with answers; set `stage` to what you train.")
         settings |= {"dataset_dir": str(folder), "dataset": ",".join(part.name for part in mix.parts)}
         if len(mix.parts) > 1:
             shares = ",".join(f"{part.share:g}" for part in mix.parts)
             settings |= {"mix_strategy": "interleave_over", "interleave_probs": shares}
-        write_settings(folder / "llama_factory.yaml", [*mix.notes, *added], {**settings, "max_steps": mix.steps})
-        return [*added, f"Add {folder / 'llama_factory.yaml'} to the YAML of `llamafactory-cli train`."]
+        write_settings(folder / "llama_factory.yaml", [*mix.notes, *notes], {**settings, "max_steps": mix.steps})
+        return [*notes, f"Add {folder / 'llama_factory.yaml'} to the YAML of `llamafactory-cli train`."]
 
 
 def _plain_row(example: Example, objective: Objective) -> dict[str, Any]:
@@ -62,7 +62,7 @@ def _plain_row(example: Example, objective: Objective) -> dict[str, Any]:
     return {"instruction": plain(example.prompt), **{name: plain(text) for name, text in answers.items()}}
 
 
-def _described(row: dict[str, Any], *, chat: bool) -> dict[str, Any]:
+def _describe_data_set(row: dict[str, Any], *, chat: bool) -> dict[str, Any]:
     """The description of a data set with such rows."""
     ranking = {"ranking": True} if "chosen" in row else {}
     answers = {name: name for name in ("chosen", "rejected") if name in row}

@@ -53,22 +53,24 @@ class Trl(Export):
         for part in mix.parts:
             write_rows(folder / _file(part.name), list(trl_rows(mix, part.rows)))
         sizes = [len(part.rows) / part.share for part in mix.parts]
-        size, whole = min(sizes), max(sizes)
-        used, rows = sum(round(part.share * size) for part in mix.parts), sum(len(part.rows) for part in mix.parts)
-        repeats = f"mixture.yaml repeats no row, so its fractions leave {used:,} of {rows:,} rows; interleave.py repeats the"
+        smallest_mixture, largest_mixture = min(sizes), max(sizes)
+        used_rows = sum(round(part.share * smallest_mixture) for part in mix.parts)
+        all_rows = sum(len(part.rows) for part in mix.parts)
+        repeats = f"mixture.yaml repeats no row, so its fractions leave {used_rows:,} of {all_rows:,} rows; "
+        repeats += "interleave.py repeats the"
         draws = f"The plan draws {mix.steps * mix.batch:,} (max_steps: {mix.steps})."
-        note = f"{repeats} rows of small pools and makes about {whole:,.0f} rows. {draws}"
+        note = f"{repeats} rows of small pools and makes about {largest_mixture:,.0f} rows. {draws}"
         sections: list[dict[str, Any]] = [
             {"path": "parquet", "data_files": str(folder / _file(part.name)), "split": "train", "fraction": part.share}
             for part in mix.parts
         ]
         write_settings(folder / "mixture.yaml", [*mix.notes, note], {"datasets": sections, "max_steps": mix.steps})
-        told = ({"task": part.task, "level": part.level, "probability": part.share} for part in mix.parts)
-        sources = [{"file": _file(part.name)} | row for part, row in zip(mix.parts, told, strict=True)]
+        part_settings = ({"task": part.task, "level": part.level, "probability": part.share} for part in mix.parts)
+        sources = [{"file": _file(part.name)} | row for part, row in zip(mix.parts, part_settings, strict=True)]
         write_json(folder / "interleave.json", {"sources": sources, "stopping_strategy": STOPPING_STRATEGY})
         write_text(folder / "interleave.py", SCRIPT)
-        add = f"Add {folder / 'mixture.yaml'} to the YAML of a `trl` script, or import interleave.py."
-        return [note, add]
+        instruction = f"Add {folder / 'mixture.yaml'} to the YAML of a `trl` script, or import interleave.py."
+        return [note, instruction]
 
 
 def _file(name: str) -> str:

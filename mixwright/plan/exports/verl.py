@@ -36,9 +36,9 @@ class Verl(Export):
         if mix.objective == "dpo":
             remedy = "Export to trl, axolotl or llama-factory."
             raise InputError("an objective that verl documents: grpo or sft", "dpo", remedy)
-        rows = [_row(mix.corpus[int(row)], place, mix.objective) for place, row in enumerate(mix.order)]
+        rows = [_verl_row(mix.corpus[int(row)], position, mix.objective) for position, row in enumerate(mix.order)]
         write_rows(folder / ROWS_FILE, rows)
-        added = [
+        notes = [
             f"verl has no weights, so {ROWS_FILE} has the rows in the order of the plan's draws, repeated and left out as "
             "the weights have it. Do not shuffle them."
         ]
@@ -46,8 +46,8 @@ class Verl(Export):
         settings: dict[str, Any] = {"data": data, "trainer": {"total_epochs": mix.epochs, "total_training_steps": mix.steps}}
         if mix.objective == "sft":
             data |= {"messages_key": "messages"}
-            added.append("verl's SFT trainer has a sampler of its own, which shuffles: the shares stay, the order does not.")
-            command, yours = "torchrun -m verl.trainer.sft_trainer", ("model.path",)
+            notes.append("verl's SFT trainer has a sampler of its own, which shuffles: the shares stay, the order does not.")
+            command, own_settings = "torchrun -m verl.trainer.sft_trainer", ("model.path",)
         else:
             data |= {"shuffle": False, "prompt_key": "prompt", "reward_fn_key": "data_source"}
             actor = {"actor": {"ppo_mini_batch_size": mix.batch}}  # a step of the optimiser for each batch, as planned
@@ -55,35 +55,35 @@ class Verl(Export):
             if mix.group:
                 settings["actor_rollout_ref"]["rollout"] = {"n": mix.group}
             else:
-                added.append("Set actor_rollout_ref.rollout.n, the completions per prompt: it is 1, and GRPO needs more.")
-            command, yours = "python3 -m verl.trainer.main_ppo", ("data.val_files", "actor_rollout_ref.model.path")
-            added.append("The reward is yours: data_source is the task, reward_model.ground_truth the answer.")
-        write_settings(folder / "verl.yaml", [*mix.notes, *added], settings)
-        asked = " ".join(f"{name}={name.rpartition('.')[2].upper()}" for name in yours)
+                notes.append("Set actor_rollout_ref.rollout.n, the completions per prompt: it is 1, and GRPO needs more.")
+            command, own_settings = "python3 -m verl.trainer.main_ppo", ("data.val_files", "actor_rollout_ref.model.path")
+            notes.append("The reward is yours: data_source is the task, reward_model.ground_truth the answer.")
+        write_settings(folder / "verl.yaml", [*mix.notes, *notes], settings)
+        own_overrides = " ".join(f"{name}={name.rpartition('.')[2].upper()}" for name in own_settings)
         return [
-            *added,
-            f"The settings of {folder / 'verl.yaml'} as overrides, with your {' and '.join(yours)}, and micro-batch sizes "
-            f"for your GPUs: {command} {' '.join(_flat(settings))} {asked}",
+            *notes,
+            f"The settings of {folder / 'verl.yaml'} as overrides, with your {' and '.join(own_settings)}, and micro-batch "
+            f"sizes for your GPUs: {command} {' '.join(_flatten_settings(settings))} {own_overrides}",
         ]
 
 
-def _flat(settings: Mapping[str, Any], place: str = "") -> Iterator[str]:
+def _flatten_settings(settings: Mapping[str, Any], path_prefix: str = "") -> Iterator[str]:
     """Each setting as an override on the command line, quoted for a shell."""
     for name, value in settings.items():
         if isinstance(value, Mapping):
-            yield from _flat(value, f"{place}{name}.")
+            yield from _flatten_settings(value, f"{path_prefix}{name}.")
         else:
-            yield shlex.quote(f"{place}{name}={value}")
+            yield shlex.quote(f"{path_prefix}{name}={value}")
 
 
-def _row(example: Example, index: int, objective: Objective) -> dict[str, Any]:
-    about = {"split": "train", "index": index, "id": example.id, "level": example.level}
+def _verl_row(example: Example, index: int, objective: Objective) -> dict[str, Any]:
+    extra_info = {"split": "train", "index": index, "id": example.id, "level": example.level}
     if objective == "sft":
-        return chat_row(example, objective) | {"data_source": example.task, "extra_info": about}
+        return chat_row(example, objective) | {"data_source": example.task, "extra_info": extra_info}
     return {
         "data_source": example.task,
         "prompt": as_chat(example.prompt),
         "ability": example.task,
         "reward_model": {"style": "rule", "ground_truth": example.answer or ""},
-        "extra_info": about,
+        "extra_info": extra_info,
     }

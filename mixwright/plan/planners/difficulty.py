@@ -68,49 +68,55 @@ class Difficulty(Planner):
         Raises:
             InputError: a task was not measured, or there are no examples.
         """
-        known = plan_cells(cells, competence, self.band)
-        weights, reasons = self._weights(known, task_counts(cells))
-        levers = training.objective == "grpo"
+        cell_plans = plan_cells(cells, competence, self.band)
+        weights, reasons = self._weights(cell_plans, task_counts(cells))
+        has_rewards = training.objective == "grpo"
         stage = Stage(
             "training",
             training.objective,
             training.steps,
             weights,
             self.band,
-            selector="difficulty" if levers else "uniform",
-            gates=("too_hard",) if levers else (),
-            controllers=("drift",) if levers and training.kl_penalty else (),  # no penalty on losses that fall by moving
+            selector="difficulty" if has_rewards else "uniform",
+            gates=("too_hard",) if has_rewards else (),
+            controllers=("drift",)
+            if has_rewards and training.kl_penalty
+            else (),  # no penalty on losses that fall by moving
             monitors=("canary", "displacement") if training.objective == "dpo" else ("canary",),
         )
-        expected = forecast(known, competence, weights, training.steps)
+        expected = forecast(cell_plans, competence, weights, training.steps)
         why = {f"stages.0.weights.{task}": reason for task, reason in reasons.items()} | {"stages.0.steps": "asked for"}
         why["stages.0.band"] = "rewards of a group differ most often inside it; planner option"
-        named = [name for name in LEVER_REASONS if getattr(stage, name) not in ((), "uniform")]
-        why |= {f"stages.0.{name}": LEVER_REASONS[name] for name in named}
-        why |= {f"cells.{number}.state": reason_of(cell) for number, cell in enumerate(known)}
-        why |= {f"forecast.{number}.expected": _format_reason(item.task, known) for number, item in enumerate(expected)}
-        return Plan("difficulty", (stage,), known, expected, why)
+        chosen_levers = [name for name in LEVER_REASONS if getattr(stage, name) not in ((), "uniform")]
+        why |= {f"stages.0.{name}": LEVER_REASONS[name] for name in chosen_levers}
+        why |= {f"cells.{number}.state": reason_of(cell) for number, cell in enumerate(cell_plans)}
+        why |= {f"forecast.{number}.expected": _format_reason(item.task, cell_plans) for number, item in enumerate(expected)}
+        return Plan("difficulty", (stage,), cell_plans, expected, why)
 
     def _weights(self, cells: Sequence[CellPlan], counts: dict[str, int]) -> tuple[dict[str, float], dict[str, str]]:
         """Share and reason per task."""
         floor = min(self.floor, 0.2 / len(counts))
-        worth = {task: _task_worth([cell for cell in cells if cell.task == task]) for task in counts}
-        mastered = [t for t in counts if not worth[t][0] and any(c.state == "mastered" for c in cells if c.task == t)]
-        total = sum(value for value, _ in worth.values())
+        worth_by_task = {task: _task_worth([cell for cell in cells if cell.task == task]) for task in counts}
+        mastered = [
+            name
+            for name in counts
+            if not worth_by_task[name][0] and any(c.state == "mastered" for c in cells if c.task == name)
+        ]
+        total = sum(value for value, _ in worth_by_task.values())
         mastered_share = self.mastered_share if mastered else 0.0
-        left = 1 - floor * len(counts) - mastered_share
+        free_share = 1 - floor * len(counts) - mastered_share
         weights, reasons = {}, {}
         for task, count in counts.items():
-            value, reason = worth[task]
+            value, reason = worth_by_task[task]
             weights[task], reasons[task] = floor, f"floor {floor:g}; {reason}"
             if task in mastered:
-                weights[task] += (mastered_share if total else mastered_share + left) / len(mastered)
-                alone = "" if total else "; no task is within reach, so nothing else is trained"
-                reasons[task] = f"rehearsal share: {reason}{alone}"
+                weights[task] += (mastered_share if total else mastered_share + free_share) / len(mastered)
+                alone_note = "" if total else "; no task is within reach, so nothing else is trained"
+                reasons[task] = f"rehearsal share: {reason}{alone_note}"
             elif total:
-                weights[task] += left * value / total
+                weights[task] += free_share * value / total
             elif not mastered:
-                weights[task] += left * count / sum(counts.values())
+                weights[task] += free_share * count / sum(counts.values())
                 reasons[task] = f"share of examples; {reason}; no task is within reach: rewards will change little"
         return as_shares(weights), reasons
 
@@ -126,17 +132,17 @@ def _task_worth(cells: Sequence[CellPlan]) -> tuple[float, str]:
     worth, gain = _cell_worth(best), attainable_gain(best)
     if not gain:
         return 0.0, "worth 0: its cells are " + ", ".join(f"{cell.key} {cell.state}" for cell in cells)
-    within = "" if best.learnability is None else f", rewards of a prompt have {4 * gain:.0%} of the largest variance"
-    whose = f"its best cell {best.key} ({best.examples} examples{within})"
-    return worth, f"worth {worth:.2f} from {whose}: {reason_of(best)}"
+    variance_note = "" if best.learnability is None else f", rewards of a prompt have {4 * gain:.0%} of the largest variance"
+    best_cell_text = f"its best cell {best.key} ({best.examples} examples{variance_note})"
+    return worth, f"worth {worth:.2f} from {best_cell_text}: {reason_of(best)}"
 
 
 def _format_reason(task: str, cells: Sequence[CellPlan]) -> str:
     """How the forecast came about."""
-    inside = [cell.key for cell in cells if cell.task == task and attainable_gain(cell)]
-    if not inside:
+    cells_within_reach = [cell.key for cell in cells if cell.task == task and attainable_gain(cell)]
+    if not cells_within_reach:
         return "no cell within reach: success is expected to stay, within sampling error and 2 points"
     return (
-        f"{', '.join(inside)} are expected to gain room x (1 - exp(-n / 40)), n being steps x the task's weight, split "
-        "over its cells; the range goes from no gain to twice that"
+        f"{', '.join(cells_within_reach)} are expected to gain room x (1 - exp(-n / 40)), n being steps x the task's "
+        "weight, split over its cells; the range goes from no gain to twice that"
     )

@@ -65,59 +65,60 @@ class RareTasks(Planner):
         total = sum(needs.values())
         scale = min(1.0, (1 - LEAST_NATURAL_SHARE) / max(total, 1e-9))
         weights = {task: scale * needs[task] + (1 - scale * total) * share for task, share in natural.items()}
-        needed = f"learning every task needs {total:.0%} of the {training.steps * training.batch} rows of the run"
-        told = f"{needed}; the rest goes by the data's own shares"
+        needed_text = f"learning every task needs {total:.0%} of the {training.steps * training.batch} rows of the run"
+        summary = f"{needed_text}; the rest goes by the data's own shares"
         if total > 1:
-            told = (
-                f"{needed}, an estimate that may be twice too high: the tasks may not fit into the run; {NO_MIXTURE_HELPS}"
-            )
+            doubt = "an estimate that may be twice too high: the tasks may not fit into the run"
+            summary = f"{needed_text}, {doubt}; {NO_MIXTURE_HELPS}"
         if total > BLAME_CAPACITY_FROM_RUNS:
-            told = f"capacity, not frequency, seems to be the limit: {needed}; {NO_MIXTURE_HELPS}"
+            summary = f"capacity, not frequency, seems to be the limit: {needed_text}; {NO_MIXTURE_HELPS}"
         stage = Stage("training", training.objective, training.steps, as_shares(weights))
         why = {f"stages.0.weights.{task}": f"{reasons[task]}; {_format_gap(task, rows)}" for task in weights}
-        return Plan("rare_tasks", (stage,), why=why | {"stages.0.weights": told, "stages.0.steps": "asked for"})
+        return Plan("rare_tasks", (stage,), why=why | {"stages.0.weights": summary, "stages.0.steps": "asked for"})
 
     def _needs(
         self, natural: Mapping[str, float], probed: Sequence[str], rows: MeasurementByName, training: TrainingSetup
     ) -> tuple[dict[str, float], dict[str, str]]:
         """Share of the run's rows that each task needs, and why."""
-        size, pace = training.steps * training.batch, self._rows_per_nat(probed, rows)
+        run_rows, rows_per_nat = training.steps * training.batch, self._rows_per_nat(probed, rows)
         needs, reasons = {}, {}
         for task, share in natural.items():
             loss = max(rows[task, "loss"].value - self.left, 0.0) if (task, "loss") in rows else None
-            head = f"{share:.2%} of the data"
+            share_text = f"{share:.2%} of the data"
             if loss is None:
-                needs[task], reasons[task] = share, f"{head}; its loss was not measured, so it keeps that share"
+                needs[task], reasons[task] = share, f"{share_text}; its loss was not measured, so it keeps that share"
             elif task not in probed:
-                needs[task] = loss * pace / size
+                needs[task] = loss * rows_per_nat / run_rows
                 reasons[task] = (
-                    f"{head}; needs about {needs[task]:.2%}: {loss:.2f} nats at {pace:.0f} rows per nat, the median of the "
-                    "probed tasks"
+                    f"{share_text}; needs about {needs[task]:.2%}: {loss:.2f} nats at {rows_per_nat:.0f} rows per nat, the "
+                    "median of the probed tasks"
                 )
             elif rows[task, "burst_gain"].low <= 0:
                 gain = rows[task, "burst_gain"]
                 needs[task] = share
                 reasons[task] = (
-                    f"{head}, which it keeps: a burst of {rows[task, 'burst_rows'].value:.0f} rows on it alone gained "
+                    f"{share_text}, which it keeps: a burst of {rows[task, 'burst_rows'].value:.0f} rows on it alone gained "
                     f"{gain.value:.2g} nats [{gain.low:.2g}, {gain.high:.2g}], so frequency is not the limit"
                 )
             else:
-                needs[task] = max(_rows_needed(task, rows, loss) / size, 1 / (training.batch * safe_gap(task, rows)))
-                gain, kept = rows[task, "burst_gain"].value, _kept(task, rows)
+                needs[task] = max(_rows_needed(task, rows, loss) / run_rows, 1 / (training.batch * safe_gap(task, rows)))
+                gain, kept_share = rows[task, "burst_gain"].value, _kept_share(task, rows)
                 reasons[task] = (
-                    f"{head}; needs {needs[task]:.2%}: {rows[task, 'burst_rows'].value:.0f} rows gained {gain:.2f} of "
-                    f"{loss:.2f} nats, of which {kept:.0%} was left at the end of the probe"
+                    f"{share_text}; needs {needs[task]:.2%}: {rows[task, 'burst_rows'].value:.0f} rows gained {gain:.2f} of "
+                    f"{loss:.2f} nats, of which {kept_share:.0%} was left at the end of the probe"
                 )
         return needs, reasons
 
     def _rows_per_nat(self, probed: Sequence[str], rows: MeasurementByName) -> float:
         """Rows per nat, median of the probed tasks that learnt something but not everything (else of those that learnt)."""
-        found: dict[bool, list[float]] = {True: [], False: []}
+        rows_per_nat_by_learnt_all: dict[bool, list[float]] = {True: [], False: []}
         for task in probed:
             gain, loss = rows[task, "burst_gain"], max(rows[task, "loss"].value - self.left, 1e-6)
             if gain.low > 0:
-                found[gain.value >= LEARNT_LOSS_SHARE * loss].append(_rows_needed(task, rows, loss) / loss)
-        return median(found[False] or found[True] or [0.0])
+                rows_per_nat_by_learnt_all[gain.value >= LEARNT_LOSS_SHARE * loss].append(
+                    _rows_needed(task, rows, loss) / loss
+                )
+        return median(rows_per_nat_by_learnt_all[False] or rows_per_nat_by_learnt_all[True] or [0.0])
 
 
 def safe_gap(task: str, rows: MeasurementByName) -> float:
@@ -128,20 +129,28 @@ def safe_gap(task: str, rows: MeasurementByName) -> float:
 def _rows_needed(task: str, rows: MeasurementByName, loss: float) -> float:
     """Rows that learning the task takes. A burst that learnt everything may have needed fewer than it had."""
     gain = min(rows[task, "burst_gain"].value, max(loss, 1e-9))
-    return rows[task, "burst_rows"].value * loss / gain / _kept(task, rows)
+    return rows[task, "burst_rows"].value * loss / gain / _kept_share(task, rows)
 
 
-def _kept(task: str, rows: MeasurementByName) -> float:
+def _kept_share(task: str, rows: MeasurementByName) -> float:
     """Share of the burst's gain that was left, mean of the last two readings; 1 where it was not measured."""
-    read = {int(name.partition("@")[2]): row for (own, name), row in rows.items() if own == task and "retained@" in name}
-    last = [read[steps].value for steps in sorted(read)[-2:]]
-    return min(max(sum(last) / len(last), KEPT_SHARE_LIMITS[0]), KEPT_SHARE_LIMITS[1]) if last else KEPT_SHARE_LIMITS[1]
+    readings = {
+        int(name.partition("@")[2]): row
+        for (row_task, name), row in rows.items()
+        if row_task == task and "retained@" in name
+    }
+    last_readings = [readings[steps].value for steps in sorted(readings)[-2:]]
+    return (
+        min(max(sum(last_readings) / len(last_readings), KEPT_SHARE_LIMITS[0]), KEPT_SHARE_LIMITS[1])
+        if last_readings
+        else KEPT_SHARE_LIMITS[1]
+    )
 
 
 def _format_gap(task: str, rows: MeasurementByName) -> str:
     """The largest safe gap in words."""
     if (task, "half_life") not in rows:
         return "largest safe gap not known"
-    life = rows[task, "half_life"]
-    numbers = f"half of a gain lasts {life.value:.0f} steps [{life.low:.0f}, {life.high:.0f}]"
+    half_life = rows[task, "half_life"]
+    numbers = f"half of a gain lasts {half_life.value:.0f} steps [{half_life.low:.0f}, {half_life.high:.0f}]"
     return f"largest safe gap {safe_gap(task, rows):.0f} steps: {numbers}"

@@ -36,10 +36,10 @@ SUCCESS_NAMES = ("greedy", "pass@1")
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class _KnownTask:
     """One task that the model can do already."""
 
-    because: str
+    evidence: str
     """What shows it."""
     own_share: float
     """Its share of the training rows, 0..1."""
@@ -48,9 +48,9 @@ class _Known:
     rehearsal_rows: int
     """Rows of `corpus.rehearse`."""
 
-    def limit(self, rows: int, draws: int, most: float) -> float:
-        """Largest share of `draws` that so many rows allow at `most` draws each; the user's own share always is."""
-        return max(most * rows / draws, self.own_share)
+    def max_share(self, rows: int, draws: int, draws_per_row: float) -> float:
+        """Largest share of `draws` that so many rows allow at `draws_per_row` draws each; the user's own share always is."""
+        return max(draws_per_row * rows / draws, self.own_share)
 
 
 @dataclass(kw_only=True, eq=False)
@@ -78,102 +78,143 @@ class Rehearsal(Planner):
     def plan(self, cells: Sequence[Cell], competence: Sequence[Measurement], training: TrainingSetup) -> Plan:
         """The plan. Raises InputError without training rows, or for a task of `keep` that nobody has rows or items of."""
         counts = {task: count for task, count in task_counts(cells).items() if count}
-        own = {task: count / sum(counts.values()) for task, count in counts.items()}
-        spare: Counter[str] = Counter()
+        own_shares = {task: count / sum(counts.values()) for task, count in counts.items()}
+        rehearsal_rows: Counter[str] = Counter()
         for cell in cells:
-            spare[cell.task] += cell.rehearsal_rows
-        seen = evidence_above_chance(competence)
-        reasons = {task: because for task, because in seen.items() if because}
-        reasons = {task: "you gave rows to rehearse of it" for task, rows in spare.items() if rows} | reasons
-        reasons = dict.fromkeys(self.keep, "you asked to keep it") | reasons
-        if unknown := [task for task in self.keep if task not in {*own, *seen, *(t for t in spare if spare[t])}]:
-            there = ", ".join(sorted({*own, *seen})) or "none"
-            raise InputError(f"a task that was measured or has rows (keep): {there}", repr(unknown[0]), "Correct its name.")
-        known = {
-            task: _Known(reasons[task], own.get(task, 0.0), counts.get(task, 0), spare[task]) for task in sorted(reasons)
+            rehearsal_rows[cell.task] += cell.rehearsal_rows
+        evidence_by_task = evidence_above_chance(competence)
+        reason_by_task = {task: evidence for task, evidence in evidence_by_task.items() if evidence}
+        reason_by_task = {
+            task: "you gave rows to rehearse of it" for task, rows in rehearsal_rows.items() if rows
+        } | reason_by_task
+        reason_by_task = dict.fromkeys(self.keep, "you asked to keep it") | reason_by_task
+        if unknown := [
+            task
+            for task in self.keep
+            if task not in {*own_shares, *evidence_by_task, *(t for t in rehearsal_rows if rehearsal_rows[t])}
+        ]:
+            task_names = ", ".join(sorted({*own_shares, *evidence_by_task})) or "none"
+            raise InputError(
+                f"a task that was measured or has rows (keep): {task_names}", repr(unknown[0]), "Correct its name."
+            )
+        known_tasks = {
+            task: _KnownTask(reason_by_task[task], own_shares.get(task, 0.0), counts.get(task, 0), rehearsal_rows[task])
+            for task in sorted(reason_by_task)
         }
         draws = training.steps * training.batch
-        told = _why_unchanged(known, own, seen)
-        weights, shortage_note = (own, "") if told else self._weights(known, own, draws)
-        found = as_shares({task: weight for task, weight in sorted(weights.items()) if weight > 0})
-        borrowed: list[str] = []
-        for task in [] if told else [task for task in found if task in known]:
-            one = known[task]  # are its training rows alone drawn too often for this share?
-            if one.rehearsal_rows and found[task] > one.limit(one.rows, draws, self.most) + 1e-9:
-                borrowed.append(task)
+        unchanged_reason = _explain_why_unchanged(known_tasks, own_shares, evidence_by_task)
+        weights, shortage_note = (own_shares, "") if unchanged_reason else self._weights(known_tasks, own_shares, draws)
+        shares = as_shares({task: weight for task, weight in sorted(weights.items()) if weight > 0})
+        tasks_to_rehearse: list[str] = []
+        for task in [] if unchanged_reason else [task for task in shares if task in known_tasks]:
+            known_task = known_tasks[task]  # are its training rows alone drawn too often for this share?
+            if known_task.rehearsal_rows and shares[task] > known_task.max_share(known_task.rows, draws, self.most) + 1e-9:
+                tasks_to_rehearse.append(task)
         monitors = ("displacement",) if training.objective == "dpo" else ()
-        stage = Stage("training", training.objective, training.steps, found, monitors=monitors, rehearse=tuple(borrowed))
-        reason = {
-            task: f"its share of your rows, {own[task]:.1%}" if told else _why(task, weight, own, known, borrowed, draws)
-            for task, weight in found.items()
+        stage = Stage(
+            "training", training.objective, training.steps, shares, monitors=monitors, rehearse=tuple(tasks_to_rehearse)
+        )
+        weight_reasons = {
+            task: f"its share of your rows, {own_shares[task]:.1%}"
+            if unchanged_reason
+            else _explain_share(task, weight, own_shares, known_tasks, tasks_to_rehearse, draws)
+            for task, weight in shares.items()
         }
-        why = {f"stages.0.weights.{task}": text for task, text in reason.items()}
-        whole = told or f"{_summarise_plan(found, known, own)}{shortage_note}"
-        return Plan("rehearsal", (stage,), why={"stages.0.weights": whole, **why, "stages.0.steps": "asked for"})
+        why = {f"stages.0.weights.{task}": text for task, text in weight_reasons.items()}
+        summary = unchanged_reason or f"{_summarise_plan(shares, known_tasks, own_shares)}{shortage_note}"
+        return Plan("rehearsal", (stage,), why={"stages.0.weights": summary, **why, "stages.0.steps": "asked for"})
 
-    def _weights(self, known: Mapping[str, _Known], own: Mapping[str, float], draws: int) -> tuple[dict[str, float], str]:
+    def _weights(
+        self, known_tasks: Mapping[str, _KnownTask], own_shares: Mapping[str, float], draws: int
+    ) -> tuple[dict[str, float], str]:
         """Share of the draws of each task, and a sentence about what the rows do not allow, empty where they allow all."""
-        wanted = {task: max(one.own_share, self.share / len(known)) for task, one in known.items()}
-        wanted |= {task: share for task, share in own.items() if task not in known}
-        wanted = {task: weight / sum(wanted.values()) for task, weight in wanted.items()}
-        most = {task: one.limit(one.rows + one.rehearsal_rows, draws, self.most) for task, one in known.items()}
-        given = {task: min(wanted[task], most[task]) for task in known}
-        missing = sum(wanted[task] - given[task] for task in known)
-        while missing > 1e-9 and (free := [task for task in known if most[task] - given[task] > 1e-9]):
-            part = min(missing / len(free), *(most[task] - given[task] for task in free))
-            given |= {task: given[task] + part for task in free}
-            missing -= part * len(free)
-        rest = {task: share for task, share in own.items() if task not in known} or dict(own)
-        weights = wanted | given
-        weights |= {task: weights[task] + missing * share / sum(rest.values()) for task, share in rest.items()}
-        few = f" The rows to rehearse are too few for {missing:.1%} of the draws at {self.most:g} draws of a row"
-        return weights, f"{few}: these go back to the other tasks." if missing > 5e-4 else ""
+        wanted_shares = {
+            task: max(known_task.own_share, self.share / len(known_tasks)) for task, known_task in known_tasks.items()
+        }
+        wanted_shares |= {task: share for task, share in own_shares.items() if task not in known_tasks}
+        wanted_shares = {task: weight / sum(wanted_shares.values()) for task, weight in wanted_shares.items()}
+        max_shares = {
+            task: known_task.max_share(known_task.rows + known_task.rehearsal_rows, draws, self.most)
+            for task, known_task in known_tasks.items()
+        }
+        given_shares = {task: min(wanted_shares[task], max_shares[task]) for task in known_tasks}
+        missing_share = sum(wanted_shares[task] - given_shares[task] for task in known_tasks)
+        while missing_share > 1e-9 and (
+            tasks_with_room := [task for task in known_tasks if max_shares[task] - given_shares[task] > 1e-9]
+        ):
+            added_share = min(
+                missing_share / len(tasks_with_room), *(max_shares[task] - given_shares[task] for task in tasks_with_room)
+            )
+            given_shares |= {task: given_shares[task] + added_share for task in tasks_with_room}
+            missing_share -= added_share * len(tasks_with_room)
+        receiving_shares = {task: share for task, share in own_shares.items() if task not in known_tasks} or dict(own_shares)
+        weights = wanted_shares | given_shares
+        weights |= {
+            task: weights[task] + missing_share * share / sum(receiving_shares.values())
+            for task, share in receiving_shares.items()
+        }
+        shortage_text = (
+            f" The rows to rehearse are too few for {missing_share:.1%} of the draws at {self.most:g} draws of a row"
+        )
+        return weights, f"{shortage_text}: these go back to the other tasks." if missing_share > 5e-4 else ""
 
 
-def _why_unchanged(known: Mapping[str, _Known], own: Mapping[str, float], seen: Mapping[str, str]) -> str:
+def _explain_why_unchanged(
+    known_tasks: Mapping[str, _KnownTask], own_shares: Mapping[str, float], evidence_by_task: Mapping[str, str]
+) -> str:
     """Why the user's own shares stay; empty where there is something to keep beside something else."""
-    if known and not any(one.rows + one.rehearsal_rows for one in known.values()):
-        kept = ", ".join(f"{task} ({one.because})" for task, one in known.items())
-        why = f"what the model can do already has no rows to rehearse: {kept}. Give some (corpus.rehearse, --rehearse FILE)"
-    elif known and len({*known, *own}) > 1:
+    if known_tasks and not any(known_task.rows + known_task.rehearsal_rows for known_task in known_tasks.values()):
+        known_text = ", ".join(f"{task} ({known_task.evidence})" for task, known_task in known_tasks.items())
+        reason = f"what the model can do already has no rows to rehearse: {known_text}. "
+        reason += "Give some (corpus.rehearse, --rehearse FILE)"
+    elif known_tasks and len({*known_tasks, *own_shares}) > 1:
         return ""
-    elif not seen and not known:
-        why = "no success was measured of any task, so nothing is known to be lost. Name tasks to keep (keep), or give rows "
-        why += "of them (--rehearse FILE)"
-    elif len(own) == 1 and not set(known) - set(own):
-        why = "there is one task, and nothing beside it to keep"
+    elif not evidence_by_task and not known_tasks:
+        reason = (
+            "no success was measured of any task, so nothing is known to be lost. Name tasks to keep (keep), or give rows "
+        )
+        reason += "of them (--rehearse FILE)"
+    elif len(own_shares) == 1 and not set(known_tasks) - set(own_shares):
+        reason = "there is one task, and nothing beside it to keep"
     else:
-        why = "no task was shown to be right above its chance level before, so nothing that was measured can be lost"
-    return f"The shares are those of your rows: {why}."
+        reason = "no task was shown to be right above its chance level before, so nothing that was measured can be lost"
+    return f"The shares are those of your rows: {reason}."
 
 
-def _summarise_plan(found: Mapping[str, float], known: Mapping[str, _Known], own: Mapping[str, float]) -> str:
+def _summarise_plan(
+    shares: Mapping[str, float], known_tasks: Mapping[str, _KnownTask], own_shares: Mapping[str, float]
+) -> str:
     """What the plan does, in a sentence or two."""
-    if set(found) <= set(known):
+    if set(shares) <= set(known_tasks):
         text = "The model can do all of your tasks already: small ones get more than their share of your rows"
         return f"{text}, and none less than three quarters of it."
-    part = sum(weight for task, weight in found.items() if task in known)
-    kept = ", ".join(task for task in found if task in known) or "none"
-    text = f"{part:.0%} of the draws keep what the model can do already ({kept})"
-    before = sum(share for task, share in own.items() if task in known)
-    text += f"; your rows alone would give these tasks {before:.0%}."
-    without = [f"{task} ({one.because})" for task, one in known.items() if task not in found]
-    return text + (f" Not rehearsed, because there are no rows of it: {', '.join(without)}." if without else "")
+    known_share = sum(weight for task, weight in shares.items() if task in known_tasks)
+    known_text = ", ".join(task for task in shares if task in known_tasks) or "none"
+    text = f"{known_share:.0%} of the draws keep what the model can do already ({known_text})"
+    share_before = sum(share for task, share in own_shares.items() if task in known_tasks)
+    text += f"; your rows alone would give these tasks {share_before:.0%}."
+    not_rehearsed = [f"{task} ({known_task.evidence})" for task, known_task in known_tasks.items() if task not in shares]
+    return text + (f" Not rehearsed, because there are no rows of it: {', '.join(not_rehearsed)}." if not_rehearsed else "")
 
 
-def _why(
-    task: str, weight: float, own: Mapping[str, float], known: Mapping[str, _Known], borrowed: Sequence[str], draws: int
+def _explain_share(
+    task: str,
+    weight: float,
+    own_shares: Mapping[str, float],
+    known_tasks: Mapping[str, _KnownTask],
+    tasks_to_rehearse: Sequence[str],
+    draws: int,
 ) -> str:
     """Why a task has its share."""
-    if task not in known:
-        return f"{own[task]:.1%} of your rows; the rest of the draws keeps what the model can do already"
-    one = known[task]
-    rows = one.rows + (one.rehearsal_rows if task in borrowed else 0)
-    source = f"{one.rows:,} training rows" if one.rows else ""
-    if task in borrowed:
-        source += f"{' and ' if source else ''}{one.rehearsal_rows:,} rows to rehearse"
-    share = f"{one.own_share:.1%} of your rows" if one.rows else "none of your rows"
-    return f"kept: {one.because}; {share}; {source}, each drawn about {weight * draws / rows:.1f} times"
+    if task not in known_tasks:
+        return f"{own_shares[task]:.1%} of your rows; the rest of the draws keeps what the model can do already"
+    known_task = known_tasks[task]
+    rows = known_task.rows + (known_task.rehearsal_rows if task in tasks_to_rehearse else 0)
+    source = f"{known_task.rows:,} training rows" if known_task.rows else ""
+    if task in tasks_to_rehearse:
+        source += f"{' and ' if source else ''}{known_task.rehearsal_rows:,} rows to rehearse"
+    share = f"{known_task.own_share:.1%} of your rows" if known_task.rows else "none of your rows"
+    return f"kept: {known_task.evidence}; {share}; {source}, each drawn about {weight * draws / rows:.1f} times"
 
 
 def evidence_above_chance(competence: Sequence[Measurement]) -> dict[str, str]:
@@ -183,20 +224,23 @@ def evidence_above_chance(competence: Sequence[Measurement]) -> dict[str, str]:
     """
     rows = [row for row in competence if row.probe == "competence" and row.name in SUCCESS_NAMES]
     name = next((name for name in SUCCESS_NAMES if any(row.name == name for row in rows)), "")
-    found = {}
+    evidence_by_task = {}
     for task in sorted({row.task for row in rows}):
-        own = [row for row in rows if row.task == task and row.name == name]
-        items = [row for row in own if row.example is not None and row.null is not None]
-        whole = next((row for row in own if row.example is None and row.level is None), None)
+        task_rows = [row for row in rows if row.task == task and row.name == name]
+        items = [row for row in task_rows if row.example is not None and row.null is not None]
+        task_row = next((row for row in task_rows if row.example is None and row.level is None), None)
         if items:
-            value, chance = (float(np.mean([getattr(row, part) for row in items])) for part in ("value", "null"))
+            value, chance = (float(np.mean([getattr(row, field) for row in items])) for field in ("value", "null"))
             gaps = [row.value - (row.null or 0.0) for row in items]
             levels = list(dict.fromkeys(row.level for row in items))
-            low = estimate_crossed(np.array([gaps]), [levels.index(row.level) for row in items]).low
+            low_gain = estimate_crossed(np.array([gaps]), [levels.index(row.level) for row in items]).low
             count = len(items)
-        elif whole is not None:
-            value, chance, low, count = whole.value, whole.null or 0.0, whole.low - (whole.null or 0.0), whole.n
+        elif task_row is not None:
+            value = task_row.value
+            chance = task_row.null or 0.0
+            low_gain = task_row.low - (task_row.null or 0.0)
+            count = task_row.n
         else:
             continue
-        found[task] = f"{value:.0%} right of {count} before, chance level {chance:.0%}" if low > 0 else ""
-    return found
+        evidence_by_task[task] = f"{value:.0%} right of {count} before, chance level {chance:.0%}" if low_gain > 0 else ""
+    return evidence_by_task

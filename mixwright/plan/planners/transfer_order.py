@@ -69,49 +69,52 @@ class TransferOrder(Planner):
             raise InputError(f"at least a step for each of {len(tasks)} tasks", f"{training.steps}", "Raise train.steps.")
         effects = effects_of(competence, tasks)
         choice = choose_order(effects)
-        names, over = _tried(competence, tasks)
-        beside = "not tried beside all tasks together"
-        if over:
-            points = f"{100 * over.value:+.1f} points [{100 * over.low:+.1f}, {100 * over.high:+.1f}]"
-            beside = f"tried with other rows it ended {points} from all tasks together after as many steps"
-        told = (
-            f"{' then '.join(names)}: {100 * choice.gain:+.1f} points of mean success over a random order by short runs; "
-            f"certainty {choice.certainty:.0%} that this is no noise of the probe, better than half of the orders in "
-            f"{choice.resampled:.0%} of resamples; {beside}"
+        task_order, gain_over_joint = _read_tried_order(competence, tasks)
+        trial_text = "not tried beside all tasks together"
+        if gain_over_joint:
+            low, high = 100 * gain_over_joint.low, 100 * gain_over_joint.high
+            points = f"{100 * gain_over_joint.value:+.1f} points [{low:+.1f}, {high:+.1f}]"
+            trial_text = f"tried with other rows it ended {points} from all tasks together after as many steps"
+        evidence = (
+            f"{' then '.join(task_order)}: {100 * choice.gain:+.1f} points of mean success over a random order by short "
+            f"runs; certainty {choice.certainty:.0%} that this is no noise of the probe, better than half of the orders in "
+            f"{choice.resampled:.0%} of resamples; {trial_text}"
         )
         if choice.certainty < self.certain or choice.gain < self.least:
-            head = "all tasks together, because no order is shown to be better than others; the best would be"
-        elif over is None or over.low <= 0 or over.value < self.least:
-            head = "all tasks together, because no order is shown to be better than that, though orders differ; the best is"
+            decision = "all tasks together, because no order is shown to be better than others; the best would be"
+        elif gain_over_joint is None or gain_over_joint.low <= 0 or gain_over_joint.value < self.least:
+            decision = (
+                "all tasks together, because no order is shown to be better than that, though orders differ; the best is"
+            )
         else:
-            return self._staged(counts, training, effects, names, told)
-        share = dict.fromkeys(counts, 1.0) if self.equal else counts
-        stage = Stage("training", training.objective, training.steps, as_shares(share))
+            return self._staged(counts, training, effects, task_order, evidence)
+        weights = dict.fromkeys(counts, 1.0) if self.equal else counts
+        stage = Stage("training", training.objective, training.steps, as_shares(weights))
         why = {f"stages.0.weights.{task}": "equal shares" if self.equal else "share of the rows" for task in counts}
-        why |= {"stages": f"{head} {told}", "stages.0.steps": "asked for"}
+        why |= {"stages": f"{decision} {evidence}", "stages.0.steps": "asked for"}
         return Plan("transfer_order", (stage,), why=why)
 
     def _staged(
-        self, counts: Mapping[str, int], training: TrainingSetup, effects: Effects, names: Sequence[str], told: str
+        self, counts: Mapping[str, int], training: TrainingSetup, effects: Effects, task_order: Sequence[str], evidence: str
     ) -> Plan:
-        """A stage per task in the order of `names`; effects are those of the tasks in the order of `counts`."""
+        """A stage per task in the order of `task_order`; effects are those of the tasks in the order of `counts`."""
         tasks = list(counts)
-        order = [tasks.index(name) for name in names]
-        steps = 1 + _split(
-            training.steps - len(tasks), np.array([1 if self.equal else counts[n] for n in names], dtype=float)
+        order = [tasks.index(name) for name in task_order]
+        steps = 1 + _split_steps(
+            training.steps - len(tasks), np.array([1 if self.equal else counts[n] for n in task_order], dtype=float)
         )
-        stages, why = [], {"stages": told}
-        for number, name in enumerate(names):
+        stages, why = [], {"stages": evidence}
+        for number, name in enumerate(task_order):
             reached = zip(tasks, expected_success(effects, order[: number + 1]).tolist(), strict=True)
             expected = {task: round(success, 4) for task, success in reached if np.isfinite(success)}
-            border = {"expected": expected, "earlier_share": self.earlier_share if number else 0.0}
-            stages.append(Stage(name, training.objective, int(steps[number]), {name: 1.0}, **border))
-            why[f"stages.{number}.weights.{name}"] = f"stage {number + 1} of the order {told}"
+            stage_options = {"expected": expected, "earlier_share": self.earlier_share if number else 0.0}
+            stages.append(Stage(name, training.objective, int(steps[number]), {name: 1.0}, **stage_options))
+            why[f"stages.{number}.weights.{name}"] = f"stage {number + 1} of the order {evidence}"
             why[f"stages.{number}.steps"] = "equal steps per task" if self.equal else "steps by rows of the task"
         return Plan("transfer_order", tuple(stages), why=why)
 
 
-def _tried(measured: Sequence[Measurement], tasks: Sequence[str]) -> tuple[list[str], Measurement | None]:
+def _read_tried_order(measured: Sequence[Measurement], tasks: Sequence[str]) -> tuple[list[str], Measurement | None]:
     """The order that the probe found best, and what it was above all tasks together; None where it was not tried.
 
     Raises:
@@ -124,9 +127,9 @@ def _tried(measured: Sequence[Measurement], tasks: Sequence[str]) -> tuple[list[
     return sorted(tasks, key=lambda task: rows[task, PLACE_MEASUREMENT].value), rows.get((ALL_TASKS, GAIN_MEASUREMENT))
 
 
-def _split(steps: int, sizes: np.ndarray) -> np.ndarray:
+def _split_steps(steps: int, sizes: np.ndarray) -> np.ndarray:
     """Whole steps by size, summing to `steps`: the largest remainders are rounded up."""
-    wanted = steps * sizes / sizes.sum()
-    found = np.floor(wanted).astype(int)
-    found[np.argsort(found - wanted, kind="stable")[: steps - found.sum()]] += 1
-    return found
+    exact_steps = steps * sizes / sizes.sum()
+    whole_steps = np.floor(exact_steps).astype(int)
+    whole_steps[np.argsort(whole_steps - exact_steps, kind="stable")[: steps - whole_steps.sum()]] += 1
+    return whole_steps
