@@ -94,7 +94,7 @@ def _observe_new_levels(
     task: str, held_out: Counter[float | None], train: Counter[float | None], leaked: Counter[float | None]
 ) -> Observation:
     """Levels that only eval has; a level that train has only in rows copied from eval is one of them."""
-    train_levels = [level for level in train if level is not None]
+    train_levels = {level for level in train if level is not None}
     absent = [level for level in held_out if level is not None and level not in train_levels] if train_levels else []
     copied_levels = sorted(level for level in train_levels if train[level] == leaked[level] and held_out[level])
     levels = sorted({*absent, *copied_levels})
@@ -107,8 +107,9 @@ def _observe_new_levels(
             f" At {copies} the only training rows are copies of held-out rows; without them train lacks these levels too."
         )
     null = "they measure generalisation beyond the training levels"
-    own_levels = [level for level in train_levels if level not in copied_levels]
-    if holes := [level for level in levels if own_levels and min(own_levels) < level < max(own_levels)]:
+    own_levels = train_levels.difference(copied_levels)
+    lowest, highest = min(own_levels, default=0.0), max(own_levels, default=0.0)
+    if holes := [level for level in levels if lowest < level < highest]:
         between = ", ".join(f"{level:g}" for level in holes[:MOST_NAMES_SHOWN])
         text += f" Training has levels on both sides of {between}: that is a hole in what it covers."
         remedy = "Add training rows of these levels, or keep them out on purpose and say so."
@@ -125,7 +126,7 @@ def _observe_missing_levels(train: Levels) -> list[Observation]:
         text = f"{len(levelless)} of {len(train)} tasks have no levels ({names}): each is one cell."
         observations.append(Observation("difficulty", None, "info", len(levelless), len(train), text, ""))
     for task, levels in sorted(train.items()):
-        if None in levels and task not in levelless:
+        if None in levels and len(levels) > 1:
             text = f"{levels[None]} of {levels.total()} training rows have no level, though the others of the task do."
             remedy = "Fill in the level column, or leave it out for the whole task."
             observations.append(Observation("difficulty", task, "warning", levels[None], levels.total(), text, remedy))

@@ -40,12 +40,11 @@ class Frequency(Check):
                 total += 1
         observations: list[Observation] = []
         gaps: list[dict[str, Any]] = []
-        places_by_code = positions_by_code(task_codes[:total])
+        places_by_code, all_tokens = positions_by_code(task_codes[:total]), max(tokens.total(), 1)
         for name, code in sorted(codes.items()):
             places = places_by_code[code]
-            observations += _observe_shares(
-                name, len(places), total, len(codes), tokens[name], tokens[name] / max(tokens.total(), 1)
-            )
+            token_share = tokens[name] / all_tokens
+            observations += _observe_shares(name, len(places), total, len(codes), tokens[name], token_share)
             longest_when_shuffled = longest_gap_quantile(len(places), total, 0.99)
             gaps.append({"task": name, "rows_without": longest_gap(places, total), "shuffled": longest_when_shuffled})
         return observations + _observe_file_order(gaps, total)
