@@ -272,7 +272,7 @@ def steer(
         InputError: something in the settings, the data or the plan, or a folder without a plan.
     """
     settings, place, base = _settings(config, folder)
-    with open_with_workers(settings, place, base=base, whole=True, planned=True) as (workers, checked):
+    with open_with_workers(settings, place, base=base, for_trial=True, needs_plan=True) as (workers, checked):
         return steer_once(checked, workers, say=say)
 
 
@@ -303,7 +303,7 @@ def trial(
     settings, place, base = _settings(config, folder)
     settings = settings if data is None else replace(settings, trial=replace(settings.trial, data=data))
     settings, deadline = with_budget(settings, place, _begun(budget))
-    with open_with_workers(settings, place, base=base, whole=True, planned=True) as (workers, checked):
+    with open_with_workers(settings, place, base=base, for_trial=True, needs_plan=True) as (workers, checked):
         return try_plan(checked, checked_trial(checked), workers, say=say, deadline=deadline)
 
 
