@@ -118,7 +118,7 @@ def usable_prompts(corpus: Corpus) -> Prompts:
     if not rehearse_numbers:
         return Prompts((), (), ())
     copied = find_leaks(corpus).copied if "eval" in splits else None
-    held_out, seen = (set(map(key_of, corpus.select(split=split))) for split in ("eval", "train"))
+    held_out, used_keys = (set(map(key_of, corpus.select(split=split))) for split in ("eval", "train"))
     usable: list[Example] = []
     left_out_counts: Counter[str] = Counter()
     for number in rehearse_numbers:
@@ -126,10 +126,10 @@ def usable_prompts(corpus: Corpus) -> Prompts:
         key = key_of(row)
         if key in held_out or (copied is not None and copied[number]):
             left_out_counts["they stand in the held-out rows"] += 1
-        elif key in seen:
+        elif key in used_keys:
             left_out_counts["they repeat a training row or each other"] += 1
         else:
-            seen.add(key)
+            used_keys.add(key)
             usable.append(row)
     notes = tuple(
         f"{count} of {len(rehearse_numbers)} rows to rehearse are left out: {why}."

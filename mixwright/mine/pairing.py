@@ -102,7 +102,7 @@ def error_class(chosen: str, rejected: str, *, cut: bool = False) -> str:
 
 def near_misses(text: str, rng: np.random.Generator) -> Iterator[tuple[str, str]]:
     """Texts that are one edit away, each with the edit's name, in random order; whether they are wrong a grader says."""
-    pieces = [(found.start(), found.end()) for found in PIECE_PATTERN.finditer(text[:CHARACTERS_READ])]
+    pieces = [(match.start(), match.end()) for match in PIECE_PATTERN.finditer(text[:CHARACTERS_READ])]
     digits = [place for place, mark in enumerate(text[:CHARACTERS_READ]) if mark.isascii() and mark.isdigit()]
     edits: list[tuple[str, str]] = []
     for place in rng.permutation(digits).tolist()[:4]:

@@ -39,7 +39,7 @@ def fill_form(form: str, fact: Slots) -> tuple[str, str]:
         expected = f"slots of the pattern: {join_some(sorted(fact))}"
         raise InputError(expected, join_some(missing), "Correct the form, or the pattern.")
     prompt, arrow, target = form.partition(ARROW)
-    filled = [SLOT_PATTERN.sub(lambda found: fact[found[1]], text) for text in (prompt, target)]
+    filled = [SLOT_PATTERN.sub(lambda match: fact[match[1]], text) for text in (prompt, target)]
     return (filled[0], filled[1]) if arrow else ("", filled[0])
 
 
@@ -56,11 +56,11 @@ def read_facts(text: str, patterns: Sequence[str]) -> list[Slots]:
     shared: dict[str, str] = {}
     begin, text = 0, text[:CHARACTERS_READ]
     for pattern in patterns[:-1]:
-        found = _compile_pattern(pattern).search(text, begin)
-        if found is None:
+        match = _compile_pattern(pattern).search(text, begin)
+        if match is None:
             return []
-        begin, shared = found.end(), shared | found.groupdict()
-    return [shared | found.groupdict() for last in patterns[-1:] for found in _compile_pattern(last).finditer(text, begin)]
+        begin, shared = match.end(), shared | match.groupdict()
+    return [shared | match.groupdict() for last in patterns[-1:] for match in _compile_pattern(last).finditer(text, begin)]
 
 
 def _compile_pattern(pattern: str) -> re.Pattern[str]:

@@ -124,9 +124,9 @@ def effects_of(findings: Findings, contrast: Contrast, *, helps: bool = False) -
     elif findings.decoding == "preference":
         readings.insert(0, (READINGS["margin"].name, "margin", False))
     others: tuple[Outcome, ...] = ("preference", "margin", "loss")
-    known = {name for name, _, _ in readings} | {READINGS[findings.decoding].name}
+    known_names = {name for name, _, _ in readings} | {READINGS[findings.decoding].name}
     for other in others:
-        if READINGS[other].name not in known:
+        if READINGS[other].name not in known_names:
             readings.append((READINGS[other].name, other, False))
     for name, decoding, by_items in readings:
         change = findings.changes(arm, against, decoding=decoding, by_items=by_items)

@@ -160,8 +160,8 @@ def join_stages(stages: Sequence[Stage], finished_folders: Sequence[Path], folde
         for name in STAGE_FILES:
             if (finished_folder / name).is_file():
                 shutil.copyfile(finished_folder / name, stage_folder / name)
-        for name, found in lines.items():
-            found += [
+        for name, joined_lines in lines.items():
+            joined_lines += [
                 _shift_counts(line, steps, rollouts)
                 for line in (stage_folder / name).read_text(encoding="utf-8").splitlines()
             ]
@@ -178,8 +178,8 @@ def join_stages(stages: Sequence[Stage], finished_folders: Sequence[Path], folde
         rollouts += int(proof.get("rollouts", 0))
         if number + 1 < len(stages):
             rollouts += measuring_rollouts(read_measurements(stage_folder / "measured.parquet"))
-    for name, found in lines.items():
-        write_text(folder / name, "".join(line + "\n" for line in found))
+    for name, joined_lines in lines.items():
+        write_text(folder / name, "".join(line + "\n" for line in joined_lines))
     write_json(folder / "proof.json", {**proof, "rollouts": rollouts})
     if draws:
         write_table(folder / "draws.parquet", pa.concat_tables(draws))

@@ -84,8 +84,8 @@ class Pruning(Miner):
             end, notes = self._run_crossover(corpus, learner, rows, scores, groups, rng)
             if end == "keep all":
                 notes.append("Neither end beats random rows beyond chance: all rows are kept.")
-                kept = tuple(MinedRow(name, 1.0, "all rows are kept") for name in rows.ids)
-                return MiningResult("pruning", kept, notes=tuple(notes))
+                all_rows = tuple(MinedRow(name, 1.0, "all rows are kept") for name in rows.ids)
+                return MiningResult("pruning", all_rows, notes=tuple(notes))
         if self.keep <= RANDOM_HARD_TO_BEAT_SHARE:
             share_described = f"{RANDOM_HARD_TO_BEAT_SHARE:.0%} of the rows or less"
             notes.append(f"Where {share_described} are kept, random rows are hard to beat: try it before use.")
@@ -95,8 +95,8 @@ class Pruning(Miner):
         reasons = {
             at: f"el2n {scores[at]:.3g}: among the {end} of its task" for at in ranked_rows if scores[at] == scores[at]
         }
-        kept = tuple(MinedRow(rows.ids[at], 1.0, reasons.get(at, "drawn at random")) for at in chosen.tolist())
-        return MiningResult("pruning", kept, notes=tuple(notes))
+        mined_rows = tuple(MinedRow(rows.ids[at], 1.0, reasons.get(at, "drawn at random")) for at in chosen.tolist())
+        return MiningResult("pruning", mined_rows, notes=tuple(notes))
 
     def _run_crossover(
         self,

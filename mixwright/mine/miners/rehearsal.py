@@ -52,7 +52,7 @@ class Rehearsal(Miner):
             raise InputError("the model that is to be trained", "none", "Give one: it answers the prompts itself.")
         rehearsal = rehearsal_rows(corpus, lambda: learner, max_new_tokens=self.max_new_tokens)
         if not rehearsal.rows:
-            kept = tuple(MinedRow(name, 1.0, "all rows are kept") for name in train_rows(corpus, scan).ids)
+            all_rows = tuple(MinedRow(name, 1.0, "all rows are kept") for name in train_rows(corpus, scan).ids)
             reason = "There are no rows to rehearse (corpus.rehearse). All rows are kept as they stand."
-            return MiningResult("rehearsal", kept, rollouts=rehearsal.rollouts, notes=(*rehearsal.notes, reason))
+            return MiningResult("rehearsal", all_rows, rollouts=rehearsal.rollouts, notes=(*rehearsal.notes, reason))
         return MiningResult("rehearsal", new_rows=rehearsal.rows, rollouts=rehearsal.rollouts, notes=rehearsal.notes)

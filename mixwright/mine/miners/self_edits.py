@@ -189,5 +189,5 @@ def _fully_rewritten(new_rows: Rows, facts: Rows, found_slots: Sequence[Sequence
 
 def _keep_all_rows(rows: Rows, why: str, notes: Sequence[str], rollouts: int = 0) -> MiningResult:
     """All rows as they stand."""
-    kept = tuple(MinedRow(row.id, 1.0, "all rows are kept") for row in rows)
-    return MiningResult("self_edits", kept, rollouts=rollouts, notes=(*notes, f"{why} All rows are kept as they stand."))
+    all_rows = tuple(MinedRow(row.id, 1.0, "all rows are kept") for row in rows)
+    return MiningResult("self_edits", all_rows, rollouts=rollouts, notes=(*notes, f"{why} All rows are kept as they stand."))
