@@ -159,7 +159,7 @@ def test_a_budget_in_words_begins_when_a_function_is_called(place: Path, monkeyp
     found: list[tuple[float, float]] = []
 
     def told(config: RunConfig, *_: Any, deadline: Deadline, **__: Any) -> None:
-        found.append((config.trial.budget_minutes, deadline.left))
+        found.append((config.trial.budget_minutes, deadline.seconds_left))
 
     monkeypatch.setattr("mixwright.run.pipeline.run", told)
     api.run("run.yaml", budget="20m")

@@ -21,8 +21,16 @@ from mixwright.conformance import samples
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.mine.choosing import COPIES_PER_ROW, count_to_keep, resample_by_weight, train_rows
-from mixwright.mine.exports import export_rows, record
-from mixwright.mine.job import MineJob, SpentSeconds, is_mined, made_of, mine_in_worker, missing_columns, note_cpu_seconds
+from mixwright.mine.exports import export_rows, make_record
+from mixwright.mine.job import (
+    MineJob,
+    SpentSeconds,
+    is_mined,
+    mine_in_worker,
+    mined_from_digest,
+    missing_columns,
+    note_cpu_seconds,
+)
 from mixwright.mine.stage import MIN_TASK_ROWS, Mining, find_fading_tasks, mine, summary_of, with_min_rows, write_mined
 from mixwright.records import Example, Measurement, MinedRow, MiningResult
 from mixwright.run.folder import RunFolder, write_json
@@ -163,10 +171,10 @@ def test_the_files_hold_what_was_chosen(corpus: Corpus, tmp_path: Path) -> None:
 
 def test_a_row_has_the_fields_of_its_kind() -> None:
     chat = ({"role": "user", "content": "2 + 2 ="},)
-    plain = record(Example("1", "t", "2 + 2 =", answer="4"), 1.0)
+    plain = make_record(Example("1", "t", "2 + 2 =", answer="4"), 1.0)
     assert plain == {"id": "1", "task": "t", "weight": 1.0, "prompt": "2 + 2 =", "completion": "4", "answer": "4"}
-    assert record(Example("1", "t", chat, target="4"), 1.0)["messages"][-1] == {"role": "assistant", "content": "4"}
-    pair = record(Example("1", "t", "2 + 2 =", chosen="4", rejected="5"), 1.0)
+    assert make_record(Example("1", "t", chat, target="4"), 1.0)["messages"][-1] == {"role": "assistant", "content": "4"}
+    pair = make_record(Example("1", "t", "2 + 2 =", chosen="4", rejected="5"), 1.0)
     assert (pair["chosen"], pair["rejected"], "completion" in pair) == ("4", "5", False)
 
 
@@ -252,12 +260,15 @@ def test_pruning_without_a_model_says_what_to_do(corpus: Corpus, tmp_path: Path)
 def test_a_table_is_taken_over_while_nothing_it_was_made_of_changed(corpus: Corpus, tmp_path: Path) -> None:
     run, config = RunFolder(tmp_path), RunConfig(CorpusConfig("unused"))
     scan = samples.scan(corpus, tmp_path, ("el2n",))
-    digest = made_of(config, scan, {"keep": 0.5})
+    digest = mined_from_digest(config, scan, {"keep": 0.5})
     assert not is_mined(run, "fixed", digest)
     found = mine(Fixed(of_task(corpus, "add")), "fixed", corpus, scan, None)  # type: ignore[arg-type]
     table = write_mined(found, tmp_path / "mine", digest)
     assert is_mined(run, "fixed", digest)
-    others = (made_of(config, scan, {"keep": 0.4}), made_of(dataclasses.replace(config, seed=1), scan, {"keep": 0.5}))
+    others = (
+        mined_from_digest(config, scan, {"keep": 0.4}),
+        mined_from_digest(dataclasses.replace(config, seed=1), scan, {"keep": 0.5}),
+    )
     assert not any(is_mined(run, "fixed", other) for other in others)
     (part, *_) = tmp_path.glob("scan/*/part-*.parquet")
     os.utime(part, (2e9, 2e9))
@@ -300,7 +311,7 @@ def test_the_price_has_what_a_killed_call_spent_on_the_same_mining_alone(corpus:
     scan = samples.scan(corpus, tmp_path, ("el2n",), {"corpus": Corpus.load(run.corpus).digest()})
     spent = tmp_path / "mine" / "influence.spent.json"
     prices = []
-    for digest in (made_of(config, scan, options), "of other rows"):
+    for digest in (mined_from_digest(config, scan, options), "of other rows"):
         write_json(spent, SpentSeconds(digest, 5000.0))
         mine_in_worker(MineJob(str(run.path), "base", config, "influence", options))
         prices.append(json.loads((tmp_path / "mine" / "influence.json").read_text())["price"])

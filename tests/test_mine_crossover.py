@@ -79,7 +79,7 @@ def test_the_word_is_the_end_that_beats_random_rows(gain: dict[str, float], word
     assert found.word == word
     assert found.trainings == 4 * (3 + 1)
     assert found.fractions[0].gains["hard"].value == pytest.approx(gain["hard"], abs=0.02)
-    assert any(f"{found.everything:.3g}" in note for note in found.notes("share"))
+    assert any(f"{found.error_on_all_rows:.3g}" in note for note in found.notes("share"))
 
 
 def test_without_a_difference_an_end_is_seldom_named() -> None:

@@ -15,13 +15,21 @@ from mixwright.conformance import samples
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.learner.learner import Completion
-from mixwright.mine.pairing import Candidate, balanced, closeness, distance, error_class, length_tells, near_misses
+from mixwright.mine.pairing import (
+    Candidate,
+    balance_by_length,
+    closeness,
+    distance,
+    error_class,
+    longer_chosen_share,
+    near_misses,
+)
 from mixwright.mine.stage import mine, write_mined
 from mixwright.records import Example
 
 
 def pair(place: int, near: float, longer: int) -> Candidate:
-    return Candidate(place, f"right {place}", f"wrong {place} {near} {longer}", "value", near, longer, own=True)
+    return Candidate(place, f"right {place}", f"wrong {place} {near} {longer}", "value", near, longer, model_wrote_both=True)
 
 
 @pytest.mark.parametrize(
@@ -62,17 +70,17 @@ def test_near_misses_are_one_edit_away_and_say_which() -> None:
 
 def test_the_closest_pair_is_taken_where_length_says_nothing() -> None:
     options = [[pair(0, 0.2, 1), pair(0, 0.9, 1)], [pair(1, 0.8, -1)]]
-    found, left_out = balanced(options, 0.0)
+    found, left_out = balance_by_length(options, 0.0)
     assert [(p.place, p.closeness) for p in found] == [(0, 0.9), (1, 0.8)]
-    assert (left_out, length_tells(found)) == (0, 0.5)
+    assert (left_out, longer_chosen_share(found)) == (0, 0.5)
 
 
 def test_pairs_are_changed_before_they_are_left_out() -> None:
     options = [[pair(n, 0.9, 3), pair(n, 0.9 - 0.1 * n, -2)] for n in range(4)]
-    found, left_out = balanced(options, 0.0)
+    found, left_out = balance_by_length(options, 0.0)
     assert left_out == 0
-    assert [p.longer for p in found] == [-2, -2, 3, 3]  # where the least closeness is given up
-    alone, left_out = balanced([[pair(n, 0.1 * n, 2)] for n in range(6)] + [[pair(6, 0.5, -1)]], 0.0)
+    assert [p.token_difference for p in found] == [-2, -2, 3, 3]  # where the least closeness is given up
+    alone, left_out = balance_by_length([[pair(n, 0.1 * n, 2)] for n in range(6)] + [[pair(6, 0.5, -1)]], 0.0)
     assert left_out == 5
     assert [p.place for p in alone] == [5, 6]
 
@@ -81,8 +89,8 @@ def test_pairs_are_changed_before_they_are_left_out() -> None:
 def test_length_never_tells_more_than_is_allowed(tolerance: float) -> None:
     rng = np.random.default_rng(1)
     options = [[pair(n, float(rng.random()), int(rng.integers(-2, 6))) for _ in range(3)] for n in range(60)]
-    found, _ = balanced(options, tolerance)
-    assert abs(length_tells(found) - 0.5) <= tolerance + 1 / len(found)
+    found, _ = balance_by_length(options, tolerance)
+    assert abs(longer_chosen_share(found) - 0.5) <= tolerance + 1 / len(found)
 
 
 class Words:

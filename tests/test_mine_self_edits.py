@@ -18,7 +18,7 @@ from mixwright.errors import InputError
 from mixwright.learner.learner import Learner
 from mixwright.learner.tiny import build_tiny
 from mixwright.mine.edit_runs import RewriteTrials, ShortTraining
-from mixwright.mine.halving import Halved, halve, order_of
+from mixwright.mine.halving import Halved, halve, rank_candidates
 from mixwright.mine.rewrites import AS_IS_WAY, as_they_stand, draw_null, new_row, rewrite_in_forms, without_questions
 from mixwright.mine.rewriting import fill_form, find_forms, read_facts
 from mixwright.mine.stage import mine
@@ -136,7 +136,7 @@ def test_halving_keeps_the_better_half_and_the_reference_in_every_round() -> Non
     assert found.best == 2
     assert [sum(place == own for own, _ in calls) for place in range(5)] == [9, 3, 9, 3, 6]  # 4, 2 left, and the proof
     assert found.trainings == len(calls) == 30
-    assert order_of(found) == [2, 4, 3, 1, 0]
+    assert rank_candidates(found) == [2, 4, 3, 1, 0]
     assert found.proven
     assert found.gain is not None
     assert found.gain.value == pytest.approx(0.4, abs=0.02)

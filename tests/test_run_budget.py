@@ -18,7 +18,7 @@ from mixwright.run.folder import RunFolder, read_yaml, write_text, yaml_text
 from mixwright.trial.costs import branch_seconds, makespan, stage_seconds
 from mixwright.trial.deadline import SPENT_FILE, Deadline, branches_seconds, seeds_that_fit, train_within
 from mixwright.trial.dry_run import Timing, mean_timing
-from mixwright.trial.fitting import Data, fit_run, least_seconds
+from mixwright.trial.fitting import Data, fit_run, shortest_budget_seconds
 
 TIMING = Timing(greedy=1.0, sample=0.5, step=4.0, load=5.0, setup=3.0, start=10.0)
 SFT = RunConfig(
@@ -80,7 +80,7 @@ def test_what_fits_costs_no_more_than_it_may_and_more_time_sees_no_less(hours: f
 
 def test_a_time_that_is_too_short_fits_nothing_and_the_least_that_fits_is_told() -> None:
     timings: Timings = {None: (SFT, TIMING)}
-    least = least_seconds(timings, DATA)
+    least = shortest_budget_seconds(timings, DATA)
     assert fit_run(timings, DATA, least * 1.001) is not None
     assert fit_run(timings, DATA, least * 0.999) is None
 
@@ -97,7 +97,7 @@ def test_what_trains_more_steps_in_the_same_time_is_taken() -> None:
 def test_a_plan_for_rewards_keeps_the_samples_that_it_reads() -> None:
     grpo = replace(SFT, train=replace(SFT.train, objective="grpo"))
     timings: Timings = {None: (grpo, TIMING)}
-    found = fit_run(timings, DATA, least_seconds(timings, DATA) * 1.01)
+    found = fit_run(timings, DATA, shortest_budget_seconds(timings, DATA) * 1.01)
     assert found is not None
     assert found.config.measure.samples >= 4
 
@@ -182,8 +182,8 @@ def test_the_fifth_seed_may_end_late_and_no_sixth(limited: Any) -> None:
 def test_what_is_begun_ends_within_a_quarter_of_the_budget(
     pace: float, wanted: int, done: int, arms: int, workers: int
 ) -> None:
-    deadline = SimpleNamespace(pace=pace, left=600.0, seconds=600.0)
-    seeds = seeds_that_fit(deadline, done=done, wanted=wanted, arms=arms, workers=workers)  # type: ignore[arg-type]
+    deadline = SimpleNamespace(pace=pace, seconds_left=600.0, seconds=600.0)
+    seeds = seeds_that_fit(deadline, finished=done, planned=wanted, arms=arms, workers=workers)  # type: ignore[arg-type]
     assert 0 <= seeds <= workers
     if done and seeds:
         assert branches_seconds(deadline, seeds * arms, arms=arms, workers=workers) <= 1.2 * 600  # type: ignore[arg-type]
@@ -197,12 +197,12 @@ def test_who_was_stopped_goes_on_with_the_rest_of_the_time(tmp_path: Path) -> No
     first.save()
     clock.now = 5000.0
     again = Deadline(10, run, clock=clock)
-    assert (again.spent, again.left, again.pace) == (200.0, 400.0, 33.0)
+    assert (again.spent, again.seconds_left, again.pace) == (200.0, 400.0, 33.0)
     (tmp_path / SPENT_FILE).write_text("{")
     assert Deadline(10, run, clock=clock).spent == 0, "a file that was cut"
     again.finish()
     assert not (tmp_path / SPENT_FILE).exists()
-    assert Deadline(0, run, clock=clock).left == float("inf")
+    assert Deadline(0, run, clock=clock).seconds_left == float("inf")
     Deadline(0, run, clock=clock).save()
     assert not (tmp_path / SPENT_FILE).exists()
 

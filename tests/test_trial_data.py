@@ -166,7 +166,9 @@ def test_rows_of_a_simple_rule_beside_the_table_are_an_arm_of_their_own(tmp_path
     assert rows_for("simple_rule", corpus, ruled, 0).table["id"].to_pylist() == ["b1", "b2", "b3"]
     assert rows_for("mined", corpus, ruled, 0).table["id"].to_pylist() == ["a1", "a2"]
     kinds = ("mined", "random_like")
-    assert [ruled.content_of(kind) for kind in kinds] == [data.content_of(kind) for kind in kinds], "finished ones stay"
+    assert [ruled.digest_of_rows(kind) for kind in kinds] == [data.digest_of_rows(kind) for kind in kinds], (
+        "finished ones stay"
+    )
     write_selection(beside, ["e1"])
     with pytest.raises(InputError, match="ids of training rows"):
         read_data(tmp_path / "mine" / "x.parquet", corpus)

@@ -127,8 +127,8 @@ def test_paired_branches_start_alike_and_are_charged_in_full(finished):
     assert [point["step"] for point in branches["uniform", 0].progress] == [0, 1, 2, 3]
     # 3 steps of 16 rollouts, no canaries; 4 evaluations: one greedy completion for each of 60 items
     evaluations = 4 * 60
-    assert branches["uniform", 0].charged == 48 + evaluations + 3 * 4 * 3
-    assert branches["steered", 0].charged > branches["uniform", 0].charged  # canaries
+    assert branches["uniform", 0].charged_rollouts == 48 + evaluations + 3 * 4 * 3
+    assert branches["steered", 0].charged_rollouts > branches["uniform", 0].charged_rollouts  # canaries
     assert result.rollouts["uniform"] == 2 * (48 + evaluations + 36) + 36
     shares = {row.arm: row.value for row in result.rows if row.name == "zero_signal_share"}
     assert set(shares) == {"uniform", "steered"}

@@ -7,7 +7,7 @@ import pytest
 
 from mixwright.estimates.outcome import Item, ItemScores
 from mixwright.records import Effect, Plan, SeedRow, Selection, Stage, TrialResult
-from mixwright.trial.arm_roles import own_nulls
+from mixwright.trial.arm_roles import nulls_for_objective
 from mixwright.trial.branch import permuted_weights
 from mixwright.trial.effects import Contrast, Findings, contrasts, effects_by_task, effects_of
 from mixwright.trial.selection import RECOMMENDING_ADVICE, advise, format_selection
@@ -36,7 +36,9 @@ def compared(success: Mapping[str, float], seeds: int = SEEDS, flips: int = 3) -
 
 def advised(found: list[Contrast]) -> Selection:
     costs = {"all": 10.0, "mined": 9.0}
-    return advise("best", found, rows=50, of=1000, made=False, costs=costs, price="3 trainings", rule="7 rows alone")
+    return advise(
+        "best", found, rows=50, training_rows=1000, new_rows=False, costs=costs, price="3 trainings", rule="7 rows alone"
+    )
 
 
 @pytest.mark.parametrize(
@@ -101,7 +103,9 @@ def test_success_of_nobody_compares_no_rows_and_the_loss_is_told() -> None:
     findings = Findings(table, [], {}, "greedy", 0.05)
     found = contrasts(findings, [("mined", arm) for arm in AGAINST])
     costs = {"all": 10.0, "mined": 9.0}
-    selection = advise("best", found, rows=5, of=100, made=False, costs=costs, price="3 trainings", answered=False)
+    selection = advise(
+        "best", found, rows=5, training_rows=100, new_rows=False, costs=costs, price="3 trainings", any_right=False
+    )
     assert selection.advice == "cannot tell"
     assert selection.advice not in RECOMMENDING_ADVICE
     assert selection.sentence == (
@@ -154,5 +158,5 @@ def test_weights_are_permuted_to_others_and_stay_the_same_numbers() -> None:
     assert len({tuple(weights[task] for task in "abc") for weights in made}) == 5
     even = Plan("x", (Stage("main", "sft", 5, {"a": 0.5, "b": 0.5}),))
     assert permuted_weights(even, 0).stages[0].weights == {"a": 0.5, "b": 0.5}
-    assert own_nulls(("shuffled_levels", "permuted"), "sft") == ("shuffled_levels", "permuted_weights")
-    assert own_nulls(("permuted",), "grpo") == ("permuted",)
+    assert nulls_for_objective(("shuffled_levels", "permuted"), "sft") == ("shuffled_levels", "permuted_weights")
+    assert nulls_for_objective(("permuted",), "grpo") == ("permuted",)

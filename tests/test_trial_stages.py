@@ -19,7 +19,7 @@ from mixwright.records import Example, Measurement, Plan, Stage, TrialResult
 from mixwright.run.folder import RunFolder, read_measurements, write_plan
 from mixwright.trial.arm_roles import branch_of, why_left_out
 from mixwright.trial.jobs import Trial
-from mixwright.trial.stages import permuted_order, rehearsed, success_of
+from mixwright.trial.stages import permuted_order, success_of, with_rehearsal
 
 STEPS, FEW = 90, 8
 CONFIG = RunConfig(
@@ -161,12 +161,12 @@ def test_what_fell_below_what_was_expected_is_rehearsed() -> None:
     first = Stage("a", "sft", 5, {"a": 1.0}, expected={"a": 0.8, "b": 0.3})
     second = Stage("b", "sft", 5, {"b": 1.0}, earlier_share=0.1)
     # 24 of 40 right: .6, standard error .077, so that .8 is 2.6 errors above; 28 of 40: .7, error .072, 1.4 errors.
-    assert rehearsed([first], second, measured("a", 24, 40), "greedy").weights == {"b": 0.9, "a": 0.1}
-    assert rehearsed([first], second, measured("a", 28, 40), "greedy") == second
-    assert rehearsed([first], dataclasses.replace(second, earlier_share=0.0), measured("a", 0, 40), "greedy").weights == {
-        "b": 1.0
-    }
-    assert rehearsed([first], second, measured("b", 0, 40), "greedy") == second, "only tasks of earlier stages"
+    assert with_rehearsal([first], second, measured("a", 24, 40), "greedy").weights == {"b": 0.9, "a": 0.1}
+    assert with_rehearsal([first], second, measured("a", 28, 40), "greedy") == second
+    assert with_rehearsal(
+        [first], dataclasses.replace(second, earlier_share=0.0), measured("a", 0, 40), "greedy"
+    ).weights == {"b": 1.0}
+    assert with_rehearsal([first], second, measured("b", 0, 40), "greedy") == second, "only tasks of earlier stages"
     assert success_of(measured("a", 24, 40), "greedy")["a"] == pytest.approx((0.6, (0.6 * 0.4 / 40) ** 0.5))
 
 

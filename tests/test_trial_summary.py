@@ -182,7 +182,7 @@ def test_the_frozen_model_costs_its_measuring_and_has_no_mechanism(tmp_path):
     write_branch(run, "frozen", 0, measurements(0.4))
     branch = read_branch(run.branch("frozen", 0))
     values = {row.name: row.value for row in branch_rows(branch, "greedy", 0.1)}
-    assert branch.charged == 1800
+    assert branch.charged_rollouts == 1800
     assert set(values) == {
         *("success", "swapped", "dependence", "success.sampled", "success.items", "start.success", "rollouts")
     }

@@ -36,7 +36,7 @@ def first_draws(config: RunConfig, folder: RunFolder, *, base: Path = Path()) ->
 
     Of a long run the first `SIMULATED_DRAWS` draws. Raises InputError as `steer` would.
     """
-    plan, corpus = checked_plan(validate_run(config, folder, base=base, whole=True))
+    plan, corpus = checked_plan(validate_run(config, folder, base=base, for_trial=True))
     rehearsed_tasks = {task for stage in plan.stages for task in stage.rehearse}
     pool = corpus_pool(corpus.training(rehearsed_tasks))
     rows: list[Sequence[Any]] = []
@@ -53,7 +53,7 @@ def first_draws(config: RunConfig, folder: RunFolder, *, base: Path = Path()) ->
 
 def outline(config: RunConfig, folder: RunFolder, *, base: Path = Path()) -> list[tuple[str, str]]:
     """(stage, what `run` would do), from the data itself; writes nothing. Raises InputError as `run` would."""
-    corpus = validate_run(config, folder, base=base, whole=True).corpus
+    corpus = validate_run(config, folder, base=base, for_trial=True).corpus
     with start_workers(config) as workers:
         resolve_training_settings(config, corpus, workers)
         (timing,) = time_configs([config], workers, base)

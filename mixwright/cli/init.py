@@ -25,7 +25,7 @@ from mixwright.run.folder import write_text, yaml_text
 from mixwright.run.opening import start_workers
 from mixwright.run.progress import format_duration
 from mixwright.trial.dry_run import Timing
-from mixwright.trial.fitting import Fitted, fit_run, least_seconds
+from mixwright.trial.fitting import Fitted, fit_run, shortest_budget_seconds
 
 PLACEHOLDER = "train.jsonl"
 COMMENT_WIDTH = 110
@@ -146,7 +146,7 @@ def fit_proposal(proposal: Proposal, seconds: float) -> Proposal:
     timings = {name: (config, timing) for (name, config), timing in zip(configs.items(), timing_list, strict=True)}
     fitted = fit_run(timings, data, seconds)
     if fitted is None:
-        min_duration = format_duration(least_seconds(timings, data))
+        min_duration = format_duration(shortest_budget_seconds(timings, data))
         remedy = "Allow more time, give fewer or shorter held-out rows, or only measure: mixwright measure --budget."
         raise InputError(
             f"a budget of {min_duration} or more, for a trial that can say something", format_duration(seconds), remedy

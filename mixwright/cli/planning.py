@@ -155,12 +155,12 @@ def plan_folder(
     does.
     """
     if dry_run:
-        corpus = validate_run(config, run, base=base, trains=True).corpus
+        corpus = validate_run(config, run, base=base, for_training=True).corpus
         if table_file(run, REHEARSAL_MINER).is_file():  # else rows to rehearse count as if the model answered all of them
             corpus = with_mined_rehearsal(run, corpus)
         output.out_yaml(make_plan(config, corpus, read_measurements(run.measurements("before"))))
         return
-    with open_run_folder(config, run, base=base, trains=True, after=run.measurements("before")) as checked:
+    with open_run_folder(config, run, base=base, for_training=True, required_file=run.measurements("before")) as checked:
         if export is None or not run.plan.exists():  # what was edited by hand is exported as it stands
             with start_workers(config) as workers:
                 rehearse_run(checked, workers, say=output.say)

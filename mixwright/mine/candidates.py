@@ -67,8 +67,8 @@ def candidates_of(corpus: Corpus, rows: TrainRows, column: str) -> Candidates:
     for number, task in zip(rows.numbers.tolist(), rows.tasks.tolist(), strict=True):
         row = corpus[number]
         prompts.append(numbers.setdefault((task, plain(row.prompt).strip()), len(numbers)))
-        named = row.extra.get(column)
-        sources.append(str(named) if named is not None else row.source.rpartition(":")[0] or "unnamed")
+        source_name = row.extra.get(column)
+        sources.append(str(source_name) if source_name is not None else row.source.rpartition(":")[0] or "unnamed")
     return Candidates(np.array(prompts, dtype=np.int64), np.array(sources).astype(str), rows.tasks)
 
 
@@ -141,26 +141,39 @@ def train_on_each_source(
         seeds: of the trainings; the mix is drawn anew with each.
     """
     places = np.flatnonzero(usable)
-    rows = {str(name): places[candidates.sources[places] == name] for name in np.unique(candidates.sources[places])}
-    right = {name: np.array([train(own, seed) for seed in seeds]) for name, own in rows.items()}
-    drawn = [places[random_per_prompt(candidates.prompt_ids[places], np.random.default_rng([seed, 1]))] for seed in seeds]
-    mix = np.array([train(own, seed) for own, seed in zip(drawn, seeds, strict=True)])
-    found = {}
+    rows_by_source = {
+        str(name): places[candidates.sources[places] == name] for name in np.unique(candidates.sources[places])
+    }
+    right_by_source = {
+        name: np.array([train(source_rows, seed) for seed in seeds]) for name, source_rows in rows_by_source.items()
+    }
+    mix_rows_by_seed = [
+        places[random_per_prompt(candidates.prompt_ids[places], np.random.default_rng([seed, 1]))] for seed in seeds
+    ]
+    right_after_mix = np.array([train(mix_rows, seed) for mix_rows, seed in zip(mix_rows_by_seed, seeds, strict=True)])
+    trials = {}
     for task in np.unique(strata):
-        own = strata == task
-        there = [name for name in right if (candidates.tasks[rows[name]] == task).any()]
-        gains = {name: estimate_crossed((right[name] - mix)[:, own], np.zeros(int(own.sum()), dtype=int)) for name in there}
+        in_task = strata == task
+        task_sources = [name for name in right_by_source if (candidates.tasks[rows_by_source[name]] == task).any()]
+        gains = {
+            name: estimate_crossed(
+                (right_by_source[name] - right_after_mix)[:, in_task], np.zeros(int(in_task.sum()), dtype=int)
+            )
+            for name in task_sources
+        }
         adjusted = dict(zip(gains, holm([gain.p for gain in gains.values()]), strict=True))
-        accuracy = {name: float(right[name][:, own].mean()) for name in there}
-        found[str(task)] = SourceTrials(float(before[own].mean()), float(mix[:, own].mean()), accuracy, gains, adjusted)
-    return found
+        accuracy = {name: float(right_by_source[name][:, in_task].mean()) for name in task_sources}
+        trials[str(task)] = SourceTrials(
+            float(before[in_task].mean()), float(right_after_mix[:, in_task].mean()), accuracy, gains, adjusted
+        )
+    return trials
 
 
 def try_sources(
     corpus: Corpus,
     learner: Learner,
     rows: TrainRows,
-    found: Candidates,
+    candidates: Candidates,
     sizes: Sizes,
     max_new_tokens: int,
     rng: np.random.Generator,
@@ -171,7 +184,7 @@ def try_sources(
         corpus: with its graders.
         learner: copied, never changed.
         rows: that may be chosen.
-        found: the same rows as candidates.
+        candidates: the same rows as candidates.
         sizes: of the trainings.
         max_new_tokens: longest answer.
         rng: which prompts are held back, and the seeds.
@@ -179,36 +192,46 @@ def try_sources(
     Raises:
         InputError: too few prompts to hold some back.
     """
-    several = [corpus[int(rows.numbers[at])] for at in np.flatnonzero(found.has_alternatives)]
-    judged = _judgeable(corpus, rows, found)
-    first = lowest_per_prompt(np.where(judged, 0.0, np.nan), found.prompt_ids)
-    first = first[judged[first]]  # a row of each prompt that can be judged
-    if not len(first):
+    rows_with_alternatives = [corpus[int(rows.numbers[at])] for at in np.flatnonzero(candidates.has_alternatives)]
+    is_judgeable = _find_judgeable_rows(corpus, rows, candidates)
+    judged_rows = lowest_per_prompt(np.where(is_judgeable, 0.0, np.nan), candidates.prompt_ids)
+    judged_rows = judged_rows[is_judgeable[judged_rows]]  # a row of each prompt that can be judged
+    if not len(judged_rows):
         return {}, [], 0
-    back = first[choose_held_back(rows.tasks[first], rng)]
-    usable = found.has_alternatives & ~np.isin(found.prompt_ids, found.prompt_ids[back])
-    items, grades = [corpus[int(rows.numbers[at])] for at in back], TimedGrades(corpus, SECONDS_PER_GRADE, "wrong")
-    most = max(count_answer_tokens(learner, plain(row.target if row.target is not None else row.answer)) for row in several)
-    longest = shared_room(learner, items, min(most + 1, max_new_tokens))
-    trained = make_copy_trainer(learner, RowLosses(learner, corpus), rows.numbers, sizes)
-
-    def right(model: Any) -> np.ndarray:
-        return grade_greedy_answers(learner, model, items, grades, longest)
-
-    before, seeds = right(learner.model), rng.integers(2**31, size=sizes.runs).tolist()
-    tried = train_on_each_source(
-        found, usable, lambda places, seed: right(trained(places, seed)), before, rows.tasks[back], seeds
+    held_back = judged_rows[choose_held_back(rows.tasks[judged_rows], rng)]
+    usable = candidates.has_alternatives & ~np.isin(candidates.prompt_ids, candidates.prompt_ids[held_back])
+    items, grades = [corpus[int(rows.numbers[at])] for at in held_back], TimedGrades(corpus, SECONDS_PER_GRADE, "wrong")
+    longest_known_tokens = max(
+        count_answer_tokens(learner, plain(row.target if row.target is not None else row.answer))
+        for row in rows_with_alternatives
     )
-    trainings = sizes.runs * (len({*found.sources[usable].tolist()}) + 1)
+    room_tokens = shared_room(learner, items, min(longest_known_tokens + 1, max_new_tokens))
+    train_copy = make_copy_trainer(learner, RowLosses(learner, corpus), rows.numbers, sizes)
+
+    def grade_answers(model: Any) -> np.ndarray:
+        return grade_greedy_answers(learner, model, items, grades, room_tokens)
+
+    before, seeds = grade_answers(learner.model), rng.integers(2**31, size=sizes.runs).tolist()
+    trials_by_task = train_on_each_source(
+        candidates,
+        usable,
+        lambda places, seed: grade_answers(train_copy(places, seed)),
+        before,
+        rows.tasks[held_back],
+        seeds,
+    )
+    trainings = sizes.runs * (len({*candidates.sources[usable].tolist()}) + 1)
     note = f"{trainings} short trainings of {sizes.steps} steps, each read on {len(items)} training prompts held back."
-    return tried, [note], len(items) * (trainings + 1)
+    return trials_by_task, [note], len(items) * (trainings + 1)
 
 
-def _judgeable(corpus: Corpus, rows: TrainRows, found: Candidates) -> np.ndarray:
+def _find_judgeable_rows(corpus: Corpus, rows: TrainRows, candidates: Candidates) -> np.ndarray:
     """Rows of prompts that have several candidates, and one answer that a grader compares with."""
     answers: dict[int, set[str | None]] = {}
-    for number, prompt in zip(rows.numbers.tolist(), found.prompt_ids.tolist(), strict=True):
+    for number, prompt in zip(rows.numbers.tolist(), candidates.prompt_ids.tolist(), strict=True):
         answers.setdefault(prompt, set()).add(corpus[number].answer)
-    graded = np.array([corpus.tasks[task].kind == "verifiable" for task in rows.tasks.tolist()])
-    one = np.array([answers[prompt] != {None} and len(answers[prompt]) == 1 for prompt in found.prompt_ids.tolist()])
-    return found.has_alternatives & graded & one
+    has_grader = np.array([corpus.tasks[task].kind == "verifiable" for task in rows.tasks.tolist()])
+    has_one_answer = np.array(
+        [answers[prompt] != {None} and len(answers[prompt]) == 1 for prompt in candidates.prompt_ids.tolist()]
+    )
+    return candidates.has_alternatives & has_grader & has_one_answer

@@ -44,18 +44,18 @@ class TrainRows:
 
 def train_rows(corpus: Corpus, scan: Scan) -> TrainRows:
     """The rows that may be chosen. Raises InputError where the scan holds no training row of the corpus."""
-    place = {name: number for number, name in enumerate(scan.ids)}
+    place_by_id = {name: number for number, name in enumerate(scan.ids)}
     table = corpus.table.select(["id", "task", "split"]).to_pydict()
     numbers = [
         number
         for number, (name, split) in enumerate(zip(table["id"], table["split"], strict=True))
-        if split == "train" and name in place
+        if split == "train" and name in place_by_id
     ]
     if not numbers:
         raise InputError("training rows that were scanned", "none", "Run `mixwright scan` on this corpus.")
     ids = tuple(table["id"][number] for number in numbers)
     tasks = np.array([table["task"][number] for number in numbers], dtype=object).astype(str)
-    return TrainRows(ids, tasks, np.array(numbers), np.array([place[name] for name in ids]))
+    return TrainRows(ids, tasks, np.array(numbers), np.array([place_by_id[name] for name in ids]))
 
 
 def count_to_keep(count: int, keep: float) -> int:
@@ -63,9 +63,9 @@ def count_to_keep(count: int, keep: float) -> int:
     return min(max(round(keep * count), 1), count)
 
 
-def few_rows(rows: Sequence[Example], most: int, rng: np.random.Generator) -> list[Example]:
+def draw_few_rows(rows: Sequence[Example], limit: int, rng: np.random.Generator) -> list[Example]:
     """At most so many rows, drawn at random, in the order of the corpus."""
-    return [rows[at] for at in np.sort(rng.permutation(len(rows))[:most]).tolist()]
+    return [rows[at] for at in np.sort(rng.permutation(len(rows))[:limit]).tolist()]
 
 
 def resample_by_weight(weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:

@@ -22,7 +22,7 @@ from mixwright.run.progress import report
 End = Literal["hard", "easy", "random"]
 Word = Literal["hard", "easy", "keep all"]
 ENDS: tuple[End, ...] = ("hard", "easy", "random")
-BETTER: tuple[Literal["hard", "easy"], ...] = ("hard", "easy")
+ENDS_AGAINST_RANDOM: tuple[Literal["hard", "easy"], ...] = ("hard", "easy")
 """Ends that may beat random rows."""
 Train = Callable[[NDArray[np.int64], int], NDArray[np.float64]]
 """(places of the rows that are kept, seed) -> error of every held-out item after training on them; lower is better."""
@@ -32,7 +32,7 @@ Train = Callable[[NDArray[np.int64], int], NDArray[np.float64]]
 class Fraction:
     """What one kept fraction showed."""
 
-    kept: float
+    kept_share: float
     """Share of the rows, 0..1."""
     errors: dict[str, float]
     """End -> mean error over items and seeds."""
@@ -44,7 +44,7 @@ class Fraction:
     @property
     def winner(self) -> Word:
         """The end that beats random rows, the better one where both do; else keep all."""
-        won: list[Word] = [end for end in BETTER if self.gains[end].value > 0 and self.p[end] < 1 - COVERAGE]
+        won: list[Word] = [end for end in ENDS_AGAINST_RANDOM if self.gains[end].value > 0 and self.p[end] < 1 - COVERAGE]
         return min(won, key=lambda end: self.errors[end]) if won else "keep all"
 
 
@@ -54,7 +54,7 @@ class Crossover:
 
     fractions: tuple[Fraction, ...]
     """The one that is asked for first."""
-    everything: float
+    error_on_all_rows: float
     """Mean error after as many steps on all rows."""
     trainings: int
     """Short trainings that it took."""
@@ -66,21 +66,25 @@ class Crossover:
 
     def notes(self, unit: str) -> list[str]:
         """What was seen, a sentence per fraction."""
-        told = []
-        for found in self.fractions:
-            gains = "; ".join(f"the {e} end {g.value:+.3g} [{g.low:.3g}, {g.high:.3g}]" for e, g in found.gains.items())
-            error = f"error on random rows is {found.errors['random']:.3g} {unit}"
-            told.append(f"At {found.kept:.0%} kept, {error}; less by: {gains}. All rows: {self.everything:.3g}.")
-        words = {found.winner for found in self.fractions[1:]} - {"keep all", self.word}
-        if self.word != "keep all" and words:
-            told.append(f"At another fraction the {words.pop()} end wins: you are near the crossover, and a trial decides.")
-        return told
+        sentences = []
+        for fraction in self.fractions:
+            gains = "; ".join(f"the {e} end {g.value:+.3g} [{g.low:.3g}, {g.high:.3g}]" for e, g in fraction.gains.items())
+            error = f"error on random rows is {fraction.errors['random']:.3g} {unit}"
+            sentences.append(
+                f"At {fraction.kept_share:.0%} kept, {error}; less by: {gains}. All rows: {self.error_on_all_rows:.3g}."
+            )
+        other_winners = {fraction.winner for fraction in self.fractions[1:]} - {"keep all", self.word}
+        if self.word != "keep all" and other_winners:
+            sentences.append(
+                f"At another fraction the {other_winners.pop()} end wins: you are near the crossover, and a trial decides."
+            )
+        return sentences
 
 
 def kept_rows(
     score: NDArray[np.float64],
     groups: NDArray[np.int64],
-    kept: float,
+    kept_share: float,
     end: End,
     rng: np.random.Generator,
     *,
@@ -91,30 +95,30 @@ def kept_rows(
     Args:
         score: of each row, high is hard; rows of NaN are taken at random only.
         groups: of each row: its task, and its answer where a task has few; shares between groups stay.
-        kept: share of the rows, 0..1.
+        kept_share: share of the rows, 0..1.
         end: highest scores, lowest ones, or any.
         rng: of ties and of random rows.
         random_share: share of what is kept that is drawn at random all the same.
     """
-    found: list[NDArray[np.int64]] = []
+    chosen: list[NDArray[np.int64]] = []
     names, sizes = np.unique(groups, return_counts=True)
-    for group, count in zip(names, _rows_per_group(sizes, kept).tolist(), strict=True):
-        own = rng.permutation(np.flatnonzero(groups == group))
+    for group, count in zip(names, _rows_per_group(sizes, kept_share).tolist(), strict=True):
+        group_rows = rng.permutation(np.flatnonzero(groups == group))
         if end != "random":
-            values = np.nan_to_num(score[own] if end == "easy" else -score[own], nan=np.inf)
-            order = own[np.argsort(values, kind="stable")]  # permuted before, so ties are in random order
+            values = np.nan_to_num(score[group_rows] if end == "easy" else -score[group_rows], nan=np.inf)
+            order = group_rows[np.argsort(values, kind="stable")]  # permuted before, so ties are in random order
             first = min(count - int(random_share * count), int(np.isfinite(values).sum()))
-            own = np.concatenate((order[:first], rng.permutation(order[first:])))
-        found.append(own[:count])
-    return np.sort(np.concatenate(found)) if found else np.zeros(0, dtype=np.int64)
+            group_rows = np.concatenate((order[:first], rng.permutation(order[first:])))
+        chosen.append(group_rows[:count])
+    return np.sort(np.concatenate(chosen)) if chosen else np.zeros(0, dtype=np.int64)
 
 
-def _rows_per_group(sizes: NDArray[np.int64], kept: float) -> NDArray[np.int64]:
+def _rows_per_group(sizes: NDArray[np.int64], kept_share: float) -> NDArray[np.int64]:
     """Rows that each group keeps: its share rounded down, one at least; those that are left go to the largest remainders."""
-    exact = kept * sizes
+    exact = kept_share * sizes
     counts = np.maximum(np.floor(exact + 1e-9), 1).astype(np.int64)
-    left = max(round(kept * int(sizes.sum())) - int(counts.sum()), 0)
-    counts[np.argsort(counts - exact, kind="stable")[:left]] += 1
+    rows_left = max(round(kept_share * int(sizes.sum())) - int(counts.sum()), 0)
+    counts[np.argsort(counts - exact, kind="stable")[:rows_left]] += 1
     return counts
 
 
@@ -150,23 +154,25 @@ def crossover(
     weights = 1 / np.bincount(items)[items]
     weights = weights / weights.sum()
     trainings_in_all = len(seeds) * (3 * len(fractions) + 1)
-    ended = itertools.count(1)
+    trainings_done = itertools.count(1)
 
     def train_and_report(rows: NDArray[np.int64], seed: int) -> NDArray[np.float64]:
         values = train(rows, seed)
-        report(next(ended) / trainings_in_all)
+        report(next(trainings_done) / trainings_in_all)
         return values
 
-    found = []
-    for kept in fractions:
+    results = []
+    for kept_share in fractions:
         errors: dict[End, NDArray[np.float64]] = {}
         for end in ENDS:
             draws = [np.random.default_rng([seed, 1]) for seed in seeds]
-            chosen = [kept_rows(score, groups, kept, end, rng, random_share=random_share) for rng in draws]
+            chosen = [kept_rows(score, groups, kept_share, end, rng, random_share=random_share) for rng in draws]
             errors[end] = np.array([train_and_report(rows, seed) for rows, seed in zip(chosen, seeds, strict=True)])
-        gains = {e: estimate_crossed(errors["random"] - errors[e], items, weights, counted=counted) for e in BETTER}
+        gains = {
+            e: estimate_crossed(errors["random"] - errors[e], items, weights, counted=counted) for e in ENDS_AGAINST_RANDOM
+        }
         adjusted = dict(zip(gains, holm([gain.p for gain in gains.values()]), strict=True))
         means = {end: float((values @ weights).mean()) for end, values in errors.items()}
-        found.append(Fraction(kept, means, gains, adjusted))
-    everything = np.mean([train_and_report(np.arange(len(score)), seed) @ weights for seed in seeds])
-    return Crossover(tuple(found), float(everything), trainings_in_all)
+        results.append(Fraction(kept_share, means, gains, adjusted))
+    error_on_all_rows = np.mean([train_and_report(np.arange(len(score)), seed) @ weights for seed in seeds])
+    return Crossover(tuple(results), float(error_on_all_rows), trainings_in_all)

@@ -22,7 +22,7 @@ from mixwright.learner.batches import without_warnings
 from mixwright.learner.warmup import warmup_tokens
 from mixwright.measure.bursts import read_losses, train_on
 from mixwright.measure.row_losses import RowLosses
-from mixwright.mine.halving import Halved, order_of
+from mixwright.mine.halving import Halved, rank_candidates
 
 if TYPE_CHECKING:
     from mixwright.learner.learner import Learner
@@ -65,7 +65,7 @@ class RewriteTrials:
     ) -> None:
         from mixwright.corpus import Corpus
 
-        self.learner, self.short = learner, sizes
+        self.learner, self.sizes = learner, sizes
         groups = [*candidates, questions, protected]
         ends = np.cumsum([0, *map(len, groups)])
         places = [np.arange(begin, end) for begin, end in itertools.pairwise(ends.tolist())]
@@ -79,14 +79,14 @@ class RewriteTrials:
     def __call__(self, candidate: int, seed: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Probability per token of every question and every protected row, after training on a candidate."""
         model = self._copy(seed)
-        train_on(model, self.losses, self.batches(candidate, seed), self.short.learning_rate)
+        train_on(model, self.losses, self.batches(candidate, seed), self.sizes.learning_rate)
         return self.probabilities(model)
 
     def probabilities(self, model: Any = None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """The same of any copy, or of the model itself, without training."""
         model = self.learner.model if model is None else model
         losses = (
-            read_losses(model, self.losses, rows, self.short.batch) if len(rows) else np.zeros(0)
+            read_losses(model, self.losses, rows, self.sizes.batch) if len(rows) else np.zeros(0)
             for rows in (self.questions, self.protected)
         )
         questions, protected = (np.exp(-nats) for nats in losses)
@@ -95,58 +95,68 @@ class RewriteTrials:
     def surprise(self, candidate: int) -> float:
         """Nats per target token of a candidate's rows under the model as it is."""
         rows = self.candidates[candidate]
-        nats = read_losses(self.learner.model, self.losses, rows, self.short.batch)
+        nats = read_losses(self.learner.model, self.losses, rows, self.sizes.batch)
         return float((nats * self.lengths[rows]).sum() / self.lengths[rows].sum())
 
     def batches(self, candidate: int, seed: int) -> list[NDArray[np.int64]]:
         """Rows of every step: as many target tokens as `batch` rows of the reference have on average."""
         rng, rows = np.random.default_rng(seed), self.candidates[candidate]
-        share = self.short.batch * float(self.lengths[self.candidates[0]].mean())
-        found: list[NDArray[np.int64]] = []
+        share = self.sizes.batch * float(self.lengths[self.candidates[0]].mean())
+        batches: list[NDArray[np.int64]] = []
         waiting: list[int] = []
         spent = 0.0
-        for step in range(1, self.short.steps + 1):
+        for step in range(1, self.sizes.steps + 1):
             taken: list[int] = []
             while not taken or spent < step * share - float(self.lengths[rows].mean()) / 2:
                 waiting = waiting or rng.permutation(rows).tolist()
                 taken.append(waiting.pop())
                 spent += self.lengths[taken[-1]]
-            found.append(np.array(taken))
-        return found
+            batches.append(np.array(taken))
+        return batches
 
     def _copy(self, seed: int) -> Any:
         model: Any = copy.deepcopy(self.learner.model).eval()  # no dropout: runs differ by their rows and seeds alone
-        if not self.short.rank or hasattr(model, "peft_config") or importlib.util.find_spec("peft") is None:
+        if not self.sizes.rank or hasattr(model, "peft_config") or importlib.util.find_spec("peft") is None:
             return model
         from peft import LoraConfig, get_peft_model
 
-        rank = self.short.rank
+        rank = self.sizes.rank
         with torch.random.fork_rng(devices=[]), without_warnings():
             torch.manual_seed(seed)
             settings = LoraConfig(r=rank, lora_alpha=2 * rank, target_modules="all-linear", task_type="CAUSAL_LM")
             return get_peft_model(model, settings).eval()
 
 
-def describe_edits(found: Halved, names: Sequence[str], trial: RewriteTrials) -> list[str]:
+def describe_edits(halved: Halved, names: Sequence[str], trial: RewriteTrials) -> list[str]:
     """A sentence per candidate, best first, then how far the ranking can be believed and whether the winner is proven."""
-    scores, items = trial.probabilities()
-    before, kept = float(scores[::2].mean()), float(items.mean()) if len(items) else 0.0
+    scores, protected_scores = trial.probabilities()
+    questions_before, protected_before = (
+        float(scores[::2].mean()),
+        float(protected_scores.mean()) if len(protected_scores) else 0.0,
+    )
     lines = [
-        f"{found.trainings} short trainings of {trial.short.steps} steps. Before, the answers to the reward questions have "
-        f"{before:.3g} probability per token. One half of the {len(scores)} questions chooses, the other proves."
+        f"{halved.trainings} short trainings of {trial.sizes.steps} steps. Before, the answers to the reward questions have "
+        f"{questions_before:.3g} probability per token. One half of the {len(scores)} questions chooses, the other proves."
     ]
-    for place in order_of(found):
-        gain, rows = float(np.mean(found.choosing[place])) - before, trial.candidates[place]
+    for place in rank_candidates(halved):
+        gain, rows = float(np.mean(halved.choosing_scores[place])) - questions_before, trial.candidates[place]
         line = (
-            f"{names[place]!r}: {gain:+.3g} over {len(found.choosing[place])} runs, "
+            f"{names[place]!r}: {gain:+.3g} over {len(halved.choosing_scores[place])} runs, "
             f"{1000 * gain / int(trial.lengths[rows].sum()):+.3g} per 1,000 target tokens of its {len(rows)} rows; "
             f"{trial.surprise(place):.3g} nats per token under the model as it is"
         )
-        lines.append(line + (f"; protected rows {np.mean(found.kept[place]) - kept:+.3g}." if len(items) else "."))
+        lines.append(
+            line
+            + (
+                f"; protected rows {np.mean(halved.protected_scores[place]) - protected_before:+.3g}."
+                if len(protected_scores)
+                else "."
+            )
+        )
     if len(names) > 2:
-        lines += format_ranking(found.ranking)
-    if len(items) and np.mean(found.kept[found.best]) < kept - FORGOTTEN_FALL:
+        lines += format_ranking(halved.ranking)
+    if len(protected_scores) and np.mean(halved.protected_scores[halved.best]) < protected_before - FORGOTTEN_FALL:
         lines.append("The best way costs protected tasks: mix their rows in, or train for fewer steps.")
-    proof = f"{found.gain.value:+.3g} [{found.gain.low:+.3g}, {found.gain.high:+.3g}]"
-    other = f"On the other questions, with new seeds, {names[found.best]!r} minus the facts as they stand"
-    return [*lines, f"{other}: {proof}."]
+    proof = f"{halved.gain.value:+.3g} [{halved.gain.low:+.3g}, {halved.gain.high:+.3g}]"
+    comparison = f"On the other questions, with new seeds, {names[halved.best]!r} minus the facts as they stand"
+    return [*lines, f"{comparison}: {proof}."]

@@ -31,37 +31,39 @@ def export_rows(table: Path, corpus: Corpus, folder: Path) -> list[str]:
     Returns:
         A line for each thing written.
     """
-    rows = list(_records(table, corpus))
+    rows = list(_make_records(table, corpus))
     folder.mkdir(parents=True)
     write_text(folder / "rows.jsonl", "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
-    told = [f"{folder / 'rows.jsonl'}: {len(rows):,} rows, fields {', '.join(rows[0]) if rows else 'none'}"]
+    lines = [f"{folder / 'rows.jsonl'}: {len(rows):,} rows, fields {', '.join(rows[0]) if rows else 'none'}"]
     try:
         from datasets import Dataset
     except ImportError:
-        return [*told, "The package datasets is not installed: no datasets folder was written."]
+        return [*lines, "The package datasets is not installed: no datasets folder was written."]
     Dataset.from_list(rows).save_to_disk(str(folder / "dataset"))
-    return [*told, f"{folder / 'dataset'}: the same for datasets.load_from_disk"]
+    return [*lines, f"{folder / 'dataset'}: the same for datasets.load_from_disk"]
 
 
-def _records(table: Path, corpus: Corpus) -> Iterator[dict[str, Any]]:
+def _make_records(table: Path, corpus: Corpus) -> Iterator[dict[str, Any]]:
     from mixwright.corpus import Corpus as Rows
 
-    found = pq.read_table(table)
-    new = "prompt" in found.column_names
-    weights = {} if new else dict(zip(found["id"].to_pylist(), found["weight"].to_pylist(), strict=True))
-    for example in Rows(found) if new else corpus.select(ids=list(weights)):
-        yield record(example, weights.get(example.id, 1.0))
+    mined_table = pq.read_table(table)
+    has_new_rows = "prompt" in mined_table.column_names
+    weights = (
+        {} if has_new_rows else dict(zip(mined_table["id"].to_pylist(), mined_table["weight"].to_pylist(), strict=True))
+    )
+    for example in Rows(mined_table) if has_new_rows else corpus.select(ids=list(weights)):
+        yield make_record(example, weights.get(example.id, 1.0))
 
 
-def record(example: Example, weight: float) -> dict[str, Any]:
+def make_record(example: Example, weight: float) -> dict[str, Any]:
     """One row: every field that a trainer may read, those that the example lacks left out."""
-    found: dict[str, Any] = {"id": example.id, "task": example.task, "weight": weight}
+    fields: dict[str, Any] = {"id": example.id, "task": example.task, "weight": weight}
     target = example.target if example.target is not None else example.answer
     if example.chosen is not None and example.rejected is not None:
-        found |= {"prompt": plain(example.prompt), "chosen": plain(example.chosen), "rejected": plain(example.rejected)}
+        fields |= {"prompt": plain(example.prompt), "chosen": plain(example.chosen), "rejected": plain(example.rejected)}
     elif isinstance(example.prompt, str):
-        found |= {"prompt": example.prompt} | ({} if target is None else {"completion": plain(target)})
+        fields |= {"prompt": example.prompt} | ({} if target is None else {"completion": plain(target)})
     else:
         reply = [] if target is None else [{"role": "assistant", "content": plain(target)}]
-        found |= {"messages": [*map(dict, example.prompt), *reply]}
-    return found | ({} if example.answer is None else {"answer": example.answer})
+        fields |= {"messages": [*map(dict, example.prompt), *reply]}
+    return fields | ({} if example.answer is None else {"answer": example.answer})

@@ -27,9 +27,9 @@ class Halved:
 
     best: int
     """Place of the winner among the candidates; the reference is not one of those that can win."""
-    choosing: dict[int, list[float]]
+    choosing_scores: dict[int, list[float]]
     """Candidate -> mean score of the choosing questions after each of its runs."""
-    kept: dict[int, list[float]]
+    protected_scores: dict[int, list[float]]
     """Candidate -> mean score of the protected items after each of its runs; empty lists where there are none."""
     gain: Estimate
     """Proof: score after the winner minus score after the reference, on the other questions and seeds."""
@@ -59,27 +59,27 @@ def halve(count: int, run: Try, questions: int, *, runs: int, seeds: Iterator[in
     """
     if min(count, questions, runs) < 2:
         raise ValueError("two candidates, two questions and two runs at least")
-    choosing, kept = ({place: list[float]() for place in range(count)} for _ in range(2))
-    alive, first, done = list(range(1, count)), None, 0
-    while first is None or len(alive) > 1:
+    choosing_scores, protected_scores = ({place: list[float]() for place in range(count)} for _ in range(2))
+    alive, first_ranking, trainings = list(range(1, count)), None, 0
+    while first_ranking is None or len(alive) > 1:
         for seed in [next(seeds) for _ in range(runs)]:
             for place in (0, *alive):
-                scores, items = run(place, seed)
-                choosing[place].append(float(scores[::2].mean()))
-                kept[place] += [float(items.mean())] if len(items) else []
-        done += runs * (1 + len(alive))
-        first = first or ranking([[choosing[place] for place in range(count)]], paired=True)
-        order = sorted(alive, key=lambda place: -float(np.mean(choosing[place])))
+                scores, protected = run(place, seed)
+                choosing_scores[place].append(float(scores[::2].mean()))
+                protected_scores[place] += [float(protected.mean())] if len(protected) else []
+        trainings += runs * (1 + len(alive))
+        first_ranking = first_ranking or ranking([[choosing_scores[place] for place in range(count)]], paired=True)
+        order = sorted(alive, key=lambda place: -float(np.mean(choosing_scores[place])))
         alive = sorted(order[: (len(alive) + 1) // 2])
     proof: list[NDArray[np.float64]] = []
     for seed in [next(seeds) for _ in range(runs)]:
-        after = [run(place, seed) for place in (0, alive[0])]
-        proof.append(after[1][0][1::2] - after[0][0][1::2])
+        scores_by_candidate = [run(place, seed) for place in (0, alive[0])]
+        proof.append(scores_by_candidate[1][0][1::2] - scores_by_candidate[0][0][1::2])
     gain = estimate_crossed(np.array(proof), np.zeros(len(proof[0]), dtype=int), counted=False)
-    return Halved(alive[0], choosing, kept, gain, first, done + 2 * runs)
+    return Halved(alive[0], choosing_scores, protected_scores, gain, first_ranking, trainings + 2 * runs)
 
 
-def order_of(found: Halved) -> Sequence[int]:
+def rank_candidates(halved: Halved) -> Sequence[int]:
     """Candidates: those that were left longest first, then by their mean; the reference last."""
-    rounds = {place: len(scores) if place else 0 for place, scores in found.choosing.items()}
-    return sorted(rounds, key=lambda place: (-rounds[place], -float(np.mean(found.choosing[place]))))
+    rounds = {place: len(scores) if place else 0 for place, scores in halved.choosing_scores.items()}
+    return sorted(rounds, key=lambda place: (-rounds[place], -float(np.mean(halved.choosing_scores[place]))))

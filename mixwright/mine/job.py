@@ -58,7 +58,7 @@ class SpentSeconds:
     """What mining has taken so far."""
 
     digest: str
-    """Of what is mined, as `made_of` gives it."""
+    """Of what is mined, as `mined_from_digest` gives it."""
     seconds: float
     """CPU seconds, those of calls that were killed included."""
 
@@ -93,11 +93,11 @@ def mine_in_run(
     from mixwright.scan.stage import scan_bases  # torch
 
     config, folder, options = run.config, run.folder, options_of(run.config, name, keep)
-    made = make_miner(name, options)
+    miner = make_miner(name, options)
     start = bases_of(config, folder)[0]
-    if missing := missing_columns(made, folder, base_name(start)):
+    if missing := missing_columns(miner, folder, base_name(start)):
         scan_bases(run, workers, columns=missing, say=say)
-    if take_over and is_mined(folder, name, made_of(config, Scan(folder, base_name(start)), options)):
+    if take_over and is_mined(folder, name, mined_from_digest(config, Scan(folder, base_name(start)), options)):
         say(f"mine: {name}, as it was mined before; anew: without --try")
         return table_file(folder, name)
     say(f"mine: {name}")
@@ -106,17 +106,17 @@ def mine_in_run(
     return table_file(folder, name)
 
 
-def made_of(config: RunConfig, scan: Scan, options: Mapping[str, Any]) -> str:
+def mined_from_digest(config: RunConfig, scan: Scan, options: Mapping[str, Any]) -> str:
     """SHA-256 of what a table is mined from: the scan, which knows corpus and model, the options, seed and version."""
-    used = {"scan": scan.key, "options": to_data(dict(options)), "seed": config.seed, "version": mixwright.__version__}
-    return hashlib.sha256(json.dumps(used, sort_keys=True, default=str).encode()).hexdigest()
+    mined_from = {"scan": scan.key, "options": to_data(dict(options)), "seed": config.seed, "version": mixwright.__version__}
+    return hashlib.sha256(json.dumps(mined_from, sort_keys=True, default=str).encode()).hexdigest()
 
 
 def is_mined(folder: RunFolder, name: str, digest: str) -> bool:
     """Whether a miner's table is there, made of this, and newer than all scans of the run."""
     table = table_file(folder, name)
-    told = summary_of(table)
-    if told is None or told.mined_from != digest or not table.is_file():
+    summary = summary_of(table)
+    if summary is None or summary.mined_from != digest or not table.is_file():
         return False
     written = table.with_suffix(".json").stat().st_mtime  # last
     return all(part.stat().st_mtime <= written for part in folder.path.glob("scan/*/part-*.parquet"))
@@ -133,8 +133,8 @@ def rehearse_run(run: CheckedRun, workers: Workers, *, say: Callable[[str], None
         return
     start, options = bases_of(config, folder)[0], options_of(config, REHEARSAL_MINER, None)
     job = MineJob(str(folder.path), start, config, REHEARSAL_MINER, options)
-    (told,) = workers.run([Job("rehearsal", answer_prompts_to_rehearse, job)], title="rehearsal")
-    for note in told:
+    (notes,) = workers.run([Job("rehearsal", answer_prompts_to_rehearse, job)], title="rehearsal")
+    for note in notes:
         say(f"  {note}")
 
 
@@ -145,15 +145,15 @@ def answer_prompts_to_rehearse(job: MineJob) -> list[str]:
     from mixwright.measure.kept_answers import KeepingLearner
 
     run, config = RunFolder(job.run), job.config
-    kept = run.path / FOLDER / f"{job.miner}.jsonl"
-    found = rehearsal_rows(
-        Corpus.load(run.corpus), lambda: KeepingLearner(load_base(config.model, job.base), kept), **job.options
+    answers_file = run.path / FOLDER / f"{job.miner}.jsonl"
+    rehearsal = rehearsal_rows(
+        Corpus.load(run.corpus), lambda: KeepingLearner(load_base(config.model, job.base), answers_file), **job.options
     )
     path = table_file(run, job.miner)
-    write_json(path.with_suffix(".json"), found.summary())
-    write_rows(path, found.rows)  # last: by it a run knows that they were written
+    write_json(path.with_suffix(".json"), rehearsal.summary())
+    write_rows(path, rehearsal.rows)  # last: by it a run knows that they were written
     drop_kept(run.path)
-    return list(found.notes)
+    return list(rehearsal.notes)
 
 
 def load_rehearsed(folder: RunFolder) -> Corpus:
@@ -182,19 +182,19 @@ def mine_in_worker(job: MineJob) -> None:
     from mixwright.learner.load import load_base
 
     run, config = RunFolder(job.run), job.config
-    corpus, made = Corpus.load(run.corpus), make_miner(job.miner, job.options)
-    learner = load_base(config.model, job.base) if made.MODEL else None
+    corpus, miner = Corpus.load(run.corpus), make_miner(job.miner, job.options)
+    learner = load_base(config.model, job.base) if miner.MODEL else None
     before = run.measurements("before")
     measured = read_measurements(before) if before.is_file() else []
     scan = Scan(run, base_name(job.base))
     if scan.key["corpus"] != corpus.digest():
         raise InputError("a scan of this corpus", "one of other rows", "Run `mixwright scan` again.", file=scan.folder)
-    digest, spent = made_of(config, scan, job.options), table_file(run, job.miner).with_suffix(".spent.json")
-    with note_cpu_seconds(spent, digest) as earlier:
-        found = mine(made, job.miner, corpus, scan, learner, measured=measured, seed=config.seed)
-    found = replace(found, seconds=earlier + found.seconds)
-    write_mined(found, spent.parent, digest)
-    spent.unlink()
+    digest, spent_file = mined_from_digest(config, scan, job.options), table_file(run, job.miner).with_suffix(".spent.json")
+    with note_cpu_seconds(spent_file, digest) as earlier_seconds:
+        mining = mine(miner, job.miner, corpus, scan, learner, measured=measured, seed=config.seed)
+    mining = replace(mining, seconds=earlier_seconds + mining.seconds)
+    write_mined(mining, spent_file.parent, digest)
+    spent_file.unlink()
 
 
 @contextlib.contextmanager
@@ -209,14 +209,14 @@ def note_cpu_seconds(path: Path, digest: str) -> Iterator[float]:
         Seconds of earlier blocks.
     """
     try:
-        known = read_json(path, SpentSeconds)
+        noted = read_json(path, SpentSeconds)
     except InputError:  # none, or one that was cut
-        known = SpentSeconds(digest, 0.0)
-    earlier = known.seconds if known.digest == digest else 0.0
+        noted = SpentSeconds(digest, 0.0)
+    earlier_seconds = noted.seconds if noted.digest == digest else 0.0
     begun, ended = time.process_time(), threading.Event()
 
     def note() -> None:
-        write_json(path, SpentSeconds(digest, earlier + time.process_time() - begun))
+        write_json(path, SpentSeconds(digest, earlier_seconds + time.process_time() - begun))
 
     def note_again() -> None:
         while not ended.wait(SECONDS_BETWEEN_NOTES):
@@ -226,7 +226,7 @@ def note_cpu_seconds(path: Path, digest: str) -> Iterator[float]:
     thread = threading.Thread(target=note_again, daemon=True)
     thread.start()
     try:
-        yield earlier
+        yield earlier_seconds
     finally:
         ended.set()
         thread.join()

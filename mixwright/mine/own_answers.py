@@ -60,8 +60,13 @@ class RehearsalRows:
     def summary(self) -> dict[str, Any]:
         """Counts, room and notes as JSON values."""
         tasks = dict(sorted(Counter(row.task for row in self.rows).items()))
-        own = len(self.rows) - self.rows_with_completion
-        counts = {"rows": len(self.rows), "given": self.rows_with_completion, "own answers": own, "rollouts": self.rollouts}
+        own_answers = len(self.rows) - self.rows_with_completion
+        counts = {
+            "rows": len(self.rows),
+            "given": self.rows_with_completion,
+            "own answers": own_answers,
+            "rollouts": self.rollouts,
+        }
         return {"miner": "rehearsal", "kind": "new rows", **counts, "tasks": tasks, "room": self.room, "notes": self.notes}
 
 
@@ -76,11 +81,11 @@ def rehearsal_rows(corpus: Corpus, load: Callable[[], Learner], *, max_new_token
     Raises:
         InputError: as `answer_prompts`.
     """
-    prompts, made = usable_prompts(corpus), RehearsalRows((), (), 0, 0, {})
+    prompts, answered = usable_prompts(corpus), RehearsalRows((), (), 0, 0, {})
     if prompts.without_completion:
-        made = answer_prompts(load(), prompts.without_completion, max_new_tokens=max_new_tokens)
-    rows, notes = (*prompts.with_completion, *made.rows), (*prompts.notes, *made.notes)
-    return replace(made, rows=rows, notes=notes, rows_with_completion=len(prompts.with_completion))
+        answered = answer_prompts(load(), prompts.without_completion, max_new_tokens=max_new_tokens)
+    rows, notes = (*prompts.with_completion, *answered.rows), (*prompts.notes, *answered.notes)
+    return replace(answered, rows=rows, notes=notes, rows_with_completion=len(prompts.with_completion))
 
 
 def write_rows(path: Path, rows: Sequence[Example]) -> None:
@@ -109,29 +114,32 @@ def usable_prompts(corpus: Corpus) -> Prompts:
         return prompt_key(row.prompt or row.target or "")
 
     splits = corpus.table["split"].to_pylist()
-    numbers = [number for number, split in enumerate(splits) if split == REHEARSE_SPLIT]
-    if not numbers:
+    rehearse_numbers = [number for number, split in enumerate(splits) if split == REHEARSE_SPLIT]
+    if not rehearse_numbers:
         return Prompts((), (), ())
     copied = find_leaks(corpus).copied if "eval" in splits else None
-    held_out, seen = (set(map(key_of, corpus.select(split=split))) for split in ("eval", "train"))
-    kept: list[Example] = []
-    gone: Counter[str] = Counter()
-    for number in numbers:
+    held_out, used_keys = (set(map(key_of, corpus.select(split=split))) for split in ("eval", "train"))
+    usable: list[Example] = []
+    left_out_counts: Counter[str] = Counter()
+    for number in rehearse_numbers:
         row = corpus[number]
         key = key_of(row)
         if key in held_out or (copied is not None and copied[number]):
-            gone["they stand in the held-out rows"] += 1
-        elif key in seen:
-            gone["they repeat a training row or each other"] += 1
+            left_out_counts["they stand in the held-out rows"] += 1
+        elif key in used_keys:
+            left_out_counts["they repeat a training row or each other"] += 1
         else:
-            seen.add(key)
-            kept.append(row)
-    notes = tuple(f"{count} of {len(numbers)} rows to rehearse are left out: {why}." for why, count in sorted(gone.items()))
+            used_keys.add(key)
+            usable.append(row)
+    notes = tuple(
+        f"{count} of {len(rehearse_numbers)} rows to rehearse are left out: {why}."
+        for why, count in sorted(left_out_counts.items())
+    )
     pairs = trains_on_pairs(corpus)
-    whole = {row.id for row in kept if row.target is not None or (pairs and row.rejected is not None)}
-    told = {row.id: {"parents": [row.id], "provenance": "As it was given to rehearse."} for row in kept}
-    ready = tuple(replace(row, extra={**row.extra, **told[row.id]}) for row in kept if row.id in whole)
-    return Prompts(ready, tuple(row for row in kept if row.id not in whole), notes)
+    ready_ids = {row.id for row in usable if row.target is not None or (pairs and row.rejected is not None)}
+    origins = {row.id: {"parents": [row.id], "provenance": "As it was given to rehearse."} for row in usable}
+    ready = tuple(replace(row, extra={**row.extra, **origins[row.id]}) for row in usable if row.id in ready_ids)
+    return Prompts(ready, tuple(row for row in usable if row.id not in ready_ids), notes)
 
 
 def trains_on_pairs(corpus: Corpus) -> bool:
@@ -152,44 +160,48 @@ def answer_prompts(learner: Learner, prompts: Sequence[Example], *, max_new_toke
         InputError: chat prompts without a chat template.
     """
     context = learner.context
-    taken = {row.id: len(learner.encode(row.prompt)) for row in prompts} if context else {}
-    size = min(FIRST_ROOM_TOKENS, max_new_tokens)
+    prompt_tokens = {row.id: len(learner.encode(row.prompt)) for row in prompts} if context else {}
+    answer_tokens = min(FIRST_ROOM_TOKENS, max_new_tokens)
 
     def with_room(rows: Sequence[Example]) -> list[Example]:
-        return [row for row in rows if context is None or taken[row.id] + size <= context]
+        return [row for row in rows if context is None or prompt_tokens[row.id] + answer_tokens <= context]
 
     waiting = fitting = with_room(prompts)
     notes, rollouts = [], 0
-    if gone := len(prompts) - len(fitting):
-        lack = f"they leave no room for an answer of {size} tokens in the context of {context or 0:,}"
-        notes.append(f"{gone} of {len(prompts)} prompts to rehearse are left out: {lack}.")
-    asked = Counter(row.task for row in fitting)
+    if left_out := len(prompts) - len(fitting):
+        lack = f"they leave no room for an answer of {answer_tokens} tokens in the context of {context or 0:,}"
+        notes.append(f"{left_out} of {len(prompts)} prompts to rehearse are left out: {lack}.")
+    prompt_counts = Counter(row.task for row in fitting)
     answers: dict[str, str] = {}
-    done, room = Counter[str](), dict.fromkeys(asked, 0)
+    ended_counts, room = Counter[str](), dict.fromkeys(prompt_counts, 0)
     while waiting:
-        texts = learner.sample([row.prompt for row in waiting], count=1, temperature=0, max_new_tokens=size, seed=0)
+        texts = learner.sample([row.prompt for row in waiting], count=1, temperature=0, max_new_tokens=answer_tokens, seed=0)
         rollouts += len(waiting)
-        room |= dict.fromkeys({row.task for row in waiting}, size)
-        for row, (made,) in zip(waiting, texts, strict=True):
-            if made.finished and made.text.strip():
-                answers[row.id] = made.text  # as it was written: after plain text it may begin with a space
-        done = Counter(row.task for row in fitting if row.id in answers)
-        if size == max_new_tokens:
+        room |= dict.fromkeys({row.task for row in waiting}, answer_tokens)
+        for row, (completion,) in zip(waiting, texts, strict=True):
+            if completion.finished and completion.text.strip():
+                answers[row.id] = completion.text  # as it was written: after plain text it may begin with a space
+        ended_counts = Counter(row.task for row in fitting if row.id in answers)
+        if answer_tokens == max_new_tokens:
             break
-        size = min(2 * size, max_new_tokens)
-        left = [row for row in waiting if row.id not in answers and done[row.task] < ENOUGH_ENDED_SHARE * asked[row.task]]
-        waiting = with_room(left)
+        answer_tokens = min(2 * answer_tokens, max_new_tokens)
+        unanswered = [
+            row
+            for row in waiting
+            if row.id not in answers and ended_counts[row.task] < ENOUGH_ENDED_SHARE * prompt_counts[row.task]
+        ]
+        waiting = with_room(unanswered)
     rows = []
     for row in fitting:
         if row.id in answers:
-            told = {"parents": [row.id], "provenance": f"Greedy answer of {learner.name} before training."}
-            blank = {"answer": None, "chosen": None, "rejected": None, "extra": {**row.extra, **told}}
-            own = {"id": f"{row.id}:own", "source": "rehearsal", "split": REHEARSE_SPLIT}
-            rows.append(replace(row, target=answers[row.id], **own, **blank))
+            origin = {"parents": [row.id], "provenance": f"Greedy answer of {learner.name} before training."}
+            blank = {"answer": None, "chosen": None, "rejected": None, "extra": {**row.extra, **origin}}
+            identity = {"id": f"{row.id}:own", "source": "rehearsal", "split": REHEARSE_SPLIT}
+            rows.append(replace(row, target=answers[row.id], **identity, **blank))
     notes += [
-        f"{task}: the model's own answers to {done[task]} of {count} prompts ended within {room[task]} tokens"
-        f"{'' if done[task] == count else '; the others are left out'}."
-        for task, count in sorted(asked.items())
+        f"{task}: the model's own answers to {ended_counts[task]} of {count} prompts ended within {room[task]} tokens"
+        f"{'' if ended_counts[task] == count else '; the others are left out'}."
+        for task, count in sorted(prompt_counts.items())
     ]
     return RehearsalRows(tuple(rows), tuple(notes), 0, rollouts, room)
 
@@ -205,17 +217,17 @@ def check_rehearsal(objective: str, corpus: Corpus) -> None:
         raise InputError("pairs to rehearse for DPO", got, "Give pairs, or leave corpus.rehearse out.")
     if len(rows) and (first := next(iter(corpus.select(split="train")), None)) is not None:
         form = _describe_prompt_kind(first)
-        if other := next((row for row in rows if _describe_prompt_kind(row) != form), None):
-            got = f"{_describe_prompt_kind(other)} at {other.source or other.id}"
+        if other_row := next((row for row in rows if _describe_prompt_kind(row) != form), None):
+            got = f"{_describe_prompt_kind(other_row)} at {other_row.source or other_row.id}"
             expected, remedy = (
                 "rows to rehearse in the form of the training rows",
                 "Write all rows in one form: a trainer takes one.",
             )
             raise InputError(f"{expected}, {form}", got, remedy)
-    bare = sum(row.rejected is not None and row.target is None for row in rows) if objective == "sft" else 0
-    if bare and trains_on_pairs(corpus):
+    incomplete = sum(row.rejected is not None and row.target is None for row in rows) if objective == "sft" else 0
+    if incomplete and trains_on_pairs(corpus):
         remedy = "Give completions, or leave the column of rejected answers out (corpus.columns)."
-        raise InputError("rows to rehearse with completions for SFT", f"{bare} of {len(rows)} that are pairs", remedy)
+        raise InputError("rows to rehearse with completions for SFT", f"{incomplete} of {len(rows)} that are pairs", remedy)
 
 
 def _describe_prompt_kind(row: Example) -> str:

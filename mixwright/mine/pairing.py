@@ -52,17 +52,17 @@ class Candidate:
     """How the wrong one differs (`error_class`), or how it was made of the right one."""
     closeness: float
     """1 - edit distance over the longer length: 1 is the same text, 0 has nothing in common."""
-    longer: int
+    token_difference: int
     """Tokens of the chosen answer minus tokens of the rejected one."""
-    own: bool
+    model_wrote_both: bool
     """Whether the model wrote both."""
 
 
 def closeness(one: str, other: str) -> float:
     """1 - Levenshtein distance / longer length, by characters, or by words where a text is long; 1 for two empty texts."""
     first, second = one[:CHARACTERS_READ], other[:CHARACTERS_READ]
-    long = max(len(first), len(second)) > MOST_COMPARED_CHARACTERS
-    parts = [PIECE_PATTERN.findall(text)[:MOST_COMPARED_CHARACTERS] if long else list(text) for text in (first, second)]
+    by_words = max(len(first), len(second)) > MOST_COMPARED_CHARACTERS
+    parts = [PIECE_PATTERN.findall(text)[:MOST_COMPARED_CHARACTERS] if by_words else list(text) for text in (first, second)]
     size = max(map(len, parts))
     return 1.0 if not size else 1 - distance(*parts) / size
 
@@ -72,11 +72,11 @@ def distance(one: Sequence[str], other: Sequence[str]) -> int:
     if not one or not other:
         return max(len(one), len(other))
     codes: dict[str, int] = {}
-    right = np.array([codes.setdefault(mark, len(codes)) for mark in other])
+    other_codes = np.array([codes.setdefault(mark, len(codes)) for mark in other])
     places = np.arange(len(other) + 1)
     row = places.copy()
     for count, mark in enumerate(one, 1):
-        best = np.minimum(row[1:] + 1, row[:-1] + (right != codes.get(mark, -1)))
+        best = np.minimum(row[1:] + 1, row[:-1] + (other_codes != codes.get(mark, -1)))
         row = np.concatenate(([count], best))
         row = np.minimum.accumulate(row - places) + places  # insertions, one after another
     return int(row[-1])
@@ -92,9 +92,9 @@ def error_class(chosen: str, rejected: str, *, cut: bool = False) -> str:
         return "cut"
     if not rejected.strip():
         return "empty"
-    one, other = (PIECE_PATTERN.findall(text[:CHARACTERS_READ]) for text in (chosen, rejected))
-    if sorted(one) == sorted(other):
-        return "order" if one != other else "form"
+    chosen_pieces, rejected_pieces = (PIECE_PATTERN.findall(text[:CHARACTERS_READ]) for text in (chosen, rejected))
+    if sorted(chosen_pieces) == sorted(rejected_pieces):
+        return "order" if chosen_pieces != rejected_pieces else "form"
     if skeleton(chosen[:CHARACTERS_READ]) == skeleton(rejected[:CHARACTERS_READ]):
         return "value"
     return "form" if final_answer(chosen).strip() == final_answer(rejected).strip() else "other"
@@ -102,76 +102,76 @@ def error_class(chosen: str, rejected: str, *, cut: bool = False) -> str:
 
 def near_misses(text: str, rng: np.random.Generator) -> Iterator[tuple[str, str]]:
     """Texts that are one edit away, each with the edit's name, in random order; whether they are wrong a grader says."""
-    pieces = [(found.start(), found.end()) for found in PIECE_PATTERN.finditer(text[:CHARACTERS_READ])]
+    pieces = [(match.start(), match.end()) for match in PIECE_PATTERN.finditer(text[:CHARACTERS_READ])]
     digits = [place for place, mark in enumerate(text[:CHARACTERS_READ]) if mark.isascii() and mark.isdigit()]
-    made: list[tuple[str, str]] = []
+    edits: list[tuple[str, str]] = []
     for place in rng.permutation(digits).tolist()[:4]:
-        other = str((int(text[place]) + int(rng.integers(1, 10))) % 10)
-        made.append((text[:place] + other + text[place + 1 :], "edited: a digit"))
+        digit = str((int(text[place]) + int(rng.integers(1, 10))) % 10)
+        edits.append((text[:place] + digit + text[place + 1 :], "edited: a digit"))
     for at in rng.permutation(max(len(pieces) - 1, 0)).tolist()[:4]:
         (a, b), (c, d) = pieces[at], pieces[at + 1]
-        made.append((text[:a] + text[c:d] + text[b:c] + text[a:b] + text[d:], "edited: two words swapped"))
+        edits.append((text[:a] + text[c:d] + text[b:c] + text[a:b] + text[d:], "edited: two words swapped"))
     if len(pieces) > 1:
         a, b = pieces[int(rng.integers(len(pieces)))]
-        made.append((re.sub(r"\s+", " ", text[:a] + text[b:]).strip(), "edited: a word left out"))
-    yield from (found for found in made if found[0] != text)
+        edits.append((re.sub(r"\s+", " ", text[:a] + text[b:]).strip(), "edited: a word left out"))
+    yield from (edit for edit in edits if edit[0] != text)
 
 
-def length_tells(pairs: Sequence[Candidate]) -> float:
+def longer_chosen_share(pairs: Sequence[Candidate]) -> float:
     """Share of the pairs in which the longer answer is the chosen one, half of the equal ones counted: .5 says nothing."""
-    signs = np.sign([pair.longer for pair in pairs])
+    signs = np.sign([pair.token_difference for pair in pairs])
     return float((0.5 + signs / 2).mean()) if len(signs) else 0.5
 
 
-def balanced(options: Sequence[Sequence[Candidate]], tolerance: float) -> tuple[list[Candidate], int]:
+def balance_by_length(options: Sequence[Sequence[Candidate]], tolerance: float) -> tuple[list[Candidate], int]:
     """One pair of each prompt, the closest, changed and left out so that length does not tell chosen from rejected.
 
     Args:
         options: candidates of each prompt, one at least.
-        tolerance: distance of `length_tells` from .5 that is allowed.
+        tolerance: distance of `longer_chosen_share` from .5 that is allowed.
 
     Returns:
         The pairs, in the order of the prompts, and how many prompts were left out.
     """
-    ranked = [sorted(own, key=lambda pair: -pair.closeness) for own in options]
-    taken: dict[int, Candidate] = {place: own[0] for place, own in enumerate(ranked)}
-    sign = int(np.sign(length_tells(list(taken.values())) - 0.5))
+    ranked = [sorted(candidates, key=lambda pair: -pair.closeness) for candidates in options]
+    pair_by_place: dict[int, Candidate] = {place: candidates[0] for place, candidates in enumerate(ranked)}
+    sign = int(np.sign(longer_chosen_share(list(pair_by_place.values())) - 0.5))
 
-    def tells() -> bool:
-        return bool(taken) and sign * (length_tells(list(taken.values())) - 0.5) > tolerance + 1e-12
+    def is_unbalanced() -> bool:
+        return bool(pair_by_place) and sign * (longer_chosen_share(list(pair_by_place.values())) - 0.5) > tolerance + 1e-12
 
     moves = [
-        (own[0].closeness - other.closeness, place, other)
-        for place, own in enumerate(ranked)
-        if np.sign(own[0].longer) == sign
-        for other in [next((pair for pair in own if np.sign(pair.longer) != sign), None)]
+        (candidates[0].closeness - other.closeness, place, other)
+        for place, candidates in enumerate(ranked)
+        if np.sign(candidates[0].token_difference) == sign
+        for other in [next((pair for pair in candidates if np.sign(pair.token_difference) != sign), None)]
         if other is not None
     ]
     for _, place, other in sorted(moves, key=lambda move: move[:2]):
-        if not tells():
+        if not is_unbalanced():
             break
-        taken[place] = other
-    for place in sorted(taken, key=lambda place: (taken[place].closeness, place)):
-        if not tells():
+        pair_by_place[place] = other
+    for place in sorted(pair_by_place, key=lambda place: (pair_by_place[place].closeness, place)):
+        if not is_unbalanced():
             break
-        if np.sign(taken[place].longer) == sign:
-            del taken[place]
-    return list(taken.values()), len(ranked) - len(taken)
+        if np.sign(pair_by_place[place].token_difference) == sign:
+            del pair_by_place[place]
+    return list(pair_by_place.values()), len(ranked) - len(pair_by_place)
 
 
-def judge_answers(row: Example, written: Sequence[Completion], grades: TimedGrades) -> Answers:
+def judge_answers(row: Example, completions: Sequence[Completion], grades: TimedGrades) -> Answers:
     """Different answers to one prompt; of those that were cut only the wrong ones."""
-    found = Answers({}, {})
-    for made in written:
-        cut = not made.finished
-        right = grades.grade(row, made.text, cut=cut) >= RIGHT_FROM_SCORE
+    answers = Answers({}, {})
+    for completion in completions:
+        cut = not completion.finished
+        right = grades.grade(row, completion.text, cut=cut) >= RIGHT_FROM_SCORE
         if right and cut:
             continue  # whether the rest would have been right is not known
-        (found.right if right else found.wrong).setdefault(made.text, cut)
-    return found
+        (answers.right if right else answers.wrong).setdefault(completion.text, cut)
+    return answers
 
 
-def margins_of(learner: Learner, rows: Sequence[Example], pairs: Sequence[Candidate]) -> np.ndarray:
+def measure_margins(learner: Learner, rows: Sequence[Example], pairs: Sequence[Candidate]) -> np.ndarray:
     """Log-probability of the rejected answer minus that of the chosen one, nats, shape (pairs,)."""
     from mixwright.learner.warmup import completion_tokens
 
@@ -179,7 +179,10 @@ def margins_of(learner: Learner, rows: Sequence[Example], pairs: Sequence[Candid
 
     def total(texts: Sequence[str]) -> np.ndarray:
         return np.array(
-            [sum(own) for own in learner.logprobs(prompts, [completion_tokens(learner, text) for text in texts])]
+            [
+                sum(token_logprobs)
+                for token_logprobs in learner.logprobs(prompts, [completion_tokens(learner, text) for text in texts])
+            ]
         )
 
     return total([pair.rejected for pair in pairs]) - total([pair.chosen for pair in pairs])
@@ -191,11 +194,11 @@ def _as_completion(prompt: Text, text: str) -> Text:
 
 def pair_example(row: Example, pair: Candidate, margin: float) -> Example:
     """The new row: prompt and answer of its parent, both answers, and how it was made."""
-    by = "both written by the model" if pair.own else "one of them from the data or edited"
+    writers = "both written by the model" if pair.model_wrote_both else "one of them from the data or edited"
     extra: dict[str, Any] = {
         **row.extra,
         "parents": [row.id],
-        "provenance": f"A right and a wrong answer to one prompt, {by}.",
+        "provenance": f"A right and a wrong answer to one prompt, {writers}.",
         "error_class": pair.kind,
         "closeness": round(pair.closeness, 4),
         "margin": round(margin, 4),
@@ -204,27 +207,32 @@ def pair_example(row: Example, pair: Candidate, margin: float) -> Example:
     return replace(row, id=f"{row.id}:pair", target=chosen, chosen=chosen, rejected=rejected, source="pairs", extra=extra)
 
 
-def null_of(
+def make_null_pairs(
     rows: Sequence[Example],
     answers: Sequence[Answers],
-    made: Sequence[Example],
+    pair_rows: Sequence[Example],
     pairs: Sequence[Candidate],
     grades: TimedGrades,
     rng: np.random.Generator,
 ) -> tuple[Example, ...]:
     """The same prompts and chosen answers, with wrong answers to other prompts of the task; empty where one lacks any."""
     pools: dict[str, list[tuple[int, str]]] = {}
-    for place, own in enumerate(answers):
-        pools.setdefault(rows[place].task, []).extend((place, text) for text, cut in own.wrong.items() if not cut)
-    found = []
-    for example, pair in zip(made, pairs, strict=True):
+    for place, prompt_answers in enumerate(answers):
+        pools.setdefault(rows[place].task, []).extend((place, text) for text, cut in prompt_answers.wrong.items() if not cut)
+    null_rows = []
+    for example, pair in zip(pair_rows, pairs, strict=True):
         pool = [text for place, text in pools[example.task] if place != pair.place]
         order = (pool[at] for at in rng.permutation(len(pool)).tolist()[:MOST_NULL_ANSWERS_TRIED])
         other = next((t for t in order if grades.grade(rows[pair.place], t) < RIGHT_FROM_SCORE and t != pair.chosen), None)
         if other is None:
             return ()
-        kept = {name: example.extra[name] for name in example.extra if name not in ("error_class", "closeness", "margin")}
-        extra = {**kept, "provenance": "A right answer, and a wrong one that was given to another prompt of the task."}
+        extra_of_pair = {
+            name: example.extra[name] for name in example.extra if name not in ("error_class", "closeness", "margin")
+        }
+        extra = {
+            **extra_of_pair,
+            "provenance": "A right answer, and a wrong one that was given to another prompt of the task.",
+        }
         rejected = _as_completion(example.prompt, other)
-        found.append(replace(example, id=f"{example.id}:random", rejected=rejected, extra=extra))
-    return tuple(found)
+        null_rows.append(replace(example, id=f"{example.id}:random", rejected=rejected, extra=extra))
+    return tuple(null_rows)

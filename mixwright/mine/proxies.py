@@ -49,7 +49,7 @@ class Sizes:
 
 
 def make_proxy_trainer(
-    learner: Learner, corpus: Corpus, numbers: NDArray[np.int64], back: NDArray[np.int64], sizes: Sizes
+    learner: Learner, corpus: Corpus, numbers: NDArray[np.int64], held_back: NDArray[np.int64], sizes: Sizes
 ) -> Train:
     """A trainer for the crossover test: train a copy on some rows, and read 1 - exp(-nats per token) on held-back ones.
 
@@ -59,14 +59,14 @@ def make_proxy_trainer(
         learner: copied, never changed.
         corpus: the rows.
         numbers: place in the corpus of each row that may be trained on, shape (rows,).
-        back: place in the corpus of each row held back, shape (items,).
+        held_back: place in the corpus of each row held back, shape (items,).
         sizes: of the trainings.
     """
     losses = RowLosses(learner, corpus)
-    trained = make_copy_trainer(learner, losses, numbers, sizes)
+    train_copy = make_copy_trainer(learner, losses, numbers, sizes)
 
     def train(rows: NDArray[np.int64], seed: int) -> NDArray[np.float64]:
-        return 1 - np.exp(-read_losses(trained(rows, seed), losses, back, sizes.batch))
+        return 1 - np.exp(-read_losses(train_copy(rows, seed), losses, held_back, sizes.batch))
 
     return train
 
@@ -85,11 +85,11 @@ def make_copy_trainer(
 
     def train(rows: NDArray[np.int64], seed: int) -> Any:
         model: Any = copy.deepcopy(learner.model).eval()  # no dropout: the proxies differ by their rows alone
-        order = np.random.default_rng(seed)
-        waiting = np.zeros(0, dtype=np.int64)
-        while len(waiting) < sizes.steps * sizes.batch:
-            waiting = np.concatenate((waiting, order.permutation(rows)))
-        batches = list(numbers[waiting[: sizes.steps * sizes.batch]].reshape(sizes.steps, sizes.batch))
+        rng = np.random.default_rng(seed)
+        row_order = np.zeros(0, dtype=np.int64)
+        while len(row_order) < sizes.steps * sizes.batch:
+            row_order = np.concatenate((row_order, rng.permutation(rows)))
+        batches = list(numbers[row_order[: sizes.steps * sizes.batch]].reshape(sizes.steps, sizes.batch))
         train_on(model, losses, batches, sizes.learning_rate)
         return model
 
@@ -97,7 +97,7 @@ def make_copy_trainer(
 
 
 def grade_greedy_answers(
-    learner: Learner, model: Any, rows: Sequence[Example], grades: TimedGrades, longest: int
+    learner: Learner, model: Any, rows: Sequence[Example], grades: TimedGrades, max_new_tokens: int
 ) -> NDArray[np.float64]:
     """1 where the model's greedy answer to a row has full marks, else 0; shape (rows,).
 
@@ -106,26 +106,31 @@ def grade_greedy_answers(
         model: a copy of its model.
         rows: with answers.
         grades: judge.
-        longest: tokens of an answer.
+        max_new_tokens: tokens of an answer.
     """
     from mixwright.learner.learner import Learner as Reader
 
-    form = {"form": learner.form, "batch_size": learner.batch_size}
-    reader = Reader(model, learner.tokenizer, learner.name, learner.template_arguments, **form)
+    options = {"form": learner.form, "batch_size": learner.batch_size}
+    reader = Reader(model, learner.tokenizer, learner.name, learner.template_arguments, **options)
     prompts = [row.prompt for row in rows]
-    made = reader.sample(prompts, count=1, temperature=0, max_new_tokens=longest, seed=0)
-    scores = [grades.grade(row, own[0].text, cut=not own[0].finished) for row, own in zip(rows, made, strict=True)]
+    answers = reader.sample(prompts, count=1, temperature=0, max_new_tokens=max_new_tokens, seed=0)
+    scores = [
+        grades.grade(row, completions[0].text, cut=not completions[0].finished)
+        for row, completions in zip(rows, answers, strict=True)
+    ]
     return (np.array(scores) >= RIGHT_FROM_SCORE).astype(float)
 
 
-def shared_room(learner: Learner, rows: Sequence[Example], wanted: int) -> int:
+def shared_room(learner: Learner, rows: Sequence[Example], max_tokens: int) -> int:
     """Tokens that every prompt leaves room for. Raises InputError where that is none."""
     if learner.context is None:
-        return wanted
-    left = learner.context - max(len(learner.encode(row.prompt)) for row in rows)
-    if left < 1:
-        raise InputError(f"prompts of fewer than {learner.context} tokens", f"{learner.context - left}", "Shorten them.")
-    return min(wanted, left)
+        return max_tokens
+    room_tokens = learner.context - max(len(learner.encode(row.prompt)) for row in rows)
+    if room_tokens < 1:
+        raise InputError(
+            f"prompts of fewer than {learner.context} tokens", f"{learner.context - room_tokens}", "Shorten them."
+        )
+    return min(max_tokens, room_tokens)
 
 
 def count_answer_tokens(learner: Learner, text: str) -> int:
@@ -146,6 +151,6 @@ def choose_held_back(tasks: NDArray[np.str_], rng: np.random.Generator) -> NDArr
         )
     chosen = np.zeros(len(tasks), dtype=bool)
     for task in np.unique(tasks):
-        own = rng.permutation(np.flatnonzero(tasks == task))
-        chosen[own[: max(round(size * len(own) / len(tasks)), int(len(own) > 3))]] = True
+        task_rows = rng.permutation(np.flatnonzero(tasks == task))
+        chosen[task_rows[: max(round(size * len(task_rows) / len(tasks)), int(len(task_rows) > 3))]] = True
     return chosen

@@ -30,26 +30,26 @@ def bm25(rows: Sequence[Sequence[str]], shots: Sequence[Sequence[str]], *, k1: f
     """BM25 of each row, given as its words, for each shot as the query."""
     counts = [Counter(words) for words in rows]
     length = np.array([len(words) for words in rows], dtype=float)
-    norm = k1 * (1 - b + b * length / max(length.mean(), 1.0))
-    holders = Counter(word for own in counts for word in own)
-    found = np.zeros((len(rows), len(shots)))
+    length_penalty = k1 * (1 - b + b * length / max(length.mean(), 1.0))
+    holders = Counter(word for row_counts in counts for word in row_counts)
+    scores = np.zeros((len(rows), len(shots)))
     for place, query in enumerate(shots):
         for word, times in Counter(query).items():
             idf = math.log(1 + (len(rows) - holders[word] + 0.5) / (holders[word] + 0.5))
-            often = np.array([own[word] for own in counts], dtype=float)
-            found[:, place] += times * idf * often * (k1 + 1) / (often + norm)
-    return found
+            occurrences = np.array([row_counts[word] for row_counts in counts], dtype=float)
+            scores[:, place] += times * idf * occurrences * (k1 + 1) / (occurrences + length_penalty)
+    return scores
 
 
 def choose_in_turn(scores: Scores, count: int) -> Int[np.ndarray, " chosen"]:
     """Rows that the shots choose in turn, each the best that is left, until `count` are chosen."""
     orders = np.argsort(-scores, axis=0, kind="stable")
-    taken, chosen, ahead = np.zeros(len(scores), dtype=bool), [], np.zeros(scores.shape[1], dtype=int)
+    taken, chosen, next_rank = np.zeros(len(scores), dtype=bool), [], np.zeros(scores.shape[1], dtype=int)
     while len(chosen) < min(count, len(scores)):
         shot = len(chosen) % scores.shape[1]
-        while taken[orders[ahead[shot], shot]]:
-            ahead[shot] += 1
-        row = int(orders[ahead[shot], shot])
+        while taken[orders[next_rank[shot], shot]]:
+            next_rank[shot] += 1
+        row = int(orders[next_rank[shot], shot])
         taken[row] = True
         chosen.append(row)
     return np.array(chosen, dtype=np.int64)

@@ -28,8 +28,8 @@ def new_row(parent: Example, number: int, way: str, prompt: str, target: str) ->
     """A row made of a fact of `parent`; `way` says how."""
     extra = {**parent.extra, "parents": [parent.id], "provenance": f"A fact of its parent in this way: {way}"}
     blank = {"answer": None, "chosen": None, "rejected": None, "level": None}
-    name = f"{parent.id}:{way}:{number}"
-    return replace(parent, id=name, prompt=prompt, target=target, source="self_edits", split="train", extra=extra, **blank)
+    row_id = f"{parent.id}:{way}:{number}"
+    return replace(parent, id=row_id, prompt=prompt, target=target, source="self_edits", split="train", extra=extra, **blank)
 
 
 def as_they_stand(facts: Sequence[Example]) -> list[Example]:
@@ -37,21 +37,23 @@ def as_they_stand(facts: Sequence[Example]) -> list[Example]:
     return [row if row.target is not None else replace(row, prompt="", target=text_of(row)) for row in facts]
 
 
-def rewrite_in_forms(facts: Sequence[Example], read: Sequence[Sequence[Slots]], forms: Sequence[str]) -> Ways:
+def rewrite_in_forms(facts: Sequence[Example], facts_by_row: Sequence[Sequence[Slots]], forms: Sequence[str]) -> Ways:
     """Every fact in every form; a form that says what the rows say already is none.
 
     Args:
         facts: the rows.
-        read: facts of each row.
+        facts_by_row: facts of each row.
         forms: as in `rewriting.filled`.
     """
-    said = {(plain(row.prompt), plain(row.target)) for row in facts}
+    present_texts = {(plain(row.prompt), plain(row.target)) for row in facts}
     ways: Ways = {}
-    every = [(row, n, fact) for row, own in zip(facts, read, strict=True) for n, fact in enumerate(own)]
+    all_facts = [
+        (row, n, fact) for row, row_facts in zip(facts, facts_by_row, strict=True) for n, fact in enumerate(row_facts)
+    ]
     for form in dict.fromkeys(forms):
-        filled = [fill_form(form, fact) for _, _, fact in every]
-        if not said.issuperset(filled):
-            pairs = zip(every, filled, strict=True)
+        filled = [fill_form(form, fact) for _, _, fact in all_facts]
+        if not present_texts.issuperset(filled):
+            pairs = zip(all_facts, filled, strict=True)
             ways[form] = [new_row(row, n, form, prompt, target) for (row, n, _), (prompt, target) in pairs]
     return ways
 
@@ -67,30 +69,30 @@ def write_own_edits(
         text if isinstance(row.prompt, str) else ({"role": "user", "content": text},)
         for text, row in zip(texts, facts, strict=True)
     ]
-    asked = [replace(row, prompt=prompt) for row, prompt in zip(facts, prompts, strict=True)]
-    tokens = shared_room(learner, asked, max_new_tokens)
+    instructed_rows = [replace(row, prompt=prompt) for row, prompt in zip(facts, prompts, strict=True)]
+    tokens = shared_room(learner, instructed_rows, max_new_tokens)
     written = learner.sample(prompts, count=samples, temperature=1.0, max_new_tokens=tokens, seed=seed)
     ways: Ways = {}
     for number in range(samples):
         way = f"{OWN_WAY}, {number + 1}"
-        for row, own in zip(facts, written, strict=True):
-            lines = [line.strip() for line in own[number].text.splitlines() if line.strip()]
+        for row, completions in zip(facts, written, strict=True):
+            lines = [line.strip() for line in completions[number].text.splitlines() if line.strip()]
             ways.setdefault(way, []).extend(new_row(row, place, way, "", line) for place, line in enumerate(lines))
     return {way: rows for way, rows in ways.items() if rows}, len(facts) * samples
 
 
-def without_questions(ways: Ways, asked: Sequence[Example]) -> tuple[Ways, list[str]]:
+def without_questions(ways: Ways, question_rows: Sequence[Example]) -> tuple[Ways, list[str]]:
     """The ways without rows whose prompt is asked already, and a note per way that lost any."""
-    keys, notes, left = {prompt_key(row.prompt) for row in asked if row.prompt}, [], {}
+    keys, notes, remaining = {prompt_key(row.prompt) for row in question_rows if row.prompt}, [], {}
     for way, rows in ways.items():
-        kept = [row for row in rows if not row.prompt or prompt_key(row.prompt) not in keys]
-        gone = len(rows) - len(kept)
-        if way == AS_IS_WAY or gone <= MOST_ASKED_SHARE * len(rows):
-            left[way] = rows if way == AS_IS_WAY else kept
-        if gone and way != AS_IS_WAY:
-            rest = "they were left out" if way in left else "the way was left out"
-            notes.append(f"Of {len(rows)} rows in the way {way!r}, {gone} ask reward or held-out questions: {rest}.")
-    return left, notes
+        rows_without_questions = [row for row in rows if not row.prompt or prompt_key(row.prompt) not in keys]
+        lost_count = len(rows) - len(rows_without_questions)
+        if way == AS_IS_WAY or lost_count <= MOST_ASKED_SHARE * len(rows):
+            remaining[way] = rows if way == AS_IS_WAY else rows_without_questions
+        if lost_count and way != AS_IS_WAY:
+            rest = "they were left out" if way in remaining else "the way was left out"
+            notes.append(f"Of {len(rows)} rows in the way {way!r}, {lost_count} ask reward or held-out questions: {rest}.")
+    return remaining, notes
 
 
 def parents_of(rows: Sequence[Example]) -> list[str]:
@@ -106,11 +108,11 @@ def draw_null(ways: Mapping[str, Sequence[Example]], parents: Collection[str], r
             parent = row.id if way == AS_IS_WAY else row.extra["parents"][0]
             if parent in by_parent:
                 by_parent[parent].setdefault(way, []).append(as_own_parent(row) if way == AS_IS_WAY else row)
-    found: list[Example] = []
-    for own in by_parent.values():
-        names = sorted(own)
-        found += own[names[int(rng.integers(len(names)))]]
-    return found
+    null_rows: list[Example] = []
+    for rows_by_way in by_parent.values():
+        names = sorted(rows_by_way)
+        null_rows += rows_by_way[names[int(rng.integers(len(names)))]]
+    return null_rows
 
 
 def as_own_parent(row: Example) -> Example:

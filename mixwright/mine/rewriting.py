@@ -39,8 +39,8 @@ def fill_form(form: str, fact: Slots) -> tuple[str, str]:
         expected = f"slots of the pattern: {join_some(sorted(fact))}"
         raise InputError(expected, join_some(missing), "Correct the form, or the pattern.")
     prompt, arrow, target = form.partition(ARROW)
-    said = [SLOT_PATTERN.sub(lambda found: fact[found[1]], text) for text in (prompt, target)]
-    return (said[0], said[1]) if arrow else ("", said[0])
+    filled = [SLOT_PATTERN.sub(lambda match: fact[match[1]], text) for text in (prompt, target)]
+    return (filled[0], filled[1]) if arrow else ("", filled[0])
 
 
 def text_of(example: Example) -> str:
@@ -56,14 +56,14 @@ def read_facts(text: str, patterns: Sequence[str]) -> list[Slots]:
     shared: dict[str, str] = {}
     begin, text = 0, text[:CHARACTERS_READ]
     for pattern in patterns[:-1]:
-        found = _compiled(pattern).search(text, begin)
-        if found is None:
+        match = _compile_pattern(pattern).search(text, begin)
+        if match is None:
             return []
-        begin, shared = found.end(), shared | found.groupdict()
-    return [shared | found.groupdict() for last in patterns[-1:] for found in _compiled(last).finditer(text, begin)]
+        begin, shared = match.end(), shared | match.groupdict()
+    return [shared | match.groupdict() for last in patterns[-1:] for match in _compile_pattern(last).finditer(text, begin)]
 
 
-def _compiled(pattern: str) -> re.Pattern[str]:
+def _compile_pattern(pattern: str) -> re.Pattern[str]:
     """Literal text as it stands, white space of any kind, slots up to what follows them; at the end, up to a mark."""
     names = slots_of(pattern)
     if not names or len(set(names)) < len(names):
@@ -77,7 +77,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(body + (literals[-1] or r"(?=\s*(?:$|[\n;!?|]|\.(?!\w)))"))
 
 
-def find_forms(rows: Iterable[Example], facts: Sequence[Slots], most: int) -> list[tuple[str, int]]:
+def find_forms(rows: Iterable[Example], facts: Sequence[Slots], limit: int) -> list[tuple[str, int]]:
     """Forms in which rows say such facts, with how many different things each says it of; the commonest first.
 
     All slots but one are recognised by their values, which the rows and the facts share (attributes, colours); the last one
@@ -86,61 +86,66 @@ def find_forms(rows: Iterable[Example], facts: Sequence[Slots], most: int) -> li
     Args:
         rows: with targets.
         facts: what is to be said.
-        most: forms at most.
+        limit: forms at most.
     """
     names = sorted({name for fact in facts for name in fact})
-    marks = _marks(names, facts)
-    seen: dict[str, dict[str, set[int]]] = {}
+    value_patterns = _slot_value_patterns(names, facts)
+    rows_by_form: dict[str, dict[str, set[int]]] = {}
     for number, row in zip(range(MOST_ROWS_SEARCHED), rows, strict=False):
-        for form, filler in _possible(_marked(row, marks), names):
-            seen.setdefault(form, {}).setdefault(filler, set()).add(number)
+        for form, filler in _possible_forms(_mark_known_values(row, value_patterns), names):
+            rows_by_form.setdefault(form, {}).setdefault(filler, set()).add(number)
     found: list[tuple[str, int]] = []
-    while len(found) < most and seen:
+    while len(found) < limit and rows_by_form:
         # Of spans that change alike the shortest is the slot.
-        best = max(seen, key=lambda form: (len(seen[form]), len(form), form))
-        fillers = seen[best]
+        best = max(rows_by_form, key=lambda form: (len(rows_by_form[form]), len(form), form))
+        fillers = rows_by_form[best]
         if len(fillers) < MIN_FORM_FACTS:
             break
         found.append((best, len(fillers)))
-        said = set().union(*fillers.values())
-        left = {form: {own: rows - said for own, rows in others.items() if rows - said} for form, others in seen.items()}
-        seen = {form: others for form, others in left.items() if others}
+        covered_rows = set().union(*fillers.values())
+        remaining = {
+            form: {filler: rows - covered_rows for filler, rows in others.items() if rows - covered_rows}
+            for form, others in rows_by_form.items()
+        }
+        rows_by_form = {form: others for form, others in remaining.items() if others}
     return found
 
 
-def _marks(names: Sequence[str], facts: Sequence[Slots]) -> dict[str, re.Pattern[str]]:
+def _slot_value_patterns(names: Sequence[str], facts: Sequence[Slots]) -> dict[str, re.Pattern[str]]:
     """Slot -> pattern of its values; values of two slots are left out."""
     values = {name: {fact[name] for fact in facts if name in fact} for name in names}
-    own = {name: values[name] - set().union(*(values[other] for other in names if other != name)) for name in names}
-    order = {name: sorted(sorted(own[name])[:MOST_SLOT_VALUES], key=len, reverse=True) for name in names}
-    return {name: re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, order[name]))})(?!\w)") for name in names if own[name]}
+    own_values = {name: values[name] - set().union(*(values[other] for other in names if other != name)) for name in names}
+    order = {name: sorted(sorted(own_values[name])[:MOST_SLOT_VALUES], key=len, reverse=True) for name in names}
+    return {
+        name: re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, order[name]))})(?!\w)") for name in names if own_values[name]
+    }
 
 
-def _marked(row: Example, marks: Mapping[str, re.Pattern[str]]) -> str:
+def _mark_known_values(row: Example, value_patterns: Mapping[str, re.Pattern[str]]) -> str:
     """A row with its known values as slots."""
     prompt, target = plain(row.prompt), plain(row.target)
     text = (f"{prompt}{ARROW}{target}" if prompt else target)[: 8 * MOST_SLOT_CHARACTERS]
     if SLOT_PATTERN.search(text):
         return ""
-    for name, pattern in marks.items():
+    for name, pattern in value_patterns.items():
         text = pattern.sub(f"{{{name}}}", text)
     return text
 
 
-def _possible(text: str, names: Sequence[str]) -> Iterable[tuple[str, str]]:
+def _possible_forms(text: str, names: Sequence[str]) -> Iterable[tuple[str, str]]:
     """Every form that a marked text may be of, with what stands in its open slot."""
-    there = slots_of(text)
-    if len(set(there)) < len(there) or len(there) < max(len(names) - 1, 1):
+    present_slots = slots_of(text)
+    if len(set(present_slots)) < len(present_slots) or len(present_slots) < max(len(names) - 1, 1):
         return
-    left = [name for name in names if name not in there]
-    if not left:
+    open_slots = [name for name in names if name not in present_slots]
+    if not open_slots:
         yield text, text
         return
     pieces = list(PIECE_PATTERN.finditer(text))
-    for at in range(len(pieces)):
-        for last in range(at, min(at + MOST_FOUND_SLOT_WORDS, len(pieces))):
-            if pieces[last].group().startswith(("{", "=>")):
+    for begin_piece in range(len(pieces)):
+        for end_piece in range(begin_piece, min(begin_piece + MOST_FOUND_SLOT_WORDS, len(pieces))):
+            if pieces[end_piece].group().startswith(("{", "=>")):
                 break
-            begin, end = pieces[at].start(), pieces[last].end()
+            begin, end = pieces[begin_piece].start(), pieces[end_piece].end()
             if text[begin].isalnum() and text[end - 1].isalnum():
-                yield f"{text[:begin]}{{{left[0]}}}{text[end:]}", text[begin:end]
+                yield f"{text[:begin]}{{{open_slots[0]}}}{text[end:]}", text[begin:end]

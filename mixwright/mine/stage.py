@@ -50,7 +50,10 @@ class Mining:
     def shifts(self) -> dict[str, tuple[float, float]]:
         """Share of each task among training rows and among mined rows, if they differ by over `NOTED_SHIFT_SHARE`."""
         before, after = (max(sum(pair[place] for pair in self.counts.values()), 1) for place in (0, 1))
-        shares = {task: (one / before, other / after) for task, (one, other) in self.counts.items()}
+        shares = {
+            task: (training_count / before, mined_count / after)
+            for task, (training_count, mined_count) in self.counts.items()
+        }
         return {task: pair for task, pair in shares.items() if abs(pair[1] - pair[0]) > NOTED_SHIFT_SHARE}
 
 
@@ -84,67 +87,74 @@ def mine(
         InputError: what the miner refuses, or rows that are no training rows of the corpus.
     """
     begun = time.process_time()
-    found = miner.mine(corpus, scan, learner, np.random.default_rng([seed, MINE_SEED, zlib.crc32(name.encode())]))
+    mined = miner.mine(corpus, scan, learner, np.random.default_rng([seed, MINE_SEED, zlib.crc32(name.encode())]))
     seconds = time.process_time() - begun
     rows = train_rows(corpus, scan)
-    there = dict(zip(rows.ids, rows.tasks.tolist(), strict=True))
-    strange = [row.id for row in (*found.rows, *found.harmful, *found.simple_rule_rows) if row.id not in there]
-    if strange:
-        raise InputError("training rows of this corpus from the miner", f"{strange[0]!r}", "Correct the miner.")
-    counts = Counter(there.values())
-    if found.rows:
-        found = with_min_rows(found, there, find_fading_tasks(measured))
-    made = Counter(there[row.id] for row in found.rows) if found.rows else Counter(row.task for row in found.new_rows)
-    mining = Mining(found, {task: (counts[task], made[task]) for task in sorted({*counts, *made})}, seconds)
-    total = corpus.table["split"].to_pylist().count("train")
-    partly = [f"{len(there)} of {total} training rows were scanned; the others were not considered."]
-    notes = partly[: total > len(there)] + [
+    task_by_id = dict(zip(rows.ids, rows.tasks.tolist(), strict=True))
+    unknown_ids = [row.id for row in (*mined.rows, *mined.harmful, *mined.simple_rule_rows) if row.id not in task_by_id]
+    if unknown_ids:
+        raise InputError("training rows of this corpus from the miner", f"{unknown_ids[0]!r}", "Correct the miner.")
+    counts = Counter(task_by_id.values())
+    if mined.rows:
+        mined = with_min_rows(mined, task_by_id, find_fading_tasks(measured))
+    mined_counts = (
+        Counter(task_by_id[row.id] for row in mined.rows) if mined.rows else Counter(row.task for row in mined.new_rows)
+    )
+    mining = Mining(mined, {task: (counts[task], mined_counts[task]) for task in sorted({*counts, *mined_counts})}, seconds)
+    training_rows = corpus.table["split"].to_pylist().count("train")
+    partial_scan_note = [f"{len(task_by_id)} of {training_rows} training rows were scanned; the others were not considered."]
+    notes = partial_scan_note[: training_rows > len(task_by_id)] + [
         f"Task {task} has {after:.1%} of the mined rows and {before:.1%} of the training rows."
         for task, (before, after) in mining.shifts().items()
     ]
-    return replace(mining, mined=replace(found, miner=name, notes=(*found.notes, *notes)))
+    return replace(mining, mined=replace(mined, miner=name, notes=(*mined.notes, *notes)))
 
 
 def find_fading_tasks(measured: Sequence[Measurement]) -> set[str]:
     """Tasks whose gain fades to less than `FADING_SHARE` in the probe `retention`: they are never pruned."""
-    kept = [row for row in measured if row.probe == "retention" and row.name.startswith("retained@")]
-    return {row.task for row in kept if row.low < FADING_SHARE}
+    retention_rows = [row for row in measured if row.probe == "retention" and row.name.startswith("retained@")]
+    return {row.task for row in retention_rows if row.low < FADING_SHARE}
 
 
-def with_min_rows(found: MiningResult, tasks: Mapping[str, str], whole: Collection[str]) -> MiningResult:
+def with_min_rows(mined: MiningResult, tasks: Mapping[str, str], complete_tasks: Collection[str]) -> MiningResult:
     """What was mined, with rows put back where a task has too few, first of the corpus first.
 
     What is put back takes the place of rows chosen last from tasks that have more than enough, so that as many rows are kept
     as were chosen; rows of tasks that keep all are added.
 
     Args:
-        found: chosen rows.
+        mined: chosen rows.
         tasks: task of each training row.
-        whole: tasks that keep all of their rows. Others of which any were chosen keep `MIN_TASK_ROWS`, but no larger share
-            of their rows than is kept of all rows.
+        complete_tasks: tasks that keep all of their rows. Others of which any were chosen keep `MIN_TASK_ROWS`, but no
+            larger share of their rows than is kept of all rows.
     """
-    chosen, kept = Counter(tasks[row.id] for row in found.rows), {row.id for row in found.rows}
-    members: dict[str, list[str]] = {}
+    chosen_counts, kept_ids = Counter(tasks[row.id] for row in mined.rows), {row.id for row in mined.rows}
+    ids_by_task: dict[str, list[str]] = {}
     for name, task in tasks.items():
-        members.setdefault(task, []).append(name)
-    back, notes, least, replaced = list[MinedRow](), list[str](), dict[str, int](), 0
-    for task, there in members.items():
-        count = len(there)
-        share = count * len(found.rows) // len(tasks)
-        least[task] = count if task in whole else min(MIN_TASK_ROWS, share) if chosen[task] else 0
-        if own := [name for name in there if name not in kept][: max(least[task] - chosen[task], 0)]:
-            why = "its gain fades while others are trained" if task in whole else "the task would have too few rows"
-            back += [MinedRow(name, 1.0, f"put back: {why}") for name in own]
-            notes.append(f"Task {task} would have kept {chosen[task]} of {count} rows; {len(own)} were put back: {why}.")
-            replaced += 0 if task in whole else len(own)
+        ids_by_task.setdefault(task, []).append(name)
+    rows_put_back, notes, min_rows, to_replace = list[MinedRow](), list[str](), dict[str, int](), 0
+    for task, task_ids in ids_by_task.items():
+        count = len(task_ids)
+        share = count * len(mined.rows) // len(tasks)
+        min_rows[task] = count if task in complete_tasks else min(MIN_TASK_ROWS, share) if chosen_counts[task] else 0
+        if ids_put_back := [name for name in task_ids if name not in kept_ids][
+            : max(min_rows[task] - chosen_counts[task], 0)
+        ]:
+            why = "its gain fades while others are trained" if task in complete_tasks else "the task would have too few rows"
+            rows_put_back += [MinedRow(name, 1.0, f"put back: {why}") for name in ids_put_back]
+            notes.append(
+                f"Task {task} would have kept {chosen_counts[task]} of {count} rows; {len(ids_put_back)} were put back: "
+                f"{why}."
+            )
+            to_replace += 0 if task in complete_tasks else len(ids_put_back)
     rows = list[MinedRow]()
-    for row in reversed(found.rows):
-        if replaced and chosen[tasks[row.id]] > least[tasks[row.id]]:
-            chosen[tasks[row.id]] -= 1
-            replaced -= 1
+    for row in reversed(mined.rows):
+        if to_replace and chosen_counts[tasks[row.id]] > min_rows[tasks[row.id]]:
+            chosen_counts[tasks[row.id]] -= 1
+            to_replace -= 1
         else:
             rows.append(row)
-    return replace(found, rows=(*reversed(rows), *back), notes=(*found.notes, *notes))
+    return replace(mined, rows=(*reversed(rows), *rows_put_back), notes=(*mined.notes, *notes))
 
 
 def write_mined(mining: Mining, folder: Path, mined_from: str = "") -> Path:
@@ -160,7 +170,7 @@ def write_mined(mining: Mining, folder: Path, mined_from: str = "") -> Path:
     for kind, rows in kinds.items():
         path = folder / f"{mined.miner}{kind}.parquet"
         if rows or not kind:
-            write_table(path, _table(rows))
+            write_table(path, _make_table(rows))
         else:
             path.unlink(missing_ok=True)  # of an earlier mining
     write_json(folder / f"{mined.miner}.json", summarise(mining, mined_from))
@@ -193,7 +203,7 @@ def summary_of(table: Path) -> MiningSummary | None:
         return None
 
 
-def _table(rows: Sequence[MinedRow] | Sequence[Example]) -> Any:
+def _make_table(rows: Sequence[MinedRow] | Sequence[Example]) -> Any:
     """New rows with the columns of a corpus, chosen ones with id, weight and reason."""
     examples = [row for row in rows if isinstance(row, Example)]
     if examples:

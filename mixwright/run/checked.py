@@ -22,7 +22,7 @@ class CheckedRun:
     """Rows of all splits; those to rehearse as they were read, or as they are trained on once they were made."""
     base: Path = Path()
     """Folder that relative paths in the settings start from."""
-    held: bool = True
+    holds_rows: bool = True
     """Whether the folder holds these rows already."""
-    changed: frozenset[str] = frozenset()
+    changed_sections: frozenset[str] = frozenset()
     """Sections of the settings that differ from those that the folder was begun with."""

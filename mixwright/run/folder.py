@@ -142,7 +142,7 @@ def read_yaml(path: Path, cls: type[T]) -> T:
     """Read a hand-editable record. Raises InputError with file and line on broken YAML, unknown fields and wrong values."""
     check_regular(path)
     try:
-        root, data = _composed(path.read_text(encoding="utf-8"), path)
+        root, data = _compose_yaml(path.read_text(encoding="utf-8"), path)
     except FileNotFoundError:
         remedy = "Make it with `mixwright plan`." if cls is Plan else "Write it first: mixwright run --init."
         raise InputError("a file", "nothing", remedy, file=path) from None
@@ -162,7 +162,7 @@ def check_regular(*paths: Path) -> None:
                 raise InputError("a file", "a pipe, a socket or a device", "Name a file.", file=path)
 
 
-def _composed(text: str, path: Path) -> tuple[Any, Any]:
+def _compose_yaml(text: str, path: Path) -> tuple[Any, Any]:
     """The nodes of a YAML text, and its data. Raises InputError for what PyYAML would take in silence, or never finish."""
     loader = yaml.SafeLoader(text)
     try:
@@ -184,13 +184,13 @@ def _check_nodes(root: Any, path: Path) -> None:
     def size(node: Any) -> float:
         if id(node) not in sizes:
             sizes[id(node)] = math.inf  # until it is known: what reaches itself has no end
-            parts, seen = node.value if isinstance(node, yaml.CollectionNode) else (), set[Any]()
+            parts, known_names = node.value if isinstance(node, yaml.CollectionNode) else (), set[Any]()
             for key, _ in parts if isinstance(node, yaml.MappingNode) else ():
                 name = key.value if isinstance(key.value, str) and key.value != "<<" else id(key)
-                if name in seen:  # the first value would be lost
+                if name in known_names:  # the first value would be lost
                     line = key.start_mark.line + 1
                     raise InputError("each key once", f"{name!r} twice", "Remove one of them.", file=path, line=line)
-                seen.add(name)
+                known_names.add(name)
             inner = (part for item in parts for part in (item if isinstance(item, tuple) else (item,)))
             sizes[id(node)] = 1 + sum(map(size, inner))
         return sizes[id(node)]
@@ -207,10 +207,10 @@ def _line_of(root: Any, keys: Sequence[str | int]) -> int | None:
     node, line = root, None
     for key in keys:
         if isinstance(node, yaml.MappingNode):
-            found = next(((k, v) for k, v in node.value if k.value == str(key)), None)
-            if found is None:
+            child = next(((k, v) for k, v in node.value if k.value == str(key)), None)
+            if child is None:
                 break
-            line, node = found[0].start_mark.line + 1, found[1]
+            line, node = child[0].start_mark.line + 1, child[1]
         elif isinstance(node, yaml.SequenceNode) and isinstance(key, int) and key < len(node.value):
             node = node.value[key]
             line = node.start_mark.line + 1
@@ -261,12 +261,12 @@ class RunFolder:
 
     def branches(self) -> list[tuple[str, int, Path]]:
         """(arm, seed, folder) of every branch there is, sorted."""
-        found = []
+        branches = []
         for folder in sorted((self.path / "trial").glob("*-*")) if (self.path / "trial").is_dir() else []:
             arm, _, seed = folder.name.rpartition("-")
             if folder.is_dir() and seed.isdecimal() and seed.isascii():
-                found.append((arm, int(seed), folder))
-        return sorted(found)
+                branches.append((arm, int(seed), folder))
+        return sorted(branches)
 
     @contextlib.contextmanager
     def lock(self) -> Iterator[None]:

@@ -20,7 +20,18 @@ from mixwright.graders import code_digest
 from mixwright.records import RunManifest, to_data
 from mixwright.run.folder import RunFolder, read_json, read_yaml, write_json, write_text, yaml_text
 
-NOTED = ("mixwright", "numpy", "pyarrow", "torch", "transformers", "trl", "datasets", "peft", "accelerate", "reasoning-gym")
+NOTED_PACKAGES = (
+    "mixwright",
+    "numpy",
+    "pyarrow",
+    "torch",
+    "transformers",
+    "trl",
+    "datasets",
+    "peft",
+    "accelerate",
+    "reasoning-gym",
+)
 """Packages whose versions are noted."""
 
 
@@ -50,9 +61,9 @@ def check_changed_sections(config: RunConfig, folder: RunFolder, base: Path) -> 
     differing = {
         name: _list_differing_fields(old[name], new[name]) for name in new if name != "trial" and old[name] != new[name]
     }
-    noted = read_json(folder.manifest, RunManifest).inputs if folder.manifest.exists() else {}
+    noted_digests = read_json(folder.manifest, RunManifest).inputs if folder.manifest.exists() else {}
     for name, digest in file_digests(config, base).items() if "corpus" not in differing else ():
-        if noted.get(name, digest) != digest:
+        if noted_digests.get(name, digest) != digest:
             differing["corpus"] = f"in the file of {name}, which changed since"
     for name, where in differing.items():
         if finished := _find_output_resting_on(folder, name):
@@ -78,8 +89,8 @@ def _find_output_resting_on(folder: RunFolder, section: str) -> str:
     planned = [path for path in (folder.plan, *(place for _, _, place in folder.branches())) if path.exists()]
     measured = sorted((folder.path / "measure").glob("*.parquet"))
     bases = sorted((folder.path / "bases").glob("base-*"))
-    used = {"plan": [], "train": [], "measure": measured}.get(section, [*measured, *bases])
-    return next((str(path.relative_to(folder.path)) for path in (*planned, *used)), "")
+    resting_paths = {"plan": [], "train": [], "measure": measured}.get(section, [*measured, *bases])
+    return next((str(path.relative_to(folder.path)) for path in (*planned, *resting_paths)), "")
 
 
 def file_digests(config: RunConfig, base: Path) -> dict[str, str]:
@@ -87,22 +98,22 @@ def file_digests(config: RunConfig, base: Path) -> dict[str, str]:
     from mixwright.corpus import GENERATED_PREFIX
     from mixwright.corpus.reading import files_of
 
-    found, data = {}, config.corpus
+    digests, data = {}, config.corpus
     for name, source in (("train", data.train), ("eval", data.eval), ("rehearse", data.rehearse)):
         if source is None or source.startswith(GENERATED_PREFIX):
             continue
         if (base / source).is_file():
-            found[name] = _digest(base / source)
+            digests[name] = _file_digest(base / source)
         elif files := files_of(source, base):
-            named = "".join(f"{path.name} {_digest(path)}\n" for path in files)
-            found[name] = hashlib.sha256(named.encode()).hexdigest()
+            names_and_digests = "".join(f"{path.name} {_file_digest(path)}\n" for path in files)
+            digests[name] = hashlib.sha256(names_and_digests.encode()).hexdigest()
     for grader in {data.grader, *data.graders.values()}:
         if code := code_digest(grader):
-            found[f"grader {grader}"] = code
-    return found
+            digests[f"grader {grader}"] = code
+    return digests
 
 
-def _digest(path: Path) -> str:
+def _file_digest(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -159,7 +170,7 @@ def write_manifest(
         seeds: the same.
     """
     versions = {"python": platform.python_version()}
-    for name in NOTED:
+    for name in NOTED_PACKAGES:
         with contextlib.suppress(PackageNotFoundError):
             versions[name] = version(name)
     inputs = {"corpus": corpus.digest(), **file_digests(config, base)}

@@ -27,9 +27,9 @@ def open_run_folder(
     *,
     base: Path = Path(),
     workers: Workers | None = None,
-    whole: bool = False,
-    trains: bool = False,
-    after: Path | None = None,
+    for_trial: bool = False,
+    for_training: bool = False,
+    required_file: Path | None = None,
 ) -> Iterator[CheckedRun]:
     """The checked run with the folder locked. Everything that can be refused is refused before the folder is made.
 
@@ -40,23 +40,23 @@ def open_run_folder(
         folder: the run folder.
         base: folder that relative paths in the settings start from.
         workers: running ones, which try the settings of training on the trainer, once; None leaves that to the stages.
-        whole: refuse what no trial could come of, too.
-        trains: refuse rows that lack what the objective needs, too.
-        after: what an earlier stage has to have written.
+        for_trial: refuse what no trial could come of, too.
+        for_training: refuse rows that lack what the objective needs, too.
+        required_file: what an earlier stage has to have written.
 
     Raises:
         InputError: wrong settings or data, a folder of another run or in use, or an earlier stage that did not run.
     """
-    if after is not None and not after.exists():
-        remedy = "Run `mixwright plan` first." if after == folder.plan else "Run `mixwright measure` first."
-        raise InputError("a file of an earlier stage", "nothing", remedy, file=after)
-    run = validate_run(config, folder, base=base, whole=whole, trains=trains)
-    fits = run.held and not run.changed
-    resolved = {} if fits or workers is None else resolve_training_settings(run.config, run.corpus, workers)
+    if required_file is not None and not required_file.exists():
+        remedy = "Run `mixwright plan` first." if required_file == folder.plan else "Run `mixwright measure` first."
+        raise InputError("a file of an earlier stage", "nothing", remedy, file=required_file)
+    run = validate_run(config, folder, base=base, for_trial=for_trial, for_training=for_training)
+    is_up_to_date = run.holds_rows and not run.changed_sections
+    resolved = {} if is_up_to_date or workers is None else resolve_training_settings(run.config, run.corpus, workers)
     with folder.lock():
-        if not run.held:
+        if not run.holds_rows:
             run.corpus.save(folder.corpus)
-        if not fits:
+        if not is_up_to_date:
             seeds = {"run": config.seed, "trial seeds": config.trial.seeds, "bases": config.model.bases}
             settings = settings_for_reader(config, resolved)
             write_manifest(config, folder, run.corpus, base=base, settings=settings, seeds=seeds)
@@ -65,33 +65,33 @@ def open_run_folder(
 
 
 def validate_run(
-    config: RunConfig, folder: RunFolder, *, base: Path = Path(), whole: bool = False, trains: bool = False
+    config: RunConfig, folder: RunFolder, *, base: Path = Path(), for_trial: bool = False, for_training: bool = False
 ) -> CheckedRun:
     """The one check of settings and data; nothing is written. Arguments and errors as of `open_run_folder`.
 
     The corpus is the one that the folder holds, or that it would hold.
     """
-    changed = check_changed_sections(config, folder, base)
-    held = folder.manifest.exists() and "corpus" not in changed
-    corpus = Corpus.load(folder.corpus) if held else read_corpus(config.corpus, base=base)
+    changed_sections = check_changed_sections(config, folder, base)
+    holds_rows = folder.manifest.exists() and "corpus" not in changed_sections
+    corpus = Corpus.load(folder.corpus) if holds_rows else read_corpus(config.corpus, base=base)
     check_settings(config, corpus)
-    if not held or changed:  # else it was checked when the run began, and a source may be long
+    if not holds_rows or changed_sections:  # else it was checked when the run began, and a source may be long
         check_warmup(config, corpus, base)
-    if whole:
+    if for_trial:
         check_trial(config, corpus)
         check_rows(config, corpus)
-    elif trains:
+    elif for_training:
         check_training(config.train.objective, corpus)
     checked = from_data(RunConfig, to_data(config))  # made in code, or changed by an option: in the bounds of run.yaml, too
-    return CheckedRun(checked, folder, corpus, base, held, changed)
+    return CheckedRun(checked, folder, corpus, base, holds_rows, changed_sections)
 
 
 def resolve_training_settings(config: RunConfig, corpus: Corpus, workers: Workers) -> dict[str, Any]:
     """The settings of training as the trainer resolves them. Raises InputError for what trainer or tokenizer refuses."""
     chats = any(corpus.table["chat"].to_pylist())
     job = Job("settings", resolved_settings, StartJob(config, chats))
-    (found,) = workers.run([job], progress=lambda done, jobs, left: None)
-    return found
+    (settings,) = workers.run([job], progress=lambda done, jobs, seconds_left: None)
+    return settings
 
 
 def start_workers(config: RunConfig) -> Workers:
@@ -101,14 +101,14 @@ def start_workers(config: RunConfig) -> Workers:
 
 @contextlib.contextmanager
 def open_with_workers(
-    config: RunConfig, folder: RunFolder, *, base: Path = Path(), whole: bool = False, planned: bool = False
+    config: RunConfig, folder: RunFolder, *, base: Path = Path(), for_trial: bool = False, needs_plan: bool = False
 ) -> Iterator[tuple[Workers, CheckedRun]]:
-    """Running workers, and the run as `open_run_folder` yields it; with `planned` the plan has to be there.
+    """Running workers, and the run as `open_run_folder` yields it; with `needs_plan` the plan has to be there.
 
     Arguments and errors as of `open_run_folder`.
     """
-    after = folder.plan if planned else None
+    required_file = folder.plan if needs_plan else None
     with start_workers(config) as workers:
-        how = {"base": base, "workers": workers, "whole": whole, "after": after}
-        with open_run_folder(config, folder, **how) as run:
+        options = {"base": base, "workers": workers, "for_trial": for_trial, "required_file": required_file}
+        with open_run_folder(config, folder, **options) as run:
             yield workers, run

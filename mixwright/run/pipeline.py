@@ -46,33 +46,33 @@ def run(
         InputError: something in the settings or the data; before the folder is made where that can be known.
     """
     deadline = Deadline(config.trial.budget_minutes, folder) if deadline is None else deadline
-    with open_with_workers(config, folder, base=base, whole=True) as (workers, checked):
+    with open_with_workers(config, folder, base=base, for_trial=True) as (workers, checked):
         before, result = folder.measurements("before"), folder.result
-        if stale(folder.audit, folder.corpus / "rows.parquet"):
+        if is_stale(folder.audit, folder.corpus / "rows.parquet"):
             say("audit: looking at the data")
             for line in complaints(audit_run_folder(checked.corpus, folder)):
                 say(line)
-        if stale(before, folder.corpus / "rows.parquet"):
+        if is_stale(before, folder.corpus / "rows.parquet"):
             say("measure: what the model can do now")
             measure_bases(checked, workers, say=say)
             deadline.save()
         rehearse_run(checked, workers, say=say)
         checked = replace(checked, corpus=with_mined_rehearsal(folder, checked.corpus))
-        if stale(folder.plan, before):
+        if is_stale(folder.plan, before):
             say("plan: weights, band and levers")
-            made = plan_run(checked)
-            for line in warnings_of(read_measurements(before), made):
+            new_plan = plan_run(checked)
+            for line in warnings_of(read_measurements(before), new_plan):
                 say(f"  formats: {line}")
-            if "stages" in made.why:
-                say(f"  plan: {made.why['stages']}")
+            if "stages" in new_plan.why:
+                say(f"  plan: {new_plan.why['stages']}")
         table = [] if config.trial.data is None else [data_path(config.trial.data, folder, base)]
-        if stale(result, folder.plan, settings_file(folder), *table):
+        if is_stale(result, folder.plan, settings_file(folder), *table):
             trial = checked_trial(checked)
             say(f"trial: {', '.join(trial.arms.first)} on {config.trial.seeds} seeds; nulls only if a lever helps")
             try_plan(checked, trial, workers, say=say, deadline=deadline)
     return render(folder)
 
 
-def stale(output: Path, *sources: Path) -> bool:
+def is_stale(output: Path, *sources: Path) -> bool:
     """Whether `output` is missing or older than a file it was made from (a plan edited by hand makes the trial stale)."""
     return not output.exists() or any(source.stat().st_mtime > output.stat().st_mtime for source in sources)

@@ -36,14 +36,14 @@ def check_settings(config: RunConfig, corpus: Corpus) -> None:
         InputError: an unknown plug-in or option, packages missing, a grader that cannot be loaded, no such model folder.
     """
     arms = (*config.trial.arms, *config.trial.nulls)
-    for kind, wanted in (("probes", config.measure.probes), ("planners", (config.planner,)), ("arms", arms)):
-        for name in wanted:
+    for kind, names in (("probes", config.measure.probes), ("planners", (config.planner,)), ("arms", arms)):
+        for name in names:
             catalog.find_entry(kind, name)
     catalog.create("planners", config.planner, dict(config.plan.options))
     check_planner(config.planner, config.train.objective)
-    if (other := config.plan.options.get("objective", config.train.objective)) != config.train.objective:
+    if (planner_objective := config.plan.options.get("objective", config.train.objective)) != config.train.objective:
         expected = f"the objective {config.train.objective} in plan.options too"
-        raise InputError(expected, repr(other), "Set train.objective alone.")
+        raise InputError(expected, repr(planner_objective), "Set train.objective alone.")
     check_overrides(config.plan.stage, corpus.cells(), config.train.objective)
     missing = [name for name in TRAINING_PACKAGES if importlib.util.find_spec(name) is None]
     if missing:
@@ -58,8 +58,8 @@ def check_settings(config: RunConfig, corpus: Corpus) -> None:
         if task.kind == "verifiable":
             corpus.grader(name)
     try:  # whether all options can be written down
-        free = [config.measure.options, config.plan.options, config.plan.stage, config.train.settings]
-        json.dumps(to_data(free), allow_nan=False)
+        free_options = [config.measure.options, config.plan.options, config.plan.stage, config.train.settings]
+        json.dumps(to_data(free_options), allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
         remedy = "Correct measure.options, plan.options, plan.stage or train.settings."
         raise InputError("options of finite numbers, texts, lists and mappings", str(error)[:120], remedy) from None
@@ -71,9 +71,9 @@ def check_trial(config: RunConfig, corpus: Corpus) -> None:
     if config.trial.seeds < 1 or not config.trial.arms:
         got = f"{config.trial.seeds} seeds, {len(config.trial.arms)} arms"
         raise InputError("at least one seed and one arm", got, "Correct trial.seeds and trial.arms.")
-    for name, given in (("arms", config.trial.arms), ("nulls", config.trial.nulls)):
-        if twice := [arm for arm, count in Counter(given).items() if count > 1]:
-            raise InputError("each arm once", f"{twice[0]!r} more than once", f"Correct trial.{name}.")
+    for name, arm_names in (("arms", config.trial.arms), ("nulls", config.trial.nulls)):
+        if repeated_arms := [arm for arm, count in Counter(arm_names).items() if count > 1]:
+            raise InputError("each arm once", f"{repeated_arms[0]!r} more than once", f"Correct trial.{name}.")
     if outcome_of(config.measure.probes, config.measure.decoding) is None:
         got = ", ".join(config.measure.probes) or "none"
         remedy = "Add it to measure.probes; where nothing is graded, held_out_loss (SFT) or preference (DPO)."
@@ -96,11 +96,13 @@ def check_trial(config: RunConfig, corpus: Corpus) -> None:
 
 def check_planner(name: str, objective: str) -> None:
     """Whether a planner can plan for an objective. Raises InputError."""
-    can = catalog.load("planners", name).OBJECTIVES
-    if objective not in can:
+    objectives = catalog.load("planners", name).OBJECTIVES
+    if objective not in objectives:
         fitting = [other for other in catalog.listing("planners") if objective in catalog.load("planners", other).OBJECTIVES]
         remedy = f"Leave plan.planner out, or take one of: {', '.join(sorted(fitting))}."
-        raise InputError(f"a planner for {objective} (plan.planner)", f"{name}, which plans for {', '.join(can)}", remedy)
+        raise InputError(
+            f"a planner for {objective} (plan.planner)", f"{name}, which plans for {', '.join(objectives)}", remedy
+        )
 
 
 def check_keep(options: Mapping[str, Any], corpus: Corpus) -> None:
@@ -133,9 +135,9 @@ def check_rows(config: RunConfig, corpus: Corpus) -> None:
         column = "chosen" if outcome == "preference" else "target"
         held_out = table.filter(pc.equal(table["split"], "eval"))
         if held_out[column].null_count == len(held_out):
-            what = "held-out pairs of chosen and rejected" if column == "chosen" else "held-out rows with a target"
+            expected_rows = "held-out pairs of chosen and rejected" if column == "chosen" else "held-out rows with a target"
             remedy = "Hold some out (corpus.eval, corpus.eval_share), or name another probe in measure.probes."
-            raise InputError(f"{what}, which the primary outcome is read from", "none", remedy)
+            raise InputError(f"{expected_rows}, which the primary outcome is read from", "none", remedy)
     for probe in evidence:
         if probe not in config.measure.probes:
             remedy = f"Add {probe} to measure.probes, or plan with a baseline: plan.planner: proportional."

@@ -54,12 +54,12 @@ def progress_line(title: str) -> Iterator[Progress]:
     if not console.is_terminal:
         shown = [-1.0]
 
-        def plain(done: float, total: int, seconds: float | None) -> None:
+        def plain(done: float, total: int, seconds_left: float | None) -> None:
             if done == shown[0] or (done != int(done) and done < shown[0] + SHARE_BETWEEN_LINES * total):
                 return
             shown[0] = done
             part = f" ({done / total:.0%})" if done != int(done) else ""
-            end = "done" if done == total else format_time_left(seconds)
+            end = "done" if done == total else format_time_left(seconds_left)
             console.print(f"{title}: {int(done)} of {total}{part}, {end}", markup=False, highlight=False, soft_wrap=True)
 
         yield plain
@@ -77,7 +77,7 @@ def progress_line(title: str) -> Iterator[Progress]:
     with Bar(*columns, console=console) as bar:
         task = bar.add_task(title, total=None, left="")
 
-        def moving(done: float, total: int, seconds: float | None) -> None:
-            bar.update(task, completed=done, total=total, left="" if done == total else format_time_left(seconds))
+        def moving(done: float, total: int, seconds_left: float | None) -> None:
+            bar.update(task, completed=done, total=total, left="" if done == total else format_time_left(seconds_left))
 
         yield moving

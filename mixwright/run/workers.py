@@ -147,19 +147,19 @@ class Workers:
         start = time.monotonic()
         show(0, len(jobs), None)
         for worker in self._workers:
-            _give(worker, jobs, order)
+            _send_next_job(worker, jobs, order)
         while len(results) < len(jobs):
-            for worker, place in _ready(self._workers):
+            for worker, place in _wait_for_answers(self._workers):
                 finished, value = _receive(worker, jobs[place])
                 if finished:
                     results[place] = value
-                    _give(worker, jobs, order)
+                    _send_next_job(worker, jobs, order)
                 else:
                     worker.share = value
                 parts = [(jobs[w.job_index].cost, w.share) for w in self._workers if w.job_index is not None]
                 done = sum(jobs[place].cost for place in results) + sum(cost * share for cost, share in parts)
-                left = (time.monotonic() - start) * (total - done) / done if done else None
-                show(len(results) + sum(share for _, share in parts), len(jobs), left)
+                seconds_left = (time.monotonic() - start) * (total - done) / done if done else None
+                show(len(results) + sum(share for _, share in parts), len(jobs), seconds_left)
         return [results[place] for place in range(len(jobs))]
 
     def _stop(self, *, kill: bool) -> None:
@@ -190,19 +190,19 @@ def _start() -> _Worker:
 @contextlib.contextmanager
 def _environment(values: dict[str, str]) -> Iterator[None]:
     """Set environment variables for what is started inside the block."""
-    before = {name: os.environ.get(name) for name in values}
+    old_values = {name: os.environ.get(name) for name in values}
     os.environ.update(values)
     try:
         yield
     finally:
-        for name, value in before.items():
+        for name, value in old_values.items():
             if value is None:
                 del os.environ[name]
             else:
                 os.environ[name] = value
 
 
-def _give(worker: _Worker, jobs: Sequence[Job], order: deque[int]) -> None:
+def _send_next_job(worker: _Worker, jobs: Sequence[Job], order: deque[int]) -> None:
     """Send the next job, if there is one. A worker that is already dead is noticed on receiving."""
     worker.job_index, worker.share = order.popleft() if order else None, 0.0
     if worker.job_index is not None:
@@ -210,7 +210,7 @@ def _give(worker: _Worker, jobs: Sequence[Job], order: deque[int]) -> None:
             worker.link.send(jobs[worker.job_index])
 
 
-def _ready(workers: Sequence[_Worker]) -> list[tuple[_Worker, int]]:
+def _wait_for_answers(workers: Sequence[_Worker]) -> list[tuple[_Worker, int]]:
     """Workers that answered or died, with the job they had; waits for the first."""
     busy = [(worker, worker.job_index) for worker in workers if worker.job_index is not None]
     readable = connection.wait([worker.link for worker, _ in busy])
@@ -228,15 +228,15 @@ def _receive(worker: _Worker, job: Job) -> tuple[bool, Any]:
             got = f"{signal.Signals(-code).name} from the system during {job.name}"
             raise InputError("a worker that is left to finish", got, remedy) from None
         main = "A script that starts a trial must do it under `if __name__ == '__main__':`. " if code == 1 else ""
-        raise JobFailed(f"{job.name}: its worker died (exit code {code}). {main}{_tail(job)}") from None
+        raise JobFailed(f"{job.name}: its worker died (exit code {code}). {main}{_format_log_tail(job)}") from None
     if outcome == "input":
         raise InputError(**value)
     if outcome == "error":
-        raise JobFailed(f"{job.name}: {value}{_tail(job)}")
+        raise JobFailed(f"{job.name}: {value}{_format_log_tail(job)}")
     return outcome == "done", value
 
 
-def _tail(job: Job) -> str:
+def _format_log_tail(job: Job) -> str:
     """The end of a job's log, for its error."""
     if job.log is None or not job.log.is_file():
         return ""
@@ -257,7 +257,7 @@ def _work(link: Connection) -> None:
             link.send(("error", traceback.format_exc()))
             continue
         with contextlib.suppress(BrokenPipeError):
-            _answer(link, job)
+            _run_job(link, job)
 
 
 def _end_with_parent() -> None:
@@ -268,7 +268,7 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def _answer(link: Connection, job: Job) -> None:
+def _run_job(link: Connection, job: Job) -> None:
     """Run one job and send its outcome; a result that cannot travel is an error of that job."""
     try:
         with _printing_to(job.log), heard_by(lambda share: link.send(("share", share))):
@@ -277,13 +277,13 @@ def _answer(link: Connection, job: Job) -> None:
             value = job.function(job.argument)
         link.send(("done", value))
     except InputError as error:
-        link.send(("input", _as_data(error)))
+        link.send(("input", _error_fields(error)))
     except Exception as error:
-        refused = system_error(error) if isinstance(error, OSError) else disk_full_error(error)
-        link.send(("error", traceback.format_exc()) if refused is None else ("input", _as_data(refused)))
+        user_error = system_error(error) if isinstance(error, OSError) else disk_full_error(error)
+        link.send(("error", traceback.format_exc()) if user_error is None else ("input", _error_fields(user_error)))
 
 
-def _as_data(error: InputError) -> dict[str, Any]:
+def _error_fields(error: InputError) -> dict[str, Any]:
     return {name: getattr(error, name) for name in ("expected", "got", "remedy", "file", "line")}
 
 
@@ -292,7 +292,7 @@ def _printing_to(log: Path | None) -> Iterator[None]:
     """Send standard output and error, C libraries' too, to a file, so that workers do not write over the progress line."""
     if log is not None:
         log.parent.mkdir(parents=True, exist_ok=True)
-    kept = [os.dup(1), os.dup(2)]
+    saved_descriptors = [os.dup(1), os.dup(2)]
     target = os.open(log or os.devnull, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     try:
         os.dup2(target, 1)
@@ -302,7 +302,7 @@ def _printing_to(log: Path | None) -> Iterator[None]:
         with contextlib.suppress(OSError):  # a full disk under the log must not hide what the job found
             sys.stdout.flush()
             sys.stderr.flush()
-        for number, copy in zip((1, 2), kept, strict=True):
+        for number, copy in zip((1, 2), saved_descriptors, strict=True):
             os.dup2(copy, number)
             os.close(copy)
         os.close(target)

@@ -72,47 +72,47 @@ def arms_in(config: RunConfig, corpus: Corpus, run: RunFolder | None = None, bas
     Raises:
         InputError: as `arms_of`, and for a table that is not there.
     """
-    asked = config.trial.data
-    rule = asked is not None and run is not None and rule_path(data_path(asked, run, base)) is not None
-    return arms_of(config.trial, pairs=config.train.objective != "dpo" or has_pairs(corpus), rule=rule)
+    table_name = config.trial.data
+    has_simple_rule = table_name is not None and run is not None and rule_path(data_path(table_name, run, base)) is not None
+    return arms_of(config.trial, pairs=config.train.objective != "dpo" or has_pairs(corpus), has_simple_rule=has_simple_rule)
 
 
-def arms_of(config: TrialConfig, *, pairs: bool = True, rule: bool = False) -> Arms:
+def arms_of(config: TrialConfig, *, pairs: bool = True, has_simple_rule: bool = False) -> Arms:
     """The arms by role; the untrained one is always one.
 
     Args:
         config: of the trial.
         pairs: False where DPO trains and the corpus has no pairs, so that no arm can train on all of its rows.
-        rule: whether there is a simple rule beside the mined rows.
+        has_simple_rule: whether there is a simple rule beside the mined rows.
 
     Raises:
         InputError: an arm is unknown, one under nulls is none, or an ablation has no plan to be compared with.
     """
-    found: dict[str, list[str]] = {"reference": [builtin_arm("untrained")], "lever": [], "null": [], "ablation": []}
-    data = (
+    arms_by_role: dict[str, list[str]] = {"reference": [builtin_arm("untrained")], "lever": [], "null": [], "ablation": []}
+    data_arms = (
         "all" if pairs else RIGHT_ANSWERS_ARM,
         RANDOM_ARM,
-        *[SIMPLE_RULE_ARM] * rule,
+        *[SIMPLE_RULE_ARM] * has_simple_rule,
         MINED_ARM,
-        *filter(of_data, config.arms),
+        *filter(is_data_arm, config.arms),
     )
-    for arm in dict.fromkeys(config.arms if config.data is None else data):
+    for arm in dict.fromkeys(config.arms if config.data is None else data_arms):
         role = role_of(arm)
-        if config.data is None and of_data(arm):
+        if config.data is None and is_data_arm(arm):
             raise InputError(f"trial.data beside the arm {arm}", "none", "Name a table of mined rows, or take the arm away.")
         if arm != builtin_arm("untrained"):
-            found[COUNTED_ROLE.get(role, role)].append(arm)
+            arms_by_role[COUNTED_ROLE.get(role, role)].append(arm)
     for null in dict.fromkeys(config.nulls if config.data is None else ()):
         if (role := role_of(null)) != "null":
             raise InputError(
                 "nulls under trial.nulls", f"{null!r}, a {COUNTED_ROLE.get(role, role)}", "Name it under trial.arms."
             )
-        if null not in found["null"]:
-            found["null"].append(null)
-    if found["ablation"] and (plan := builtin_arm("plan")) not in found["lever"]:
-        remedy = f"Add {plan!r} to trial.arms, or take {found['ablation'][0]!r} away."
-        raise InputError(f"{plan!r} beside what is compared with it", f"{found['ablation'][0]!r} alone", remedy)
-    return Arms(*(tuple(found[role]) for role in ("reference", "lever", "null", "ablation")))
+        if null not in arms_by_role["null"]:
+            arms_by_role["null"].append(null)
+    if arms_by_role["ablation"] and (plan := builtin_arm("plan")) not in arms_by_role["lever"]:
+        remedy = f"Add {plan!r} to trial.arms, or take {arms_by_role['ablation'][0]!r} away."
+        raise InputError(f"{plan!r} beside what is compared with it", f"{arms_by_role['ablation'][0]!r} alone", remedy)
+    return Arms(*(tuple(arms_by_role[role]) for role in ("reference", "lever", "null", "ablation")))
 
 
 def with_order(arms: Arms, plan: Plan) -> Arms:
@@ -120,12 +120,12 @@ def with_order(arms: Arms, plan: Plan) -> Arms:
     if len(plan.stages) < 2 or MINED_ARM in arms.levers:
         return arms
     references, nulls = (
-        dict.fromkeys((*own, one)) for own, one in ((arms.references, JOINT_ARM), (arms.nulls, PERMUTED_ORDER_ARM))
+        dict.fromkeys((*names, added)) for names, added in ((arms.references, JOINT_ARM), (arms.nulls, PERMUTED_ORDER_ARM))
     )
     return replace(arms, references=tuple(references), nulls=tuple(nulls))
 
 
-def of_data(arm: str) -> bool:
+def is_data_arm(arm: str) -> bool:
     """Whether an arm is one of a trial over data. Raises InputError for an unknown one."""
     return getattr(catalog.load("arms", arm), "OF_DATA", False)
 
@@ -139,8 +139,8 @@ def role_of(arm: str) -> Role:
 def builtin_arm(role: Literal["untrained", "plan"]) -> str:
     """Our one arm of that role: the untrained one, or the plan as it stands, whose nulls keep their own names."""
     package = catalog.KIND_BY_NAME["arms"].package
-    own = (entry.name for entry in catalog.listing("arms").values() if entry.module.startswith(package))
-    (arm,) = (name for name in own if role_of(name) == role)
+    builtin_names = (entry.name for entry in catalog.listing("arms").values() if entry.module.startswith(package))
+    (arm,) = (name for name in builtin_names if role_of(name) == role)
     return arm
 
 
@@ -150,7 +150,7 @@ def required_references() -> tuple[str, ...]:
     return arms_of(TrialConfig()).references
 
 
-def own_nulls(nulls: Sequence[str], objective: str) -> tuple[str, ...]:
+def nulls_for_objective(nulls: Sequence[str], objective: str) -> tuple[str, ...]:
     """The nulls that fit the objective: without rewards to permute, task weights are permuted."""
     if objective == "grpo":
         return tuple(nulls)
@@ -194,7 +194,7 @@ def why_left_out(null: str, plan: Plan, corpus: Corpus, config: RunConfig, bases
         return "all tasks weigh the same"
     if branch.replays and seeds < 2 * min(bases, seeds):
         return f"{seeds} seeds on {bases} starting model(s): it needs two of each"
-    if branch.shuffle_levels and not _levels(corpus):
+    if branch.shuffle_levels and not _has_levels(corpus):
         return "no task has two levels"
     if branch.shuffle_levels and not replans:
         return "it needs a planner, and the plan was given"
@@ -203,10 +203,10 @@ def why_left_out(null: str, plan: Plan, corpus: Corpus, config: RunConfig, bases
 
 def other_seed(seed: int, seeds: int, bases: int) -> int:
     """The next seed, in a circle, that begins with the same starting model."""
-    same: Sequence[int] = range(seed % bases, seeds, bases)
-    return same[(same.index(seed) + 1) % len(same)]
+    seeds_of_base: Sequence[int] = range(seed % bases, seeds, bases)
+    return seeds_of_base[(seeds_of_base.index(seed) + 1) % len(seeds_of_base)]
 
 
-def _levels(corpus: Corpus) -> bool:
+def _has_levels(corpus: Corpus) -> bool:
     cells = corpus.cells()
     return len(cells) > len({cell.task for cell in cells})

@@ -83,7 +83,9 @@ class Joint(Arm):
     def branch(self, plan: Plan, cells: Sequence[Cell]) -> Branch:
         """Neighbouring stages of one objective as one stage, with the mean of their weights by steps."""
         bare = without_levers(plan)
-        joined = [_joined(tuple(own)) for _, own in groupby(bare.stages, key=lambda stage: stage.objective)]
+        joined = [
+            _join_stages(tuple(neighbours)) for _, neighbours in groupby(bare.stages, key=lambda stage: stage.objective)
+        ]
         return Branch(replace(bare, planner="joint", stages=tuple(joined)))
 
 
@@ -414,7 +416,7 @@ class RightAnswers(Arm):
         return Branch(replace(plan, stages=stages), rows="mined")
 
 
-def _joined(stages: Sequence[Stage]) -> Stage:
+def _join_stages(stages: Sequence[Stage]) -> Stage:
     steps, longest = sum(stage.steps for stage in stages), max(stages, key=lambda stage: stage.steps)
     tasks = dict.fromkeys(task for stage in stages for task in stage.weights)
     weights = {task: sum(stage.steps * stage.weights.get(task, 0.0) for stage in stages) / steps for task in tasks}

@@ -24,8 +24,8 @@ def without_levers(plan: Plan, weights: Mapping[str, float] | None = None, *, se
     stages = []
     for stage in plan.stages:
         engine = stage.options.get("engine", {})
-        kept = {"engine": {"reward_range": engine["reward_range"]}} if "reward_range" in engine else {}
-        bare = replace(stage, selector=selector, gates=(), controllers=(), monitors=(), options=kept)
+        options = {"engine": {"reward_range": engine["reward_range"]}} if "reward_range" in engine else {}
+        bare = replace(stage, selector=selector, gates=(), controllers=(), monitors=(), options=options)
         bare = replace(bare, expected={}, earlier_share=0.0)
         stages.append(bare if weights is None else replace(bare, weights=dict(weights), rehearse=()))
     return Plan(planner="no levers", stages=tuple(stages), cells=plan.cells)
@@ -72,14 +72,14 @@ def without(plan: Plan, part: Part, cells: Sequence[Cell]) -> Plan:
             for stage, bare in zip(plan.stages, proportional_plan(plan, cells).stages, strict=True)
         )
     else:
-        stages = tuple(_without(stage, part) for stage in plan.stages)
+        stages = tuple(_without_levers_of(stage, part) for stage in plan.stages)
     return replace(plan, planner=f"{plan.planner} without {part}", stages=stages, forecast=(), why={})
 
 
-def _without(stage: Stage, part: str) -> Stage:
+def _without_levers_of(stage: Stage, part: str) -> Stage:
     """The stage without a kind of lever and without the options of what is gone."""
-    had = getattr(stage, part)
-    gone = {had} if isinstance(had, str) else set(had or ())
+    levers = getattr(stage, part)
+    names = {levers} if isinstance(levers, str) else set(levers or ())
     kind = part if part.endswith("s") else f"{part}s"
-    options = {name: value for name, value in stage.options.items() if name not in {f"{kind}.{one}" for one in gone}}
+    options = {name: value for name, value in stage.options.items() if name not in {f"{kind}.{lever}" for lever in names}}
     return replace(stage, options=options, **{part: LEFT_OUT_VALUES[part]})

@@ -96,14 +96,14 @@ def branch_digest(
         "source": source,
         "data": data,
     }
-    used = {
+    decisive = {
         "training": training if branch.trains else None,
         "measure": to_data(config.measure),
         "seeds": [config.seed, seed],
         "inputs": [corpus, base, arm, config.model.adapter, config.model.chat_template, config.model.system],
         "version": mixwright.__version__,
     }
-    return hashlib.sha256(json.dumps(used, sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()
 
 
 def permuted_weights(plan: Plan, seed: int) -> Plan:
@@ -111,10 +111,10 @@ def permuted_weights(plan: Plan, seed: int) -> Plan:
     rng, stages = np.random.default_rng([seed, PERMUTATION_SEED]), []
     for stage in plan.stages:
         tasks, weights = sorted(stage.weights), [stage.weights[task] for task in sorted(stage.weights)]
-        other = weights
-        while other == weights and len(set(weights)) > 1:
-            other = [weights[place] for place in rng.permutation(len(weights))]
-        stages.append(replace(stage, weights=dict(zip(tasks, other, strict=True))))
+        permuted = weights
+        while permuted == weights and len(set(weights)) > 1:
+            permuted = [weights[place] for place in rng.permutation(len(weights))]
+        stages.append(replace(stage, weights=dict(zip(tasks, permuted, strict=True))))
     return replace(plan, stages=tuple(stages))
 
 
@@ -149,18 +149,18 @@ def train_branch(job: BranchJob) -> str:
     """
     final = RunFolder(job.run).branch(job.arm, job.seed)
     folder = final.with_name(f".{final.name}.partial")
-    if not goes_on(folder, job.digest):
+    if not can_resume(folder, job.digest):
         shutil.rmtree(folder, ignore_errors=True)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if not is_complete(folder, job.digest):
-            _fill(job, folder)
+            _train_and_measure(job, folder)
         for name in (ANSWERS_FILE, TRAINED_FILE):
             (folder / name).unlink(missing_ok=True)
         shutil.rmtree(final, ignore_errors=True)
         folder.rename(final)
     except BaseException:
-        if not goes_on(folder, job.digest):
+        if not can_resume(folder, job.digest):
             shutil.rmtree(folder, ignore_errors=True)
         raise
     return str(final)
@@ -177,18 +177,18 @@ class Trained:
 def is_trained(folder: Path, digest: str | None = None) -> bool:
     """Whether the folder of a branch under way holds its trained model; of this very branch, where a digest is given."""
     try:
-        found = read_json(folder / TRAINED_FILE, Trained)
+        mark = read_json(folder / TRAINED_FILE, Trained)
     except InputError:
         return False
-    return digest is None or found.digest == digest
+    return digest is None or mark.digest == digest
 
 
-def goes_on(folder: Path, digest: str) -> bool:
+def can_resume(folder: Path, digest: str) -> bool:
     """Whether something of this very branch under way is taken over: its trained model, or all but its place."""
     return is_trained(folder, digest) or is_complete(folder, digest)
 
 
-def _fill(job: BranchJob, folder: Path) -> None:
+def _train_and_measure(job: BranchJob, folder: Path) -> None:
     """Train, measure, and write everything into `folder`; branch.json comes last."""
     from mixwright.learner.load import load_base
     from mixwright.mine.job import load_rehearsed
@@ -231,22 +231,26 @@ def _train_stages(job: BranchJob, config: RunConfig, branch: Branch, corpus: Cor
     def load(model: Path | None) -> Learner:
         return load_base(config.model, job.base) if model is None else load_stage(config.model, model)
 
-    def train_one(one: Branch, start: StageStart, part: Path) -> Sequence[Measurement]:
+    def train_one(stage_branch: Branch, start: StageStart, stage_folder: Path) -> Sequence[Measurement]:
         learner = load(start.model)
         if start.reference is not None:
             learner.model.config._name_or_path = str(start.reference)  # what TRL loads the reference model from
-        own = replace(job, seed=job.seed + SEED_STEP_PER_STAGE * start.number)
-        _train(own, stage_config(config, one.plan.stages[0]), one, corpus, learner, part, start)
+        stage_job = replace(job, seed=job.seed + SEED_STEP_PER_STAGE * start.number)
+        _train(
+            stage_job, stage_config(config, stage_branch.plan.stages[0]), stage_branch, corpus, learner, stage_folder, start
+        )
         seed = seed_after(config, job.seed)
         return measure_learner(learner, corpus, settings_after(config.measure), start=load(None), seed=seed).measurements
 
     if branch.permute_order:
         branch = replace(branch, plan=permuted_order(branch.plan, config.seed + job.seed))
-    known = {"corpus": corpus.digest(), "base": base_digest(job.base), "seed": job.seed}
-    bare = replace(branch, plan=replace(branch.plan, stages=()), permute_order=False)
-    digest = branch_digest(bare, config, arm="", data=job.data and read_data_digest(job, branch, corpus), **known)
-    kept, success = RunFolder(job.run).path / "trial" / "stages", READINGS[config.measure.decoding].column
-    train_stages(branch, digest, kept, Path(job.base), folder, train_one, success=success)
+    inputs = {"corpus": corpus.digest(), "base": base_digest(job.base), "seed": job.seed}
+    branch_without_stages = replace(branch, plan=replace(branch.plan, stages=()), permute_order=False)
+    digest = branch_digest(
+        branch_without_stages, config, arm="", data=job.data and read_data_digest(job, branch, corpus), **inputs
+    )
+    stages_folder, success = RunFolder(job.run).path / "trial" / "stages", READINGS[config.measure.decoding].column
+    train_stages(branch, digest, stages_folder, Path(job.base), folder, train_one, success=success)
     return load(folder / "model")
 
 
@@ -254,7 +258,7 @@ def read_data_digest(job: BranchJob, branch: Branch, corpus: Corpus) -> str:
     """Digest of the rows that this arm gets of a table of mined rows."""
     from mixwright.trial.data_rows import read_data
 
-    return read_data(Path(job.data), corpus).content_of(branch.rows)
+    return read_data(Path(job.data), corpus).digest_of_rows(branch.rows)
 
 
 def stage_config(config: RunConfig, stage: Stage) -> RunConfig:
@@ -278,9 +282,9 @@ def _train(
     from mixwright.corpus.shuffled_levels import shuffle_levels
     from mixwright.learner.adapting import can_switch_off
     from mixwright.measure.fitting import training_probes
-    from mixwright.trial.arm_roles import of_data
+    from mixwright.trial.arm_roles import is_data_arm
     from mixwright.trial.data_rows import fit_plan, read_data, repeat_to_fill, rows_for
-    from mixwright.trial.training import adapted, follow_progress, load_optimizer, make_trainer, save_optimizer
+    from mixwright.trial.training import add_adapter, follow_progress, load_optimizer, make_trainer, save_optimizer
 
     rows = shuffle_levels(corpus, config.seed) if branch.shuffle_levels else corpus
     rows = rows.training(branch.plan.stages[0].rehearse)
@@ -290,11 +294,15 @@ def _train(
         branch = replace(branch, plan=fit_plan(branch.plan, rows.cells()))
     if branch.permute_weights:
         branch = replace(branch, plan=permuted_weights(branch.plan, config.seed + job.seed))
-    source, adapter = Path(job.source) if branch.replays else None, branch.adapter or config.train.adapter
-    config, wrapped = adapted(learner, adapter, config) if adapter else (config, None)
+    source, adapter_name = Path(job.source) if branch.replays else None, branch.adapter or config.train.adapter
+    config, adapter = add_adapter(learner, adapter_name, config) if adapter_name else (config, None)
     try:
-        how: dict[str, Any] = {"seed": config.seed + job.seed, "source": source, "whole": of_data(job.arm)}
-        trainer = make_trainer(learner, rows, branch, config, folder=folder, **how)
+        options: dict[str, Any] = {
+            "seed": config.seed + job.seed,
+            "source": source,
+            "drop_short_batches": is_data_arm(job.arm),
+        }
+        trainer = make_trainer(learner, rows, branch, config, folder=folder, **options)
         if branch.plan.stages[0].objective == "grpo" and start is None:
             follow_progress(trainer, learner, corpus.select(split="eval"), config, folder)
         if start is not None and start.optimizer is not None:
@@ -302,16 +310,18 @@ def _train(
         trainer.train()
     except Exception as error:
         raise as_settings_error(error, config) from error
-    if start is not None and start.keeps:
+    if start is not None and start.keeps_optimizer:
         save_optimizer(trainer, folder / "optimizer.safetensors")
     shutil.rmtree(folder / "trainer", ignore_errors=True)
-    if wrapped is not None:
-        wrapped.save(learner.model, folder / "adapter")
-        trained_on = start is not None or training_probes(config.measure)  # by a next stage, or by a probe, with all weights
-        if trained_on or not can_switch_off(learner.model):
-            learner.model, wrapped = wrapped.merge(learner.model), None
+    if adapter is not None:
+        adapter.save(learner.model, folder / "adapter")
+        needs_all_weights = start is not None or training_probes(
+            config.measure
+        )  # by a next stage, or by a probe, with all weights
+        if needs_all_weights or not can_switch_off(learner.model):
+            learner.model, adapter = adapter.merge(learner.model), None
     learner.model.eval()
-    if wrapped is None:
+    if adapter is None:
         learner.save(folder / "model")
     del trainer
     gc.collect()  # trainer and model hold each other; a long-lived worker would keep every branch's copy
@@ -342,11 +352,11 @@ def _measure(
         start = BeneathAdapter(learner)  # one copy of the weights serves both
     else:
         start = load_base(config.model, job.base)
-    kept = folder / ANSWERS_FILE
+    answers_file = folder / ANSWERS_FILE
     settings, seed = settings_after(config.measure), seed_after(config, job.seed)
-    found = measure_learner(KeepingLearner(learner, kept), corpus, settings, start=start, seed=seed)
+    measured = measure_learner(KeepingLearner(learner, answers_file), corpus, settings, start=start, seed=seed)
     before = read_completion_rows(completions_path(run, job.base_name))
-    after = [{**row, "when": "after"} for row in found.completions]
+    after = [{**row, "when": "after"} for row in measured.completions]
     write_completion_rows(folder / "completions.parquet", [*before, *after])
-    write_measurements(folder / "after.parquet", found.measurements)
+    write_measurements(folder / "after.parquet", measured.measurements)
     shutil.copyfile(run.measurements(job.base_name), folder / "before.parquet")

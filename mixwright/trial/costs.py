@@ -29,21 +29,21 @@ def held_out_cells(corpus: Corpus) -> list[tuple[str, int]]:
 
 def branch_seconds(config: RunConfig, timing: Timing, items: int) -> tuple[float, float]:
     """Seconds of one process for a branch that is trained and measured, and for one that is only measured."""
-    train, measured = config.train, items * timing.item(config.measure.samples)
-    on_the_way = 0.0
+    train, measuring = config.train, items * timing.item(config.measure.samples)
+    evaluating = 0.0
     if train.objective == "grpo" and config.trial.progress_every:
         evaluations = 1 + math.ceil(train.steps / config.trial.progress_every)
-        on_the_way = evaluations * min(PROGRESS_COMPLETIONS, items) * timing.greedy
-    trained = 2 * timing.load + timing.setup + train.steps * timing.step + on_the_way + measured
-    return trained, timing.load + measured
+        evaluating = evaluations * min(PROGRESS_COMPLETIONS, items) * timing.greedy
+    training = 2 * timing.load + timing.setup + train.steps * timing.step + evaluating + measuring
+    return training, timing.load + measuring
 
 
 def makespan(seconds: Iterable[float], workers: int) -> float:
     """Seconds until all jobs are done, the longest first, each by whoever is free."""
-    ends = [0.0] * max(workers, 1)
-    for one in sorted(seconds, reverse=True):
-        heapq.heappush(ends, heapq.heappop(ends) + one)
-    return max(ends)
+    end_times = [0.0] * max(workers, 1)
+    for job_seconds in sorted(seconds, reverse=True):
+        heapq.heappush(end_times, heapq.heappop(end_times) + job_seconds)
+    return max(end_times)
 
 
 def stage_seconds(
@@ -60,13 +60,13 @@ def stage_seconds(
         rehearsed: prompts that the model answers itself before it is trained.
     """
     workers = config.trial.workers or count_cores()
-    trained, untrained = branch_seconds(config, timing, items)
+    trained_branch, untrained_branch = branch_seconds(config, timing, items)
     warmup = config.model.warmup
     parts = [
         ("start", timing.start + timing.load * bool(rehearsed) + rehearsed * timing.greedy),
         ("warm-up", makespan([warmup.steps * timing.warm] * bases, workers) if warmup is not None else 0.0),
-        ("measure", makespan([untrained] * bases, workers)),
-        ("trial", makespan(config.trial.seeds * ([trained] * arms + [untrained]), workers)),
+        ("measure", makespan([untrained_branch] * bases, workers)),
+        ("trial", makespan(config.trial.seeds * ([trained_branch] * arms + [untrained_branch]), workers)),
     ]
     return [(name, seconds) for name, seconds in parts if seconds]
 
@@ -74,14 +74,14 @@ def stage_seconds(
 def format_costs(parts: Sequence[tuple[str, float]], config: RunConfig, arms: Arms, timing: Timing) -> str:
     """The minutes for people, and what was timed."""
 
-    def about(seconds: float) -> str:
+    def format_minutes(seconds: float) -> str:
         return f"{seconds / 60:.0f}" if seconds >= 600 else f"{max(seconds / 60, 0.1):.1f}"
 
-    shown = [f"{name} {about(value)}" for name, value in parts]
+    shown = [f"{name} {format_minutes(value)}" for name, value in parts]
     shape = f"({len(arms.first)} arms x {config.trial.seeds} seeds)"
-    whole, probes = about(sum(value for _, value in parts)), training_probes(config.measure)
+    total, probes = format_minutes(sum(value for _, value in parts)), training_probes(config.measure)
     left_out = f"nulls and what the probe{'s' * (len(probes) > 1)} {join_some(probes)} will train" if probes else "nulls"
     return (
-        f"about {whole} minutes: {', '.join(shown)} {shape}, without {left_out}. Timed here: {timing.items} items at "
+        f"about {total} minutes: {', '.join(shown)} {shape}, without {left_out}. Timed here: {timing.items} items at "
         f"{timing.item(config.measure.samples):.2g} s each and {timing.steps} training steps, {timing.step:.2g} s each"
     )

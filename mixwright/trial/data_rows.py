@@ -64,7 +64,7 @@ class DataTable:
         """Of the file, without its ending."""
         return self.path.stem
 
-    def content_of(self, kind: Rows) -> str:
+    def digest_of_rows(self, kind: Rows) -> str:
         """Digest of all that decides which rows an arm of this kind gets."""
         return {"random_like": self.random_like_digest, "simple_rule": self.simple_rule_digest}.get(kind, self.digest)
 
@@ -74,51 +74,63 @@ class DataTable:
         return len(self.weights) if self.new_rows is None else len(self.new_rows)
 
 
-def data_path(asked: str, run: RunFolder, base: Path = Path()) -> Path:
+def data_path(table_name: str, run: RunFolder, base: Path = Path()) -> Path:
     """The file that `trial.data` means: a miner's name, or a path from the run folder, from `base`, or from here.
 
     Raises:
         InputError: there is no such file.
     """
-    places = [run.path / "mine" / f"{asked}.parquet", run.path / asked, base / asked, Path(asked)]
-    for place in places:
-        if place.is_file():
-            return place
-    remedy = f"Make it with `mixwright mine RUN.YAML --miner {Path(asked).stem}`, or correct trial.data."
-    raise InputError("a table of mined rows", "nothing", remedy, file=places[0])
+    paths = [run.path / "mine" / f"{table_name}.parquet", run.path / table_name, base / table_name, Path(table_name)]
+    for path in paths:
+        if path.is_file():
+            return path
+    remedy = f"Make it with `mixwright mine RUN.YAML --miner {Path(table_name).stem}`, or correct trial.data."
+    raise InputError("a table of mined rows", "nothing", remedy, file=paths[0])
 
 
 def rule_path(path: Path) -> Path | None:
     """The table of the simple rule beside a table of mined rows; None where the miner left none."""
-    beside = path.with_name(path.stem + OWN_RULE_SUFFIX)
-    return beside if beside.is_file() else None
+    rule_file = path.with_name(path.stem + OWN_RULE_SUFFIX)
+    return rule_file if rule_file.is_file() else None
 
 
 def read_data(path: Path, corpus: Corpus) -> DataTable:
     """The table. Raises InputError for what is no such table, and for rows that are not to be trained on in this corpus."""
-    table, digest = _parquet(path), hashlib.sha256(path.read_bytes())
+    table, digest = _read_parquet(path), hashlib.sha256(path.read_bytes())
     if "prompt" not in table.column_names:
-        weights = _selected(table, corpus, path)
-        chosen = corpus.select(ids=list(weights))
-        rows = zip(chosen.table["task"].to_pylist(), map(weights.get, chosen.table["id"].to_pylist()), strict=True)
-        once = sorted(_tasks_without_repeats(chosen) & _tasks_with_repeats(corpus.select(split="train")))
-        found = DataTable(path, digest.hexdigest(), _like(rows, once), weights)
-        rule = rule_path(path)
-        if rule is None:
-            return found
-        digest_of_rule = hashlib.sha256(rule.read_bytes()).hexdigest()
-        return replace(found, simple_rule_weights=_selected(_parquet(rule), corpus, rule), simple_rule_digest=digest_of_rule)
-    made = _made(table, corpus, path)
-    beside = path.with_name(path.stem + OWN_NULL_SUFFIX)
-    if not beside.is_file():
-        return DataTable(path, digest.hexdigest(), _like((task, 1.0) for task in made.table["task"].to_pylist()), {}, made)
-    null = _made(_parquet(beside), corpus, beside)
-    digest.update(beside.read_bytes())
-    return DataTable(path, digest.hexdigest(), digest.hexdigest(), {}, made, null)
+        weights = _read_selection(table, corpus, path)
+        selected_rows = corpus.select(ids=list(weights))
+        tasks_and_weights = zip(
+            selected_rows.table["task"].to_pylist(), map(weights.get, selected_rows.table["id"].to_pylist()), strict=True
+        )
+        unrepeated_tasks = sorted(_tasks_without_repeats(selected_rows) & _tasks_with_repeats(corpus.select(split="train")))
+        selection = DataTable(path, digest.hexdigest(), _digest_counts(tasks_and_weights, unrepeated_tasks), weights)
+        rule_file = rule_path(path)
+        if rule_file is None:
+            return selection
+        digest_of_rule = hashlib.sha256(rule_file.read_bytes()).hexdigest()
+        return replace(
+            selection,
+            simple_rule_weights=_read_selection(_read_parquet(rule_file), corpus, rule_file),
+            simple_rule_digest=digest_of_rule,
+        )
+    new_rows = _read_new_rows(table, corpus, path)
+    null_file = path.with_name(path.stem + OWN_NULL_SUFFIX)
+    if not null_file.is_file():
+        return DataTable(
+            path,
+            digest.hexdigest(),
+            _digest_counts((task, 1.0) for task in new_rows.table["task"].to_pylist()),
+            {},
+            new_rows,
+        )
+    null_rows = _read_new_rows(_read_parquet(null_file), corpus, null_file)
+    digest.update(null_file.read_bytes())
+    return DataTable(path, digest.hexdigest(), digest.hexdigest(), {}, new_rows, null_rows)
 
 
-def _like(rows: Iterable[tuple[str, float | None]], once: Sequence[str] = ()) -> str:
-    return hashlib.sha256((repr(sorted(rows)) + repr(once) * bool(once)).encode()).hexdigest()
+def _digest_counts(rows: Iterable[tuple[str, float | None]], unrepeated_tasks: Sequence[str] = ()) -> str:
+    return hashlib.sha256((repr(sorted(rows)) + repr(unrepeated_tasks) * bool(unrepeated_tasks)).encode()).hexdigest()
 
 
 def rows_for(kind: Rows, corpus: Corpus, data: DataTable, seed: int) -> Corpus:
@@ -141,27 +153,33 @@ def rows_for(kind: Rows, corpus: Corpus, data: DataTable, seed: int) -> Corpus:
     if data.new_rows is not None:
         counts = Counter(data.new_rows.table["task"].to_pylist())
         return (
-            data.new_rows if kind == "mined" else _random(train, counts, rng) if data.null_rows is None else data.null_rows
+            data.new_rows
+            if kind == "mined"
+            else _draw_random_rows(train, counts, rng)
+            if data.null_rows is None
+            else data.null_rows
         )
-    selected = data.simple_rule_weights if kind == "simple_rule" and data.simple_rule_weights is not None else data.weights
-    chosen = train.select(ids=list(selected))
-    weights = np.array([selected[name] for name in chosen.table["id"].to_pylist()])
+    selected_weights = (
+        data.simple_rule_weights if kind == "simple_rule" and data.simple_rule_weights is not None else data.weights
+    )
+    chosen = train.select(ids=list(selected_weights))
+    weights = np.array([selected_weights[name] for name in chosen.table["id"].to_pylist()])
     tasks = chosen.table["task"].to_pylist()
     if kind == "random_like":
-        chosen = _random(train, Counter(tasks), rng, _tasks_without_repeats(chosen))
-        own: dict[str, list[float]] = {task: [] for task in tasks}
+        chosen = _draw_random_rows(train, Counter(tasks), rng, _tasks_without_repeats(chosen))
+        weights_by_task: dict[str, list[float]] = {task: [] for task in tasks}
         for task, weight in zip(tasks, weights.tolist(), strict=True):
-            own[task].append(weight)
-        queues = {task: rng.permutation(sorted(values)).tolist() for task, values in own.items()}
+            weights_by_task[task].append(weight)
+        queues = {task: rng.permutation(sorted(values)).tolist() for task, values in weights_by_task.items()}
         tasks = chosen.table["task"].to_pylist()
         weights = np.array([queues[task].pop() for task in tasks])
-    return chosen if np.ptp(weights) < 1e-9 else _resampled(chosen, tasks, weights, rng)
+    return chosen if np.ptp(weights) < 1e-9 else _resample_rows(chosen, tasks, weights, rng)
 
 
 def repeat_to_fill(rows: Corpus, batch: int) -> Corpus:
     """The rows, all of them repeated as often as it takes for one batch: a step must not be smaller for fewer rows."""
     times = math.ceil(batch / len(rows))
-    return rows if times == 1 else _taken(rows, list(range(len(rows))) * times)
+    return rows if times == 1 else _take_rows(rows, list(range(len(rows))) * times)
 
 
 def fit_plan(plan: Plan, cells: Sequence[Cell]) -> Plan:
@@ -170,48 +188,51 @@ def fit_plan(plan: Plan, cells: Sequence[Cell]) -> Plan:
     Raises:
         InputError: no task with a weight has rows.
     """
-    left = {cell.task for cell in cells if cell.count}
+    tasks_with_rows = {cell.task for cell in cells if cell.count}
     stages = []
     for stage in plan.stages:
-        kept = {task: weight for task, weight in stage.weights.items() if task in left}
-        total = sum(kept.values())
+        weights = {task: weight for task, weight in stage.weights.items() if task in tasks_with_rows}
+        total = sum(weights.values())
         if not total:
             remedy = "Mine rows of tasks that the plan trains on."
             raise InputError(
-                f"rows of a task with a weight in stage {stage.name!r}", join_some(sorted(left)) or "none", remedy
+                f"rows of a task with a weight in stage {stage.name!r}", join_some(sorted(tasks_with_rows)) or "none", remedy
             )
-        bands = {task: band for task, band in stage.bands.items() if task in left}
-        stages.append(replace(stage, weights={task: weight / total for task, weight in kept.items()}, bands=bands))
-    kept_cells = tuple(cell for cell in plan.cells if cell.task in left)
+        bands = {task: band for task, band in stage.bands.items() if task in tasks_with_rows}
+        stages.append(replace(stage, weights={task: weight / total for task, weight in weights.items()}, bands=bands))
+    kept_cells = tuple(cell for cell in plan.cells if cell.task in tasks_with_rows)
     return replace(plan, stages=tuple(stages), cells=kept_cells, forecast=())
 
 
 def data_notes(data: DataTable, corpus: Corpus, plan: Plan) -> list[str]:
     """What a reader of a trial over this table has to know."""
     train = corpus.select(split="train")
-    there = Counter(train.table["task"].to_pylist())
-    mined = Counter(_tasks(data, train))
+    corpus_counts = Counter(train.table["task"].to_pylist())
+    mined_counts = Counter(_list_mined_tasks(data, train))
     kind = "new rows" if data.new_rows is not None else f"of {len(train):,} training rows"
-    by_task = ", ".join(f"{task} {mined[task]:,} of {there[task]:,}" for task in sorted(there))
+    by_task = ", ".join(f"{task} {mined_counts[task]:,} of {corpus_counts[task]:,}" for task in sorted(corpus_counts))
     notes = [
         f"Trial over data: {data.path.name}, {data.size:,} {kind} ({by_task}). Plan, steps and batch are the same in every "
         "arm that trains, so tasks keep the plan's weights, and rows change within them."
     ]
-    total = max(sum(mined.values()), 1)
-    moved = {task: mined[task] / total - there[task] / len(train) for task in there}
-    far = [task for task in sorted(moved) if abs(moved[task]) > NOTED_SHIFT_SHARE]
-    if far:
-        told = ", ".join(f"{task} {100 * moved[task]:+.1f}" for task in far)
-        notes.append(f"Shares of tasks among these rows differ from those of the corpus, in points: {told}. Weights do not.")
-    gone = [task for task in plan.stages[0].weights if plan.stages[0].weights[task] and not mined[task]]
-    if gone:
+    total = max(sum(mined_counts.values()), 1)
+    share_changes = {task: mined_counts[task] / total - corpus_counts[task] / len(train) for task in corpus_counts}
+    shifted_tasks = [task for task in sorted(share_changes) if abs(share_changes[task]) > NOTED_SHIFT_SHARE]
+    if shifted_tasks:
+        changes = ", ".join(f"{task} {100 * share_changes[task]:+.1f}" for task in shifted_tasks)
         notes.append(
-            f"No row of {join_some(gone)} is left: its weight goes to the other tasks in mined and random_like, not in all."
+            f"Shares of tasks among these rows differ from those of the corpus, in points: {changes}. Weights do not."
+        )
+    lost_tasks = [task for task in plan.stages[0].weights if plan.stages[0].weights[task] and not mined_counts[task]]
+    if lost_tasks:
+        notes.append(
+            f"No row of {join_some(lost_tasks)} is left: its weight goes to the other tasks in mined and random_like, "
+            "not in all."
         )
     if data.new_rows is not None and data.null_rows is None:
-        short = [task for task in mined if mined[task] > there[task]]
-        if short:
-            notes.append(f"random_like has fewer rows of {join_some(short)} than were made: all that the corpus has.")
+        short_tasks = [task for task in mined_counts if mined_counts[task] > corpus_counts[task]]
+        if short_tasks:
+            notes.append(f"random_like has fewer rows of {join_some(short_tasks)} than were made: all that the corpus has.")
     if data.weights and np.ptp(list(data.weights.values())) >= 1e-9:
         notes.append(
             "Rows have unequal weights: each is drawn in proportion to its own, and random rows have the same weights."
@@ -219,84 +240,84 @@ def data_notes(data: DataTable, corpus: Corpus, plan: Plan) -> list[str]:
     return notes
 
 
-def _tasks(data: DataTable, train: Corpus) -> list[str]:
+def _list_mined_tasks(data: DataTable, train: Corpus) -> list[str]:
     if data.new_rows is not None:
         return data.new_rows.table["task"].to_pylist()
     return train.select(ids=list(data.weights)).table["task"].to_pylist()
 
 
-def _parquet(path: Path) -> pa.Table:
+def _read_parquet(path: Path) -> pa.Table:
     try:
         return pq.read_table(path)
     except (OSError, pa.ArrowException) as error:
         raise InputError("a Parquet table of mined rows", str(error)[:120], "Mine again.", file=path) from None
 
 
-def _selected(table: pa.Table, corpus: Corpus, path: Path) -> dict[str, float]:
+def _read_selection(table: pa.Table, corpus: Corpus, path: Path) -> dict[str, float]:
     """Id -> weight. Raises InputError for missing columns, ids that are no training rows, and weights that are none."""
     if "id" not in table.column_names:
         got = ", ".join(table.column_names[:8]) or "no column"
         raise InputError("a column id (and weight), or the columns of a corpus", got, "Mine again.", file=path)
     ids = [str(value) for value in table["id"].to_pylist()]
-    given = table["weight"].to_pylist() if "weight" in table.column_names else [1.0] * len(ids)
-    if twice := [name for name, count in Counter(ids).items() if count > 1]:
-        raise InputError("each id once", f"{twice[0]!r} more than once", "Give it a weight instead.", file=path)
+    weights = table["weight"].to_pylist() if "weight" in table.column_names else [1.0] * len(ids)
+    if repeated_ids := [name for name, count in Counter(ids).items() if count > 1]:
+        raise InputError("each id once", f"{repeated_ids[0]!r} more than once", "Give it a weight instead.", file=path)
     train = set(corpus.select(split="train").table["id"].to_pylist())
-    for name, weight in zip(ids, given, strict=True):
+    for name, weight in zip(ids, weights, strict=True):
         if name not in train:
             remedy = "Select training rows of this run's corpus: held-out rows are those that arms are judged on."
             raise InputError("ids of training rows", repr(name), remedy, file=path)
         if not isinstance(weight, int | float) or not math.isfinite(weight) or weight < 0:
             raise InputError(f"a weight of 0 or more of {name!r}", repr(weight), "Correct it.", file=path)
-    kept = {name: float(weight) for name, weight in zip(ids, given, strict=True) if weight > 0}
-    if not kept:
+    positive_weights = {name: float(weight) for name, weight in zip(ids, weights, strict=True) if weight > 0}
+    if not positive_weights:
         raise InputError("rows with a weight above 0", "none", "Select some.", file=path)
-    return kept
+    return positive_weights
 
 
-def _made(table: pa.Table, corpus: Corpus, path: Path) -> Corpus:
+def _read_new_rows(table: pa.Table, corpus: Corpus, path: Path) -> Corpus:
     """New rows as a corpus. Raises InputError for columns that are none, unknown tasks, and prompts that are held out."""
-    from mixwright.corpus import Corpus as Made
+    from mixwright.corpus import Corpus as LoadedCorpus
 
     try:
-        named = table.select(SCHEMA.names).cast(SCHEMA).combine_chunks()
-        check_saved(named)
+        rows = table.select(SCHEMA.names).cast(SCHEMA).combine_chunks()
+        check_saved(rows)
     except (pa.ArrowException, KeyError) as error:
         remedy = f"Write the columns of a corpus: {', '.join(SCHEMA.names)}."
         raise InputError("the columns of a corpus", str(error)[:120], remedy, file=path) from None
-    if not len(named):
+    if not len(rows):
         raise InputError("new rows", "none", "Mine some.", file=path)
     place = SCHEMA.get_field_index("split")
-    named = named.set_column(place, SCHEMA.field(place), pa.array(["train"] * len(named)))
-    made = Made(named, {task.name: task.grader for task in corpus.tasks.values()}, folder=path.parent)
+    rows = rows.set_column(place, SCHEMA.field(place), pa.array(["train"] * len(rows)))
+    new_rows = LoadedCorpus(rows, {task.name: task.grader for task in corpus.tasks.values()}, folder=path.parent)
     held_out = {prompt_key(row.prompt) for row in corpus.select(split="eval") if row.prompt}
-    for row in map(decode, named.to_pylist()):
+    for row in map(decode, rows.to_pylist()):
         if row.task not in corpus.tasks:
             got, remedy = f"{row.task!r} of {row.id!r}", f"It has: {', '.join(corpus.tasks)}."
             raise InputError("a task of the corpus", got, remedy, file=path)
         if row.prompt and prompt_key(row.prompt) in held_out:
             remedy = "Leave it out: arms are judged on that prompt."
             raise InputError("new rows whose prompts are not held out", repr(row.id), remedy, file=path)
-    if len(set(named["id"].to_pylist())) < len(named):
+    if len(set(rows["id"].to_pylist())) < len(rows):
         raise InputError("each id once", "one more than once", "Name new rows differently.", file=path)
-    return made
+    return new_rows
 
 
-def _random(
-    train: Corpus, counts: Mapping[str, int], rng: np.random.Generator, once: Collection[str] = frozenset()
+def _draw_random_rows(
+    train: Corpus, counts: Mapping[str, int], rng: np.random.Generator, unrepeated_tasks: Collection[str] = frozenset()
 ) -> Corpus:
-    """So many random rows of each task, all of them where there are fewer; no prompt twice in the tasks of `once`."""
-    codes = np.array(train.table["task"].to_pylist(), dtype=object)
-    repeated = _tasks_with_repeats(train) & set(once) if once else set()
+    """So many random rows of each task, all of them where there are fewer; no prompt twice in `unrepeated_tasks`."""
+    tasks = np.array(train.table["task"].to_pylist(), dtype=object)
+    repeated = _tasks_with_repeats(train) & set(unrepeated_tasks) if unrepeated_tasks else set()
     places: list[Any] = []
     for task in sorted(counts):
-        own = np.flatnonzero(codes == task)
+        task_rows = np.flatnonzero(tasks == task)
         if task in repeated:
-            prompts = np.array([prompt_key(decode(row).prompt) for row in train.table.take(pa.array(own)).to_pylist()])
-            drawn = rng.permutation(len(own))
-            own = own[drawn[np.sort(np.unique(prompts[drawn], return_index=True)[1])]]
-        places.extend(rng.choice(own, min(counts[task], len(own)), replace=False).tolist())
-    return _taken(train, sorted(places))
+            prompts = np.array([prompt_key(decode(row).prompt) for row in train.table.take(pa.array(task_rows)).to_pylist()])
+            order = rng.permutation(len(task_rows))
+            task_rows = task_rows[order[np.sort(np.unique(prompts[order], return_index=True)[1])]]
+        places.extend(rng.choice(task_rows, min(counts[task], len(task_rows)), replace=False).tolist())
+    return _take_rows(train, sorted(places))
 
 
 def _tasks_with_repeats(rows: Corpus) -> set[str]:
@@ -306,31 +327,31 @@ def _tasks_with_repeats(rows: Corpus) -> set[str]:
 
 def _tasks_without_repeats(rows: Corpus) -> set[str]:
     """Tasks that have no prompt twice."""
-    seen: dict[str, set[int]] = {}
-    twice = set()
+    keys_by_task: dict[str, set[int]] = {}
+    repeated_tasks = set()
     for row in map(decode, rows.table.select(SCHEMA.names).to_pylist()):
-        key, own = prompt_key(row.prompt), seen.setdefault(row.task, set())
-        if key in own:
-            twice.add(row.task)
-        own.add(key)
-    return set(seen) - twice
+        key, task_keys = prompt_key(row.prompt), keys_by_task.setdefault(row.task, set())
+        if key in task_keys:
+            repeated_tasks.add(row.task)
+        task_keys.add(key)
+    return set(keys_by_task) - repeated_tasks
 
 
-def _taken(rows: Corpus, places: Sequence[int]) -> Corpus:
+def _take_rows(rows: Corpus, places: Sequence[int]) -> Corpus:
     """The rows at these places; one that stands there more than once gets names of its own."""
-    table, seen, names = rows.table.take(pa.array(places, pa.int64())), Counter[str](), []
+    table, copies, names = rows.table.take(pa.array(places, pa.int64())), Counter[str](), []
     for name in table["id"].to_pylist():
-        seen[name] += 1
-        names.append(name if seen[name] == 1 else f"{name}~{seen[name]}")
+        copies[name] += 1
+        names.append(name if copies[name] == 1 else f"{name}~{copies[name]}")
     taken = rows.select(ids=pc.unique(table["id"]).to_pylist())
     taken.table = table.set_column(0, SCHEMA.field(0), pa.array(names, pa.string()))
     return taken
 
 
-def _resampled(rows: Corpus, tasks: Sequence[str], weights: np.ndarray, rng: np.random.Generator) -> Corpus:
+def _resample_rows(rows: Corpus, tasks: Sequence[str], weights: np.ndarray, rng: np.random.Generator) -> Corpus:
     """Rows repeated by weight within each task."""
-    codes, places = np.array(tasks, dtype=object), []
+    task_of_row, places = np.array(tasks, dtype=object), []
     for task in sorted(set(tasks)):
-        own = np.flatnonzero(codes == task)
-        places.extend(own[resample_by_weight(weights[own], rng)].tolist())
-    return _taken(rows, sorted(places))
+        task_rows = np.flatnonzero(task_of_row == task)
+        places.extend(task_rows[resample_by_weight(weights[task_rows], rng)].tolist())
+    return _take_rows(rows, sorted(places))

@@ -50,8 +50,8 @@ class Deadline:
             clock: seconds.
         """
         self.seconds, self._clock, self._file = 60 * minutes, clock, run.path / SPENT_FILE
-        known = self._known()
-        self._began, self.pace = (clock() if began is None else began) - known.seconds, known.pace
+        earlier = self._known()
+        self._began, self.pace = (clock() if began is None else began) - earlier.seconds, earlier.pace
 
     def _known(self) -> Spent:
         try:
@@ -65,7 +65,7 @@ class Deadline:
         return self._clock() - self._began
 
     @property
-    def left(self) -> float:
+    def seconds_left(self) -> float:
         """Seconds; infinite where there is no limit."""
         return self.seconds - self.spent if self.seconds else float("inf")
 
@@ -79,21 +79,23 @@ class Deadline:
         self._file.unlink(missing_ok=True)
 
 
-def seeds_that_fit(deadline: Deadline, *, done: int, wanted: int, arms: int, workers: int) -> int:
+def seeds_that_fit(deadline: Deadline, *, finished: int, planned: int, arms: int, workers: int) -> int:
     """How many seeds to train next: as many as keep the workers busy, fewer at the end, 0 where no further one fits.
 
     Args:
         deadline: of the run, with the seconds that a seed took.
-        done: seeds that are finished.
-        wanted: seeds that the settings ask for.
+        finished: seeds that are finished.
+        planned: seeds that the settings ask for.
         arms: that are trained.
         workers: processes.
     """
-    more = wanted - done if done < wanted else int(MOST_TIMES_SEEDS * wanted) - done
-    for seeds in range(min(workers, more), 0, -1):
-        needed = branches_seconds(deadline, seeds * arms, arms=arms, workers=workers)
-        late = LATE_SHARE_OF_MIN_SEEDS if done + seeds <= MIN_SEEDS else LATE_SHARE if done + seeds <= wanted else 0.0
-        if not done or needed <= deadline.left + late * deadline.seconds:
+    further = planned - finished if finished < planned else int(MOST_TIMES_SEEDS * planned) - finished
+    for seeds in range(min(workers, further), 0, -1):
+        seconds_needed = branches_seconds(deadline, seeds * arms, arms=arms, workers=workers)
+        late_share = (
+            LATE_SHARE_OF_MIN_SEEDS if finished + seeds <= MIN_SEEDS else LATE_SHARE if finished + seeds <= planned else 0.0
+        )
+        if not finished or seconds_needed <= deadline.seconds_left + late_share * deadline.seconds:
             return seeds
     return 0
 
@@ -116,23 +118,23 @@ def train_within(
         deadline: of the run.
         say: told what was left out, or added.
     """
-    wanted, done = trial.config.trial.seeds, 0
-    workers, trained = trial.config.trial.workers or count_cores(), max(len(arms) - 1, 1)
-    while seeds := seeds_that_fit(deadline, done=done, wanted=wanted, arms=trained, workers=workers):
-        now = with_seeds(trial, done + seeds)
-        jobs, began = now.arm_jobs(arms), deadline.spent
-        missing = len(now.unfinished(jobs))
-        now.train(jobs, f"trial, seeds {done + 1} to {done + seeds} of about {max(wanted, done + seeds)}")
-        done += seeds
-        if missing == seeds * len(arms) and seeds == min(workers, wanted):  # else some workers had nothing to do
+    planned, finished = trial.config.trial.seeds, 0
+    workers, trained_arms = trial.config.trial.workers or count_cores(), max(len(arms) - 1, 1)
+    while seeds := seeds_that_fit(deadline, finished=finished, planned=planned, arms=trained_arms, workers=workers):
+        extended = with_seeds(trial, finished + seeds)
+        jobs, began = extended.arm_jobs(arms), deadline.spent
+        missing_jobs = len(extended.unfinished(jobs))
+        extended.train(jobs, f"trial, seeds {finished + 1} to {finished + seeds} of about {max(planned, finished + seeds)}")
+        finished += seeds
+        if missing_jobs == seeds * len(arms) and seeds == min(workers, planned):  # else some workers had nothing to do
             deadline.pace = (deadline.spent - began) / seeds
         deadline.save()
-    if done == wanted:
-        return with_seeds(trial, done), []
-    why = "more did not fit into the budget" if done < wanted else "time was left"
-    note = f"{done} seeds instead of {wanted} were trained, each with every arm, because {why}."
+    if finished == planned:
+        return with_seeds(trial, finished), []
+    why = "more did not fit into the budget" if finished < planned else "time was left"
+    note = f"{finished} seeds instead of {planned} were trained, each with every arm, because {why}."
     say(f"  seeds: {note}")
-    return with_seeds(trial, done), [note]
+    return with_seeds(trial, finished), [note]
 
 
 def with_seeds(trial: Trial, seeds: int) -> Trial:

@@ -77,10 +77,10 @@ class Timing:
         return self.greedy + samples * self.sample
 
 
-def mean_timing(found: Sequence[Timing]) -> Timing:
+def mean_timing(timings: Sequence[Timing]) -> Timing:
     """The mean of what several processes timed side by side."""
-    values = {field.name: [getattr(one, field.name) for one in found] for field in fields(Timing)}
-    return Timing(**{name: type(own[0])(sum(own) / len(own)) for name, own in values.items()})
+    values = {field.name: [getattr(timing, field.name) for timing in timings] for field in fields(Timing)}
+    return Timing(**{name: type(numbers[0])(sum(numbers) / len(numbers)) for name, numbers in values.items()})
 
 
 def time_dry_run(job: DryRunJob) -> Timing:
@@ -95,20 +95,20 @@ def time_dry_run(job: DryRunJob) -> Timing:
     config = job.config
     importlib.import_module(f"mixwright.trainers.{config.train.objective}")
     corpus = read_corpus(config.corpus, base=Path(job.base))
-    loading = perf_counter()
+    loading_began = perf_counter()
     report(0.1)
     with tempfile.TemporaryDirectory(prefix="mixwright-") as scratch:
-        learner, warm = _learner(config, corpus, Path(scratch) / "base")
-        load = perf_counter() - loading - warm * WARM_STEPS
+        learner, warmup_step = _make_learner(config, corpus, Path(scratch) / "base")
+        load = perf_counter() - loading_began - warmup_step * WARM_STEPS
         report(0.3)
         _check_lengths(config, corpus, learner)
-        greedy, sample, items = _measuring(config, corpus, learner)
+        greedy, sample, items = _time_measuring(config, corpus, learner)
         report(0.6)
-        step, setup, steps = _training(config, corpus, learner, Path(scratch))
-    return Timing(greedy, sample, step, warm, load, setup, loading - began, items, steps)
+        training_step, setup, steps = _time_training(config, corpus, learner, Path(scratch))
+    return Timing(greedy, sample, training_step, warmup_step, load, setup, loading_began - began, items, steps)
 
 
-def _learner(config: RunConfig, corpus: Corpus, scratch: Path) -> tuple[Learner, float]:
+def _make_learner(config: RunConfig, corpus: Corpus, scratch: Path) -> tuple[Learner, float]:
     """The model, a tiny one without most of its warm-up, and seconds of one warm-up step."""
     from mixwright.learner.load import load_base, load_learner
 
@@ -120,14 +120,14 @@ def _learner(config: RunConfig, corpus: Corpus, scratch: Path) -> tuple[Learner,
 
     train = corpus.select(split="train")
     learner = build_tiny(tokenizer_texts(train), config.model, config.seed)
-    each = 0.0
+    step_seconds = 0.0
     if config.model.warmup is not None and config.model.warmup.steps and config.model.warmup.source is None:
-        few = replace(config.model.warmup, steps=min(WARM_STEPS, config.model.warmup.steps), cells={})
+        short_warmup = replace(config.model.warmup, steps=min(WARM_STEPS, config.model.warmup.steps), cells={})
         start = perf_counter()
-        warm_up(learner, train, few, seed=config.seed)
-        each = (perf_counter() - start) / few.steps
+        warm_up(learner, train, short_warmup, seed=config.seed)
+        step_seconds = (perf_counter() - start) / short_warmup.steps
     learner.save(scratch)  # DPO reads its reference model from a folder
-    return load_learner(str(scratch)), each
+    return load_learner(str(scratch)), step_seconds
 
 
 def _check_lengths(config: RunConfig, corpus: Corpus, learner: Learner) -> None:
@@ -144,7 +144,7 @@ def _check_lengths(config: RunConfig, corpus: Corpus, learner: Learner) -> None:
         raise InputError(f"prompts and completions of at most {learner.context:,} tokens together", got, remedy)
 
 
-def _measuring(config: RunConfig, corpus: Corpus, learner: Learner) -> tuple[float, float, int]:
+def _time_measuring(config: RunConfig, corpus: Corpus, learner: Learner) -> tuple[float, float, int]:
     """Seconds per item measured greedily, seconds that a sample of it adds, and items that were measured."""
     from mixwright.measure.stage import measure_learner
 
@@ -158,22 +158,26 @@ def _measuring(config: RunConfig, corpus: Corpus, learner: Learner) -> tuple[flo
         measure_learner(learner, held_out.select(ids=ids[:count]), settings, start=learner, seed=config.seed)
         return perf_counter() - start
 
-    count, taken = min(2, len(ids)), 0.0
+    count, seconds_spent = min(2, len(ids)), 0.0
     while True:
-        now = seconds(count, 0)
-        taken += now
-        if count == len(ids) or taken + now * len(ids) / count > ITEMS_TIME_LIMIT:
+        seconds_without_samples = seconds(count, 0)
+        seconds_spent += seconds_without_samples
+        if count == len(ids) or seconds_spent + seconds_without_samples * len(ids) / count > ITEMS_TIME_LIMIT:
             break
         count = len(ids)
     if not config.measure.samples:
-        return now / count, 0.0, count
+        return seconds_without_samples / count, 0.0, count
     samples = min(TIMED_SAMPLES, config.measure.samples)
-    few = count if now * samples <= ITEMS_TIME_LIMIT else min(2, count)
-    more = seconds(few, samples)
-    return now / count, max(more - now * few / count, 0.0) / few / samples, count
+    sampled_items = count if seconds_without_samples * samples <= ITEMS_TIME_LIMIT else min(2, count)
+    seconds_with_samples = seconds(sampled_items, samples)
+    return (
+        seconds_without_samples / count,
+        max(seconds_with_samples - seconds_without_samples * sampled_items / count, 0.0) / sampled_items / samples,
+        count,
+    )
 
 
-def _training(config: RunConfig, corpus: Corpus, learner: Learner, scratch: Path) -> tuple[float, float, int]:
+def _time_training(config: RunConfig, corpus: Corpus, learner: Learner, scratch: Path) -> tuple[float, float, int]:
     """Seconds per training step, seconds around them, and steps that were made.
 
     Raises InputError for settings that TRL refuses only now.
@@ -181,19 +185,19 @@ def _training(config: RunConfig, corpus: Corpus, learner: Learner, scratch: Path
     from transformers import TrainerCallback
 
     from mixwright.trial.branch import as_settings_error
-    from mixwright.trial.training import adapted, make_trainer
+    from mixwright.trial.training import add_adapter, make_trainer
 
-    ends: list[float] = []
+    step_ends: list[float] = []
 
     class Clock(TrainerCallback):
         def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-            ends.append(perf_counter())
-            report(0.7 + 0.29 * len(ends) / steps)
-            control.should_training_stop = ends[-1] - start > STEPS_TIME_LIMIT
+            step_ends.append(perf_counter())
+            report(0.7 + 0.29 * len(step_ends) / steps)
+            control.should_training_stop = step_ends[-1] - start > STEPS_TIME_LIMIT
 
     train = corpus.select(split="train")
     if config.train.objective == "dpo" and not has_pairs(corpus):  # they are to be mined
-        train = _made_up_pairs(train)
+        train = _make_up_pairs(train)
     tasks = sorted({cell.task for cell in corpus.cells()})
     steps, prompts = min(TIMED_STEPS, config.train.steps), config.train.prompts
     if sum(values.numel() for values in learner.model.parameters()) >= LARGE_PARAMETERS:
@@ -204,26 +208,28 @@ def _training(config: RunConfig, corpus: Corpus, learner: Learner, scratch: Path
     began = start = perf_counter()
     try:
         if config.train.adapter:
-            timed, _ = adapted(learner, config.train.adapter, timed)
+            timed, _ = add_adapter(learner, config.train.adapter, timed)
         trainer = make_trainer(learner, train, branch, timed, seed=config.seed, folder=scratch)
         trainer.add_callback(Clock())
         start = perf_counter()
         trainer.train()
     except Exception as error:
         raise as_settings_error(error, config) from error
-    first = (ends[0] if ends else perf_counter()) - start
-    step = (ends[-1] - ends[0]) / (len(ends) - 1) if len(ends) > 1 else first  # the first pays for what is made once
-    around = start - began + max(first - step, 0.0)
+    first_step = (step_ends[0] if step_ends else perf_counter()) - start
+    step = (
+        (step_ends[-1] - step_ends[0]) / (len(step_ends) - 1) if len(step_ends) > 1 else first_step
+    )  # the first pays for what is made once
+    setup = start - began + max(first_step - step, 0.0)
     start = perf_counter()
     learner.model.save_pretrained(str(scratch / "saved"))
-    return step * config.train.prompts / prompts, around + perf_counter() - start, len(ends)
+    return step * config.train.prompts / prompts, setup + perf_counter() - start, len(step_ends)
 
 
-def _made_up_pairs(train: Corpus) -> Corpus:
+def _make_up_pairs(train: Corpus) -> Corpus:
     """Rows with their targets as chosen and that of another row as rejected answer, which have the length of pairs."""
     from mixwright.corpus import Corpus
 
     rows = [row for row in itertools.islice(train, PROMPTS_LOOKED_AT) if row.prompt and (row.target or row.answer)]
     answers = [row.target or row.answer for row in rows]
-    made = [replace(row, chosen=answers[at], rejected=answers[at - 1]) for at, row in enumerate(rows)]
-    return Corpus.from_examples(made)
+    pairs = [replace(row, chosen=answers[at], rejected=answers[at - 1]) for at, row in enumerate(rows)]
+    return Corpus.from_examples(pairs)

@@ -61,8 +61,8 @@ class Findings:
         sides = [[self.scores[name][seed] for seed in seeds] for name in (against, arm)]
         if decoding not in GRADED_OUTCOMES:
             sides = [[keep_probe_columns(scores, decoding) for scores in side] for side in sides]
-        weigh = "items" if by_items else "tasks" if only is None else "cells"
-        return estimate_change(*sides, decoding=decoding, weigh=weigh, only=only)
+        weighing = "items" if by_items else "tasks" if only is None else "cells"
+        return estimate_change(*sides, decoding=decoding, weigh=weighing, only=only)
 
     def column(self, arm: str, name: str) -> dict[int, float | None]:
         """Seed -> value of a number; empty when the arm does not have it."""
@@ -83,7 +83,7 @@ class Contrast:
     """Change of success that does not matter, 0..1."""
     word: ChangeWord
     """Corrected by Holm over the contrasts that are judged together."""
-    plain: ChangeWord
+    uncorrected_word: ChangeWord
     """Not corrected over contrasts, which must hold all at once (intersection-union), but over the levers of the trial."""
     adjusted_p: float
     """Of the change of success, corrected by Holm over the contrasts that are judged together."""
@@ -92,103 +92,103 @@ class Contrast:
 
     def effect(self, *, helps: bool) -> Effect:
         """As a record; a lever that helps beat every reference, each at its own 5 %, and its words say so."""
-        word, p = (self.plain, self.change.success.p) if helps else (self.word, self.adjusted_p)
+        word, p = (self.uncorrected_word, self.change.success.p) if helps else (self.word, self.adjusted_p)
         name = READINGS[self.change.outcome].name
         return _effect(self.arm, self.against, name, self.change, word, p, 1 if helps else self.family)
 
 
 def contrasts(findings: Findings, pairs: Sequence[tuple[str, str]], *, levers: int = 1) -> list[Contrast]:
     """These pairs on the primary outcome, one family for Holm; pairs without a common item are left out."""
-    found = []
+    changes_by_pair = []
     for pair in pairs:
-        moved = findings.changes(*pair, decoding=findings.decoding)
-        if moved is not None:
-            found.append((pair, moved))
-    margin, changes = findings.margin, [moved for _, moved in found]
-    words, adjusted = change_words(changes, margin=margin), holm([moved.success.p for moved in changes])
-    made = []
-    for (pair, moved), word, p in zip(found, words, adjusted, strict=True):
-        plain = change_word(moved, margin=margin, times=levers)
-        if moved.success.seeds < MIN_SEEDS:  # one seed of a trial is no before and after
-            word = plain = "cannot tell"
-        made.append(Contrast(pair[0], pair[1], moved, margin, word, plain, p, len(found)))
-    return made
+        change = findings.changes(*pair, decoding=findings.decoding)
+        if change is not None:
+            changes_by_pair.append((pair, change))
+    margin, changes = findings.margin, [change for _, change in changes_by_pair]
+    words, adjusted = change_words(changes, margin=margin), holm([change.success.p for change in changes])
+    result = []
+    for (pair, change), word, p in zip(changes_by_pair, words, adjusted, strict=True):
+        uncorrected = change_word(change, margin=margin, times=levers)
+        if change.success.seeds < MIN_SEEDS:  # one seed of a trial is no before and after
+            word = uncorrected = "cannot tell"
+        result.append(Contrast(pair[0], pair[1], change, margin, word, uncorrected, p, len(changes_by_pair)))
+    return result
 
 
 def effects_of(findings: Findings, contrast: Contrast, *, helps: bool = False) -> list[Effect]:
     """Every effect of a pair: the primary outcome, what stands beside it, and rollouts to the target."""
-    arm, against, found = contrast.arm, contrast.against, [contrast.effect(helps=helps)]
-    beside: list[tuple[str, Outcome, bool]] = [(READINGS[findings.decoding].name + ITEMS_SUFFIX, findings.decoding, True)]
+    arm, against, effects = contrast.arm, contrast.against, [contrast.effect(helps=helps)]
+    readings: list[tuple[str, Outcome, bool]] = [(READINGS[findings.decoding].name + ITEMS_SUFFIX, findings.decoding, True)]
     if findings.decoding == "greedy":
-        beside.insert(0, (SAMPLED_SUCCESS, "sampled", False))
+        readings.insert(0, (SAMPLED_SUCCESS, "sampled", False))
     elif findings.decoding == "preference":
-        beside.insert(0, (READINGS["margin"].name, "margin", False))
+        readings.insert(0, (READINGS["margin"].name, "margin", False))
     others: tuple[Outcome, ...] = ("preference", "margin", "loss")
-    known = {name for name, _, _ in beside} | {READINGS[findings.decoding].name}
+    known_names = {name for name, _, _ in readings} | {READINGS[findings.decoding].name}
     for other in others:
-        if READINGS[other].name not in known:
-            beside.append((READINGS[other].name, other, False))
-    for name, decoding, by_items in beside:
-        moved = findings.changes(arm, against, decoding=decoding, by_items=by_items)
-        if moved is not None and math.isfinite(moved.success.value):  # nothing is sampled where measure.samples is 0
-            found.append(_effect(arm, against, name, moved, None, moved.success.p, 1))
-    kept = findings.changes(arm, against, decoding=findings.decoding, only=findings.protected)
-    if kept is not None:  # None where nothing is protected
-        found.append(_effect(arm, against, RETENTION_OUTCOME, kept, None, kept.success.p, 1))
-    sooner = [to_target(findings, contrast, name) for name in TO_TARGET_NUMBERS]
-    return [*found, *(effect for effect in sooner if effect is not None)]
+        if READINGS[other].name not in known_names:
+            readings.append((READINGS[other].name, other, False))
+    for name, decoding, by_items in readings:
+        change = findings.changes(arm, against, decoding=decoding, by_items=by_items)
+        if change is not None and math.isfinite(change.success.value):  # nothing is sampled where measure.samples is 0
+            effects.append(_effect(arm, against, name, change, None, change.success.p, 1))
+    retention = findings.changes(arm, against, decoding=findings.decoding, only=findings.protected)
+    if retention is not None:  # None where nothing is protected
+        effects.append(_effect(arm, against, RETENTION_OUTCOME, retention, None, retention.success.p, 1))
+    target_effects = [compare_rollouts_to_target(findings, contrast, name) for name in TO_TARGET_NUMBERS]
+    return [*effects, *(effect for effect in target_effects if effect is not None)]
 
 
 def effects_by_task(findings: Findings, contrast: Contrast) -> list[Effect]:
     """A pair in each task, on the primary outcome and on the losses or preferences beside it; empty for a single task."""
-    arm, against, made = contrast.arm, contrast.against, []
-    beside: tuple[Outcome, ...] = ("preference", "loss")
-    for decoding in dict.fromkeys((findings.decoding, *beside)):
-        whole = findings.changes(arm, against, decoding=decoding)
-        items = () if whole is None else whole.items
+    arm, against, effects = contrast.arm, contrast.against, []
+    further_outcomes: tuple[Outcome, ...] = ("preference", "loss")
+    for decoding in dict.fromkeys((findings.decoding, *further_outcomes)):
+        change_of_all = findings.changes(arm, against, decoding=decoding)
+        items = () if change_of_all is None else change_of_all.items
         tasks = sorted({item[0] for item in items})
         for task in tasks if len(tasks) > 1 else ():
-            own = [item for item in items if item[0] == task]
-            moved = findings.changes(arm, against, decoding=decoding, only=own) if own else None
-            if moved is not None:
-                effect = _effect(arm, against, READINGS[decoding].name, moved, None, moved.success.p, 1)
-                made.append(replace(effect, task=task))
-    return made
+            task_items = [item for item in items if item[0] == task]
+            change = findings.changes(arm, against, decoding=decoding, only=task_items) if task_items else None
+            if change is not None:
+                effect = _effect(arm, against, READINGS[decoding].name, change, None, change.success.p, 1)
+                effects.append(replace(effect, task=task))
+    return effects
 
 
-def to_target(findings: Findings, contrast: Contrast, name: str) -> Effect | None:
+def compare_rollouts_to_target(findings: Findings, contrast: Contrast, name: str) -> Effect | None:
     """The ratio of restricted mean rollouts to the target; None where one side has none, or nobody arrived.
 
     The budget is the smallest number of rollouts that any run of the two was watched for. It carries no word: a target can
     be reached by the commonest answer.
     """
     arm, against = contrast.arm, contrast.against
-    own, reference = findings.column(arm, name), findings.column(against, name)
-    seeds = sorted(own.keys() & reference.keys())
+    arm_counts, reference_counts = findings.column(arm, name), findings.column(against, name)
+    seeds = sorted(arm_counts.keys() & reference_counts.keys())
     watched = [*findings.watched.get((arm, name), ()), *findings.watched.get((against, name), ())]
     if not seeds or not watched:
         return None
-    sides = [[column[seed] for seed in seeds] for column in (own, reference)]
+    sides = [[column[seed] for seed in seeds] for column in (arm_counts, reference_counts)]
     ratio = restricted_ratio(*sides, budget=min(watched))
     if ratio is None:
         return None
-    missed = sum(value is None for side in sides for value in side)
-    return Effect(arm, against, name + RATIO_SUFFIX, ratio, None, censored=missed)
+    missed_count = sum(value is None for side in sides for value in side)
+    return Effect(arm, against, name + RATIO_SUFFIX, ratio, None, censored=missed_count)
 
 
-def _effect(arm: str, against: str, name: str, found: Change, word: ChangeWord | None, p: float, family: int) -> Effect:
+def _effect(arm: str, against: str, name: str, change: Change, word: ChangeWord | None, p: float, family: int) -> Effect:
     return Effect(
         arm,
         against,
         name,
-        as_measured(found.success, found.outcome),
+        as_measured(change.success, change.outcome),
         word,
         p,
-        len(found.items),
-        found.success.detectable(family),
-        _interval(found.swapped),
-        _interval(found.dependence),
-        _interval(found.sampled) if name != SAMPLED_SUCCESS else None,
+        len(change.items),
+        change.success.detectable(family),
+        _interval(change.swapped),
+        _interval(change.dependence),
+        _interval(change.sampled) if name != SAMPLED_SUCCESS else None,
     )
 
 
@@ -215,5 +215,9 @@ def restricted_ratio(arm: Sequence[float | None], reference: Sequence[float | No
     times = np.array([[math.inf if t is None else t for t in side] for side in (arm, reference)], dtype=float).T
     if len(times) < 2 or (times >= budget).all():
         return None
-    found = jackknife(np.minimum(times, budget), lambda total: math.log(total[0] / total[1]))
-    return Interval(math.exp(found.value), math.exp(found.low), math.exp(found.high), found.n) if found is not None else None
+    log_ratio = jackknife(np.minimum(times, budget), lambda total: math.log(total[0] / total[1]))
+    return (
+        Interval(math.exp(log_ratio.value), math.exp(log_ratio.low), math.exp(log_ratio.high), log_ratio.n)
+        if log_ratio is not None
+        else None
+    )

@@ -34,17 +34,17 @@ def choose_items(corpus: Corpus, *, seed: int) -> dict[str, list[Example]]:
         corpus: held-out examples.
         seed: of the choice.
     """
-    found: dict[str, dict[str, list[Example]]] = {}
+    examples_by_task: dict[str, dict[str, list[Example]]] = {}
     for example in corpus:
         if example.answer is not None:
-            cells = found.setdefault(example.task, {})
+            cells = examples_by_task.setdefault(example.task, {})
             cells.setdefault(cell_key(example.task, example.level), []).append(example)
     rng = np.random.default_rng(seed)
     chosen = {}
-    for task, groups in sorted(found.items()):
+    for task, groups in sorted(examples_by_task.items()):
         orders = [[groups[key][i] for i in rng.permutation(len(groups[key]))] for key in sorted(groups)]
         turns = [order[turn] for turn in range(max(map(len, orders))) for order in orders if turn < len(order)]
-        chosen[task] = turns[: max(1, EVALUATION_COMPLETIONS // len(found))]
+        chosen[task] = turns[: max(1, EVALUATION_COMPLETIONS // len(examples_by_task))]
     return chosen
 
 

@@ -78,45 +78,51 @@ def fit_run(timings: Mapping[str | None, tuple[RunConfig, Timing]], data: Data, 
     """
     limit, best = USED_SHARE * seconds, None
     for config, timing in timings.values():
-        found = _fit(config, timing, data, limit)
-        if found is not None and (best is None or _rank(found) > _rank(best)):
-            best = found
+        fitted = _fit_adapter(config, timing, data, limit)
+        if fitted is not None and (best is None or _rank(fitted) > _rank(best)):
+            best = fitted
     return best
 
 
-def least_seconds(timings: Mapping[str | None, tuple[RunConfig, Timing]], data: Data) -> float:
+def shortest_budget_seconds(timings: Mapping[str | None, tuple[RunConfig, Timing]], data: Data) -> float:
     """The shortest budget that `fit_run` finds settings for."""
-    return min(_cost(_smallest(config, data), timing, data) for config, timing in timings.values()) / USED_SHARE
+    return min(_run_seconds(_with_fewest(config, data), timing, data) for config, timing in timings.values()) / USED_SHARE
 
 
-def _rank(found: Fitted) -> tuple[float, ...]:
+def _rank(fitted: Fitted) -> tuple[float, ...]:
     """More steps, then a smaller difference, then less time."""
-    return found.config.train.steps, -(found.visible or 1.0), -found.seconds
+    return fitted.config.train.steps, -(fitted.visible or 1.0), -fitted.seconds
 
 
-def _fit(config: RunConfig, timing: Timing, data: Data, limit: float) -> Fitted | None:
-    smallest = _smallest(config, data)
-    if _cost(smallest, timing, data) > limit:
+def _fit_adapter(config: RunConfig, timing: Timing, data: Data, limit: float) -> Fitted | None:
+    smallest = _with_fewest(config, data)
+    if _run_seconds(smallest, timing, data) > limit:
         return None
     steps = max(
         steps
-        for steps in _steps(config)
-        if steps == smallest.train.steps or _cost(with_sizes(smallest, steps=steps), timing, data) <= TRAINING_SHARE * limit
+        for steps in _steps_to_try(config)
+        if steps == smallest.train.steps
+        or _run_seconds(with_sizes(smallest, steps=steps), timing, data) <= TRAINING_SHARE * limit
     )
-    fewest = smallest.measure.samples
+    fewest_samples = smallest.measure.samples
     possible = [
         sized
-        for seeds, items in itertools.product(range(MIN_SEEDS, MOST_SEEDS + 1), _items(data.counts, smallest.measure.items))
-        if _cost(sized := with_sizes(smallest, steps=steps, seeds=seeds, items=items), timing, data) <= limit
+        for seeds, items in itertools.product(
+            range(MIN_SEEDS, MOST_SEEDS + 1), _items_to_try(data.counts, smallest.measure.items)
+        )
+        if _run_seconds(sized := with_sizes(smallest, steps=steps, seeds=seeds, items=items), timing, data) <= limit
     ]
-    chosen = min(possible, key=lambda one: _visible(one, data) or -count_items(data.counts, one.measure.items))
-    for samples in range(config.measure.samples, fewest, -1):
-        more = replace(chosen, measure=replace(chosen.measure, samples=samples))
-        if _cost(more, timing, data) <= limit:
-            chosen = more
+    chosen = min(
+        possible,
+        key=lambda candidate: _detectable_difference(candidate, data) or -count_items(data.counts, candidate.measure.items),
+    )
+    for samples in range(config.measure.samples, fewest_samples, -1):
+        with_samples = replace(chosen, measure=replace(chosen.measure, samples=samples))
+        if _run_seconds(with_samples, timing, data) <= limit:
+            chosen = with_samples
             break
     items = count_items(data.counts, chosen.measure.items)
-    return Fitted(chosen, _cost(chosen, timing, data), items, _visible(chosen, data))
+    return Fitted(chosen, _run_seconds(chosen, timing, data), items, _detectable_difference(chosen, data))
 
 
 def with_sizes(
@@ -129,43 +135,43 @@ def with_sizes(
     return replace(config, train=train, trial=trial, measure=measure)
 
 
-def _smallest(config: RunConfig, data: Data) -> RunConfig:
+def _with_fewest(config: RunConfig, data: Data) -> RunConfig:
     """The settings with the fewest steps, seeds, items and samples that are of use."""
     counts = data.counts
-    each = max(least_items(counts), 1)
-    while count_items(counts, each) < min(MIN_ITEMS_IN_ALL, sum(counts)):
-        each += 1
+    items_per_cell = max(least_items(counts), 1)
+    while count_items(counts, items_per_cell) < min(MIN_ITEMS_IN_ALL, sum(counts)):
+        items_per_cell += 1
     samples = min(config.measure.samples, MIN_SAMPLES.get(config.train.objective, 0))
     if config.measure.decoding == "sampled":
         samples = max(samples, 1)
-    small = with_sizes(config, steps=min(_steps(config)), seeds=MIN_SEEDS, items=each)
+    small = with_sizes(config, steps=min(_steps_to_try(config)), seeds=MIN_SEEDS, items=items_per_cell)
     return replace(small, measure=replace(small.measure, samples=samples))
 
 
-def _steps(config: RunConfig) -> list[int]:
+def _steps_to_try(config: RunConfig) -> list[int]:
     """Numbers of steps that are considered: those of the settings, and down to ten, each about a quarter fewer."""
-    found = [config.train.steps]
-    while found[-1] > 10:
-        found.append(max(10, round(found[-1] * 0.77)))
-    return found
+    steps = [config.train.steps]
+    while steps[-1] > 10:
+        steps.append(max(10, round(steps[-1] * 0.77)))
+    return steps
 
 
-def _items(counts: Sequence[int], least: int) -> Iterator[int]:
+def _items_to_try(counts: Sequence[int], fewest: int) -> Iterator[int]:
     """Items per cell that are considered, from the least up to all, each about a fifth more."""
-    items, most = least, max(counts)
-    while items < most:
+    items, largest_cell = fewest, max(counts)
+    while items < largest_cell:
         yield items
         items = max(items + 1, most_items_within(counts, 1.2 * count_items(counts, items)))
-    yield max(most, least)
+    yield max(largest_cell, fewest)
 
 
-def _cost(config: RunConfig, timing: Timing, data: Data) -> float:
+def _run_seconds(config: RunConfig, timing: Timing, data: Data) -> float:
     items = count_items(data.counts, config.measure.items)
     parts = stage_seconds(config, timing, items=items, arms=data.arms, bases=data.bases, rehearsed=data.rehearsed)
     return sum(seconds for _, seconds in parts)
 
 
-def _visible(config: RunConfig, data: Data) -> float | None:
+def _detectable_difference(config: RunConfig, data: Data) -> float | None:
     if outcome_of(config.measure.probes, config.measure.decoding) not in GRADED_OUTCOMES:
         return None
     cells = [Cell(task, min(count, config.measure.items), TYPICAL_ITEM_SPREAD) for task, count in data.cells if count]

@@ -14,7 +14,7 @@ from mixwright.measure.kept_folder import drop_kept
 from mixwright.records import Plan
 from mixwright.run.folder import RunFolder, read_measurements
 from mixwright.run.workers import Job, Workers, run_jobs
-from mixwright.trial.arm_roles import Arms, arms_in, branch_of, null_name, of_data, other_seed, role_of, with_order
+from mixwright.trial.arm_roles import Arms, arms_in, branch_of, is_data_arm, null_name, other_seed, role_of, with_order
 from mixwright.trial.branch import BranchJob, base_digest, branch_digest, is_complete, train_branch
 
 if TYPE_CHECKING:
@@ -57,8 +57,8 @@ class Trial:
     def arm_jobs(self, arms: Sequence[str]) -> list[BranchJob]:
         """One job per arm and seed, seeds outermost: an interrupted trial has whole pairs."""
         branches = {arm: branch_of(arm, self.plan, self.corpus) for arm in arms}
-        planned = {arm: of_data(arm) or role_of(arm) not in ("reference", "untrained") for arm in arms}
-        return self._jobs([(arm, branch, planned[arm], "") for arm, branch in branches.items()])
+        planned = {arm: is_data_arm(arm) or role_of(arm) not in ("reference", "untrained") for arm in arms}
+        return self._make_jobs([(arm, branch, planned[arm], "") for arm, branch in branches.items()])
 
     def null_jobs(self, nulls: Sequence[str], lever: str, replan: Replan | None) -> list[BranchJob]:
         """The jobs of a lever's nulls, made from its own plan."""
@@ -67,10 +67,10 @@ class Trial:
             branch = branch_of(null, branch_of(lever, self.plan, self.corpus).plan, self.corpus)
             if branch.shuffle_levels and replan is not None:
                 shuffled = shuffle_levels(self.corpus, self.config.seed)
-                own = branch_of(lever, self._plan_anew(shuffled, replan), shuffled).plan
-                branch = branch_of(null, own, shuffled)
+                shuffled_plan = branch_of(lever, self._plan_anew(shuffled, replan), shuffled).plan
+                branch = branch_of(null, shuffled_plan, shuffled)
             parts.append((null_name(null, lever), branch, True, lever if branch.replays else ""))
-        return self._jobs(parts)
+        return self._make_jobs(parts)
 
     def measure(self, *, shuffled: bool = False) -> None:
         """Measure the starting models that were not, by the cells of shuffled levels where that is asked for.
@@ -85,7 +85,7 @@ class Trial:
             if not self.run.measurements(file).is_file():
                 job = MeasureJob(str(self.run.path), base, name, self.config, shuffled)
                 jobs.append(Job(f"measure {file}", measure_base, job, log=logs / f"{file}.log"))
-        self._work(jobs, "measure")
+        self._run_in_workers(jobs, "measure")
         drop_kept(self.run.path)
         for base in self.bases:
             item_scores(read_measurements(self.run.measurements(base_name(base))))  # refused before hours of training
@@ -98,14 +98,14 @@ class Trial:
         """Train those that were not finished under the same plan, settings and data."""
         stage, logs = self.plan.stages[-1], self.run.path / "trial" / "logs"
         steps = sum(each.steps for each in self.plan.stages)
-        watched = CANARY_TIME_SHARE if stage.monitors or stage.controllers else 0.0
-        self._work(
+        canary_share = CANARY_TIME_SHARE if stage.monitors or stage.controllers else 0.0
+        self._run_in_workers(
             [
                 Job(
                     f"{job.arm}, seed {job.seed}",
                     train_branch,
                     job,
-                    cost=steps * (1 + watched * job.planned) if job.branch.trains else CANARY_TIME_SHARE * steps,
+                    cost=steps * (1 + canary_share * job.planned) if job.branch.trains else CANARY_TIME_SHARE * steps,
                     log=logs / f"{job.arm}.{job.seed}.log",
                 )
                 for job in self.unfinished(jobs)
@@ -113,26 +113,26 @@ class Trial:
             title,
         )
 
-    def _jobs(self, parts: Sequence[tuple[str, Branch, bool, str]]) -> list[BranchJob]:
+    def _make_jobs(self, arm_branches: Sequence[tuple[str, Branch, bool, str]]) -> list[BranchJob]:
         """Jobs of (arm, how it trains, whether it rests on measuring, lever whose draws it replays), on every seed."""
-        content, count = self.corpus.digest(), len(self.bases)
+        corpus_digest, count = self.corpus.digest(), len(self.bases)
         digests = [base_digest(base) for base in self.bases]
         jobs = []
         for seed in range(self.config.trial.seeds):
-            place = seed % count
-            known = {"corpus": content, "base": digests[place], "seed": seed}
-            for arm, branch, planned, lever in parts:
+            base_place = seed % count
+            inputs = {"corpus": corpus_digest, "base": digests[base_place], "seed": seed}
+            for arm, branch, planned, lever in arm_branches:
                 source, digest = "", ""
                 if lever:
                     source = str(self.run.branch(lever, other_seed(seed, self.config.trial.seeds, count)))
-                    theirs = branch_of(lever, self.plan, self.corpus)
-                    digest = branch_digest(theirs, self.config, arm=lever, **known)
+                    lever_branch = branch_of(lever, self.plan, self.corpus)
+                    digest = branch_digest(lever_branch, self.config, arm=lever, **inputs)
                 table = None if branch.rows == "all" else self.data
-                content_of = "" if table is None else table.content_of(branch.rows)
-                digest = branch_digest(branch, self.config, arm=arm, source=digest, data=content_of, **known)
-                base, path = self.bases[place], "" if table is None else str(table.path)
-                who = (str(self.run.path), arm, branch, planned, seed, base, base_name(base))
-                jobs.append(BranchJob(*who, self.config, digest, source, path))
+                data_digest = "" if table is None else table.digest_of_rows(branch.rows)
+                digest = branch_digest(branch, self.config, arm=arm, source=digest, data=data_digest, **inputs)
+                base, path = self.bases[base_place], "" if table is None else str(table.path)
+                identity = (str(self.run.path), arm, branch, planned, seed, base, base_name(base))
+                jobs.append(BranchJob(*identity, self.config, digest, source, path))
         return jobs
 
     def _plan_anew(self, shuffled: Corpus, replan: Replan) -> Plan:
@@ -142,12 +142,12 @@ class Trial:
         """
         self.measure(shuffled=True)
         rows = [read_measurements(self.run.measurements(shuffled_name(base_name(base)))) for base in self.bases]
-        made, stage = replan(shuffled, rows), self.plan.stages[0]
-        first = made.stages[0]
+        new_plan, stage = replan(shuffled, rows), self.plan.stages[0]
+        first = new_plan.stages[0]
         changed = replace(stage, weights=first.weights, band=first.band, bands=first.bands)
-        return Plan(made.planner, (changed,), made.cells, why=made.why)
+        return Plan(new_plan.planner, (changed,), new_plan.cells, why=new_plan.why)
 
-    def _work(self, jobs: Sequence[Job], title: str) -> None:
+    def _run_in_workers(self, jobs: Sequence[Job], title: str) -> None:
         if jobs and self.workers is not None:
             self.workers.run(jobs, title=title, progress=self.progress)
         elif jobs:

@@ -35,7 +35,7 @@ def judge(
         if name not in {contrast.against for contrast in against}
     )
     worse = [contrast for contrast in against if contrast.word == "worsens"]
-    unbeaten = [contrast for contrast in against if contrast.plain != "improves"]
+    unbeaten = [contrast for contrast in against if contrast.uncorrected_word != "improves"]
     word: LeverWord = "cannot tell"
     shown = min(unbeaten or against, key=lambda contrast: contrast.change.success.low, default=None)
     if worse:
@@ -44,7 +44,7 @@ def judge(
         word = "helps"
     elif not missing and all(contrast.word in ("no change", "sharper") for contrast in against):
         word = "no change"
-    parts = [] if shown is None else [contrast_sentence(shown, shown.plain if word == "helps" else shown.word)]
+    parts = [] if shown is None else [contrast_sentence(shown, shown.uncorrected_word if word == "helps" else shown.word)]
     if missing:
         parts.append(f"did not run: {', '.join(missing)}")
     return Judgement(lever, word, "; ".join(parts), missing, proof_of(nulls))
@@ -54,19 +54,19 @@ def proof_of(nulls: Sequence[Contrast]) -> Proof:
     """Whether a lever improves against each null that ran, each at its own 5 %."""
     if not nulls:
         return "not tried"
-    return "beats its nulls" if all(null.plain == "improves" for null in nulls) else "does not beat its nulls"
+    return "beats its nulls" if all(null.uncorrected_word == "improves" for null in nulls) else "does not beat its nulls"
 
 
 def contrast_sentence(contrast: Contrast, word: str) -> str:
     """A contrast with its numbers, success in points."""
-    moved, depends, outcome = contrast.change.success, contrast.change.dependence, contrast.change.outcome
+    success, dependence, outcome = contrast.change.success, contrast.change.dependence, contrast.change.outcome
     reading = READINGS[outcome]
-    parts = [f"{reading.title} {format_change(moved, outcome)}"]
-    if math.isfinite(depends.value):
-        parts.append(f"dependence on the prompt {format_change(depends, outcome)}")
-    said = format_word(word, contrast.margin, outcome)
+    parts = [f"{reading.title} {format_change(success, outcome)}"]
+    if math.isfinite(dependence.value):
+        parts.append(f"dependence on the prompt {format_change(dependence, outcome)}")
+    verdict = format_word(word, contrast.margin, outcome)
     if word == "cannot tell":
-        seen = moved.detectable(contrast.family)
-        size = f"{100 * seen:.1f}" if reading.unit == "share" else f"{seen:.3g}"
-        said += f" ({size} {format_unit(reading.unit)} would be seen in 4 of 5 such trials)"
-    return f"against {contrast.against}: {', '.join(parts)}: {said}"
+        detectable = success.detectable(contrast.family)
+        difference = f"{100 * detectable:.1f}" if reading.unit == "share" else f"{detectable:.3g}"
+        verdict += f" ({difference} {format_unit(reading.unit)} would be seen in 4 of 5 such trials)"
+    return f"against {contrast.against}: {', '.join(parts)}: {verdict}"

@@ -44,90 +44,98 @@ def foresee_power(config: RunConfig, run: RunFolder, corpus: Corpus, bases: Iter
     """
     if outcome_of(config.measure.probes, config.measure.decoding) not in GRADED_OUTCOMES:
         return ()  # earlier trials say nothing of the noise of a loss or of preferences
-    before = [scores for base in bases for scores in _scores([run.measurements(base_name(base))])]
-    cells = cells_of(before, config.measure.samples) or _planned(config, corpus)
+    before = [scores for base in bases for scores in _read_scores([run.measurements(base_name(base))])]
+    cells = cells_of(before, config.measure.samples) or _planned_cells(config, corpus)
     if not cells:
         return ()
     arms = arms_in(config, corpus, run)
     measured = (
         "success of the items as measured before" if before else "items of typical difficulty, since none was measured"
     )
-    made = []
+    powers = []
     kinds: tuple[Against, ...] = ("untrained", "trained")
     for kind in kinds:
         prior = PRIOR_NOISE[config.measure.decoding, kind]
-        noise, seeds = _noise(config, run, arms.first, kind, prior)
-        known = f"{seeds} finished seeds of this run and earlier trials" if seeds else "earlier trials"
-        basis = f"{measured}; noise between seeds of {100 * noise.seeds:.1f} points, from {known}"
+        noise, seeds = _estimate_noise(config, run, arms.first, kind, prior)
+        source = f"{seeds} finished seeds of this run and earlier trials" if seeds else "earlier trials"
+        basis = f"{measured}; noise between seeds of {100 * noise.seeds:.1f} points, from {source}"
         family = max(len(arms.references), 1)
-        made.append(power(cells, config.trial.seeds, noise, kind, family=family, basis=basis))
-    return tuple(made)
+        powers.append(power(cells, config.trial.seeds, noise, kind, family=family, basis=basis))
+    return tuple(powers)
 
 
-def format_power(found: Sequence[Power]) -> list[str]:
+def format_power(powers: Sequence[Power]) -> list[str]:
     """What a trial can see, in sentences; empty for nothing."""
-    if not found:
+    if not powers:
         return []
-    first = found[0]
-    seen = ", ".join(f"{100 * each.detectable:.1f} points {AGAINST_WORDS[each.against]}" for each in found)
-    size = f"{first.seeds} seeds and {first.items:,} held-out items"
-    few = first.seeds < MIN_SEEDS
+    first = powers[0]
+    differences = ", ".join(
+        f"{100 * foreseen.detectable:.1f} points {AGAINST_WORDS[foreseen.against]}" for foreseen in powers
+    )
+    sizes = f"{first.seeds} seeds and {first.items:,} held-out items"
+    too_few_seeds = first.seeds < MIN_SEEDS
     lines = [
         f'can see nothing: with fewer than {MIN_SEEDS} seeds every word is "cannot tell"'
-        if few
-        else f"can see: with {size}, in 80 of 100 such trials, a difference of {seen}"
+        if too_few_seeds
+        else f"can see: with {sizes}, in 80 of 100 such trials, a difference of {differences}"
     ]
     lines += [
-        f"{100 * each.effect:g} points {AGAINST_WORDS[each.against]} would take {_seeds(each)}"
-        + ("" if few else f", or {_items(each)}")
-        for each in found
-        if few or each.detectable > each.effect
+        f"{100 * foreseen.effect:g} points {AGAINST_WORDS[foreseen.against]} would take {_format_seeds_needed(foreseen)}"
+        + ("" if too_few_seeds else f", or {_format_items_needed(foreseen)}")
+        for foreseen in powers
+        if too_few_seeds or foreseen.detectable > foreseen.effect
     ]
     return [*lines, f"assumed: {first.basis}; a run that collapses is noisier"]
 
 
-def _seeds(found: Power) -> str:
+def _format_seeds_needed(foreseen: Power) -> str:
     return (
         "more than these items, whatever the seeds"
-        if found.seeds_needed is None
-        else f"{found.seeds_needed} seeds on these items"
+        if foreseen.seeds_needed is None
+        else f"{foreseen.seeds_needed} seeds on these items"
     )
 
 
-def _items(found: Power) -> str:
-    return "more items than are of use" if found.items_needed is None else f"{found.items_needed:,} items on these seeds"
+def _format_items_needed(foreseen: Power) -> str:
+    return (
+        "more items than are of use" if foreseen.items_needed is None else f"{foreseen.items_needed:,} items on these seeds"
+    )
 
 
-def _planned(config: RunConfig, corpus: Corpus) -> list[Cell]:
+def _planned_cells(config: RunConfig, corpus: Corpus) -> list[Cell]:
     """The cells that will be measured, before anything is known of them."""
     counts = [(task, min(count, config.measure.items)) for task, count in held_out_cells(corpus)]
     return [Cell(task, count, TYPICAL_ITEM_SPREAD) for task, count in counts if count]
 
 
-def _noise(config: RunConfig, run: RunFolder, arms: Sequence[str], kind: Against, prior: Noise) -> tuple[Noise, int]:
+def _estimate_noise(
+    config: RunConfig, run: RunFolder, arms: Sequence[str], kind: Against, prior: Noise
+) -> tuple[Noise, int]:
     """The noise of seeds, and the finished seeds of this run that it rests on; the prior and 0 where there are too few."""
-    done = {arm: _finished(config, run, arm) for arm in arms}
-    tables, strata, weights, most = [], np.zeros(0, dtype=np.int64), np.zeros(0), 0
-    every = [scores for found in done.values() for scores in found.values()]
-    items = shared_items(every)
-    for one, other in itertools.combinations(arms, 2):
-        seeds = sorted(done[one].keys() & done[other].keys())
+    scores_by_arm = {arm: _read_finished_seeds(config, run, arm) for arm in arms}
+    differences, strata, weights, most_seeds = [], np.zeros(0, dtype=np.int64), np.zeros(0), 0
+    all_scores = [scores for scores_by_seed in scores_by_arm.values() for scores in scores_by_seed.values()]
+    items = shared_items(all_scores)
+    for first_arm, second_arm in itertools.combinations(arms, 2):
+        seeds = sorted(scores_by_arm[first_arm].keys() & scores_by_arm[second_arm].keys())
         if (
-            (builtin_arm("untrained") in (one, other)) != (kind == "untrained")
+            (builtin_arm("untrained") in (first_arm, second_arm)) != (kind == "untrained")
             or len(seeds) < MIN_FINISHED_SEEDS
             or not items
         ):
             continue
         name = MEASUREMENT_BY_DECODING[config.measure.decoding]
-        sides = [np.array([done[arm][seed].column(name, items) for seed in seeds]) for arm in (one, other)]
-        tables.append(sides[0] - sides[1])
-        most = max(most, len(seeds))
-    if tables:
-        strata, weights = _frame(items)
-    return (noise_of(tables, strata, weights, prior), most) if tables else (prior, 0)
+        scores_of_both = [
+            np.array([scores_by_arm[arm][seed].column(name, items) for seed in seeds]) for arm in (first_arm, second_arm)
+        ]
+        differences.append(scores_of_both[0] - scores_of_both[1])
+        most_seeds = max(most_seeds, len(seeds))
+    if differences:
+        strata, weights = _strata_and_weights(items)
+    return (noise_of(differences, strata, weights, prior), most_seeds) if differences else (prior, 0)
 
 
-def _frame(items: Sequence[tuple[str, float | None, str]]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def _strata_and_weights(items: Sequence[tuple[str, float | None, str]]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Cell and weight of each item; tasks weigh the same."""
     cells = {cell: number for number, cell in enumerate(dict.fromkeys(item[:2] for item in items))}
     tasks = np.unique([item[0] for item in items], return_inverse=True)[1]
@@ -135,16 +143,16 @@ def _frame(items: Sequence[tuple[str, float | None, str]]) -> tuple[NDArray[np.i
     return np.array([cells[item[:2]] for item in items], dtype=np.int64), 1 / counts[tasks] / len(counts)
 
 
-def _finished(config: RunConfig, run: RunFolder, arm: str) -> dict[int, ItemScores]:
+def _read_finished_seeds(config: RunConfig, run: RunFolder, arm: str) -> dict[int, ItemScores]:
     paths = {seed: run.branch(arm, seed) / "after.parquet" for seed in range(config.trial.seeds)}
-    return {seed: scores for seed, path in paths.items() for scores in _scores([path])}
+    return {seed: scores for seed, path in paths.items() for scores in _read_scores([path])}
 
 
-def _scores(paths: Iterable[Path]) -> list[ItemScores]:
+def _read_scores(paths: Iterable[Path]) -> list[ItemScores]:
     """What was measured, where there is such a file that this version can read."""
-    found = []
+    scores_by_file = []
     for path in paths:
         if path.is_file():
             with contextlib.suppress(InputError):
-                found.append(item_scores(read_measurements(path)))
-    return [scores for scores in found if scores.items]
+                scores_by_file.append(item_scores(read_measurements(path)))
+    return [scores for scores in scores_by_file if scores.items]

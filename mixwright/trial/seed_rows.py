@@ -71,12 +71,12 @@ class BranchFiles:
     """proof.json, whose rollouts include canaries after the last step; empty without training."""
 
     @property
-    def measured_before(self) -> int:
+    def rollouts_before(self) -> int:
         """Rollouts of the measuring before the run."""
         return measuring_rollouts(self.before)
 
     @property
-    def charged(self) -> int:
+    def charged_rollouts(self) -> int:
         """Rollouts of this branch alone: training, canaries, evaluations on the way, measuring after."""
         training = max(int(line.get("rollouts", 0)) for line in (self.proof, *self.steps))
         evaluating = int(self.progress[-1]["evaluated"]) if self.progress else 0
@@ -100,13 +100,13 @@ def read_branch(folder: Path) -> BranchFiles:
         info,
         read_measurements(folder / "before.parquet"),
         read_measurements(folder / "after.parquet"),
-        list(_lines(folder / "steps.jsonl")),
-        list(_lines(folder / "progress.jsonl", ("rollouts", "evaluated", "success"))),
+        list(_read_lines(folder / "steps.jsonl")),
+        list(_read_lines(folder / "progress.jsonl", ("rollouts", "evaluated", "success"))),
         read_json(folder / "proof.json", dict[str, Any]) if info.trained else {},
     )
 
 
-def _lines(path: Path, needed: Sequence[str] = ()) -> Iterator[dict[str, Any]]:
+def _read_lines(path: Path, needed: Sequence[str] = ()) -> Iterator[dict[str, Any]]:
     """Objects of a .jsonl file, their counts and success checked; nothing when there is no such file.
 
     Args:
@@ -118,9 +118,9 @@ def _lines(path: Path, needed: Sequence[str] = ()) -> Iterator[dict[str, Any]]:
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
             try:
-                found = json.loads(line)
-                _check_line(found, needed)
-                yield found
+                data = json.loads(line)
+                _check_line(data, needed)
+                yield data
             except (ValueError, RecursionError) as error:
                 remedy = "Remove the branch folder and run `mixwright trial` again."
                 raise InputError("a line of a finished branch", str(error)[:120], remedy, file=path, line=number) from None
@@ -172,7 +172,7 @@ def target_horizon(branch: BranchFiles) -> dict[str, int]:
     if not branch.progress:
         return {}
     last = int(branch.progress[-1]["rollouts"])
-    measuring = branch.measured_before if branch.info.planned else 0
+    measuring = branch.rollouts_before if branch.info.planned else 0
     return {"rollouts_to_target": last + measuring, "training_rollouts_to_target": last}
 
 
@@ -198,32 +198,36 @@ def branch_rows(branch: BranchFiles, outcome: Outcome, gain: float, protected: C
         gain: of the target.
         protected: items that retention is read from.
     """
-    values = _outcome(branch, outcome) | _secondary_numbers(branch, outcome) | _mechanism(branch)
+    values = _outcome_numbers(branch, outcome) | _secondary_numbers(branch, outcome) | _group_numbers(branch)
     if protected:
-        own = [item for item in branch.scores.items if item in protected]
-        kept = mean_score(branch.scores, READINGS[outcome].column, own, by="cells") if own else math.nan
-        values["retention"] = (kept if math.isfinite(kept) else None, READINGS[outcome].unit)
+        protected_of_branch = [item for item in branch.scores.items if item in protected]
+        retention = (
+            mean_score(branch.scores, READINGS[outcome].column, protected_of_branch, by="cells")
+            if protected_of_branch
+            else math.nan
+        )
+        values["retention"] = (retention if math.isfinite(retention) else None, READINGS[outcome].unit)
     if branch.info.objective == "grpo":
         count, target = find_target(branch.progress, gain)
         if target is not None:
-            measuring = branch.measured_before if branch.info.planned else 0
+            measuring = branch.rollouts_before if branch.info.planned else 0
             values["training_rollouts_to_target"] = (count, "rollouts")
             values["rollouts_to_target"] = (None if count is None else count + measuring, "rollouts")
     if (tokens := target_tokens(branch)) is not None:
         values["target_tokens"] = (tokens, "tokens")
-    values["rollouts"] = (branch.charged + branch.measured_before, "rollouts")
+    values["rollouts"] = (branch.charged_rollouts + branch.rollouts_before, "rollouts")
     info = branch.info
     return [SeedRow(info.arm, info.seed, name, value, unit) for name, (value, unit) in sorted(values.items())]
 
 
-def _outcome(branch: BranchFiles, outcome: Outcome) -> dict[str, tuple[float | None, str]]:
+def _outcome_numbers(branch: BranchFiles, outcome: Outcome) -> dict[str, tuple[float | None, str]]:
     """Success under the declared decoding as a mean over tasks, its parts, and the other means beside it."""
     after, before = branch.scores, branch.start_scores
-    items, old = after.items, before.items
+    items, items_before = after.items, before.items
     if not items:
         return {}
     if outcome not in GRADED_OUTCOMES:
-        return _ungraded(after, before, outcome)
+        return _ungraded_numbers(after, before, outcome)
     name = MEASUREMENT_BY_DECODING[outcome]
     success, swapped = mean_score(after, name, items), mean_score(after, name + SWAPPED_SUFFIX, items)
     values = {
@@ -232,21 +236,21 @@ def _outcome(branch: BranchFiles, outcome: Outcome) -> dict[str, tuple[float | N
         "dependence": success - swapped,
         "success.sampled": mean_score(after, MEASUREMENT_BY_DECODING["sampled"], items),
         "success.items": mean_score(after, name, items, by="items"),
-        "start.success": mean_score(before, name, old) if old else math.nan,
+        "start.success": mean_score(before, name, items_before) if items_before else math.nan,
     }
     return {key: (value if math.isfinite(value) else None, "share") for key, value in values.items()}
 
 
-def _ungraded(after: ItemScores, before: ItemScores, outcome: Outcome) -> dict[str, tuple[float | None, str]]:
+def _ungraded_numbers(after: ItemScores, before: ItemScores, outcome: Outcome) -> dict[str, tuple[float | None, str]]:
     """Held-out loss, or preference accuracy and margin: means over tasks, over items, and of the starting model."""
     values: dict[str, tuple[float | None, str]] = {}
-    beside: tuple[Outcome, ...] = ("margin",) if outcome == "preference" else ()
-    for reading in (READINGS[name] for name in (outcome, *beside)):
+    further_outcomes: tuple[Outcome, ...] = ("margin",) if outcome == "preference" else ()
+    for reading in (READINGS[name] for name in (outcome, *further_outcomes)):
         for key, side in {"": after, ".items": after, "start.": before}.items():
             by = "items" if key == ".items" else "tasks"
             value = mean_score(side, reading.column, side.items, by=by) if side.items else math.nan
-            place = key + reading.name if key == "start." else reading.name + key
-            values[place] = (value if math.isfinite(value) else None, reading.unit)
+            number_name = key + reading.name if key == "start." else reading.name + key
+            values[number_name] = (value if math.isfinite(value) else None, reading.unit)
     return values
 
 
@@ -257,11 +261,11 @@ def _secondary_numbers(branch: BranchFiles, outcome: Outcome) -> dict[str, tuple
     for name in others:
         after, before = (keep_probe_columns(side, name) for side in (branch.scores, branch.start_scores))
         if name != outcome and after.items:
-            values |= _ungraded(after, before, name)
+            values |= _ungraded_numbers(after, before, name)
     return values
 
 
-def _mechanism(branch: BranchFiles) -> dict[str, tuple[float | None, str]]:
+def _group_numbers(branch: BranchFiles) -> dict[str, tuple[float | None, str]]:
     """What was drawn and how much of it was informative, as shares of all groups of all cells: no outcome."""
     groups = sum(line.get("groups", 0) for line in branch.steps)
     if not groups or branch.info.objective != "grpo":

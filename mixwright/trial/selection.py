@@ -16,128 +16,140 @@ RECOMMENDING_ADVICE: tuple[SelectionAdvice, ...] = ("train on it", "fewer rows d
 
 def advise(
     name: str,
-    found: Sequence[Contrast],
+    contrasts: Sequence[Contrast],
     *,
     rows: int,
-    of: int,
-    made: bool,
+    training_rows: int,
+    new_rows: bool,
     costs: Mapping[str, float],
     price: str,
     rule: str = "",
-    answered: bool = True,
+    any_right: bool = True,
 ) -> Selection:
     """What to do with mined rows: the first rule that holds decides.
 
     Args:
         name: of the table.
-        found: contrasts of the arm `mined` with the references.
+        contrasts: contrasts of the arm `mined` with the references.
         rows: of the table.
-        of: training rows of the corpus.
-        made: whether they are new rows.
+        training_rows: training rows of the corpus.
+        new_rows: whether they are new rows.
         costs: arm -> what a branch was trained on: target tokens (SFT, DPO) or rollouts (GRPO), mean over seeds.
         price: of the trial, in words.
         rule: what the arm `simple_rule` trains on, in words that follow "against".
-        answered: whether any arm has any held-out item right; success of none compares no rows.
+        any_right: whether any arm has any held-out item right; success of none compares no rows.
     """
-    by = {contrast.against: contrast for contrast in found}
-    chance = by.get(RANDOM_ARM)
-    advice, why = _decided(by, made=made, rule=rule, answered=answered)
-    what = f"{rows:,} new rows" if made else f"{rows:,} of {of:,} rows"
+    contrast_by_reference = {contrast.against: contrast for contrast in contrasts}
+    against_random = contrast_by_reference.get(RANDOM_ARM)
+    advice, why = _decide(contrast_by_reference, new_rows=new_rows, rule=rule, any_right=any_right)
+    rows_described = f"{rows:,} new rows" if new_rows else f"{rows:,} of {training_rows:,} rows"
     head = {
-        "train on it": f"Train on {name} ({what})",
-        "fewer rows do": f"{name} ({what}) does as well as all rows",
-        "keep all rows": f"Keep all rows, not {name} ({what})",
-        "not recommended": f"Not recommended: {name} ({what})",
-    }.get(advice, f"Cannot tell whether {name} ({what}) is worth it")
-    close = None if chance is None else chance.change.success
+        "train on it": f"Train on {name} ({rows_described})",
+        "fewer rows do": f"{name} ({rows_described}) does as well as all rows",
+        "keep all rows": f"Keep all rows, not {name} ({rows_described})",
+        "not recommended": f"Not recommended: {name} ({rows_described})",
+    }.get(advice, f"Cannot tell whether {name} ({rows_described}) is worth it")
+    gain_over_random = None if against_random is None else against_random.change.success
     return Selection(
         name=name,
         advice=advice,
         sentence=f"{head}: {why}.",
         rows=rows,
-        of=of,
-        made=made,
+        of=training_rows,
+        made=new_rows,
         trained_on=dict(costs),
         price=price,
-        beats_random=close is not None and close.low > 0,
+        beats_random=gain_over_random is not None and gain_over_random.low > 0,
     )
 
 
-def _decided(by: Mapping[str, Contrast], *, made: bool, rule: str, answered: bool) -> tuple[SelectionAdvice, str]:
-    """The advice, and why; `by`: the reference of a contrast -> the contrast with it."""
-    chance, untrained, whole, right = (
-        by.get(arm) for arm in (RANDOM_ARM, builtin_arm("untrained"), "all", RIGHT_ANSWERS_ARM)
+def _decide(
+    contrast_by_reference: Mapping[str, Contrast], *, new_rows: bool, rule: str, any_right: bool
+) -> tuple[SelectionAdvice, str]:
+    """The advice, and why; `contrast_by_reference`: the reference of a contrast -> the contrast with it."""
+    against_random, against_untrained, against_all, against_right_answers = (
+        contrast_by_reference.get(arm) for arm in (RANDOM_ARM, builtin_arm("untrained"), "all", RIGHT_ANSWERS_ARM)
     )
-    if chance is None or untrained is None or (whole is None and right is None):
+    if against_random is None or against_untrained is None or (against_all is None and against_right_answers is None):
         return "not recommended", "an arm that it must be compared with was not measured on the same items"
-    moved, outcome = chance.change.success, chance.change.outcome
+    change, outcome = against_random.change.success, against_random.change.outcome
     better = READINGS[outcome].title
-    gain = f"{better} {format_change(moved, outcome)} against {'random' if made else 'as many random'} rows"
-    if moved.seeds < MIN_SEEDS:
-        return "too few seeds", f"{moved.seeds} of {MIN_SEEDS} seeds that a word takes at least ({gain})"
-    if not answered:
-        return "cannot tell", f"no arm has any of the {moved.items:,} held-out items right, so success does not compare rows"
-    if moved.low <= 0 <= moved.high:
+    gain = f"{better} {format_change(change, outcome)} against {'random' if new_rows else 'as many random'} rows"
+    if change.seeds < MIN_SEEDS:
+        return "too few seeds", f"{change.seeds} of {MIN_SEEDS} seeds that a word takes at least ({gain})"
+    if not any_right:
+        return (
+            "cannot tell",
+            f"no arm has any of the {change.items:,} held-out items right, so success does not compare rows",
+        )
+    if change.low <= 0 <= change.high:
         return "not recommended", f"{gain}: the interval includes 0, so it is not shown that it matters which rows are taken"
-    if moved.high < 0:
+    if change.high < 0:
         return "not recommended", f"{gain}: random rows did better"
-    if chance.plain != "improves":
+    if against_random.uncorrected_word != "improves":
         return "not recommended", f"{gain}, but answers are not shown to depend more on their prompts"
-    if untrained.plain != "improves":
-        still = format_change(untrained.change.success, outcome)
-        return "not recommended", f"{gain}, but training on it is not shown to beat not training ({still})"
-    told = {RIGHT_ANSWERS_ARM: "SFT on the right answers alone", SIMPLE_RULE_ARM: rule or "the simple rule"}
+    if against_untrained.uncorrected_word != "improves":
+        change_from_untrained = format_change(against_untrained.change.success, outcome)
+        return "not recommended", f"{gain}, but training on it is not shown to beat not training ({change_from_untrained})"
+    reference_described = {RIGHT_ANSWERS_ARM: "SFT on the right answers alone", SIMPLE_RULE_ARM: rule or "the simple rule"}
     lacks = {
         RIGHT_ANSWERS_ARM: "it is not shown that the wrong answers teach anything",
         SIMPLE_RULE_ARM: "it is not shown to beat that simple rule",
     }
     for arm in (RIGHT_ANSWERS_ARM, SIMPLE_RULE_ARM):
-        if (other := by.get(arm)) is not None:
-            beside = f"{format_change(other.change.success, outcome)} against {told[arm]}"
-            if other.plain != "improves":
-                return "not recommended", f"{gain}, but {beside}: {lacks[arm]}"
-            gain = f"{gain}, {beside}"
-    return ("train on it", gain) if whole is None else _beside_all(whole, gain)
+        if (contrast := contrast_by_reference.get(arm)) is not None:
+            comparison = f"{format_change(contrast.change.success, outcome)} against {reference_described[arm]}"
+            if contrast.uncorrected_word != "improves":
+                return "not recommended", f"{gain}, but {comparison}: {lacks[arm]}"
+            gain = f"{gain}, {comparison}"
+    return ("train on it", gain) if against_all is None else _beside_all(against_all, gain)
 
 
-def _beside_all(whole: Contrast, gain: str) -> tuple[SelectionAdvice, str]:
+def _beside_all(against_all: Contrast, gain: str) -> tuple[SelectionAdvice, str]:
     """The advice on rows that passed all else, by the contrast with all rows."""
-    beside = f"{format_change(whole.change.success, whole.change.outcome)} against all rows"
-    if whole.plain == "improves":
-        return "train on it", f"{gain}, {beside}"
-    if whole.plain in ("no change", "sharper"):
-        return "fewer rows do", f"{gain}, {beside}, which is within the margin"
-    if whole.change.success.high < 0:
-        return "keep all rows", f"{gain}, but {beside}"
-    return "keep all rows", f"{gain}, but {beside}: it is not shown that all rows are worse, or that they are no better"
+    comparison = f"{format_change(against_all.change.success, against_all.change.outcome)} against all rows"
+    if against_all.uncorrected_word == "improves":
+        return "train on it", f"{gain}, {comparison}"
+    if against_all.uncorrected_word in ("no change", "sharper"):
+        return "fewer rows do", f"{gain}, {comparison}, which is within the margin"
+    if against_all.change.success.high < 0:
+        return "keep all rows", f"{gain}, but {comparison}"
+    return "keep all rows", f"{gain}, but {comparison}: it is not shown that all rows are worse, or that they are no better"
 
 
 def format_selection(result: TrialResult) -> list[str]:
     """What a trial over data says of mined rows, in sentences; empty for any other trial."""
-    found = result.selection
-    if found is None:
+    selection = result.selection
+    if selection is None:
         return []
     unit = "rollouts" if any(row.name == "zero_signal_share" for row in result.rows) else "target tokens"
-    costs = ", ".join(f"{arm} {spent:,.0f}" for arm, spent in found.trained_on.items())
+    costs = ", ".join(f"{arm} {spent:,.0f}" for arm, spent in selection.trained_on.items())
     pair = (MINED_ARM, builtin_arm("untrained"), RETENTION_OUTCOME)
-    kept = next((effect.difference for effect in result.effects if (effect.arm, effect.against, effect.name) == pair), None)
-    lines = [found.sentence]
-    if kept is not None and result.decoding in GRADED_OUTCOMES:
-        ends = ", ".join(f"{100 * end:+.1f}" for end in (kept.low, kept.high))
-        lines.append(f"Of what was mastered or is protected: {100 * kept.value:+.1f} points [{ends}] against not training.")
-    lines += _losses(result)
-    return [*lines, f"Trained on, {unit} of a branch: {costs}.", f"What this answer cost: {found.price}."]
+    retention = next(
+        (effect.difference for effect in result.effects if (effect.arm, effect.against, effect.name) == pair), None
+    )
+    lines = [selection.sentence]
+    if retention is not None and result.decoding in GRADED_OUTCOMES:
+        ends = ", ".join(f"{100 * end:+.1f}" for end in (retention.low, retention.high))
+        lines.append(
+            f"Of what was mastered or is protected: {100 * retention.value:+.1f} points [{ends}] against not training."
+        )
+    lines += _format_losses(result)
+    return [*lines, f"Trained on, {unit} of a branch: {costs}.", f"What this answer cost: {selection.price}."]
 
 
-def _losses(result: TrialResult) -> list[str]:
+def _format_losses(result: TrialResult) -> list[str]:
     """Held-out loss of mined rows beside that of every reference, where it was measured and is not the outcome itself."""
     reading = READINGS["loss"]
     if READINGS[result.decoding] is reading:
         return []
-    found = {
+    difference_by_arm = {
         effect.against: effect.difference
         for effect in result.effects
         if (effect.arm, effect.name) == (MINED_ARM, reading.name)
     }
-    moved = [f"{own.value:+.3g} [{own.low:+.3g}, {own.high:+.3g}] against {arm}" for arm, own in found.items()]
-    return [f"Held-out {reading.name}, {reading.unit}, lower is better: {', '.join(moved)}."] if moved else []
+    differences = [
+        f"{difference.value:+.3g} [{difference.low:+.3g}, {difference.high:+.3g}] against {arm}"
+        for arm, difference in difference_by_arm.items()
+    ]
+    return [f"Held-out {reading.name}, {reading.unit}, lower is better: {', '.join(differences)}."] if differences else []

@@ -28,7 +28,7 @@ from mixwright.trial.arm_roles import (
     builtin_arm,
     idle_ablations,
     null_name,
-    own_nulls,
+    nulls_for_objective,
     why_left_out,
 )
 from mixwright.trial.branch import is_complete, is_trained, train_branch
@@ -116,12 +116,12 @@ def steer_once(run: CheckedRun, workers: Workers, *, say: Callable[[str], None] 
     """
     plan, corpus = checked_plan(run)
     build_bases(run, workers)
-    folder, one = run.folder, replace(run.config, trial=replace(run.config.trial, seeds=1))
-    job = Trial(folder, one, plan, corpus, bases_of(one, folder)).arm_jobs([builtin_arm("plan")])[0]
-    of_another = folder.result.exists() and not is_complete(folder.branch(job.arm, job.seed), job.digest)
+    folder, one_seed_config = run.folder, replace(run.config, trial=replace(run.config.trial, seeds=1))
+    job = Trial(folder, one_seed_config, plan, corpus, bases_of(one_seed_config, folder)).arm_jobs([builtin_arm("plan")])[0]
+    is_stale = folder.result.exists() and not is_complete(folder.branch(job.arm, job.seed), job.digest)
     log = folder.path / "trial" / "logs" / f"{job.arm}.0.log"
     (branch,) = workers.run([Job(f"{job.arm}, seed 0", train_branch, job, log=log)], title="steer")
-    if of_another:
+    if is_stale:
         aside = folder.result.with_name("result.earlier.json")
         folder.result.replace(aside)
         say(f"the plan was changed since the trial: its result is {aside} now; `mixwright trial` tries this plan")
@@ -152,75 +152,81 @@ def run_trial(
         JobFailed: a branch failed; finished ones stay and are taken over next time.
     """
     run, config = trial.run, trial.config
-    arms, notes = _possible(trial)
+    arms, notes = _drop_idle_ablations(trial)
     try:
         trial.measure()
-        seen = foresee_power(config, run, trial.corpus, trial.bases)
-        for line in format_power(seen):
+        powers = foresee_power(config, run, trial.corpus, trial.bases)
+        for line in format_power(powers):
             say(f"  {line}")
-        limited = deadline if deadline is not None and deadline.seconds else None
-        if limited is None:
+        running_deadline = deadline if deadline is not None and deadline.seconds else None
+        if running_deadline is None:
             trial.train(trial.arm_jobs(arms.first))
         else:
-            trial, told = train_within(trial, arms.first, limited, say)
-            notes += told
-        result = replace(_with_nulls(trial, arms, notes, replan, limited), power=seen)
+            trial, seed_notes = train_within(trial, arms.first, running_deadline, say)
+            notes += seed_notes
+        result = replace(_with_nulls(trial, arms, notes, replan, running_deadline), power=powers)
     finally:
         for partial in run.result.parent.glob(".*.partial"):  # all workers have stopped
             if not is_trained(partial):
                 shutil.rmtree(partial, ignore_errors=True)
     write_json(run.result, result)
-    if limited is not None:
-        limited.finish()
+    if running_deadline is not None:
+        running_deadline.finish()
     for partial in run.result.parent.glob(".*.partial"):  # of arms and seeds that were dropped since
         shutil.rmtree(partial, ignore_errors=True)
     shutil.rmtree(run.path / "trial" / "stages", ignore_errors=True)  # what branches shared
     return result
 
 
-def _possible(trial: Trial) -> tuple[Arms, list[str]]:
+def _drop_idle_ablations(trial: Trial) -> tuple[Arms, list[str]]:
     """The arms without ablations of what the plan lacks, and notes on these and on mined rows."""
     plan, corpus, data, arms = trial.plan, trial.corpus, trial.data, trial.arms
-    idle = idle_ablations(arms, plan, corpus)
-    notes = [f"The ablation {arm} was left out: the plan does not have that part." for arm in idle]
-    kept = replace(arms, ablations=tuple(arm for arm in arms.ablations if arm not in idle))
-    return kept, notes + ([] if data is None else data_notes(data, corpus, plan))
+    idle_arms = idle_ablations(arms, plan, corpus)
+    notes = [f"The ablation {arm} was left out: the plan does not have that part." for arm in idle_arms]
+    possible_arms = replace(arms, ablations=tuple(arm for arm in arms.ablations if arm not in idle_arms))
+    return possible_arms, notes + ([] if data is None else data_notes(data, corpus, plan))
 
 
 def _with_nulls(
-    trial: Trial, arms: Arms, left: Sequence[str], replan: Replan | None, deadline: Deadline | None
+    trial: Trial, arms: Arms, earlier_notes: Sequence[str], replan: Replan | None, deadline: Deadline | None
 ) -> TrialResult:
     """The result after the nulls of the levers that help; where none does, with a note that says so."""
-    mined = None if trial.data is None else _mined(trial.data, trial.corpus)
-    result = summarise(trial.run, trial.config, arms, notes=left, data=mined)
+    table = None if trial.data is None else _describe_table(trial.data, trial.corpus)
+    result = summarise(trial.run, trial.config, arms, notes=earlier_notes, data=table)
     helping = [judged.arm for judged in result.judgements if judged.word == "helps"]
-    if mined is not None:
+    if table is not None:
         return result
     if not helping:
-        told = ("No lever beat every reference, so no null was run.",) if arms.levers else ()
-        return replace(result, notes=(*result.notes, *told))
+        no_null_note = ("No lever beat every reference, so no null was run.",) if arms.levers else ()
+        return replace(result, notes=(*result.notes, *no_null_note))
     replans = replan is not None
     reasons = {
         null: why_left_out(null, trial.plan, trial.corpus, trial.config, len(trial.bases), replans=replans)
-        for null in own_nulls(arms.nulls, trial.config.train.objective)
+        for null in nulls_for_objective(arms.nulls, trial.config.train.objective)
     }
     possible = [null for null, reason in reasons.items() if not reason]
     if deadline is not None and possible:
-        branches, size = len(helping) * len(possible) * trial.config.trial.seeds, {"arms": max(len(arms.first) - 1, 1)}
+        branches, arms_per_seed = (
+            len(helping) * len(possible) * trial.config.trial.seeds,
+            {"arms": max(len(arms.first) - 1, 1)},
+        )
         workers = trial.config.trial.workers or count_cores()
-        if branches_seconds(deadline, branches, **size, workers=workers) > deadline.left + LATE_SHARE * deadline.seconds:
+        if (
+            branches_seconds(deadline, branches, **arms_per_seed, workers=workers)
+            > deadline.seconds_left + LATE_SHARE * deadline.seconds
+        ):
             reasons |= dict.fromkeys(possible, "it did not fit into the budget")
             possible = []
     trial.train([job for lever in helping for job in trial.null_jobs(possible, lever, replan)], "nulls")
     notes = [f"The null {null} was left out: {reason}." for null, reason in reasons.items() if reason]
     if not possible:
         notes.append("No null was run, so it is not shown where the lever's gain comes from.")
-    ran = {lever: [null_name(null, lever) for null in possible] for lever in helping}
-    return summarise(trial.run, trial.config, arms, ran, [*left, *notes])
+    nulls_by_lever = {lever: [null_name(null, lever) for null in possible] for lever in helping}
+    return summarise(trial.run, trial.config, arms, nulls_by_lever, [*earlier_notes, *notes])
 
 
-def _mined(data: DataTable, corpus: Corpus) -> MinedTable:
+def _describe_table(data: DataTable, corpus: Corpus) -> MinedTable:
     """What the summary says of a table; the price of mining stands in the file that the miner left beside it."""
-    told, train = summary_of(data.path), len(corpus.select(split="train"))
-    said = (told.price, told.simple_rule) if told is not None else ()
-    return MinedTable(data.name, data.size, train, data.new_rows is not None, *said)
+    summary, training_rows = summary_of(data.path), len(corpus.select(split="train"))
+    price_and_rule = (summary.price, summary.simple_rule) if summary is not None else ()
+    return MinedTable(data.name, data.size, training_rows, data.new_rows is not None, *price_and_rule)

@@ -43,44 +43,57 @@ class StageStart:
     """File of the optimiser's state to take over; None starts a new one."""
     reference: Path | None
     """Folder of the reference model to keep; None takes the model that the stage starts from."""
-    keeps: bool
+    keeps_optimizer: bool
     """Whether the next stage takes the optimiser's state over, which is then to be written to optimizer.safetensors."""
 
 
 def train_stages(
-    branch: Branch, digest: str, kept: Path, base: Path, folder: Path, train_one: TrainOne, *, success: str
+    branch: Branch, digest: str, stages_folder: Path, base: Path, folder: Path, train_one: TrainOne, *, success: str
 ) -> None:
     """Train all stages, and leave the files of the whole branch in `folder`: the last model, lines and counts of all stages.
 
     Args:
         branch: with a plan of several stages.
         digest: of everything but the plan that decides the outcome.
-        kept: where finished stages are kept.
+        stages_folder: where finished stages are kept.
         base: starting model.
         folder: of the branch.
         train_one: trains and measures one stage.
         success: name of the measurement that success is read from.
     """
-    stages, done, planned = branch.plan.stages, [], branch.plan
+    stages, finished_folders, plan = branch.plan.stages, [], branch.plan
     for number, stage in enumerate(stages):
-        measured = read_measurements(done[-1] / "measured.parquet") if done else ()
-        stage = rehearsed(stages[:number], stage, measured, success)
-        keeps = number + 1 < len(stages) and "optimizer" in stages[number + 1].kept
-        one = replace(branch, plan=replace(planned, stages=(stage,), forecast=(), why={}))
-        digest = hashlib.sha256(json.dumps([digest, to_data(one), keeps], sort_keys=True).encode()).hexdigest()
-        place = kept / digest[:32]
-        if not (place / "stage.json").is_file():
-            before = done[-1] if done else None
-            optimizer = before / "optimizer.safetensors" if before is not None and "optimizer" in stage.kept else None
-            reference = base if before is not None and "reference" in stage.kept else None
-            start = StageStart(number, None if before is None else before / "model", optimizer, reference, keeps)
-            _kept(place, stage, stages[number], lambda part, one=one, start=start: train_one(one, start, part))
-        done.append(place)
-    shutil.copytree(done[-1] / "model", folder / "model")
-    join(stages, done, folder)
+        measured = read_measurements(finished_folders[-1] / "measured.parquet") if finished_folders else ()
+        stage = with_rehearsal(stages[:number], stage, measured, success)
+        keeps_optimizer = number + 1 < len(stages) and "optimizer" in stages[number + 1].kept
+        stage_branch = replace(branch, plan=replace(plan, stages=(stage,), forecast=(), why={}))
+        digest = hashlib.sha256(
+            json.dumps([digest, to_data(stage_branch), keeps_optimizer], sort_keys=True).encode()
+        ).hexdigest()
+        stage_folder = stages_folder / digest[:32]
+        if not (stage_folder / "stage.json").is_file():
+            previous_folder = finished_folders[-1] if finished_folders else None
+            optimizer = (
+                previous_folder / "optimizer.safetensors"
+                if previous_folder is not None and "optimizer" in stage.kept
+                else None
+            )
+            reference = base if previous_folder is not None and "reference" in stage.kept else None
+            start = StageStart(
+                number, None if previous_folder is None else previous_folder / "model", optimizer, reference, keeps_optimizer
+            )
+            _keep_stage(
+                stage_folder,
+                stage,
+                stages[number],
+                lambda part, stage_branch=stage_branch, start=start: train_one(stage_branch, start, part),
+            )
+        finished_folders.append(stage_folder)
+    shutil.copytree(finished_folders[-1] / "model", folder / "model")
+    join_stages(stages, finished_folders, folder)
 
 
-def rehearsed(earlier: Sequence[Stage], stage: Stage, measured: Sequence[Measurement], name: str) -> Stage:
+def with_rehearsal(earlier: Sequence[Stage], stage: Stage, measured: Sequence[Measurement], name: str) -> Stage:
     """The stage, with its rehearsal share on tasks of earlier stages that are shown to be below what was expected of them.
 
     Args:
@@ -91,29 +104,29 @@ def rehearsed(earlier: Sequence[Stage], stage: Stage, measured: Sequence[Measure
     """
     if not earlier or not stage.earlier_share:
         return stage
-    least = {task: mean + STANDARD_ERRORS_BELOW * error for task, (mean, error) in success_of(measured, name).items()}
+    upper = {task: mean + STANDARD_ERRORS_BELOW * error for task, (mean, error) in success_of(measured, name).items()}
     trained = {task for each in earlier for task, weight in each.weights.items() if weight}
-    worse = [
+    fallen_tasks = [
         task
         for task, expected in sorted(earlier[-1].expected.items())
-        if task in trained and not stage.weights.get(task) and expected > least.get(task, 1.0)
+        if task in trained and not stage.weights.get(task) and expected > upper.get(task, 1.0)
     ]
-    if not worse:
+    if not fallen_tasks:
         return stage
     weights = {task: (1 - stage.earlier_share) * weight for task, weight in stage.weights.items()}
-    return replace(stage, weights=weights | dict.fromkeys(worse, stage.earlier_share / len(worse)))
+    return replace(stage, weights=weights | dict.fromkeys(fallen_tasks, stage.earlier_share / len(fallen_tasks)))
 
 
 def success_of(measured: Sequence[Measurement], name: str) -> dict[str, tuple[float, float]]:
     """Task -> (success, its standard error over items), read from the measurement of that name (greedy, pass@1)."""
-    found: dict[str, list[float]] = {}
+    values_by_task: dict[str, list[float]] = {}
     for (task, _, _), value in item_scores(measured).scores.get(name, {}).items():
-        found.setdefault(task, []).append(value)
-    told = {}
-    for task, values in found.items():
+        values_by_task.setdefault(task, []).append(value)
+    success_by_task = {}
+    for task, values in values_by_task.items():
         mean, count = sum(values) / len(values), len(values)
-        told[task] = (mean, (max(mean * (1 - mean), 1 / (count + 2)) / count) ** 0.5)
-    return told
+        success_by_task[task] = (mean, (max(mean * (1 - mean), 1 / (count + 2)) / count) ** 0.5)
+    return success_by_task
 
 
 def permuted_order(plan: Plan, seed: int) -> Plan:
@@ -124,13 +137,13 @@ def permuted_order(plan: Plan, seed: int) -> Plan:
     while len(order) > 1 and order == sorted(order):
         order = rng.permutation(len(plan.stages)).tolist()
     stages = [
-        replace(plan.stages[other], name=here.name, kept=here.kept, expected={}, earlier_share=0.0)
-        for here, other in zip(plan.stages, order, strict=True)
+        replace(plan.stages[place], name=stage.name, kept=stage.kept, expected={}, earlier_share=0.0)
+        for stage, place in zip(plan.stages, order, strict=True)
     ]
     return replace(plan, stages=tuple(stages), forecast=(), why={})
 
 
-def join(stages: Sequence[Stage], done: Sequence[Path], folder: Path) -> None:
+def join_stages(stages: Sequence[Stage], finished_folders: Sequence[Path], folder: Path) -> None:
     """Lines and counts of all stages as those of one run, steps and rollouts counted on; each stage's own under stages/."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -141,57 +154,62 @@ def join(stages: Sequence[Stage], done: Sequence[Path], folder: Path) -> None:
 
     lines: dict[str, list[str]] = {"steps.jsonl": [], "decisions.jsonl": []}
     draws, proof, steps, rollouts = [], {}, 0, 0
-    for number, (stage, place) in enumerate(zip(stages, done, strict=True)):
-        own = folder / "stages" / str(number + 1)  # names may hold what paths must not
-        own.mkdir(parents=True)
+    for number, (stage, finished_folder) in enumerate(zip(stages, finished_folders, strict=True)):
+        stage_folder = folder / "stages" / str(number + 1)  # names may hold what paths must not
+        stage_folder.mkdir(parents=True)
         for name in STAGE_FILES:
-            if (place / name).is_file():
-                shutil.copyfile(place / name, own / name)
-        for name, found in lines.items():
-            found += [_shifted(line, steps, rollouts) for line in (own / name).read_text(encoding="utf-8").splitlines()]
-        proof = read_json(own / "proof.json", dict[str, Any])
-        info = read_json(own / "stage.json", dict[str, Any])
+            if (finished_folder / name).is_file():
+                shutil.copyfile(finished_folder / name, stage_folder / name)
+        for name, joined_lines in lines.items():
+            joined_lines += [
+                _shift_counts(line, steps, rollouts)
+                for line in (stage_folder / name).read_text(encoding="utf-8").splitlines()
+            ]
+        proof = read_json(stage_folder / "proof.json", dict[str, Any])
+        info = read_json(stage_folder / "stage.json", dict[str, Any])
         if info["rehearses"]:
             why = f"measured below what was expected after the stage before: {', '.join(info['rehearses'])}"
-            lines["decisions.jsonl"].append(json.dumps(_decision(steps, stage.earlier_share, why)))
-        if (own / "draws.parquet").is_file():
-            table = pq.read_table(own / "draws.parquet")
-            place_of = table.column_names.index("step")
-            draws.append(table.set_column(place_of, "step", pc.add(table["step"], steps)))
+            lines["decisions.jsonl"].append(json.dumps(_rehearsal_decision(steps, stage.earlier_share, why)))
+        if (stage_folder / "draws.parquet").is_file():
+            table = pq.read_table(stage_folder / "draws.parquet")
+            step_column = table.column_names.index("step")
+            draws.append(table.set_column(step_column, "step", pc.add(table["step"], steps)))
         steps += stage.steps
         rollouts += int(proof.get("rollouts", 0))
         if number + 1 < len(stages):
-            rollouts += measuring_rollouts(read_measurements(own / "measured.parquet"))
-    for name, found in lines.items():
-        write_text(folder / name, "".join(line + "\n" for line in found))
+            rollouts += measuring_rollouts(read_measurements(stage_folder / "measured.parquet"))
+    for name, joined_lines in lines.items():
+        write_text(folder / name, "".join(line + "\n" for line in joined_lines))
     write_json(folder / "proof.json", {**proof, "rollouts": rollouts})
     if draws:
         write_table(folder / "draws.parquet", pa.concat_tables(draws))
 
 
-def _decision(step: int, share: float, why: str) -> Mapping[str, Any]:
+def _rehearsal_decision(step: int, share: float, why: str) -> Mapping[str, Any]:
     return {"step": step, "what": "earlier_share", "old": 0.0, "new": share, "because": why}
 
 
-def _shifted(line: str, steps: int, rollouts: int) -> str:
+def _shift_counts(line: str, steps: int, rollouts: int) -> str:
     """A line with its counts after those of the stages before."""
-    found = json.loads(line)
-    more = {"step": steps, "rollouts": rollouts}
-    return json.dumps(found | {name: found[name] + by for name, by in more.items() if isinstance(found.get(name), int)})
+    fields = json.loads(line)
+    offsets = {"step": steps, "rollouts": rollouts}
+    return json.dumps(
+        fields | {name: fields[name] + offset for name, offset in offsets.items() if isinstance(fields.get(name), int)}
+    )
 
 
-def _kept(place: Path, stage: Stage, planned: Stage, train: Callable[[Path], Sequence[Measurement]]) -> None:
+def _keep_stage(folder: Path, stage: Stage, planned: Stage, train: Callable[[Path], Sequence[Measurement]]) -> None:
     """One stage in a folder that appears whole; of two branches that train the same at once, one is kept."""
-    place.parent.mkdir(parents=True, exist_ok=True)
-    part = Path(tempfile.mkdtemp(prefix=".", suffix=".partial", dir=place.parent))
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    partial_folder = Path(tempfile.mkdtemp(prefix=".", suffix=".partial", dir=folder.parent))
     try:
-        write_measurements(part / "measured.parquet", train(part))
-        extra = sorted(set(stage.weights) - set(planned.weights))
-        write_json(part / "stage.json", {"stage": to_data(stage), "rehearses": extra})
+        write_measurements(partial_folder / "measured.parquet", train(partial_folder))
+        rehearsed_tasks = sorted(set(stage.weights) - set(planned.weights))
+        write_json(partial_folder / "stage.json", {"stage": to_data(stage), "rehearses": rehearsed_tasks})
         try:
-            part.rename(place)
+            partial_folder.rename(folder)
         except OSError:
-            if not (place / "stage.json").is_file():
+            if not (folder / "stage.json").is_file():
                 raise
     finally:
-        shutil.rmtree(part, ignore_errors=True)
+        shutil.rmtree(partial_folder, ignore_errors=True)

@@ -13,7 +13,7 @@ from mixwright.estimates.protected import protected_items
 from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, Outcome, outcome_of
 from mixwright.records import Effect, Judgement, Selection, TrialResult
 from mixwright.run.folder import RunFolder
-from mixwright.trial.arm_roles import MINED_ARM, RANDOM_ARM, Arms, builtin_arm, of_data
+from mixwright.trial.arm_roles import MINED_ARM, RANDOM_ARM, Arms, builtin_arm, is_data_arm
 from mixwright.trial.effects import (
     RATIO_SUFFIX,
     TO_TARGET_NUMBERS,
@@ -38,7 +38,7 @@ class MinedTable:
     """It has."""
     training_rows: int
     """Training rows of the corpus."""
-    made: bool
+    new_rows: bool
     """Whether they are new rows."""
     price: str = ""
     """What mining cost, as the miner's summary says; empty where it says nothing."""
@@ -77,18 +77,18 @@ def summarise(
     Raises:
         InputError: a branch is missing or broken.
     """
-    of = nulls or {}
-    ran = tuple(dict.fromkeys(null for found in of.values() for null in found))
-    names, seeds = (*arms.first, *ran), tuple(range(config.trial.seeds))
+    nulls_by_lever = nulls or {}
+    nulls_run = tuple(dict.fromkeys(null for null_names in nulls_by_lever.values() for null in null_names))
+    names, seeds = (*arms.first, *nulls_run), tuple(range(config.trial.seeds))
     branches = [read_branch(run.branch(arm, seed)) for arm in names for seed in seeds]
     findings = _findings(config, names, branches)
-    effects, by_task, judgements, own = _judged(findings, arms, of)
+    effects, by_task, judgements, mined_contrasts = _judge_arms(findings, arms, nulls_by_lever)
     bases = sorted({branch.info.base for branch in branches})
-    rollouts = {arm: _charged([branch for branch in branches if branch.info.arm == arm]) for arm in names}
+    rollouts = {arm: _count_rollouts([branch for branch in branches if branch.info.arm == arm]) for arm in names}
     return TrialResult(
         arms=names,
         references=arms.references,
-        nulls=ran,
+        nulls=nulls_run,
         ablations=arms.ablations,
         seeds=seeds,
         rows=tuple(findings.rows),
@@ -100,35 +100,41 @@ def summarise(
         decoding=findings.decoding,
         margin=config.trial.margin,
         notes=(*_notes(config, findings, bases, effects), *notes),
-        selection=None if data is None else _advised(data, own, branches, config, rollouts, findings),
+        selection=None if data is None else _advise_on_rows(data, mined_contrasts, branches, config, rollouts, findings),
     )
 
 
-def _advised(
+def _advise_on_rows(
     data: MinedTable,
     mined_contrasts: Sequence[Contrast],
     branches: Sequence[BranchFiles],
     config: RunConfig,
-    charged: Mapping[str, int],
+    rollouts_by_arm: Mapping[str, int],
     findings: Findings,
 ) -> Selection:
     """The advice on mined rows, with what each arm was trained on and what the answer cost."""
     trained = [branch for branch in branches if branch.info.trained]
     costs = {}
     for arm in dict.fromkeys(branch.info.arm for branch in trained):
-        spent = [target_tokens(b) if b.info.objective != "grpo" else b.charged for b in trained if b.info.arm == arm]
-        costs[arm] = sum(count or 0 for count in spent) / len(spent)
+        counts = [
+            target_tokens(b) if b.info.objective != "grpo" else b.charged_rollouts for b in trained if b.info.arm == arm
+        ]
+        costs[arm] = sum(count or 0 for count in counts) / len(counts)
     unit = "rollouts" if config.train.objective == "grpo" else "target tokens"
-    steps, whole = sum(len(branch.steps) for branch in trained), sum(costs.values()) * config.trial.seeds
-    price = f"{len(trained)} trainings, {steps:,} steps, {whole:,.0f} {unit}"
-    rollouts = sum(charged.values())
+    steps, total = sum(len(branch.steps) for branch in trained), sum(costs.values()) * config.trial.seeds
+    price = f"{len(trained)} trainings, {steps:,} steps, {total:,.0f} {unit}"
+    rollouts = sum(rollouts_by_arm.values())
     price += f", {rollouts:,} rollouts to measure" if rollouts and unit != "rollouts" else ""
     price += f"; mining: {data.price}" if data.price else ""
-    rows: dict[str, Any] = {"rows": data.rows, "of": data.training_rows, "made": data.made}
+    rows: dict[str, Any] = {"rows": data.rows, "training_rows": data.training_rows, "new_rows": data.new_rows}
     column = READINGS[findings.decoding].column
-    every = [scores.scores.get(column, {}) for of_arm in findings.scores.values() for scores in of_arm.values()]
-    answered = findings.decoding not in GRADED_OUTCOMES or any(value > 0 for scores in every for value in scores.values())
-    return advise(data.name, mined_contrasts, **rows, costs=costs, price=price, rule=data.rule, answered=answered)
+    all_scores = [
+        scores.scores.get(column, {}) for scores_by_seed in findings.scores.values() for scores in scores_by_seed.values()
+    ]
+    any_right = findings.decoding not in GRADED_OUTCOMES or any(
+        value > 0 for scores in all_scores for value in scores.values()
+    )
+    return advise(data.name, mined_contrasts, **rows, costs=costs, price=price, rule=data.rule, any_right=any_right)
 
 
 def _findings(config: RunConfig, names: Sequence[str], branches: Sequence[BranchFiles]) -> Findings:
@@ -150,8 +156,8 @@ def _findings(config: RunConfig, names: Sequence[str], branches: Sequence[Branch
     )
 
 
-def _judged(
-    findings: Findings, arms: Arms, nulls_of: Mapping[str, Sequence[str]]
+def _judge_arms(
+    findings: Findings, arms: Arms, nulls_by_lever: Mapping[str, Sequence[str]]
 ) -> tuple[list[Effect], list[Effect], list[Judgement], list[Contrast]]:
     """Effects, those in single tasks, judgements, and the contrasts of mined rows, where it is a trial over data.
 
@@ -160,47 +166,54 @@ def _judged(
     against itself without one part (its ablations) is a family of its own, from which no judgement follows, so that
     ablations make no word of a lever stricter.
     """
-    first, second, untrained = [], [], builtin_arm("untrained")
+    against_references, against_nulls, untrained = [], [], builtin_arm("untrained")
     for lever in arms.levers:
-        first += contrasts(findings, [(lever, name) for name in arms.references], levers=len(arms.levers))
-        second += contrasts(findings, [(lever, null) for null in nulls_of.get(lever, ())])
-    first += contrasts(findings, [(name, untrained) for name in arms.references if name != untrained])
-    ran = dict.fromkeys(null for found in nulls_of.values() for null in found)
-    second += contrasts(findings, [(null, untrained) for null in ran])
+        against_references += contrasts(findings, [(lever, name) for name in arms.references], levers=len(arms.levers))
+        against_nulls += contrasts(findings, [(lever, null) for null in nulls_by_lever.get(lever, ())])
+    against_references += contrasts(findings, [(name, untrained) for name in arms.references if name != untrained])
+    nulls_run = dict.fromkeys(null for null_names in nulls_by_lever.values() for null in null_names)
+    against_nulls += contrasts(findings, [(null, untrained) for null in nulls_run])
 
-    def own(lever: str, found: Sequence[Contrast]) -> list[Contrast]:
-        return [contrast for contrast in found if contrast.arm == lever]
+    def contrasts_of(lever: str, all_contrasts: Sequence[Contrast]) -> list[Contrast]:
+        return [contrast for contrast in all_contrasts if contrast.arm == lever]
 
     judgements = []
     for lever in arms.levers:
-        found = own(lever, first)
-        if of_data(lever):  # its null is one of its references, and always runs
-            chance = [contrast for contrast in found if contrast.against == RANDOM_ARM]
-            judgements.append(judge(lever, found, chance, needed=arms.references))
+        lever_contrasts = contrasts_of(lever, against_references)
+        if is_data_arm(lever):  # its null is one of its references, and always runs
+            against_random = [contrast for contrast in lever_contrasts if contrast.against == RANDOM_ARM]
+            judgements.append(judge(lever, lever_contrasts, against_random, needed=arms.references))
         else:
-            judgements.append(judge(lever, found, own(lever, second)))
+            judgements.append(judge(lever, lever_contrasts, contrasts_of(lever, against_nulls)))
     helping = {judgement.arm for judgement in judgements if judgement.word == "helps"}
-    third = contrasts(findings, [(builtin_arm("plan"), ablation) for ablation in arms.ablations])
-    made = [effects_of(findings, contrast, helps=contrast.arm in helping) for contrast in (*first, *second)]
-    made += [effects_of(findings, contrast, helps=False) for contrast in third]
-    single = [effects_by_task(findings, contrast) for contrast in first if contrast.arm in arms.levers]
-    return [*itertools.chain(*made)], [*itertools.chain(*single)], judgements, own(MINED_ARM, first)
+    against_ablations = contrasts(findings, [(builtin_arm("plan"), ablation) for ablation in arms.ablations])
+    effects = [
+        effects_of(findings, contrast, helps=contrast.arm in helping) for contrast in (*against_references, *against_nulls)
+    ]
+    effects += [effects_of(findings, contrast, helps=False) for contrast in against_ablations]
+    task_effects = [effects_by_task(findings, contrast) for contrast in against_references if contrast.arm in arms.levers]
+    return (
+        [*itertools.chain(*effects)],
+        [*itertools.chain(*task_effects)],
+        judgements,
+        contrasts_of(MINED_ARM, against_references),
+    )
 
 
-def _charged(branches: Sequence[BranchFiles]) -> int:
+def _count_rollouts(branches: Sequence[BranchFiles]) -> int:
     """All rollouts of an arm: its branches, and the measuring before, once per starting model."""
-    before = {branch.info.base: branch.measured_before for branch in branches}
-    return sum(branch.charged for branch in branches) + sum(before.values())
+    before = {branch.info.base: branch.rollouts_before for branch in branches}
+    return sum(branch.charged_rollouts for branch in branches) + sum(before.values())
 
 
 def _targets(branches: Sequence[BranchFiles], gain: float) -> dict[str, float]:
     """The gain fixed before the run, and the success it means per starting model (the same in all its branches)."""
-    found = {"gain": gain}
+    targets = {"gain": gain}
     for branch in branches:
         target = find_target(branch.progress, gain)[1]
         if target is not None:
-            found[f"success.{branch.info.base}"] = target
-    return found
+            targets[f"success.{branch.info.base}"] = target
+    return targets
 
 
 def _notes(config: RunConfig, findings: Findings, bases: Sequence[str], effects: Sequence[Effect]) -> list[str]:
@@ -215,13 +228,13 @@ def _notes(config: RunConfig, findings: Findings, bases: Sequence[str], effects:
     ]
     if seeds < MIN_SEEDS:
         notes.append(f'With fewer than {MIN_SEEDS} seeds every word is "cannot tell".')
-    asked = any(row.name in TO_TARGET_NUMBERS for row in rows)
+    has_rollouts_to_target = any(row.name in TO_TARGET_NUMBERS for row in rows)
     if any(effect.name.endswith(RATIO_SUFFIX) for effect in effects):
         notes.append(
             "Rollouts to the target: ratio of means, arm over reference; a run that missed it counts with all that it was "
             "watched for. Charged: training, canaries, evaluations on the way and, where the arm rests on it, the measuring "
             "before; training_rollouts_to_target leaves that measuring out."
         )
-    elif asked:
+    elif has_rollouts_to_target:
         notes.append(f"No run of a lever or its reference reached the target (+{100 * config.trial.target:g} points).")
     return notes

@@ -38,7 +38,7 @@ def make_trainer(
     seed: int,
     folder: Path,
     source: Path | None = None,
-    whole: bool = False,
+    drop_short_batches: bool = False,
 ) -> Any:
     """A steered trainer for the first stage of the branch's plan, writing its files into `folder`.
 
@@ -50,7 +50,8 @@ def make_trainer(
         seed: of data order, sampling and training noise.
         folder: gets the files.
         source: a finished run whose draws and refusals are served again, for as many steps as it made.
-        whole: leave out a short batch at the end of each pass, which would give fewer rows smaller steps; GRPO has none.
+        drop_short_batches: leave out a short batch at the end of each pass, which would give fewer rows smaller steps; GRPO
+            has none.
 
     Raises:
         InputError: an objective without a trainer, or a field that TRL's config does not know.
@@ -64,37 +65,43 @@ def make_trainer(
     steering.reward_seconds = 0.0  # each answer has its own limit
     steps = stage.steps if source is None else min(stage.steps, steps_made(source))
     shared = _shared_settings(config, learner, steps, seed, folder)
-    shared |= {"dataloader_drop_last": True} if whole and stage.objective != "grpo" else {}
-    given: dict[str, Any] = {"model": learner.model, "processing_class": learner.tokenizer, "steering": steering}
+    shared |= {"dataloader_drop_last": True} if drop_short_batches and stage.objective != "grpo" else {}
+    trainer_arguments: dict[str, Any] = {"model": learner.model, "processing_class": learner.tokenizer, "steering": steering}
     if stage.objective == "grpo":
-        return _grpo_trainer(train, config, _grpo_config(config, shared), given, learner)
+        return _grpo_trainer(train, config, _grpo_config(config, shared), trainer_arguments, learner)
     if stage.objective == "sft":
         from mixwright.trainers.sft import SteeredSFTTrainer
 
-        return SteeredSFTTrainer(args=_sft_config(config, shared), train_dataset=_rows(train, learner), **given)
+        return SteeredSFTTrainer(
+            args=_sft_config(config, shared), train_dataset=_to_dataset(train, learner), **trainer_arguments
+        )
     if stage.objective == "dpo":
         from mixwright.trainers.dpo import SteeredDPOTrainer
 
-        return SteeredDPOTrainer(args=_dpo_config(config, shared), train_dataset=_pairs(train, learner), **given)
+        return SteeredDPOTrainer(
+            args=_dpo_config(config, shared), train_dataset=_to_pairs(train, learner), **trainer_arguments
+        )
     raise InputError("an objective that a trial can train: grpo, sft or dpo", stage.objective, "Change it in the plan.")
 
 
-def _rows(train: Corpus, learner: Learner) -> Any:
+def _to_dataset(train: Corpus, learner: Learner) -> Any:
     """The rows as TRL takes them, in the form in which the model is measured: the chat template, or plain text."""
-    found = train.to_datasets()
+    dataset = train.to_datasets()
     if learner.form.template is None and learner.form.system is None:
-        return found
+        return dataset
     from datasets import Dataset
 
-    return Dataset.from_list([learner.form.row(row) for row in found.to_list()])
+    return Dataset.from_list([learner.form.row(row) for row in dataset.to_list()])
 
 
-def _grpo_trainer(train: Corpus, config: RunConfig, args: Any, given: dict[str, Any], learner: Learner) -> Any:
+def _grpo_trainer(train: Corpus, config: RunConfig, args: Any, trainer_arguments: dict[str, Any], learner: Learner) -> Any:
     from mixwright.trainers.grpo import SteeredGRPOTrainer
 
     grades = TimedGrades(train, config.measure.grader_seconds, config.measure.slow_grader)
     reward = corpus_reward(train, grades, longest=args.max_completion_length, ends=learner.end_ids)
-    trainer = SteeredGRPOTrainer(args=args, train_dataset=_rows(train, learner), reward_funcs=[reward], **given)
+    trainer = SteeredGRPOTrainer(
+        args=args, train_dataset=_to_dataset(train, learner), reward_funcs=[reward], **trainer_arguments
+    )
     grades.tell = functools.partial(_note_late, trainer)
     return trainer
 
@@ -105,7 +112,7 @@ def _note_late(trainer: Any, sentence: str) -> None:
     trainer.steered.note(trainer.state.global_step, "grader too slow", sentence)
 
 
-def adapted(learner: Learner, name: str, config: RunConfig) -> tuple[RunConfig, Adapter]:
+def add_adapter(learner: Learner, name: str, config: RunConfig) -> tuple[RunConfig, Adapter]:
     """Put an adapter on the learner's model; the settings with its learning rate, and the adapter.
 
     Raises:
@@ -135,7 +142,14 @@ def save_optimizer(trainer: Any, path: Path) -> None:
     from safetensors.torch import save_file
 
     state = trainer.optimizer.state_dict()["state"]
-    save_file({f"{number}.{name}": value.contiguous() for number, own in state.items() for name, value in own.items()}, path)
+    save_file(
+        {
+            f"{number}.{name}": value.contiguous()
+            for number, parameter_state in state.items()
+            for name, value in parameter_state.items()
+        },
+        path,
+    )
 
 
 def load_optimizer(trainer: Any, path: Path) -> None:
@@ -150,9 +164,9 @@ def load_optimizer(trainer: Any, path: Path) -> None:
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
 
 
-def _pairs(train: Corpus, learner: Learner) -> Any:
+def _to_pairs(train: Corpus, learner: Learner) -> Any:
     """The rows as TRL's DPO takes them. Raises InputError when one has no chosen or rejected answer."""
-    rows = _rows(train, learner)
+    rows = _to_dataset(train, learner)
     for name in ("chosen", "rejected"):
         values = rows[name] if name in rows.column_names else [None] * len(rows)
         missing = [row for row, value in zip(rows["id"], values, strict=True) if value is None]
@@ -199,7 +213,9 @@ def corpus_reward(corpus: Corpus, grades: TimedGrades, *, longest: int | None = 
         tokens: Sequence[Sequence[int]] = [[]] * len(completions)
         tokens = tokens if completion_ids is None or longest is None else completion_ids
         cut = [longest is not None and len(ids) >= longest and ids[-1] not in ends for ids in tokens]
-        made = zip(id, completions, cut, strict=True)
-        return [grades.grade(corpus[row_of[name]], text_of(text), cut=short) for name, text, short in made]
+        completions_to_grade = zip(id, completions, cut, strict=True)
+        return [
+            grades.grade(corpus[row_of[name]], text_of(text), cut=was_cut) for name, text, was_cut in completions_to_grade
+        ]
 
     return correct

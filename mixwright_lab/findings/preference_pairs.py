@@ -23,7 +23,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from mixwright.contracts import Finding
-from mixwright.mine.pairing import Candidate, balanced, closeness, error_class, near_misses
+from mixwright.mine.pairing import Candidate, balance_by_length, closeness, error_class, near_misses
 from mixwright.records import Curve, Example, Expectation, Plot, difference
 from mixwright_lab.training.bases import kept
 from mixwright_lab.training.gpt import GPT
@@ -91,7 +91,7 @@ def paired(model: GPT, rows: Sequence[Example], samples: int, seed: int) -> dict
     rng = np.random.default_rng((seed, 2))
     right, wrong = _written(model, rows, samples, seed)
     options = [_options(n, row, right[n] or [str(row.target)], wrong[n], model, rng) for n, row in enumerate(rows)]
-    pairs, _ = balanced([own for own in options if own], LENGTH_TOLERANCE_SHARE)
+    pairs, _ = balance_by_length([own for own in options if own], LENGTH_TOLERANCE_SHARE)
     every = [(place, chain) for place, own in enumerate(wrong) for chain in own]
     found: dict[str, list[Triple]] = {"mined": [], "random wrong": [], "any own wrong": []}
     for pair in pairs:

@@ -66,67 +66,73 @@ class Frontier(Miner):
     def mine(self, corpus: Corpus, scan: Scan, learner: Learner | None, rng: np.random.Generator) -> MiningResult:
         """Kept rows. Raises InputError without a model or with too few prompts for short trainings."""
         rows = train_rows(corpus, scan)
-        found = candidates_of(corpus, rows, self.source)
-        alone = "the only answer to its prompt"
-        if not found.has_alternatives.any():
+        candidates = candidates_of(corpus, rows, self.source)
+        only_answer = "the only answer to its prompt"
+        if not candidates.has_alternatives.any():
             note = "No prompt has two candidates: all rows are kept, and there is nothing to choose."
-            return MiningResult("frontier", tuple(MinedRow(name, 1.0, alone) for name in rows.ids), notes=(note,))
-        if len(found.source_names) < 2:
+            return MiningResult("frontier", tuple(MinedRow(name, 1.0, only_answer) for name in rows.ids), notes=(note,))
+        if len(candidates.source_names) < 2:
             remedy = "Name the column in mine.options.frontier.source."
             raise InputError(f"a column {self.source!r} that names the sources of candidates", "one source", remedy)
         if learner is None:
             raise InputError("a model for short trainings", "none", "Give one.")
         nll, hardest = (rows.column(scan, name).astype(float) for name in self.COLUMNS)
         sizes = Sizes(self.steps, self.batch, self.learning_rate, self.runs)
-        tried, notes, rollouts = try_sources(corpus, learner, rows, found, sizes, self.max_new_tokens, rng)
+        trials_by_task, notes, rollouts = try_sources(corpus, learner, rows, candidates, sizes, self.max_new_tokens, rng)
         reasons: dict[int, str] = {}
-        for task, own in rows.by_task().items():
-            reasons |= self._keep_in_task(own, found, nll, tried.get(task))
-            notes += self._notes_on_task(task, own, found, hardest, tried.get(task))
-        only = set(np.flatnonzero(~found.has_alternatives).tolist())
-        for task, own in rows.by_task().items():
-            of = Counter(found.sources[own[found.has_alternatives[own]]].tolist())
-            taken = Counter(str(found.sources[at]) for at in own.tolist() if at in reasons and at not in only)
-            if of:
-                told = ", ".join(f"{name} {taken[name]} of {count}" for name, count in sorted(of.items()))
-                notes.append(f"Task {task}: of prompts with several candidates, rows kept by source: {told}.")
-        reasons |= dict.fromkeys(only, alone)
-        kept = tuple(MinedRow(rows.ids[at], 1.0, reasons[at]) for at in sorted(reasons))
-        return MiningResult("frontier", kept, rollouts=rollouts, notes=(*notes, FEW_STEPS))
+        for task, task_rows in rows.by_task().items():
+            reasons |= self._keep_in_task(task_rows, candidates, nll, trials_by_task.get(task))
+            notes += self._notes_on_task(task, task_rows, candidates, hardest, trials_by_task.get(task))
+        rows_without_alternatives = set(np.flatnonzero(~candidates.has_alternatives).tolist())
+        for task, task_rows in rows.by_task().items():
+            candidate_counts = Counter(candidates.sources[task_rows[candidates.has_alternatives[task_rows]]].tolist())
+            kept_counts = Counter(
+                str(candidates.sources[at])
+                for at in task_rows.tolist()
+                if at in reasons and at not in rows_without_alternatives
+            )
+            if candidate_counts:
+                counts_by_source = ", ".join(
+                    f"{name} {kept_counts[name]} of {count}" for name, count in sorted(candidate_counts.items())
+                )
+                notes.append(f"Task {task}: of prompts with several candidates, rows kept by source: {counts_by_source}.")
+        reasons |= dict.fromkeys(rows_without_alternatives, only_answer)
+        kept_rows = tuple(MinedRow(rows.ids[at], 1.0, reasons[at]) for at in sorted(reasons))
+        return MiningResult("frontier", kept_rows, rollouts=rollouts, notes=(*notes, FEW_STEPS))
 
     def _keep_in_task(
-        self, task_rows: np.ndarray, found: Candidates, nll: np.ndarray, tried: SourceTrials | None
+        self, task_rows: np.ndarray, candidates: Candidates, nll: np.ndarray, trials: SourceTrials | None
     ) -> dict[int, str]:
         """Kept rows of one task, and why: by source where one won, all where none did, by NLL where nothing was tried."""
-        if tried is not None and tried.winner is None:
+        if trials is not None and trials.winner is None:
             return dict.fromkeys(task_rows.tolist(), "kept with all candidates: no source beats a mix of them")
-        sources, prompts, own = found.sources[task_rows], found.prompt_ids[task_rows], nll[task_rows]
-        if tried is None:
-            best = lowest_per_prompt(own, prompts)
-            return {int(task_rows[at]): f"{sources[at]}: the lowest NLL, {own[at]:.3g}" for at in best}
-        rank = {name: float(place) for place, name in enumerate(tried.order)}
+        sources, prompts, task_nll = candidates.sources[task_rows], candidates.prompt_ids[task_rows], nll[task_rows]
+        if trials is None:
+            best = lowest_per_prompt(task_nll, prompts)
+            return {int(task_rows[at]): f"{sources[at]}: the lowest NLL, {task_nll[at]:.3g}" for at in best}
+        rank = {name: float(place) for place, name in enumerate(trials.order)}
         ranks = np.array([rank.get(str(name), len(rank)) for name in sources])
-        ties = np.argsort(np.argsort(np.nan_to_num(own, nan=np.inf), kind="stable")) / len(task_rows)
+        ties = np.argsort(np.argsort(np.nan_to_num(task_nll, nan=np.inf), kind="stable")) / len(task_rows)
         best = lowest_per_prompt(ranks + ties, prompts)
-        return {int(task_rows[at]): f"{sources[at]}: {tried.format_accuracy(str(sources[at]))}" for at in best}
+        return {int(task_rows[at]): f"{sources[at]}: {trials.format_accuracy(str(sources[at]))}" for at in best}
 
     def _notes_on_task(
-        self, task: str, task_rows: np.ndarray, found: Candidates, hardest: np.ndarray, tried: SourceTrials | None
+        self, task: str, task_rows: np.ndarray, candidates: Candidates, hardest: np.ndarray, trials: SourceTrials | None
     ) -> list[str]:
         """What was decided in one task."""
-        if not found.has_alternatives[task_rows].any():
+        if not candidates.has_alternatives[task_rows].any():
             return []
-        if tried is None:
+        if trials is None:
             return [f"Task {task} has no answers to grade: the lowest NLL decides. {NLL_CONFOUNDER}"]
-        parts = "; ".join(f"{name} {tried.format_accuracy(name)}" for name in tried.order)
-        word = f"{tried.winner} is taken" if tried.winner else "no source beats the mix beyond chance: all are kept"
-        before = f"accuracy {tried.accuracy_before:.2f} before, {tried.mix_accuracy:.2f} after a mix"
-        notes, best = [f"Task {task}, {before}: {parts}; {word}."], tried.order[0]
-        for name in tried.worse_than_mix:
-            hard, easy = (np.nanmedian(hardest[task_rows][found.sources[task_rows] == each]) for each in (name, best))
+        parts = "; ".join(f"{name} {trials.format_accuracy(name)}" for name in trials.order)
+        decision = f"{trials.winner} is taken" if trials.winner else "no source beats the mix beyond chance: all are kept"
+        accuracies = f"accuracy {trials.accuracy_before:.2f} before, {trials.mix_accuracy:.2f} after a mix"
+        notes, best = [f"Task {task}, {accuracies}: {parts}; {decision}."], trials.order[0]
+        for name in trials.worse_than_mix:
+            hard, easy = (np.nanmedian(hardest[task_rows][candidates.sources[task_rows] == each]) for each in (name, best))
             notes.append(
-                f"Source {name} is beyond this student's frontier in task {task}: {tried.accuracy[name]:.2f} right after "
-                f"{self.steps} steps against {tried.accuracy[best]:.2f} of {best}; median nll_max {hard:.2g} against "
+                f"Source {name} is beyond this student's frontier in task {task}: {trials.accuracy[name]:.2f} right after "
+                f"{self.steps} steps against {trials.accuracy[best]:.2f} of {best}; median nll_max {hard:.2g} against "
                 f"{easy:.2g}. Keep it for later, and mine again then."
             )
         return notes

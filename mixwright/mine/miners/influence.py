@@ -61,28 +61,35 @@ class Influence(Miner):
         """Rows in the order in which they were chosen. Raises InputError for an unknown task."""
         rows = train_rows(corpus, scan)
         count = count_to_keep(len(rows.ids), self.keep)
-        shots, guarded = self._target_shots(rows, count), _first_by_hash(rows, self.protected, self.shots, 0.25)
-        pool = np.setdiff1d(np.arange(len(rows.ids)), np.concatenate([shots, guarded]).astype(np.int64))
+        shots, protected_rows = self._target_shots(rows, count), _first_by_hash(rows, self.protected, self.shots, 0.25)
+        pool = np.setdiff1d(np.arange(len(rows.ids)), np.concatenate([shots, protected_rows]).astype(np.int64))
         if not len(pool):
             raise InputError("training rows besides the shots", "none", "Ask for fewer shots.")
         scores = self._scores(corpus, scan, rows, pool, shots)
-        near = np.stack([scores[:, rows.tasks[shots] == task].mean(1) for task in dict.fromkeys(rows.tasks[shots])], 1)
-        own = [MinedRow(rows.ids[at], 1.0, "a row of the targets") for at in shots.tolist() if self.targets]
+        mean_by_target = np.stack(
+            [scores[:, rows.tasks[shots] == task].mean(1) for task in dict.fromkeys(rows.tasks[shots])], 1
+        )
+        target_rows = [MinedRow(rows.ids[at], 1.0, "a row of the targets") for at in shots.tolist() if self.targets]
         mean, unit = scores.mean(1), "BM25" if self.by == "words" else "cosine"
-        kept = own + [
+        chosen_rows = target_rows + [
             MinedRow(rows.ids[pool[at]], 1.0, f"{unit} {mean[at]:.3g} with the targets' rows")
-            for at in choose_in_turn(near, min(max(count - len(own), 1), len(pool))).tolist()
+            for at in choose_in_turn(mean_by_target, min(max(count - len(target_rows), 1), len(pool))).tolist()
         ]
-        told = f"the {len(shots)} shots, training rows of the targets"
-        notes = [f"Compared with {told}; " + ("they are kept, too." if self.targets else "they are not chosen themselves.")]
+        compared_with = f"the {len(shots)} shots, training rows of the targets"
+        notes = [
+            f"Compared with {compared_with}; "
+            + ("they are kept, too." if self.targets else "they are not chosen themselves.")
+        ]
         if self.by == "gradients":
             notes.append("Gradients of a model without a warm-up on such rows chose no better than chance (2402.04333).")
-        harmful = self._harmful(corpus, scan, rows, pool, guarded)
-        alone = _first_by_hash(rows, self.targets, len(rows.ids)).tolist() if set(self.targets) < set(rows.by_task()) else []
-        rule = tuple(MinedRow(rows.ids[at], 1.0, "a row of the targets") for at in alone)
-        named = f"the {len(rule)} training rows of {join_some(self.targets)} alone" if rule else ""
-        simple = {"simple_rule_rows": rule, "simple_rule_description": named}
-        return MiningResult("influence", tuple(kept), harmful=tuple(harmful), notes=tuple(notes), **simple)
+        harmful = self._harmful(corpus, scan, rows, pool, protected_rows)
+        rows_of_targets = (
+            _first_by_hash(rows, self.targets, len(rows.ids)).tolist() if set(self.targets) < set(rows.by_task()) else []
+        )
+        rule_rows = tuple(MinedRow(rows.ids[at], 1.0, "a row of the targets") for at in rows_of_targets)
+        rule_description = f"the {len(rule_rows)} training rows of {join_some(self.targets)} alone" if rule_rows else ""
+        simple_rule = {"simple_rule_rows": rule_rows, "simple_rule_description": rule_description}
+        return MiningResult("influence", tuple(chosen_rows), harmful=tuple(harmful), notes=tuple(notes), **simple_rule)
 
     def _target_shots(self, rows: TrainRows, count: int) -> np.ndarray:
         """Rows of the targets, for each of them at most so many that half of `count` are left to choose."""
@@ -93,18 +100,21 @@ class Influence(Miner):
     def _scores(self, corpus: Corpus, scan: Scan, rows: TrainRows, pool: np.ndarray, shots: np.ndarray) -> np.ndarray:
         if self.by == "words":
             examples = [[corpus[int(rows.numbers[at])] for at in part] for part in (pool, shots)]
-            said = [
-                [f"{plain(e.prompt)} {plain(e.target or e.answer or '')}".lower().split() for e in own] for own in examples
+            words = [
+                [f"{plain(e.prompt)} {plain(e.target or e.answer or '')}".lower().split() for e in part_examples]
+                for part_examples in examples
             ]
-            return bm25(*said)
+            return bm25(*words)
         vectors = rows.column(scan, COLUMNS_BY_WAY[self.by][0])
         return cosines(np.nan_to_num(vectors[pool]), np.nan_to_num(vectors[shots]))
 
-    def _harmful(self, corpus: Corpus, scan: Scan, rows: TrainRows, pool: np.ndarray, guarded: np.ndarray) -> list[MinedRow]:
+    def _harmful(
+        self, corpus: Corpus, scan: Scan, rows: TrainRows, pool: np.ndarray, protected_rows: np.ndarray
+    ) -> list[MinedRow]:
         """The lowest hundredth, as far as it is below 0; only gradients have a sign."""
-        if not len(guarded) or self.by != "gradients":
+        if not len(protected_rows) or self.by != "gradients":
             return []
-        mean = self._scores(corpus, scan, rows, pool, guarded).mean(1)
+        mean = self._scores(corpus, scan, rows, pool, protected_rows).mean(1)
         worst = np.argsort(mean, kind="stable")[: max(len(pool) // 100, 1)]
         return [
             MinedRow(rows.ids[pool[at]], float(-mean[at]), f"cosine {mean[at]:.3g} with the protected tasks' rows")
@@ -113,12 +123,12 @@ class Influence(Miner):
         ]
 
 
-def _first_by_hash(rows: TrainRows, tasks: Sequence[str], most: int, share: float = 1.0) -> np.ndarray:
+def _first_by_hash(rows: TrainRows, tasks: Sequence[str], limit: int, share: float = 1.0) -> np.ndarray:
     """Rows of each task in an order by a hash of their ids, so many at most and no larger share of the task's."""
-    own, found = rows.by_task(), []
+    rows_by_task, chosen = rows.by_task(), []
     for task in tasks:
-        if task not in own:
-            raise InputError(f"a task with training rows: {', '.join(own)}", repr(task), "Correct the task's name.")
-        order = sorted(own[task].tolist(), key=lambda at: hashlib.sha256(rows.ids[at].encode()).digest())
-        found += order[: min(most, max(int(share * len(order)), 1))]
-    return np.array(found, dtype=np.int64)
+        if task not in rows_by_task:
+            raise InputError(f"a task with training rows: {', '.join(rows_by_task)}", repr(task), "Correct the task's name.")
+        order = sorted(rows_by_task[task].tolist(), key=lambda at: hashlib.sha256(rows.ids[at].encode()).digest())
+        chosen += order[: min(limit, max(int(share * len(order)), 1))]
+    return np.array(chosen, dtype=np.int64)

@@ -27,8 +27,8 @@ from mixwright.corpus.timed_grades import TimedGrades
 from mixwright.errors import InputError, check_range
 from mixwright.estimates.chance import RIGHT_FROM_SCORE
 from mixwright.mine import pairing
-from mixwright.mine.choosing import few_rows, train_rows
-from mixwright.mine.pairing import Answers, Candidate, length_tells
+from mixwright.mine.choosing import draw_few_rows, train_rows
+from mixwright.mine.pairing import Answers, Candidate, longer_chosen_share
 from mixwright.mine.proxies import count_answer_tokens, shared_room
 from mixwright.records import Example, MiningResult, plain
 
@@ -82,7 +82,7 @@ class Pairs(Miner):
         if not rows:
             raise InputError("training rows with answers to grade", "none", "Give a corpus that has an answer column.")
         if self.prompts and len(rows) > self.prompts:
-            rows = few_rows(rows, self.prompts, rng)
+            rows = draw_few_rows(rows, self.prompts, rng)
         grades = TimedGrades(corpus, SECONDS_PER_GRADE, "wrong")
         written = learner.sample(
             [row.prompt for row in rows],
@@ -91,43 +91,52 @@ class Pairs(Miner):
             max_new_tokens=shared_room(learner, rows, self.max_new_tokens),
             seed=int(rng.integers(2**31)),
         )
-        answers = [pairing.judge_answers(row, own, grades) for row, own in zip(rows, written, strict=True)]
+        answers = [pairing.judge_answers(row, completions, grades) for row, completions in zip(rows, written, strict=True)]
         options = [
-            self._options(n, row, own, grades, learner, rng) for n, (row, own) in enumerate(zip(rows, answers, strict=True))
+            self._options(n, row, prompt_answers, grades, learner, rng)
+            for n, (row, prompt_answers) in enumerate(zip(rows, answers, strict=True))
         ]
-        pairs, left_out = pairing.balanced([own for own in options if own], self.tolerance)
+        pairs, left_out = pairing.balance_by_length([candidates for candidates in options if candidates], self.tolerance)
         if not pairs:
             raise InputError("a right and a wrong answer to some prompt", "none", "Take more samples, or another model.")
-        margins = pairing.margins_of(learner, rows, pairs)
-        made = tuple(
+        margins = pairing.measure_margins(learner, rows, pairs)
+        pair_rows = tuple(
             pairing.pair_example(rows[p.place], p, margin) for p, margin in zip(pairs, margins.tolist(), strict=True)
         )
-        null = pairing.null_of(rows, answers, made, pairs, grades, rng)
+        null_rows = pairing.make_null_pairs(rows, answers, pair_rows, pairs, grades, rng)
         notes = self._notes(rows, answers, options, pairs, left_out, margins)
-        if not null:
+        if not null_rows:
             notes.append("No wrong answer to another prompt was to be had for some pair, so there is no null of its own.")
-        return MiningResult("pairs", new_rows=made, null_rows=null, rollouts=len(rows) * self.samples, notes=tuple(notes))
+        return MiningResult(
+            "pairs", new_rows=pair_rows, null_rows=null_rows, rollouts=len(rows) * self.samples, notes=tuple(notes)
+        )
 
     def _options(
-        self, place: int, row: Example, own: Answers, grades: TimedGrades, learner: Learner, rng: np.random.Generator
+        self,
+        place: int,
+        row: Example,
+        prompt_answers: Answers,
+        grades: TimedGrades,
+        learner: Learner,
+        rng: np.random.Generator,
     ) -> list[Candidate]:
         """Every pair that can be made for one prompt."""
         target = row.target if row.target is not None else row.answer
-        right = list(own.right)
+        right = list(prompt_answers.right)
         if not right and self.targets and grades.grade(row, plain(target)) >= RIGHT_FROM_SCORE:
             right = [plain(target)]
-        found = []
+        candidates = []
         for good in right:
-            wrong = {bad: pairing.error_class(good, bad, cut=cut) for bad, cut in own.wrong.items()}
+            wrong = {bad: pairing.error_class(good, bad, cut=cut) for bad, cut in prompt_answers.wrong.items()}
             if not wrong and self.near_misses:
                 wrong = {
                     bad: kind for bad, kind in pairing.near_misses(good, rng) if grades.grade(row, bad) < RIGHT_FROM_SCORE
                 }
             for bad, kind in wrong.items():
                 longer = count_answer_tokens(learner, good) - count_answer_tokens(learner, bad)
-                both = good in own.right and bad in own.wrong
-                found.append(Candidate(place, good, bad, kind, pairing.closeness(good, bad), longer, both))
-        return [pair for pair in found if pair.kind != "cut"] or found
+                model_wrote_both = good in prompt_answers.right and bad in prompt_answers.wrong
+                candidates.append(Candidate(place, good, bad, kind, pairing.closeness(good, bad), longer, model_wrote_both))
+        return [pair for pair in candidates if pair.kind != "cut"] or candidates
 
     def _notes(
         self,
@@ -139,24 +148,35 @@ class Pairs(Miner):
         margins: np.ndarray,
     ) -> list[str]:
         """Where the pairs come from, what the errors are, and what to be careful about."""
-        never_right, never_wrong = (sum(not getattr(own, side) for own in answers) for side in ("right", "wrong"))
-        kinds, every = Counter(pair.kind for pair in pairs), Counter(p.kind for own in options for p in own)
-        own, before = sum(pair.own for pair in pairs), [max(o, key=lambda p: p.closeness) for o in options if o]
-        told = ", ".join(f"{kind} {count} (of {every[kind]} that were possible)" for kind, count in kinds.most_common())
+        never_right, never_wrong = (
+            sum(not getattr(prompt_answers, side) for prompt_answers in answers) for side in ("right", "wrong")
+        )
+        kinds, possible_kinds = (
+            Counter(pair.kind for pair in pairs),
+            Counter(p.kind for candidates in options for p in candidates),
+        )
+        own_pairs, unmatched = (
+            sum(pair.model_wrote_both for pair in pairs),
+            [max(o, key=lambda p: p.closeness) for o in options if o],
+        )
+        counts_by_kind = ", ".join(
+            f"{kind} {count} (of {possible_kinds[kind]} that were possible)" for kind, count in kinds.most_common()
+        )
         notes = [
-            f"{len(pairs)} pairs of {len(rows)} prompts; {own} are of the model's own answers. It was never right on "
+            f"{len(pairs)} pairs of {len(rows)} prompts; {own_pairs} are of the model's own answers. It was never right on "
             f"{never_right} prompts and never wrong on {never_wrong}.",
-            f"Wrong answers by class: {told}. Closeness is {np.median([p.closeness for p in pairs]):.2f} in the median.",
-            f"The longer answer is the chosen one in {length_tells(pairs):.0%} of the pairs; before matching it was "
-            f"{length_tells(before):.0%}. {left_out} prompts were left out for it.",
+            f"Wrong answers by class: {counts_by_kind}. Closeness is {np.median([p.closeness for p in pairs]):.2f} in the "
+            "median.",
+            f"The longer answer is the chosen one in {longer_chosen_share(pairs):.0%} of the pairs; before matching it was "
+            f"{longer_chosen_share(unmatched):.0%}. {left_out} prompts were left out for it.",
             f"The model prefers the wrong answer in {(margins > 0).mean():.0%} of the pairs, before any training.",
         ]
         kind, count = kinds.most_common(1)[0]
         if count > ONE_CLASS_SHARE * len(pairs):
             notes.append(f"{count / len(pairs):.0%} of the wrong answers are of the class {kind}: little is said of others.")
         if (margins < TRIVIAL_MARGIN_NATS).mean() > TRIVIAL_SHARE:
-            less = f"{-TRIVIAL_MARGIN_NATS:g} nats less likely than the right ones already"
-            notes.append(f"Most wrong answers are {less}: they teach little.")
+            comparison = f"{-TRIVIAL_MARGIN_NATS:g} nats less likely than the right ones already"
+            notes.append(f"Most wrong answers are {comparison}: they teach little.")
         if never_right > len(rows) / 2:
             notes.append("The model is hardly ever right: SFT on right answers first is the simple rule to compare with.")
         if kinds["form"] + kinds["cut"] + kinds["empty"] > len(pairs) / 2:

@@ -84,17 +84,19 @@ class Pruning(Miner):
             end, notes = self._run_crossover(corpus, learner, rows, scores, groups, rng)
             if end == "keep all":
                 notes.append("Neither end beats random rows beyond chance: all rows are kept.")
-                kept = tuple(MinedRow(name, 1.0, "all rows are kept") for name in rows.ids)
-                return MiningResult("pruning", kept, notes=tuple(notes))
+                all_rows = tuple(MinedRow(name, 1.0, "all rows are kept") for name in rows.ids)
+                return MiningResult("pruning", all_rows, notes=tuple(notes))
         if self.keep <= RANDOM_HARD_TO_BEAT_SHARE:
-            few = f"{RANDOM_HARD_TO_BEAT_SHARE:.0%} of the rows or less"
-            notes.append(f"Where {few} are kept, random rows are hard to beat: try it before use.")
+            share_described = f"{RANDOM_HARD_TO_BEAT_SHARE:.0%} of the rows or less"
+            notes.append(f"Where {share_described} are kept, random rows are hard to beat: try it before use.")
         notes += self._warn_of_labels(corpus, scan, rows, scores, end)
         chosen = kept_rows(scores, groups, self.keep, end, rng, random_share=self.random_share)
-        best = set(kept_rows(scores, groups, self.keep, end, rng).tolist())  # without the share at random
-        told = {at: f"el2n {scores[at]:.3g}: among the {end} of its task" for at in best if scores[at] == scores[at]}
-        kept = tuple(MinedRow(rows.ids[at], 1.0, told.get(at, "drawn at random")) for at in chosen.tolist())
-        return MiningResult("pruning", kept, notes=tuple(notes))
+        ranked_rows = set(kept_rows(scores, groups, self.keep, end, rng).tolist())  # without the share at random
+        reasons = {
+            at: f"el2n {scores[at]:.3g}: among the {end} of its task" for at in ranked_rows if scores[at] == scores[at]
+        }
+        mined_rows = tuple(MinedRow(rows.ids[at], 1.0, reasons.get(at, "drawn at random")) for at in chosen.tolist())
+        return MiningResult("pruning", mined_rows, notes=tuple(notes))
 
     def _run_crossover(
         self,
@@ -106,34 +108,34 @@ class Pruning(Miner):
         rng: np.random.Generator,
     ) -> tuple[Word, list[str]]:
         """The word of the crossover test, and what it saw."""
-        back = choose_held_back(rows.tasks, rng)
+        is_held_back = choose_held_back(rows.tasks, rng)
         usable = ~np.isnan(scores)
-        left, items = np.flatnonzero(~back & usable), np.flatnonzero(back & usable)
+        trainable, items = np.flatnonzero(~is_held_back & usable), np.flatnonzero(is_held_back & usable)
         strata = np.unique(rows.tasks[items], return_inverse=True)[1]
         sizes = Sizes(self.steps, self.batch, self.learning_rate, self.runs)
-        found = crossover(
-            scores[left],
-            groups[left],
-            make_proxy_trainer(learner, corpus, rows.numbers[left], rows.numbers[items], sizes),
+        result = crossover(
+            scores[trainable],
+            groups[trainable],
+            make_proxy_trainer(learner, corpus, rows.numbers[trainable], rows.numbers[items], sizes),
             strata,
             fractions=tuple(dict.fromkeys((self.keep, SECOND_KEEP_SHARE))),
             seeds=rng.integers(2**31, size=self.runs).tolist(),
             random_share=self.random_share,
         )
-        told = f"{found.trainings} short trainings of {self.steps} steps, read on {len(items)} training rows held back."
-        return found.word, [told, *found.notes("(1 - probability per token)")]
+        summary = f"{result.trainings} short trainings of {self.steps} steps, read on {len(items)} training rows held back."
+        return result.word, [summary, *result.notes("(1 - probability per token)")]
 
     def _warn_of_labels(self, corpus: Corpus, scan: Scan, rows: TrainRows, scores: np.ndarray, end: str) -> list[str]:
         """Warnings of wrong labels among the rows with the highest scores."""
         order = np.argsort(-np.nan_to_num(scores, nan=-np.inf), kind="stable")
         highest = order[: max(round(LABEL_CHECK_SHARE * len(order)), min(10, len(order)))].tolist()
         notes = []
-        if wrong := find_disputed(corpus, scan, rows, highest):
-            told = f"{len(wrong)} are disputed by the grader or the model: {join_some(wrong)}"
-            notes.append(f"Of the {len(highest)} hardest rows, {told}.")
+        if disputed := find_disputed(corpus, scan, rows, highest):
+            disputed_described = f"{len(disputed)} are disputed by the grader or the model: {join_some(disputed)}"
+            notes.append(f"Of the {len(highest)} hardest rows, {disputed_described}.")
         if end == "hard":
-            first = ", ".join(rows.ids[at] for at in highest[:5])
-            notes.append(f"Look at the hardest rows for wrong labels first: {first}.")
+            first_ids = ", ".join(rows.ids[at] for at in highest[:5])
+            notes.append(f"Look at the hardest rows for wrong labels first: {first_ids}.")
         return notes
 
 
@@ -144,10 +146,10 @@ def pruning_groups(corpus: Corpus, rows: TrainRows, keep: float) -> np.ndarray:
     texts = corpus.table.select(["target", "answer"]).take(rows.numbers).to_pylist()
     answers = np.array([row["answer"] if row["answer"] is not None else row["target"] or "" for row in texts], dtype=object)
     keys: list[tuple[str, str]] = [(task, "") for task in rows.tasks.tolist()]
-    for task, own in rows.by_task().items():
-        counts = Counter(answers[own].tolist())
+    for task, task_rows in rows.by_task().items():
+        counts = Counter(answers[task_rows].tolist())
         if len(counts) <= MOST_ANSWER_GROUPS and keep * min(counts.values()) >= 1:
-            for at in own.tolist():
+            for at in task_rows.tolist():
                 keys[at] = (task, str(answers[at]))
     numbers = {key: number for number, key in enumerate(sorted(set(keys)))}
     return np.array([numbers[key] for key in keys], dtype=np.int64)
@@ -159,13 +161,13 @@ def find_disputed(corpus: Corpus, scan: Scan, rows: TrainRows, highest: Sequence
     The grader refuses the target beside the row's own answer; or, where rollouts were scanned, every sample says the same
     and is refused.
     """
-    sure = np.zeros(len(rows.ids), dtype=bool)
+    refused_by_samples = np.zeros(len(rows.ids), dtype=bool)
     if {"pass_1", "outcomes"} <= set(scan.names):
-        sure = (rows.column(scan, "pass_1") == 0) & (rows.column(scan, "outcomes") == 1)
-    found = []
+        refused_by_samples = (rows.column(scan, "pass_1") == 0) & (rows.column(scan, "outcomes") == 1)
+    disputed = []
     for at in highest:
         example = corpus[int(rows.numbers[at])]
-        both = example.answer is not None and example.target is not None
-        if sure[at] or (both and corpus.grade(example, plain(example.target)) < RIGHT_FROM_SCORE):
-            found.append(rows.ids[at])
-    return found
+        has_both = example.answer is not None and example.target is not None
+        if refused_by_samples[at] or (has_both and corpus.grade(example, plain(example.target)) < RIGHT_FROM_SCORE):
+            disputed.append(rows.ids[at])
+    return disputed

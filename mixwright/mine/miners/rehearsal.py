@@ -50,9 +50,9 @@ class Rehearsal(Miner):
         """New rows; all training rows where there is nothing to rehearse."""
         if learner is None:
             raise InputError("the model that is to be trained", "none", "Give one: it answers the prompts itself.")
-        found = rehearsal_rows(corpus, lambda: learner, max_new_tokens=self.max_new_tokens)
-        if not found.rows:
-            kept = tuple(MinedRow(name, 1.0, "all rows are kept") for name in train_rows(corpus, scan).ids)
-            why = "There are no rows to rehearse (corpus.rehearse). All rows are kept as they stand."
-            return MiningResult("rehearsal", kept, rollouts=found.rollouts, notes=(*found.notes, why))
-        return MiningResult("rehearsal", new_rows=found.rows, rollouts=found.rollouts, notes=found.notes)
+        rehearsal = rehearsal_rows(corpus, lambda: learner, max_new_tokens=self.max_new_tokens)
+        if not rehearsal.rows:
+            all_rows = tuple(MinedRow(name, 1.0, "all rows are kept") for name in train_rows(corpus, scan).ids)
+            reason = "There are no rows to rehearse (corpus.rehearse). All rows are kept as they stand."
+            return MiningResult("rehearsal", all_rows, rollouts=rehearsal.rollouts, notes=(*rehearsal.notes, reason))
+        return MiningResult("rehearsal", new_rows=rehearsal.rows, rollouts=rehearsal.rollouts, notes=rehearsal.notes)

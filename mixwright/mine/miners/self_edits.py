@@ -26,7 +26,7 @@ from numpy.random import Generator
 
 from mixwright.contracts import Miner
 from mixwright.errors import InputError, check_range
-from mixwright.mine.choosing import few_rows, train_rows
+from mixwright.mine.choosing import draw_few_rows, train_rows
 from mixwright.mine.edit_runs import RewriteTrials, ShortTraining, describe_edits
 from mixwright.mine.halving import halve
 from mixwright.mine.proxies import SHORT_TRAINING_LIMITS
@@ -96,7 +96,7 @@ class SelfEdits(Miner):
 
     def __post_init__(self) -> None:
         self.pattern = (self.pattern,) if isinstance(self.pattern, str) else tuple(self.pattern)
-        self.short = ShortTraining(self.steps, self.batch, self.learning_rate, self.rank)
+        self.short_training = ShortTraining(self.steps, self.batch, self.learning_rate, self.rank)
         if self.samples and "{text}" not in self.instruction:
             remedy = "Write mine.options.self_edits.instruction."
             raise InputError("an instruction with {text} for the model's own edits", repr(self.instruction), remedy)
@@ -117,65 +117,77 @@ class SelfEdits(Miner):
         if unknown := [task for task in (self.facts, self.questions, *self.protected) if task and task not in tasks]:
             raise InputError(f"a task with training rows: {', '.join(sorted(tasks))}", unknown[0], "Correct its name.")
         if not self.questions:
-            return _kept(rows, "No task of reward questions is named (mine.options.self_edits.questions).", ())
+            return _keep_all_rows(rows, "No task of reward questions is named (mine.options.self_edits.questions).", ())
         return self._rewrite(rows, list(corpus.select(split="eval")), learner, rng)
 
     def _rewrite(self, rows: Rows, held_out: Rows, learner: Learner, rng: Generator) -> MiningResult:
-        asked = [row for row in rows if row.task == self.questions]
-        apart = {self.questions, *self.protected}
-        facts = [row for row in rows if (row.task == self.facts if self.facts else row.task not in apart)]
-        usual = {row.id for row in facts} | {row.id for row in asked}
-        guarded = [row for row in rows if row.task in self.protected and row.target is not None]
-        read = [read_facts(text_of(row), tuple(self.pattern)) for row in facts]
-        others = [row for row in rows if row.id not in usual]
-        ways, rollouts, notes = self._ways(facts, read, others, [*asked, *held_out], learner, rng)
-        if len(ways) < 2 or len(asked) < 2:
+        question_rows = [row for row in rows if row.task == self.questions]
+        excluded_tasks = {self.questions, *self.protected}
+        facts = [row for row in rows if (row.task == self.facts if self.facts else row.task not in excluded_tasks)]
+        used_ids = {row.id for row in facts} | {row.id for row in question_rows}
+        protected_rows = [row for row in rows if row.task in self.protected and row.target is not None]
+        facts_by_row = [read_facts(text_of(row), tuple(self.pattern)) for row in facts]
+        other_rows = [row for row in rows if row.id not in used_ids]
+        ways, rollouts, notes = self._make_ways(facts, facts_by_row, other_rows, [*question_rows, *held_out], learner, rng)
+        if len(ways) < 2 or len(question_rows) < 2:
             why = "There is no way of rewriting to try." if len(ways) < 2 else "There are fewer than two reward questions."
-            return _kept(rows, why, notes, rollouts)
+            return _keep_all_rows(rows, why, notes, rollouts)
         names = list(ways)
-        questions, protected = (few_rows(own, MOST_ROWS_READ, rng) for own in (asked, guarded))
-        trial = RewriteTrials(learner, list(ways.values()), questions, protected, self.short)
-        seeds = (int(rng.integers(2**31)) for _ in itertools.count())
-        tried = halve(len(names), trial, len(trial.questions), runs=self.runs, seeds=seeds)
-        notes += describe_edits(tried, names, trial)
-        if not tried.proven:
-            return _kept(rows, "No way beats the facts as they stand beyond chance.", notes, rollouts)
-        made, whole = ways[names[tried.best]], _fully_rewritten(ways[names[tried.best]], facts, read)
-        stay = [as_own_parent(row) for row in rows if row.id not in whole]
-        null = draw_null(ways, set(parents_of(made)), rng)
-        taken = {row.id for row in null}  # rows that were not read whole stay, too, and none may stand there twice
-        null += [row for row in stay if row.id not in taken]
-        notes.append(
-            f"{len(whole)} of {len(facts)} rows with facts are replaced by {len(made)} in the way {names[tried.best]!r}. "
-            "All other training rows stay, so that the table can be trained on as it is."
+        questions, protected = (
+            draw_few_rows(task_rows, MOST_ROWS_READ, rng) for task_rows in (question_rows, protected_rows)
         )
-        new = (*made, *stay)
-        return MiningResult("self_edits", new_rows=new, null_rows=tuple(null), rollouts=rollouts, notes=tuple(notes))
+        trial = RewriteTrials(learner, list(ways.values()), questions, protected, self.short_training)
+        seeds = (int(rng.integers(2**31)) for _ in itertools.count())
+        halved = halve(len(names), trial, len(trial.questions), runs=self.runs, seeds=seeds)
+        notes += describe_edits(halved, names, trial)
+        if not halved.proven:
+            return _keep_all_rows(rows, "No way beats the facts as they stand beyond chance.", notes, rollouts)
+        new_rows, rewritten_ids = ways[names[halved.best]], _fully_rewritten(ways[names[halved.best]], facts, facts_by_row)
+        unchanged_rows = [as_own_parent(row) for row in rows if row.id not in rewritten_ids]
+        null_rows = draw_null(ways, set(parents_of(new_rows)), rng)
+        null_ids = {row.id for row in null_rows}  # rows that were not read whole stay, too, and none may stand there twice
+        null_rows += [row for row in unchanged_rows if row.id not in null_ids]
+        notes.append(
+            f"{len(rewritten_ids)} of {len(facts)} rows with facts are replaced by {len(new_rows)} in the way "
+            f"{names[halved.best]!r}. All other training rows stay, so that the table can be trained on as it is."
+        )
+        all_rows = (*new_rows, *unchanged_rows)
+        return MiningResult(
+            "self_edits", new_rows=all_rows, null_rows=tuple(null_rows), rollouts=rollouts, notes=tuple(notes)
+        )
 
-    def _ways(
-        self, facts: Rows, read: Sequence[Sequence[Slots]], others: Rows, asked: Rows, learner: Learner, rng: Generator
+    def _make_ways(
+        self,
+        facts: Rows,
+        facts_by_row: Sequence[Sequence[Slots]],
+        other_rows: Rows,
+        question_rows: Rows,
+        learner: Learner,
+        rng: Generator,
     ) -> tuple[Ways, int, list[str]]:
         """Rows of every way, the facts as they stand first; completions that were sampled; and what was read and found."""
-        every, seed = [fact for own in read for fact in own], int(rng.integers(2**31))
-        found = find_forms(others, every, self.forms) if every else []
-        own, rollouts = write_own_edits(learner, facts, self.instruction, self.samples, self.max_new_tokens, seed)
-        ways = rewrite_in_forms(facts, read, [*self.templates, *(form for form, _ in found)])
-        ways, notes = without_questions({AS_IS_WAY: as_they_stand(facts), **ways, **own}, asked)
-        told = "; ".join(f"{form!r} of {count} things" for form, count in found) or "none"
-        said = f"{len(every)} facts were read in {len(facts)} rows. Forms found in other rows: {told}."
-        return ways, rollouts, [said, *notes]
+        all_facts, seed = [fact for row_facts in facts_by_row for fact in row_facts], int(rng.integers(2**31))
+        forms = find_forms(other_rows, all_facts, self.forms) if all_facts else []
+        own_edits, rollouts = write_own_edits(learner, facts, self.instruction, self.samples, self.max_new_tokens, seed)
+        ways = rewrite_in_forms(facts, facts_by_row, [*self.templates, *(form for form, _ in forms)])
+        ways, notes = without_questions({AS_IS_WAY: as_they_stand(facts), **ways, **own_edits}, question_rows)
+        forms_described = "; ".join(f"{form!r} of {count} things" for form, count in forms) or "none"
+        summary = f"{len(all_facts)} facts were read in {len(facts)} rows. Forms found in other rows: {forms_described}."
+        return ways, rollouts, [summary, *notes]
 
 
-def _fully_rewritten(made: Rows, facts: Rows, found_slots: Sequence[Sequence[Slots]]) -> set[str]:
+def _fully_rewritten(new_rows: Rows, facts: Rows, found_slots: Sequence[Sequence[Slots]]) -> set[str]:
     """Ids of rows all of whose facts were rewritten; of the model's own edits every one."""
-    counts = Counter(parents_of(made))
-    own = made[0].extra["provenance"].find(OWN_WAY) >= 0
+    counts = Counter(parents_of(new_rows))
+    by_model = new_rows[0].extra["provenance"].find(OWN_WAY) >= 0
     return {
-        row.id for row, found in zip(facts, found_slots, strict=True) if counts[row.id] >= (1 if own else max(len(found), 1))
+        row.id
+        for row, slots in zip(facts, found_slots, strict=True)
+        if counts[row.id] >= (1 if by_model else max(len(slots), 1))
     }
 
 
-def _kept(rows: Rows, why: str, notes: Sequence[str], rollouts: int = 0) -> MiningResult:
+def _keep_all_rows(rows: Rows, why: str, notes: Sequence[str], rollouts: int = 0) -> MiningResult:
     """All rows as they stand."""
-    kept = tuple(MinedRow(row.id, 1.0, "all rows are kept") for row in rows)
-    return MiningResult("self_edits", kept, rollouts=rollouts, notes=(*notes, f"{why} All rows are kept as they stand."))
+    all_rows = tuple(MinedRow(row.id, 1.0, "all rows are kept") for row in rows)
+    return MiningResult("self_edits", all_rows, rollouts=rollouts, notes=(*notes, f"{why} All rows are kept as they stand."))
