@@ -71,7 +71,9 @@ def mine_folder(
     if with_trial and miner == REHEARSAL_MINER:
         remedy = "Run `mixwright run`: its arms draw them as the plan has it, or not at all."
         raise InputError("--try with a miner whose rows stand for the training rows", miner, remedy)
-    with open_with_workers(settings, run, base=base) as (workers, checked):
+    if with_trial:  # what no trial could come of is refused before anything is scanned
+        settings = replace(settings, trial=replace(settings.trial, data=miner))
+    with open_with_workers(settings, run, base=base, for_trial=with_trial) as (workers, checked):
         path = mine_in_run(checked, workers, miner, keep=keep, say=output.say, take_over=with_trial)
     summary = read_json(path.with_suffix(".json"), MiningSummary)
     rows = [(task, task_summary.training_rows, task_summary.mined_rows) for task, task_summary in summary.tasks.items()]
@@ -79,14 +81,8 @@ def mine_folder(
     for note in summary.notes:
         output.say(one_line(f"  {note}"))
     output.out(f"{path}: {summary.rows:,} {summary.kind}, {summary.price}")
-    train = settings.train
     if export is not None:
-        export_folder = export_to or run.path / "export" / f"{path.stem}-{resolve_format(export)}"
-        objective, step_sizes = cast("Objective", train.objective), {"batch": train.prompts, "group": train.generations}
-        mix = mined_mix(path, Corpus.load(run.corpus), objective=objective, **step_sizes, seed=settings.seed)
-        for line in write_mix(mix, export, export_folder):
-            output.say(one_line(f"  {line}"))
-        output.out(f"{export_folder}: the rows as {export} reads them")
+        _export_mix(settings, run, path, export, export_to)
     elif export_to is not None:
         if export_to.exists():
             shutil.rmtree(export_to)
@@ -97,13 +93,23 @@ def mine_folder(
         output.out("Keep all rows: there is no choice to try.")
     elif with_trial:  # the rest of the line, with a trial of the mined rows against all and as many random ones
         deadline.save()
-        settings = replace(settings, trial=replace(settings.trial, data=miner))
         page = pipeline.run(settings, run, base=base, say=lambda line: output.say(one_line(line)), deadline=deadline)
         for line in format_selection(read_json(run.result, TrialResult)):
             output.out(one_line(line))
         conclude(run, page)
     else:
         output.say("  Worth more than as many random rows? Not known yet: give the command again with --try.")
+
+
+def _export_mix(settings: RunConfig, run: RunFolder, path: Path, export: str, export_to: Path | None) -> None:
+    """Write the mined rows as a trainer reads them, and say what has to be known of them."""
+    train = settings.train
+    export_folder = export_to or run.path / "export" / f"{path.stem}-{resolve_format(export)}"
+    objective, step_sizes = cast("Objective", train.objective), {"batch": train.prompts, "group": train.generations}
+    mix = mined_mix(path, Corpus.load(run.corpus), objective=objective, **step_sizes, seed=settings.seed)
+    for line in write_mix(mix, export, export_folder):
+        output.say(one_line(f"  {line}"))
+    output.out(f"{export_folder}: the rows as {export} reads them")
 
 
 def mine_checkpoint(model: str, measuring: Measuring, miner: str, requests: str | None, export_to: Path | None) -> None:
