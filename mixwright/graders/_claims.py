@@ -104,7 +104,7 @@ def words_in(text: str) -> list[str]:
 def sentence_ends(text: str) -> list[int]:
     """Places behind which a sentence begins, the text's own end included."""
     ends = [
-        found.end() for found in _END.finditer(text) if not _SHORTENED.search(text, max(0, found.start() - 5), found.start())
+        match.end() for match in _END.finditer(text) if not _SHORTENED.search(text, max(0, match.start() - 5), match.start())
     ]
     return [*ends, len(text)]
 
@@ -151,11 +151,11 @@ class Sentence:
     """One sentence of a completion, as words and what stands between them."""
 
     def __init__(self, text: str, asked: Asked) -> None:
-        found = list(_WORD.finditer(text))
+        matches = list(_WORD.finditer(text))
         self.asked, self.text = asked, text
-        self.raw = [word.group() for word in found]
+        self.raw = [word.group() for word in matches]
         self.words = [folded(word) for word in self.raw]
-        edges = [0, *(place for word in found for place in word.span()), len(text)]
+        edges = [0, *(place for word in matches for place in word.span()), len(text)]
         self.gaps = [text[edges[i] : edges[i + 1]] for i in range(0, len(edges), 2)]
         """What stands before each word, and behind the last."""
         self.question = "?" in self.gaps[-1]
@@ -204,27 +204,29 @@ class Sentence:
         content = [word for word in self.words if word not in _PLAIN]
         if len(self.words) <= 3 and content == self.words and "!" not in self.gaps[-1]:
             return not self.mentions() and all(map(asked.is_alien_word, content))
-        first = next(iter(self.mentions()), len(self.words))
-        for i in range(1, min(first, len(self.words) - 1)):
-            subject = self.words[:i]
-            if self.words[i] not in _BE or any(map(asked.is_alien_word, subject)):
+        first_mention = next(iter(self.mentions()), len(self.words))
+        for verb in range(1, min(first_mention, len(self.words) - 1)):
+            subject = self.words[:verb]
+            if self.words[verb] not in _BE or any(map(asked.is_alien_word, subject)):
                 continue
             if not any(stem(word) in asked.known for word in subject):
                 continue
-            j = next((k for k in range(i + 1, min(i + 4, len(self.words))) if self.words[k] not in _PLAIN), None)
-            if j is None or "not" in self.words[i:j] or not asked.is_alien_word(self.words[j]):
+            complement = next(
+                (place for place in range(verb + 1, min(verb + 4, len(self.words))) if self.words[place] not in _PLAIN), None
+            )
+            if complement is None or "not" in self.words[verb:complement] or not asked.is_alien_word(self.words[complement]):
                 continue
-            ends = re.match(r"[^\w\s]", self.gaps[j + 1]) or j + 1 == len(self.words)
-            if ends or self.raw[j][0].isupper() or _SET_OFF.search(self.gaps[j]):
+            ends_claim = re.match(r"[^\w\s]", self.gaps[complement + 1]) or complement + 1 == len(self.words)
+            if ends_claim or self.raw[complement][0].isupper() or _SET_OFF.search(self.gaps[complement]):
                 return True
         return False
 
     def is_parallel(self) -> bool:
         """Whether it says of something else what the prompt asks: `Rome is the capital of Italy`, beside France."""
-        at = next((i for i, word in enumerate(self.words) if word in _BE), 0)
-        sides = self.words[:at], self.words[at + 1 :]
-        asked = all(any(self.asked.is_alien_word(word) for word in side) for side in sides)
-        return asked and any(stem(word) in self.asked.known for word in self.words) and not self.mentions()
+        verb = next((i for i, word in enumerate(self.words) if word in _BE), 0)
+        sides = self.words[:verb], self.words[verb + 1 :]
+        has_alien_sides = all(any(self.asked.is_alien_word(word) for word in side) for side in sides)
+        return has_alien_sides and any(stem(word) in self.asked.known for word in self.words) and not self.mentions()
 
     def _denied(self, start: int, end: int) -> bool:
         before = [word for word in self.words[:start] if word not in self.asked.gold]
@@ -252,13 +254,17 @@ class Sentence:
         if following == "and":
             rest = self.words[end + 1 : end + 2]
             return not rest or rest[0] not in _FUNCTION - _ARTICLES
-        odd = (lambda word: word not in _PLAIN) if self.asked.repeats else self.asked.is_alien_word
-        if "," in before and previous and odd(previous) and ("," in after or not following):
+        is_odd = (lambda word: word not in _PLAIN) if self.asked.repeats else self.asked.is_alien_word
+        if "," in before and previous and is_odd(previous) and ("," in after or not following):
             return True
-        if "," not in after or not following or not odd(following):
+        if "," not in after or not following or not is_odd(following):
             return False
-        last = self.gaps[end + 1]
-        return self.raw[end][0].isupper() or bool(last.strip()) or self.words[end + 1 : end + 2] in (["or"], ["and"], [])
+        gap_after_next = self.gaps[end + 1]
+        return (
+            self.raw[end][0].isupper()
+            or bool(gap_after_next.strip())
+            or self.words[end + 1 : end + 2] in (["or"], ["and"], [])
+        )
 
     def _part_of_more(self, start: int, end: int) -> bool:
         """Whether words right beside it make it another thing: `South America`, `cold water`."""
@@ -280,22 +286,26 @@ class Sentence:
 
     def _predicate(self, start: int, end: int) -> bool:
         """Whether it is what is said: `The capital of France is Paris`, `Brazil is in South America`, `Capital: Paris`."""
-        asked, at = self.asked, start
+        asked, place = self.asked, start
         if self.words[start - 1 : start] == ["but"] and "not" in self.words[:start]:  # `not Lyon but Paris`
-            at = self.words.index("not")
-        while at > 0 and start - at < 8:
-            word = self.words[at - 1]
-            placed = asked.asks_for_place and word in _PLACE
-            if self._past(at - 1):
+            place = self.words.index("not")
+        while place > 0 and start - place < 8:
+            word = self.words[place - 1]
+            is_place_word = asked.asks_for_place and word in _PLACE
+            if self._past(place - 1):
                 return False
-            if word in _BE or placed or _POINTS.search(self.gaps[at]):
-                at -= word in _BE or placed
-                return self._about(at, strict=placed or asked.repeats) and not (asked.repeats and self._goes_on(end))
-            if word == "of" and (at < 2 or self.words[at - 2] not in _NAMED_OF or "capital" in self.words[at - 3 : at - 2]):
+            if word in _BE or is_place_word or _POINTS.search(self.gaps[place]):
+                place -= word in _BE or is_place_word
+                return self._about(place, strict=is_place_word or asked.repeats) and not (
+                    asked.repeats and self._goes_on(end)
+                )
+            if word == "of" and (
+                place < 2 or self.words[place - 2] not in _NAMED_OF or "capital" in self.words[place - 3 : place - 2]
+            ):
                 return False
             if asked.is_alien_word(word) or word in asked.gold:
                 return False
-            at -= 1
+            place -= 1
         return False
 
     def _adjective(self, at: int) -> bool:
@@ -313,16 +323,16 @@ class Sentence:
     def _about(self, end: int, *, strict: bool) -> bool:
         """Whether the words before `end` are about what the prompt asks, and say no other answer."""
         asked, subject = self.asked, self.words[:end]
-        odd = [i for i, word in enumerate(subject) if asked.is_alien_word(word) and not self._adjective(i)]
-        whole = asked.asks <= {stem(word) for word in subject}
-        if len(odd) > (0 if strict else 3 if whole else 1):
+        odd_places = [i for i, word in enumerate(subject) if asked.is_alien_word(word) and not self._adjective(i)]
+        covers_prompt = asked.asks <= {stem(word) for word in subject}
+        if len(odd_places) > (0 if strict else 3 if covers_prompt else 1):
             return False
-        for i in odd:
+        for i in odd_places:
             before = next((word for word in reversed(subject[:i]) if word not in _ARTICLES), "")
             if before in _INTO or before in _BE or subject[i].endswith("'s") or (i and self.raw[i][0].isupper()):
                 return False
         content = [word for word in subject if word not in _PLAIN or stem(word) in asked.known]
-        return whole or not content or len({stem(word) for word in content} & asked.known) > len(odd)
+        return covers_prompt or not content or len({stem(word) for word in content} & asked.known) > len(odd_places)
 
     def _subject(self, start: int, end: int) -> bool:
         """Whether it is what something is said of: `Paris is the capital of France`, `Shakespeare wrote Hamlet`."""
@@ -340,7 +350,7 @@ class Sentence:
         if not content or stem(content[0]) not in asked.known | {"answer", "correct"}:
             return False
         for i, word in enumerate(claim):
-            before = next((one for one in reversed(claim[:i]) if one not in _ARTICLES), "")
+            before = next((earlier for earlier in reversed(claim[:i]) if earlier not in _ARTICLES), "")
             if asked.is_alien_word(word) and (asked.repeats or before in _INTO):
                 return False
         return True

@@ -52,8 +52,8 @@ class Numeric(Grader):
 
 
 def _number(text: str) -> decimal.Decimal | None:
-    is_one = len(text) <= MOST_CHARACTERS and NUMBER_PATTERN.fullmatch(text) and re.search(r"[0-9]", text.split("e")[0])
+    is_number = len(text) <= MOST_CHARACTERS and NUMBER_PATTERN.fullmatch(text) and re.search(r"[0-9]", text.split("e")[0])
     try:
-        return decimal.Decimal(text.replace(",", "")) if is_one else None
+        return decimal.Decimal(text.replace(",", "")) if is_number else None
     except decimal.InvalidOperation:
         return None

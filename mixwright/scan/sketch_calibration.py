@@ -89,20 +89,23 @@ def calibrate(
     """
     if not rows:
         raise InputError("rows with a target, for gradients", "none", "Leave the column `sketch` out.")
-    parts = matrices(learner.model)
-    width = max(sum(part.outputs for part in parts) * INPUT_PROBES, sum(part.inputs for part in parts) * settings.side)
+    weight_matrices = matrices(learner.model)
+    width = max(
+        sum(matrix.outputs for matrix in weight_matrices) * INPUT_PROBES,
+        sum(matrix.inputs for matrix in weight_matrices) * settings.side,
+    )
     rows, side = rows[: max(8, MOST_NUMBERS_HELD // width)], settings.side
-    probes = {part.name: Factors(None, _signs(part.inputs)) for part in parts}
-    found = _products(learner, rows, GradientSketch(learner.model, factors=probes, moments=moments))
-    outputs = [_directions(part.transpose(0, 1).flatten(1), side) for part in found]
-    halves = {part.name: Factors(given) for part, given in zip(parts, outputs, strict=True)}
-    found = _products(learner, rows, GradientSketch(learner.model, factors=halves, moments=moments))
-    inputs = [_directions(part.permute(2, 0, 1).flatten(1), side) for part in found]
-    energy = [(part @ given).square().mean(0) for part, given in zip(found, inputs, strict=True)]
-    pairs = [Factors(*pair) for pair in zip(outputs, inputs, strict=True)]
-    factors, kept = _trimmed(pairs, energy, settings.dims)
-    named = {part.name: pair for part, pair in zip(parts, factors, strict=True)}
-    return Calibration(named, kept, dict(moments or {}))
+    probes = {matrix.name: Factors(None, _signs(matrix.inputs)) for matrix in weight_matrices}
+    products = _products(learner, rows, GradientSketch(learner.model, factors=probes, moments=moments))
+    outputs = [_directions(matrix.transpose(0, 1).flatten(1), side) for matrix in products]
+    output_factors = {matrix.name: Factors(directions) for matrix, directions in zip(weight_matrices, outputs, strict=True)}
+    products = _products(learner, rows, GradientSketch(learner.model, factors=output_factors, moments=moments))
+    inputs = [_directions(matrix.permute(2, 0, 1).flatten(1), side) for matrix in products]
+    energy = [(matrix @ directions).square().mean(0) for matrix, directions in zip(products, inputs, strict=True)]
+    factor_pairs = [Factors(*pair) for pair in zip(outputs, inputs, strict=True)]
+    factors, kept = _trimmed(factor_pairs, energy, settings.dims)
+    factors_by_name = {matrix.name: pair for matrix, pair in zip(weight_matrices, factors, strict=True)}
+    return Calibration(factors_by_name, kept, dict(moments or {}))
 
 
 def _trimmed(
@@ -112,16 +115,16 @@ def _trimmed(
     flat = torch.cat([part.flatten() for part in energy])
     chosen = torch.zeros(len(flat), dtype=torch.bool)
     chosen[flat.argsort(descending=True, stable=True)[:dims]] = True
-    factors, kept, start, begun = [], [], 0, 0
+    factors, kept, first, offset = [], [], 0, 0
     for pair, part in zip(pairs, energy, strict=True):
-        mask = chosen[start : start + part.numel()].view_as(part)
-        start += part.numel()
-        used = (mask.any(1), mask.any(0))
-        sides = [torch.eye(len(u)) if side is None else side for side, u in zip(pair, used, strict=True)]
-        factors.append(Factors(*(side[:, u].contiguous() for side, u in zip(sides, used, strict=True))))
-        small = mask[used[0]][:, used[1]].flatten()
-        kept.append(small.nonzero()[:, 0] + begun)
-        begun += len(small)
+        chosen_mask = chosen[first : first + part.numel()].view_as(part)
+        first += part.numel()
+        used = (chosen_mask.any(1), chosen_mask.any(0))
+        sides = [torch.eye(len(used_mask)) if side is None else side for side, used_mask in zip(pair, used, strict=True)]
+        factors.append(Factors(*(side[:, used_mask].contiguous() for side, used_mask in zip(sides, used, strict=True))))
+        kept_mask = chosen_mask[used[0]][:, used[1]].flatten()
+        kept.append(kept_mask.nonzero()[:, 0] + offset)
+        offset += len(kept_mask)
     return factors, torch.cat(kept)
 
 
@@ -165,23 +168,23 @@ def load_moments(path: Path) -> dict[str, Moments]:
         raise InputError("second moments in a safetensors file", str(error)[:120], remedy, file=path) from None
 
 
-def _pairs(tensors: Mapping[str, Tensor], kind: str, make: type) -> dict:
+def _pairs(tensors: Mapping[str, Tensor], kind: str, pair_type: type) -> dict:
     """Named pairs of tensors of one kind."""
-    found: dict[str, dict[str, Tensor]] = {}
+    sides_by_name: dict[str, dict[str, Tensor]] = {}
     for key, tensor in tensors.items():
         if key.startswith(f"{kind}/"):
             name, _, side = key.removeprefix(f"{kind}/").rpartition("/")
-            found.setdefault(name, {})[side] = tensor
-    return {name: make(**sides) for name, sides in found.items()}
+            sides_by_name.setdefault(name, {})[side] = tensor
+    return {name: pair_type(**sides) for name, sides in sides_by_name.items()}
 
 
 def _products(learner: Learner, rows: Sequence[ScanRow], sketch: GradientSketch) -> list[Tensor]:
     """Projected gradients of all rows, per matrix (rows, outputs, inputs), on the CPU."""
-    found: list[list[Tensor]] = [[] for _ in sketch.matrices]
+    products_by_matrix: list[list[Tensor]] = [[] for _ in sketch.matrices]
     for batch in token_batches([len(row.prompt) + len(row.target) for row in rows], BATCH_TOKENS):
         for place, part in enumerate(sketch.products(learner, [rows[i] for i in batch])):
-            found[place].append(part.cpu())
-    return [torch.cat(parts) for parts in found]
+            products_by_matrix[place].append(part.cpu())
+    return [torch.cat(parts) for parts in products_by_matrix]
 
 
 def _signs(size: int) -> Float[Tensor, "size probes"] | None:

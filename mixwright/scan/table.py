@@ -52,17 +52,17 @@ def column_groups(names: Sequence[str] | None) -> dict[str, Any]:
     Raises:
         InputError: a name of neither, or a group whose packages are missing.
     """
-    every = {name: catalog.create("columns", name) for name in catalog.listing("columns")}
+    group_by_name = {name: catalog.create("columns", name) for name in catalog.listing("columns")}
     if names is None:
-        return {name: group for name, group in every.items() if not set(group.PASSES) & set(COSTLY_PASSES)}
-    columns: set[str] = set()
+        return {name: group for name, group in group_by_name.items() if not set(group.PASSES) & set(COSTLY_PASSES)}
+    group_names: set[str] = set()
     for name in names:
-        owners = {owner for owner, group in every.items() if name in (owner, "all") or name in group.NAMES}
-        if not owners:
-            known = {*every, *(column for group in every.values() for column in group.NAMES)}
-            raise unknown_name("column, or group of columns, of the scan", name, known)
-        columns |= owners
-    return {name: group for name, group in every.items() if name in columns}
+        groups = {owner for owner, group in group_by_name.items() if name in (owner, "all") or name in group.NAMES}
+        if not groups:
+            known_names = {*group_by_name, *(column for group in group_by_name.values() for column in group.NAMES)}
+            raise unknown_name("column, or group of columns, of the scan", name, known_names)
+        group_names |= groups
+    return {name: group for name, group in group_by_name.items() if name in group_names}
 
 
 def sampled_rows(corpus: Corpus, count: int | None) -> np.ndarray:
@@ -98,8 +98,8 @@ def missing_groups(path: Path, key: Mapping[str, Any], names: Mapping[str, Colle
     """Groups, by the names of their columns, of which a shard does not have every column; read from its last bytes."""
     if made_from(path) != key:
         return list(names)
-    known = set(pq.read_schema(path).names)
-    return [group for group, columns in names.items() if not set(columns) <= known]
+    shard_columns = set(pq.read_schema(path).names)
+    return [group for group, columns in names.items() if not set(columns) <= shard_columns]
 
 
 def write_part(
@@ -148,14 +148,14 @@ class Scan:
     """
 
     def __init__(self, run: RunFolder | str | Path, base: str | None = None) -> None:
-        place = run.path if isinstance(run, RunFolder) else Path(run)
-        found = sorted(path.parent.name for path in (place / "scan").glob("*/part-00000.parquet"))
-        if not found or (base is not None and base not in found):
-            got = f"those of {', '.join(found)}" if found else "nothing"
-            raise InputError(f"a scan{f' of {base}' if base else ''}", got, "Run `mixwright scan` first.", file=place)
-        self.base = base or found[0]
+        folder = run.path if isinstance(run, RunFolder) else Path(run)
+        base_names = sorted(path.parent.name for path in (folder / "scan").glob("*/part-00000.parquet"))
+        if not base_names or (base is not None and base not in base_names):
+            got = f"those of {', '.join(base_names)}" if base_names else "nothing"
+            raise InputError(f"a scan{f' of {base}' if base else ''}", got, "Run `mixwright scan` first.", file=folder)
+        self.base = base or base_names[0]
         """Name of the starting model that was scanned."""
-        self.folder = place / "scan" / self.base
+        self.folder = folder / "scan" / self.base
         """Where the shards lie."""
         self.key: dict[str, Any] = json.loads((self._schema(shard_file(self.folder, 0)).metadata or {})[METADATA_KEY])
         """What it was made from: corpus, weights, rows, lengths."""
@@ -204,12 +204,12 @@ class Scan:
         Raises:
             InputError: an example that was not scanned, or a column that the scan does not have.
         """
-        wanted = list(ids)
-        missing = [name for name in wanted if name not in self.places]
+        requested_ids = list(ids)
+        missing = [name for name in requested_ids if name not in self.places]
         if missing:
             got = f"{len(missing)} that are not, such as {missing[0]!r}"
             raise InputError("examples that were scanned", got, "Scan all rows: leave --sample out.", file=self.folder)
-        places = [self.places[name] for name in wanted]
+        places = [self.places[name] for name in requested_ids]
         return {name: self.column(name)[places] for name in (self.names if names is None else names)}
 
 

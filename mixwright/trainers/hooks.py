@@ -73,11 +73,11 @@ class SteeringHooks(TrainerCallback):
 
     def resume(self, folder: Path | None) -> Any:
         """Bring the run to a checkpoint, or to a fresh start (None); returns what was `remembered`, None if nothing."""
-        kept = self.checkpoints.load(folder)
-        self.last = tuple(kept.get("last", (None, None)))
-        self.run.checks = list(kept.get("checks", []))
-        self._expected = list(kept.get("served") or [])
-        return kept.get("remembered")
+        extra = self.checkpoints.load(folder)
+        self.last = tuple(extra.get("last", (None, None)))
+        self.run.checks = list(extra.get("checks", []))
+        self._expected = list(extra.get("served") or [])
+        return extra.get("remembered")
 
     @property
     def batch_is_done(self) -> bool:
@@ -92,11 +92,11 @@ class SteeringHooks(TrainerCallback):
         self.finite.forget()
         self.run.begin()
         check_same_data(self.run)
-        served = self._served()
-        if self._expected and served and self._expected != served:
+        layout = self._served()
+        if self._expected and layout and self._expected != layout:
             names = "rows drawn together, completions of each, times served, rows of an epoch"
             raise InputError(
-                f"the batches of this run ({names}): {self._expected}", str(served), "Resume with its batch sizes."
+                f"the batches of this run ({names}): {self._expected}", str(layout), "Resume with its batch sizes."
             )
         self.begin(state.global_step)
 
@@ -182,58 +182,62 @@ class SteeringHooks(TrainerCallback):
 
     def _served(self) -> list[int]:
         """Layout of the live sampler, which decides where each draw goes; empty without one."""
-        found = self.sampler
-        return [found.batch_size, found.mini_repeat_count, found.repeat_count, found.rows] if found is not None else []
+        sampler = self.sampler
+        return (
+            [sampler.batch_size, sampler.mini_repeat_count, sampler.repeat_count, sampler.rows]
+            if sampler is not None
+            else []
+        )
 
-    def _check_schedule(self, kept: Mapping[str, Any]) -> None:
+    def _check_schedule(self, extra: Mapping[str, Any]) -> None:
         """Learning rates that are spread over the steps of a run are others where their number changes."""
-        saved, now = kept.get("max_steps", self.args.max_steps), self.args.max_steps
-        if saved == now or is_constant(self.args):
+        saved_steps, steps = extra.get("max_steps", self.args.max_steps), self.args.max_steps
+        if saved_steps == steps or is_constant(self.args):
             return
         name = str(getattr(self.args.lr_scheduler_type, "value", self.args.lr_scheduler_type))
         if not self.run.planned:
             raise InputError(
-                f"max_steps={saved}, as when it was saved: lr_scheduler_type {name!r} spreads learning rates over the steps",
-                f"max_steps={now}",
+                f"max_steps={saved_steps}, as when it was saved: lr_scheduler_type {name!r} spreads learning rates over the steps",
+                f"max_steps={steps}",
                 "Resume with it. A run that may be made longer needs lr_scheduler_type='constant' from its start.",
             )
         if self.run.files.write:
             logging.getLogger("mixwright").warning(
                 "max_steps was %d and is %d: under lr_scheduler_type %r learning rates differ from those of a run begun so.",
-                saved,
-                now,
+                saved_steps,
+                steps,
                 name,
             )
 
-    def _stage(self, step: int, given: Mapping[str, Any]) -> None:
-        self.finite.check_weights(step, given["model"])
+    def _stage(self, step: int, arguments: Mapping[str, Any]) -> None:
+        self.finite.check_weights(step, arguments["model"])
         check_same_run(self.run, step)
-        kept = {"last": self.last, "whole": self.batch_is_done, "checks": self.run.checks, "remembered": self.remembered()}
-        kept |= {"served": self._served(), "max_steps": self.args.max_steps}
-        self.checkpoints.stage_state(step, kept)
+        extra = {"last": self.last, "whole": self.batch_is_done, "checks": self.run.checks, "remembered": self.remembered()}
+        extra |= {"served": self._served(), "max_steps": self.args.max_steps}
+        self.checkpoints.stage_state(step, extra)
         self._staged = step
 
     def _align(self, args: Any, state: Any, control: Any) -> None:
         """Saves wait for the end of the generation batch, or of the run; so do evaluations that choose a checkpoint."""
         if self.terminated is not None and self.batch_is_done:
-            asked = bool(self.terminated.jit_manager.is_checkpoint_requested)
-            if any(gather_object([asked])):
+            save_is_requested = bool(self.terminated.jit_manager.is_checkpoint_requested)
+            if any(gather_object([save_is_requested])):
                 control.should_save = control.should_training_stop = True
-        last = control.should_training_stop or state.global_step >= state.max_steps
-        names = ["should_save"]
+        is_last_step = control.should_training_stop or state.global_step >= state.max_steps
+        flag_names = ["should_save"]
         if args.load_best_model_at_end or args.save_strategy == "best":
-            names.append("should_evaluate")
-        for name in names:
-            wanted = getattr(control, name) or name in self._waiting
-            setattr(control, name, wanted and (self.batch_is_done or last))
-            if wanted and not getattr(control, name):
-                self._waiting.add(name)
+            flag_names.append("should_evaluate")
+        for flag in flag_names:
+            is_wanted = getattr(control, flag) or flag in self._waiting
+            setattr(control, flag, is_wanted and (self.batch_is_done or is_last_step))
+            if is_wanted and not getattr(control, flag):
+                self._waiting.add(flag)
             else:
-                self._waiting.discard(name)
+                self._waiting.discard(flag)
 
 
 def is_constant(args: Any) -> bool:
     """Whether no learning rate depends on how many steps the run has."""
     name = getattr(args.lr_scheduler_type, "value", args.lr_scheduler_type)
-    fraction = 0 < args.warmup_steps < 1 or bool(getattr(args, "warmup_ratio", None))
-    return name in ("constant", "constant_with_warmup", "inverse_sqrt", "reduce_lr_on_plateau") and not fraction
+    warmup_is_share = 0 < args.warmup_steps < 1 or bool(getattr(args, "warmup_ratio", None))
+    return name in ("constant", "constant_with_warmup", "inverse_sqrt", "reduce_lr_on_plateau") and not warmup_is_share

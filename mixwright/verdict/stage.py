@@ -38,8 +38,8 @@ def render(run: RunFolder) -> Path:
     """
     from mixwright.verdict.page.page import render_page
 
-    known = (run.manifest, run.audit, run.plan, run.claims, run.path / "measure", run.path / "trial")
-    if not any(part.exists() for part in known):
+    run_parts = (run.manifest, run.audit, run.plan, run.claims, run.path / "measure", run.path / "trial")
+    if not any(run_part.exists() for run_part in run_parts):
         got = "a folder without anything of a run" if run.path.is_dir() else "nothing"
         raise InputError("a run folder", got, "Name the folder that `mixwright run` wrote.", file=run.path)
     if claims := judge(run):
@@ -68,14 +68,14 @@ def summarise(run: RunFolder, console: Console, *, full: bool = False, without: 
 
 def sections(run: RunFolder) -> list[Part]:
     """(name, title, order, blocks) of every section that has something to say, in page order."""
-    outcome, found = decoding_of(run), []
+    outcome, shown_sections = decoding_of(run), []
     for name in catalog.listing("sections"):
         section = catalog.create("sections", name)
         if outcome in GRADED_OUTCOMES or section.SHOWN_UNGRADED:
-            found.append((name, section.TITLE, section.ORDER, section.blocks(run)))
-    over = "items" if seeds_of(run) == 1 else "seeds and items"
-    parts = explained_once(sorted(found, key=lambda part: (part[2], part[0])), outcome, over)
-    return [(name, title, order, kept) for name, title, order, blocks in parts if (kept := filled(blocks))]
+            shown_sections.append((name, section.TITLE, section.ORDER, section.blocks(run)))
+    interval_units = "items" if seeds_of(run) == 1 else "seeds and items"
+    parts = explained_once(sorted(shown_sections, key=lambda part: (part[2], part[0])), outcome, interval_units)
+    return [(name, title, order, filled_blocks) for name, title, order, blocks in parts if (filled_blocks := filled(blocks))]
 
 
 def data_of(run: RunFolder, parts: Sequence[Part]) -> dict[str, Any]:
@@ -85,10 +85,14 @@ def data_of(run: RunFolder, parts: Sequence[Part]) -> dict[str, Any]:
         run: judged.
         parts: the sections of its page, in order.
     """
-    (found, seen), result = recommended(run), trial_of(run)
+    (recommendation, basis), result = recommended(run), trial_of(run)
     outcome = result.decoding if result else decoding_of(run)
     reading = READINGS[outcome]
-    said = None if found is None else plain(found) | {"next": [plain(step) for step in steps_of(run, found, seen)]}
+    recommendation_data = (
+        None
+        if recommendation is None
+        else plain(recommendation) | {"next": [plain(step) for step in steps_of(run, recommendation, basis)]}
+    )
     return {
         "format": FORMAT_VERSION,
         "run": run.path.resolve().name,
@@ -100,8 +104,8 @@ def data_of(run: RunFolder, parts: Sequence[Part]) -> dict[str, Any]:
             "lower_is_better": reading.sign < 0,
             "graded": outcome in GRADED_OUTCOMES,
         },
-        "recommendation": said,
-        "rests_on": plain(seen),
+        "recommendation": recommendation_data,
+        "rests_on": plain(basis),
         "judgements": plain(result.judgements if result else ()),
         "effects": plain(result.effects if result else ()),
         "claims": plain(every_claim(run)),
@@ -133,7 +137,7 @@ def _cell(cell: CellSeen) -> dict[str, Any]:
 def plain(value: Any) -> Any:
     """JSON-ready values; blocks keep the name of their kind, numbers that are none become null."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        fields = {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+        fields = {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
         return (
             {"kind": type(value).__name__, **fields} if type(value).__module__ == "mixwright.verdict.page.blocks" else fields
         )

@@ -65,15 +65,15 @@ def chance_levels(run: RunFolder) -> dict[Place, Interval]:
     """Of every cell and every task: on the leading arm's items, or those measured before training."""
     path, sides = run.measurements("before"), leading_sides(run)
     if sides is None:
-        sides = ([one := scores(path)], [one]) if path.is_file() else ([], [])
-    known = _on_file(next((folder / "before.parquet" for folder in leading_folders(run)), path))
-    found: dict[Place, Interval] = {}
+        sides = ([start_scores := scores(path)], [start_scores]) if path.is_file() else ([], [])
+    measured_levels = _on_file(next((folder / "before.parquet" for folder in leading_folders(run)), path))
+    levels: dict[Place, Interval] = {}
     for place, items in items_by_place(sides).items():
-        level, measured = chance_level(sides[1], items), known.get(place)
+        level, measured = chance_level(sides[1], items), measured_levels.get(place)
         if level is not None:
-            same = measured is not None and abs(measured.value - level.value) < SAME_LEVEL_TOLERANCE
-            found[place] = measured if measured is not None and same else level
-    return found
+            is_same_level = measured is not None and abs(measured.value - level.value) < SAME_LEVEL_TOLERANCE
+            levels[place] = measured if measured is not None and is_same_level else level
+    return levels
 
 
 def cells_of(run: RunFolder) -> list[CellSeen]:
@@ -85,7 +85,7 @@ def cells_of(run: RunFolder) -> list[CellSeen]:
         items = groups.get(place_of(claim))
         if not items:
             return None
-        columns = ([one.column(READINGS[decoding].column, items) for one in side] for side in sides)
+        columns = ([seed_scores.column(READINGS[decoding].column, items) for seed_scores in side] for side in sides)
         before, after = (float(np.mean(column)) for column in columns)
         return (before, after) if np.isfinite([before, after]).all() else None
 

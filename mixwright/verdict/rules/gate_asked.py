@@ -54,13 +54,13 @@ def asked_of(run: RunFolder) -> GateAsked | None:
 
 def _look_of(run: RunFolder) -> Look | None:
     """The look that the manifest names; None where there were none."""
-    told = read_json(run.manifest, RunManifest).settings.get(LOOK_SETTING) if run.manifest.is_file() else None
-    if told is None:
+    look_text = read_json(run.manifest, RunManifest).settings.get(LOOK_SETTING) if run.manifest.is_file() else None
+    if look_text is None:
         return None
-    look = parse_look(told) if isinstance(told, str) else None
+    look = parse_look(look_text) if isinstance(look_text, str) else None
     if look is None:
         remedy = "Compare again, or put back what stood there."
         raise InputError(
-            f"settings.{LOOK_SETTING} as `look 2 of 4, 240 of 480 items`", repr(told)[:80], remedy, file=run.manifest
+            f"settings.{LOOK_SETTING} as `look 2 of 4, 240 of 480 items`", repr(look_text)[:80], remedy, file=run.manifest
         )
     return look

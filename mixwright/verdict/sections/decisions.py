@@ -43,23 +43,23 @@ class Decisions(Section):
         arm = headline_arm(run)
         files = [(seed, folder / "decisions.jsonl") for seed, folder in arm_branches(run).get(arm, [])]
         if not files:
-            alone = (run.path / "steering" / "decisions.jsonl", run.path / "decisions.jsonl")
-            files = [(0, path) for path in alone if path.is_file()][:1]
+            single_files = (run.path / "steering" / "decisions.jsonl", run.path / "decisions.jsonl")
+            files = [(0, path) for path in single_files if path.is_file()][:1]
         groups: dict[str, Taken] = defaultdict(list)
         for seed, path in files:
             for item in json_lines(path):
                 groups[str(item.get("what", "?"))].append((seed, item))
         if not groups:
-            silent = any(path.is_file() for _, path in files)
-            return [Paragraph(f"{arm or 'The run'} took no decision and raised no alarm.")] if silent else []
+            has_files = any(path.is_file() for _, path in files)
+            return [Paragraph(f"{arm or 'The run'} took no decision and raised no alarm.")] if has_files else []
         alarms = [(what, taken) for what, taken in groups.items() if what.startswith("alarm.")]
         others = [(what, taken) for what, taken in groups.items() if not what.startswith("alarm.")]
         others.sort(key=lambda group: -len(group[1]))
-        decided, rung = (sum(len(taken) for _, taken in part) for part in (others, alarms))
-        over = f" over {count(len(files), 'seed')} of arm {arm}" if arm else ""
+        decision_count, alarm_count = (sum(len(taken) for _, taken in part) for part in (others, alarms))
+        seeds_text = f" over {count(len(files), 'seed')} of arm {arm}" if arm else ""
         rare = others[MOST_GROUPS_OPEN:]
         return [
-            Paragraph(f"{count(decided, 'decision')} and {count(rung, 'alarm')}{over}."),
+            Paragraph(f"{count(decision_count, 'decision')} and {count(alarm_count, 'alarm')}{seeds_text}."),
             _table("Alarms", alarms),
             _table("Decisions", others[:MOST_GROUPS_OPEN]),
             Fold(f"{len(rare)} more kinds", (_table("Rarer decisions", rare),)),
@@ -76,9 +76,9 @@ def _table(caption: str, groups: Iterable[tuple[str, Taken]]) -> Table:
     for what, taken in groups:
         first = min((item for _, item in taken), key=_step)
         last = max((item for _, item in reversed(taken)), key=_end)
-        seeds, moved = len({seed for seed, _ in taken}), f"{_short(first.get('old'))} → {_short(last.get('new'))}"
+        seeds, change_text = len({seed for seed, _ in taken}), f"{_short(first.get('old'))} → {_short(last.get('new'))}"
         because = str(last.get("because", ""))
-        rows.append((what, str(len(taken)), str(seeds), f"{_step(first):g} to {_end(last):g}", moved, because))
+        rows.append((what, str(len(taken)), str(seeds), f"{_step(first):g} to {_end(last):g}", change_text, because))
     return Table(caption, ("what", "times", "seeds", "steps", "first → last", "because (last)"), rows, (1, 2, 3))
 
 

@@ -42,7 +42,11 @@ class GoldSection(Section):
         if sides is None or not tasks:
             return []
         groups = [(task, [task]) for task in tasks] + ([("all of these", tasks)] if len(tasks) > 1 else [])
-        rows = [row for name, own in groups if (row := _row(name, own, sides, greedy=decoding_of(run) == "greedy"))]
+        rows = [
+            row
+            for name, group_tasks in groups
+            if (row := _row(name, group_tasks, sides, greedy=decoding_of(run) == "greedy"))
+        ]
         others = sorted({item[0] for item in shared_items(*sides)} - set(tasks))
         left_out = f" Not read of {join_some(others)}: their graders accept more than one string." if others else ""
         columns = ("task", "items read", "before", "after", "change", "success, plain", "success, adjusted")
@@ -55,13 +59,19 @@ def _row(name: str, tasks: list[str], sides: Sides, *, greedy: bool) -> tuple[st
     if moved is None:
         return None
     before, after = (
-        float(np.mean([mean_score(one, GOLD_MEASUREMENT, moved.items, by="items") for one in side])) for side in sides
+        float(np.mean([mean_score(scores, GOLD_MEASUREMENT, moved.items, by="items") for scores in side])) for side in sides
     )
-    plain = estimate_change(*sides, decoding="greedy", weigh="items", only=lambda item: item[0] in tasks) if greedy else None
-    found = adjusted_change(sides[0][0], sides[1][0], plain.items) if plain is not None and len(sides[0]) == 1 else None
-    changes = (moved.success, plain.success if plain else None, found)
-    told = (format_change(change.interval if change is not None else None) for change in changes)
-    return name, f"{len(moved.items):,}", percent(before), percent(after), *told
+    plain_change = (
+        estimate_change(*sides, decoding="greedy", weigh="items", only=lambda item: item[0] in tasks) if greedy else None
+    )
+    adjusted = (
+        adjusted_change(sides[0][0], sides[1][0], plain_change.items)
+        if plain_change is not None and len(sides[0]) == 1
+        else None
+    )
+    changes = (moved.success, plain_change.success if plain_change else None, adjusted)
+    change_texts = (format_change(change.interval if change is not None else None) for change in changes)
+    return name, f"{len(moved.items):,}", percent(before), percent(after), *change_texts
 
 
 def read_tasks(sides: Sides) -> list[str]:
@@ -83,6 +93,6 @@ def gold_fact(sides: Sides) -> list[Fact]:
     moved = gold_change(sides, tasks) if tasks else None
     if moved is None:
         return []
-    found = moved.success.interval
-    note = f"{format_interval(found)}; {count(len(moved.items), 'item')} of {join_some(tasks)}, read and not judged"
-    return [Fact("change of the gold answer's probability", f"{points(found.value)} points", note)]
+    interval = moved.success.interval
+    note = f"{format_interval(interval)}; {count(len(moved.items), 'item')} of {join_some(tasks)}, read and not judged"
+    return [Fact("change of the gold answer's probability", f"{points(interval.value)} points", note)]

@@ -29,14 +29,14 @@ class Learnt(Section):
         claims, outcome, caption = claims_of(run), decoding_of(run), before_after_caption(run)
         if not claims:
             return []
-        found, other = cells_first(claims, "learnt"), cells_first(claims, "commonest", "sharper")
-        nothing = f"Nothing is shown to be learnt{arm_suffix(run)}. {undecided_because(claims, seeds_of(run))}".rstrip()
+        gains, other_rises = cells_first(claims, "learnt"), cells_first(claims, "commonest", "sharper")
+        no_gain_text = f"Nothing is shown to be learnt{arm_suffix(run)}. {undecided_because(claims, seeds_of(run))}".rstrip()
         parts = ("S", "D") if outcome in GRADED_OUTCOMES else ()
         chance = ("chance level",) if READINGS[outcome].unit == "share" else ()
         return [
-            Paragraph("" if found else nothing),
-            Claims(caption, tuple(found[:MOST_CLAIMS_OPEN]), outcome),
-            folded_claims(f"{len(found) - MOST_CLAIMS_OPEN} more", caption, found[MOST_CLAIMS_OPEN:], outcome),
-            folded_claims(f"{len(other)} rose without being learnt", caption, other),
-            Terms(("cell", "learnt", *parts, *chance, *(format_kind(claim.kind) for claim in other))),
+            Paragraph("" if gains else no_gain_text),
+            Claims(caption, tuple(gains[:MOST_CLAIMS_OPEN]), outcome),
+            folded_claims(f"{len(gains) - MOST_CLAIMS_OPEN} more", caption, gains[MOST_CLAIMS_OPEN:], outcome),
+            folded_claims(f"{len(other_rises)} rose without being learnt", caption, other_rises),
+            Terms(("cell", "learnt", *parts, *chance, *(format_kind(claim.kind) for claim in other_rises))),
         ]

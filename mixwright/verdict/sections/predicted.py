@@ -43,14 +43,14 @@ class Predicted(Section):
 
     def blocks(self, run: RunFolder) -> list[Block]:
         """Nothing where no success was predicted."""
-        alone = [path for path in (run.path / "steering", run.path) if (path / "draws.parquet").is_file()][:1]
-        folders = [path for path in leading_folders(run) or alone if (path / "draws.parquet").is_file()]
-        found = [_draws(folder / "draws.parquet") for folder in folders]
-        if not sum(len(draws.predicted) for draws in found):
+        single_folders = [path for path in (run.path / "steering", run.path) if (path / "draws.parquet").is_file()][:1]
+        folders = [path for path in leading_folders(run) or single_folders if (path / "draws.parquet").is_file()]
+        branch_draws = [_draws(folder / "draws.parquet") for folder in folders]
+        if not sum(len(draws.predicted) for draws in branch_draws):
             return []
-        draws = _Draws(*(np.concatenate(column) for column in zip(*found, strict=True)))
+        draws = _Draws(*(np.concatenate(column) for column in zip(*branch_draws, strict=True)))
         return [
-            Paragraph(_sentence([worth for f in folders if (worth := _worth(f))], draws)),
+            Paragraph(_sentence([gain for f in folders if (gain := _worth(f))], draws)),
             _table(draws, _rollouts(folders)),
         ]
 
@@ -62,8 +62,10 @@ def _draws(path: Path) -> _Draws:
 
     try:
         table = pq.read_table(path, columns=list(_Draws._fields))
-        known = table.filter(pa.array(~np.isnan(table["predicted"].to_numpy()) & ~np.isnan(table["success"].to_numpy())))
-        predicted, even, success = (known[name].to_numpy() for name in _Draws._fields)
+        known_draws = table.filter(
+            pa.array(~np.isnan(table["predicted"].to_numpy()) & ~np.isnan(table["success"].to_numpy()))
+        )
+        predicted, even, success = (known_draws[name].to_numpy() for name in _Draws._fields)
     except (OSError, pa.ArrowException, ValueError, TypeError) as error:
         raise InputError("a Parquet file of draws", str(error)[:120], "Run the trial again.", file=path) from None
     shares = np.concatenate([predicted, success])
@@ -76,49 +78,51 @@ def _draws(path: Path) -> _Draws:
 def _worth(folder: Path) -> tuple[float, float, float] | None:
     """Mean nats per evenly drawn group against the task alone, its standard error, and how many groups; None if unknown."""
     path = folder / "proof.json"
-    known: Any = read_json(path, dict[str, Any]).get("prediction") if path.is_file() else None
-    gain = known.get("gain") if isinstance(known, dict) else None
-    numbers = [*gain, known.get("judged")] if isinstance(gain, list) and len(gain) == 2 else []
-    good = len(numbers) == 3 and all(isinstance(n, int | float) and math.isfinite(n) for n in numbers)
-    return (float(numbers[0]), float(numbers[1]), float(numbers[2])) if good else None
+    prediction: Any = read_json(path, dict[str, Any]).get("prediction") if path.is_file() else None
+    gain = prediction.get("gain") if isinstance(prediction, dict) else None
+    numbers = [*gain, prediction.get("judged")] if isinstance(gain, list) and len(gain) == 2 else []
+    is_whole = len(numbers) == 3 and all(isinstance(number, int | float) and math.isfinite(number) for number in numbers)
+    return (float(numbers[0]), float(numbers[1]), float(numbers[2])) if is_whole else None
 
 
-def _sentence(known: list[tuple[float, float, float]], draws: _Draws) -> str:
+def _sentence(gains: list[tuple[float, float, float]], draws: _Draws) -> str:
     """Whether prompts were told apart, and how many draws followed the prediction."""
-    followed = f"{percent(float((~draws.even).mean()))} of the draws of these tasks followed the prediction"
-    even = draws.success[draws.even]
-    if len(even) and not np.ptp(even):
-        alike = percent(float(even[0]))
-        return f"All groups drawn evenly had the same success ({alike}): there was nothing to tell apart. {followed}."
-    if not known:
-        return f"Too few groups were drawn evenly to say whether the prediction told prompts apart; {followed}."
-    if len(known) > 1:
-        found, unit = mean_interval(np.array([mean for mean, _, _ in known])), f"over {count(len(known), 'seed')}"
+    followed_text = f"{percent(float((~draws.even).mean()))} of the draws of these tasks followed the prediction"
+    even_success = draws.success[draws.even]
+    if len(even_success) and not np.ptp(even_success):
+        common_success = percent(float(even_success[0]))
+        return f"All groups drawn evenly had the same success ({common_success}): there was nothing to tell apart. {followed_text}."
+    if not gains:
+        return f"Too few groups were drawn evenly to say whether the prediction told prompts apart; {followed_text}."
+    if len(gains) > 1:
+        gain_interval, unit = mean_interval(np.array([mean for mean, _, _ in gains])), f"over {count(len(gains), 'seed')}"
     else:
-        mean, error, groups = known[0]
-        found, unit = Interval(mean, mean - Z * error, mean + Z * error, int(groups)), "over groups"
-    told = "The prediction is not shown to tell prompts apart"
-    if found.low > 0:
-        told = "The prediction told prompts apart"
-    elif found.high < 0:
-        told = "The prediction told prompts apart worse than the task alone does"
-    value, low, high = (f"{number:+.3f}".replace("-", MINUS_SIGN) for number in (found.value, found.low, found.high))
-    groups = count(int(sum(groups for _, _, groups in known)), "group")
+        mean, error, groups = gains[0]
+        gain_interval, unit = Interval(mean, mean - Z * error, mean + Z * error, int(groups)), "over groups"
+    verdict = "The prediction is not shown to tell prompts apart"
+    if gain_interval.low > 0:
+        verdict = "The prediction told prompts apart"
+    elif gain_interval.high < 0:
+        verdict = "The prediction told prompts apart worse than the task alone does"
+    value, low, high = (
+        f"{number:+.3f}".replace("-", MINUS_SIGN) for number in (gain_interval.value, gain_interval.low, gain_interval.high)
+    )
+    groups = count(int(sum(groups for _, _, groups in gains)), "group")
     return (
-        f"{told}: {value} nats per group against the task alone [{low}, {high}] {unit}, on {groups} drawn evenly. "
-        f"{followed}; the others were made evenly, and only they are counted here."
+        f"{verdict}: {value} nats per group against the task alone [{low}, {high}] {unit}, on {groups} drawn evenly. "
+        f"{followed_text}; the others were made evenly, and only they are counted here."
     )
 
 
 def _rollouts(folders: list[Path]) -> int:
     """Completions scored per group, rounded; 1 where no line says."""
     scored = groups = 0.0
-    for line in (line for folder in folders for line in json_lines(folder / "steps.jsonl")):
-        cells, size = line.get("success"), line.get("groups")
-        if isinstance(cells, dict) and _counts(size):
-            pairs = [entry for entry in cells.values() if isinstance(entry, list) and len(entry) == 2]
-            scored += sum(entry[1] for entry in pairs if _counts(entry[1]))
-            groups += size
+    for entry in (entry for folder in folders for entry in json_lines(folder / "steps.jsonl")):
+        cells, group_count = entry.get("success"), entry.get("groups")
+        if isinstance(cells, dict) and _counts(group_count):
+            pairs = [pair for pair in cells.values() if isinstance(pair, list) and len(pair) == 2]
+            scored += sum(pair[1] for pair in pairs if _counts(pair[1]))
+            groups += group_count
     return max(1, round(scored / groups)) if groups else 1
 
 
@@ -130,12 +134,12 @@ def _counts(value: Any) -> TypeGuard[float]:
 def _table(draws: _Draws, rollouts: int) -> Table:
     """Observed against predicted success of even draws, per tenth of predicted success; empty ones are left out."""
     predicted, success = draws.predicted[draws.even], draws.success[draws.even]
-    place, rows = np.minimum((predicted * CALIBRATION_BINS).astype(int), CALIBRATION_BINS - 1), []
-    for tenth in np.unique(place).tolist():
-        here = place == tenth
-        found = clustered_share(success[here], rollouts)
-        observed = f"{percent(found.value)} [{100 * found.low:.0f}, {100 * found.high:.0f}]"
-        said = percent(round(float(predicted[here].mean()), 3))
-        rows.append((f"{10 * tenth} to {10 * tenth + 10} %", str(int(here.sum())), said, observed))
+    bin_of_draw, rows = np.minimum((predicted * CALIBRATION_BINS).astype(int), CALIBRATION_BINS - 1), []
+    for tenth in np.unique(bin_of_draw).tolist():
+        in_bin = bin_of_draw == tenth
+        share = clustered_share(success[in_bin], rollouts)
+        observed = f"{percent(share.value)} [{100 * share.low:.0f}, {100 * share.high:.0f}]"
+        predicted_text = percent(round(float(predicted[in_bin].mean()), 3))
+        rows.append((f"{10 * tenth} to {10 * tenth + 10} %", str(int(in_bin.sum())), predicted_text, observed))
     columns = ("predicted success", "groups", "mean predicted", "mean observed")
     return Table("Groups drawn evenly, by what was predicted of them", columns, rows, (1, 2, 3))

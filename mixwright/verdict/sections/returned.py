@@ -30,19 +30,17 @@ class ReturnedSection(Section):
 
 def format_returned(found: Returned) -> str:
     """The counts in words, and what they do not show."""
-    lost = f"{count(found.lost, 'answer')} {'was' if found.lost == 1 else 'were'} lost"
-    were = "was" if found.not_askable == 1 else "were"
-    kept = f"{count(found.not_askable, 'answer')} {were} not asked again, because the first word"
-    hidden = f" {kept} has the answer in it or leaves no room." if found.not_askable else ""
+    lost_text = f"{count(found.lost, 'answer')} {'was' if found.lost == 1 else 'were'} lost"
+    were_or_was = "was" if found.not_askable == 1 else "were"
+    not_asked_text = f"{count(found.not_askable, 'answer')} {were_or_was} not asked again, because the first word"
+    not_asked_sentence = f" {not_asked_text} has the answer in it or leaves no room." if found.not_askable else ""
     if not found.asked:
-        return f"{lost}.{hidden}"
-    text = (
-        f"{lost}; of {found.asked:,} asked again, {found.returned:,} return when the earlier answer's first word is given."
-    )
+        return f"{lost_text}.{not_asked_sentence}"
+    text = f"{lost_text}; of {found.asked:,} asked again, {found.returned:,} return when the earlier answer's first word is given."
     if found.other_asked:
         text += (
             f" With the first word of another answer of the same task, which knows nothing of the item, "
             f"{found.other_returned:,} of {found.other_asked:,} return: what the words give away is at most the difference."
         )
-    rest = "An answer that returns was not gone, but in use nobody gives its first word"
-    return f"{text}{hidden} {rest}; of those that do not return, nothing is shown of why."
+    caveat = "An answer that returns was not gone, but in use nobody gives its first word"
+    return f"{text}{not_asked_sentence} {caveat}; of those that do not return, nothing is shown of why."
