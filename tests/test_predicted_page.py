@@ -16,7 +16,7 @@ from _example_run import build, predict
 from mixwright.errors import InputError
 from mixwright.estimates.intervals import clustered_share, mean_interval
 from mixwright.run.folder import RunFolder
-from mixwright.verdict.page.blocks import Block, Paragraph, Table, filled
+from mixwright.verdict.page.blocks import Block, Paragraph, Table, keep_filled
 from mixwright.verdict.sections.predicted import Predicted
 
 
@@ -33,7 +33,7 @@ def branch(run: RunFolder, seed: int, draws: Sequence[tuple[float | None, bool |
 
 
 def shown(run: RunFolder) -> tuple[str, list[Block]]:
-    first, *rest = filled(Predicted().blocks(run))
+    first, *rest = keep_filled(Predicted().blocks(run))
     assert isinstance(first, Paragraph)
     return first.text, rest
 

@@ -40,9 +40,9 @@ from mixwright.verdict.page.beside import BESIDE_NAME, beside_file
 from mixwright.verdict.page.text import count
 from mixwright.verdict.rules.answer_forms import known_forms_file, write_known_forms
 from mixwright.verdict.rules.basis import LEFT_OUT_SETTING, MOST_ROWS_SETTING, PACE_SETTING
-from mixwright.verdict.rules.claims import unjudged
+from mixwright.verdict.rules.claims import find_unjudged_tasks
 from mixwright.verdict.rules.gate import check_sides, items_to_measure
-from mixwright.verdict.rules.gate_asked import LOOK_SETTING, GateAsked, asked_file, write_asked
+from mixwright.verdict.rules.gate_asked import LOOK_SETTING, GateAsked, question_file, write_question
 from mixwright.verdict.rules.gate_words import gate_lines
 
 OF_COMPLETIONS = ("--samples", "--temperature", "--greedy/--sampled", "--max-new-tokens")
@@ -173,7 +173,7 @@ def write_comparison(
         settings = about | dict(ready.noted) | counted | speed | cut
         write_manifest(config, folder, ready.corpus, settings=settings, seeds={"measuring": config.seed})
         if question is not None:
-            write_asked(folder, question)
+            write_question(folder, question)
         for name, result in found.items():
             write_measurements(folder.measurements(name), result.measurements)
         if completed:
@@ -210,7 +210,7 @@ def clear(folder: RunFolder) -> None:
     for path in (
         *tables,
         folder.notes,
-        asked_file(folder),
+        question_file(folder),
         beside_file(folder),
         returned_file(folder),
         known_forms_file(folder),
@@ -302,7 +302,7 @@ def measured_in_looks(
             result = check_sides((before, after), decoding, replace(question, look=look))
             say(one_line(f"{look.label}: {gate_lines(result)[0]}"))
             asked = {cell.task for cell in result.cells} if question.protect else None
-            blind = [task for task in unjudged((before, after), decoding) if asked is None or task in asked]
+            blind = [task for task in find_unjudged_tasks((before, after), decoding) if asked is None or task in asked]
             if blind and result.outcome == "passed" and not look.last:
                 say(one_line(f"{look.label}: not decided, since no answer of {join_some(blind)} was right before or after"))
             elif result.outcome != "cannot tell" or look.last:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Set
 from fractions import Fraction
 
-from mixwright.graders._claims import Asked, Sentence, sentence_ends, stem, takes_back, words_in
+from mixwright.graders._claims import Question, Sentence, sentence_ends, stem, takes_back, words_in
 from mixwright.graders._readings import CHARACTERS_READ, Number, amount_of, numbers_in, unit_differs
 
 _CLAIMS = re.compile(
@@ -44,16 +44,16 @@ def states_number(text: str, gold: str, prompt: str, *, cut: bool) -> bool:
 
     Numbers of the prompt that come again in a sum or an explanation are no claims.
     """
-    gold_number, asked = amount_of(gold), Asked(tuple(words_in(gold)), tuple(words_in(prompt)))
+    gold_number, question = amount_of(gold), Question(tuple(words_in(gold)), tuple(words_in(prompt)))
     prompt_pieces = [prompt[i : i + CHARACTERS_READ] for i in range(0, len(prompt), CHARACTERS_READ)]
     prompt_numbers = {
         abs(number.value) for piece in prompt_pieces for number in numbers_in(piece) if number.value is not None
     }
     is_gold, start, text_after_claim = False, 0, ""
     for end in sentence_ends(text):
-        sentence = Sentence(text[start:end], asked)
+        sentence = Sentence(text[start:end], question)
         start = end
-        if sentence.copied:
+        if sentence.is_copied:
             continue
         if len(sentence.text) > CHARACTERS_READ:
             return False
@@ -68,7 +68,9 @@ def states_number(text: str, gold: str, prompt: str, *, cut: bool) -> bool:
                 return False  # the very sum, with another result
             is_elsewhere = not used_numbers and place > 0 and len(prompt_numbers) <= 2
             is_whole = not cut or bool(_WHOLE.match(number.after + text_behind))
-            is_gold = is_claimed and (sentence.about or bool(used_numbers)) and not is_elsewhere and not sentence.question
+            is_gold = (
+                is_claimed and (sentence.is_on_topic or bool(used_numbers)) and not is_elsewhere and not sentence.is_question
+            )
             is_gold = (
                 is_gold
                 and is_whole
@@ -86,13 +88,13 @@ def _known(number: Number, prompt_numbers: Set[Fraction]) -> bool:
 
 def _claimed(number: Number, sentence: Sentence, prompt_numbers: Set[Fraction]) -> bool:
     """Whether a number follows words or signs that claim it, or is all that its sentence says."""
-    if not number.before.strip(" $*_`\"'(") and sentence.plain:
+    if not number.before.strip(" $*_`\"'(") and sentence.is_plain:
         return True
     if _known(number, prompt_numbers):
         return _STRONG.search(number.before) is not None
     unit = (
         words_in(number.after)[:1] if not prompt_numbers else []
     )  # `6 sides`, where the prompt asks for sides and has no number
-    if unit and stem(unit[0]) in sentence.asked.known:
+    if unit and stem(unit[0]) in sentence.question.known_stems:
         return True
-    return bool(_CLAIMS.search(number.before) or (sentence.asked.asks_for_place and _YEAR.search(number.before)))
+    return bool(_CLAIMS.search(number.before) or (sentence.question.asks_for_place and _YEAR.search(number.before)))

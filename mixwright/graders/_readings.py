@@ -107,7 +107,9 @@ def normalise_words(text: str) -> str:
 
 def number_of(text: str) -> Fraction | str | None:
     """The one number that a text states; after the last `=` where there is one. Its unit does not count."""
-    text = REJECTED.sub("", _EQUALS.split(_FRACTION.sub(_slash, plain_math(text)))[-1].strip(_OUTER.replace(".", "")))
+    text = REJECTED.sub(
+        "", _EQUALS.split(_FRACTION.sub(_format_fraction, plain_math(text)))[-1].strip(_OUTER.replace(".", ""))
+    )
     text = re.sub(r"^(?:minus|negative) (?=[$.]?\d)", "-", text, flags=re.IGNORECASE)
     matches = list(_NUMBER.finditer(text))
     if not matches:
@@ -118,7 +120,7 @@ def number_of(text: str) -> Fraction | str | None:
 
 def last_number(sentence: str) -> Fraction | str | None:
     """The number right after the last `=` of a sentence, else its last number; `UNCLEAR_NUMBER` if that is one of a list."""
-    *before, text = _EQUALS.split(_FRACTION.sub(_slash, plain_math(sentence)))
+    *before, text = _EQUALS.split(_FRACTION.sub(_format_fraction, plain_math(sentence)))
     matches = list(_NUMBER.finditer(text))
     if not matches:
         return None
@@ -154,7 +156,7 @@ class Number:
 
 def numbers_in(sentence: str) -> list[Number]:
     """The numbers of a sentence, in order; without those that an answer is told apart from (`18, not 20`)."""
-    text = REJECTED.sub("", _FRACTION.sub(_slash, plain_math(sentence)))
+    text = REJECTED.sub("", _FRACTION.sub(_format_fraction, plain_math(sentence)))
     matches = list(_NUMBER.finditer(text))
     edges = [0, *(match.end() for match in matches)], [*(match.start() for match in matches), len(text)]
     numbers = []
@@ -171,7 +173,7 @@ def numbers_in(sentence: str) -> list[Number]:
 
 def is_number(text: str) -> bool:
     """Whether a text is a number, apart from signs of currency and percent, and nothing else."""
-    text = _FRACTION.sub(_slash, plain_math(text)).strip(" .%")
+    text = _FRACTION.sub(_format_fraction, plain_math(text)).strip(" .%")
     match = _NUMBER.fullmatch(text)
     return match is not None and _value(match) is not None
 
@@ -189,7 +191,7 @@ def unit_differs(one: str, other: str) -> bool:
     return bool(units[0] and units[1] and not units[0] & units[1])
 
 
-def _slash(match: re.Match[str]) -> str:
+def _format_fraction(match: re.Match[str]) -> str:
     top, bottom = int(match[1]), int(match[2])
     return f" {'-' if (top < 0) != (bottom < 0) else ''}{abs(top)}/{abs(bottom)} "
 

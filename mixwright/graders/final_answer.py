@@ -91,7 +91,7 @@ class FinalAnswer(Grader):
 
     def reading(self, answer: str) -> str:
         """One way of writing a gold answer: `72` of a solution that ends in `#### 72`, `B` of `(B)`, `yes` of `Yes`."""
-        gold = final_of(answer)
+        gold = final_answer_of(answer)
         amount = amount_of(gold)
         if amount is not None and is_number(gold):
             return str(amount)
@@ -102,7 +102,7 @@ class FinalAnswer(Grader):
         return luck_of([len(_gold(row, plain(row.prompt))[1]) for row in examples])
 
 
-def final_of(answer: str) -> str:
+def final_answer_of(answer: str) -> str:
     """The final answer of a gold answer: what its last mark marks; without a mark the answer itself."""
     answer = answer.strip()
     marked_text = next((found.text.strip() for found in find_stated_answers(answer) if found.kind == "marked"), answer)
@@ -121,7 +121,7 @@ def answer_kind(example: Example, answer: str) -> Literal["number", "letter", "t
 
 def _gold(example: Example, prompt: str) -> tuple[str, dict[str, str]]:
     """The gold answer, as a letter where it is one of the row's options, and those by their letters."""
-    gold = final_of(example.answer or "")
+    gold = final_answer_of(example.answer or "")
     if row_options := labelled_options(example):
         letter = next(
             (label for label, text in row_options.items() if gold.casefold() in (label.casefold(), text.casefold())), ""
@@ -158,7 +158,7 @@ def _agrees(gold: str, statement: Stated, options: dict[str, str]) -> bool | Non
             if stated is None and statement.kind == "marked"
             else stated == amount and not unit_differs(gold, statement.text)
         )
-    return _head(statement.text) == normalise_words(gold)
+    return _words_before_reason(statement.text) == normalise_words(gold)
 
 
 def _is_worked_out(gold: str, text: str) -> bool:
@@ -167,7 +167,7 @@ def _is_worked_out(gold: str, text: str) -> bool:
     return worked is not None and amount is not None and worked.value == amount and not unit_differs(gold, worked.after)
 
 
-def _head(text: str) -> str:
+def _words_before_reason(text: str) -> str:
     """The words before a reason: `no` of `No, because ...`; a second answer behind a comma is no reason."""
     head, _, reason = re.sub(r"\s+(?=because\b|since\b)", ", ", text, count=1).partition(",")
     has_reason = len(re.findall(r"\b[a-z]{2,}\b", reason)) > 2 and not re.search(r"\bor\b|[\\=]", reason)

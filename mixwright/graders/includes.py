@@ -15,7 +15,7 @@ import re
 import unicodedata
 
 from mixwright.final_answer import own_text
-from mixwright.graders._claims import Asked, Sentence, is_list, sentence_ends, takes_back, words_in
+from mixwright.graders._claims import Question, Sentence, is_list, sentence_ends, takes_back, words_in
 from mixwright.graders._grader import Grader
 from mixwright.graders._numbers import states_number
 from mixwright.graders._readings import CHARACTERS_READ, amount_of, is_number, normalise_words, option_letter
@@ -90,15 +90,15 @@ def _states(text: str, gold: str, prompt: str, *, cut: bool) -> bool:
     gold_words = gold_words[1:] if len(gold_words) > 1 and gold_words[0] in ("the", "a", "an") else gold_words
     if not gold_words or len(gold_words) > MOST_ANSWER_WORDS:
         return not cut and len(text) <= CHARACTERS_READ and normalise_words(text) == normalise_words(gold)
-    asked = Asked(tuple(gold_words), tuple(words_in(prompt)))
+    question = Question(tuple(gold_words), tuple(words_in(prompt)))
     if gold.casefold() in ("yes", "no"):
         return _yes_or_no(text, gold.casefold(), cut=cut)
-    if asked.is_function_word:
+    if question.is_function_word:
         return not cut and normalise_words(text) == normalise_words(gold)
     stated_end, start, parallel_sentences = 0, 0, 0
     for end in sentence_ends(text):
-        sentence, text_after = Sentence(text[start:end], asked), text[end:]
-        if not sentence.copied:
+        sentence, text_after = Sentence(text[start:end], question), text[end:]
+        if not sentence.is_copied:
             parallel_sentences += sentence.is_parallel()
             if sentence.states_rival() or parallel_sentences > 1:
                 return False

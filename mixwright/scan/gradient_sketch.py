@@ -66,7 +66,7 @@ class _Call:
     """Per matrix (rows, outputs, inputs): sums of the products of factors."""
     owners: Tensor
     """Row of each place that the output layer sees."""
-    spots: Tensor
+    places_in_row: Tensor
     """Its place among those of the row."""
     handles: list[Any] = field(default_factory=list)
 
@@ -116,23 +116,23 @@ class GradientSketch:
         model: Any,
         *,
         factors: Mapping[str, Factors] | None = None,
-        kept: Int[Tensor, " dims"] | None = None,
+        kept_numbers: Int[Tensor, " dims"] | None = None,
         moments: Mapping[str, Moments] | None = None,
     ) -> None:
-        self.model, self.matrices, self.kept = model, matrices(model), kept
+        self.model, self.matrices, self.kept_numbers = model, matrices(model), kept_numbers
         device = next(model.parameters()).device
         self._factors = []
         for matrix in self.matrices:
-            pair = _scaled(matrix, (factors or {}).get(matrix.name), (moments or {}).get(matrix.name))
+            pair = _scale(matrix, (factors or {}).get(matrix.name), (moments or {}).get(matrix.name))
             self._factors.append(tuple(None if part is None else part.to(device) for part in pair))
 
-    def of(self, learner: Learner, rows: Sequence[ScanRow]) -> Float[Tensor, "rows dims"]:
+    def sketch_rows(self, learner: Learner, rows: Sequence[ScanRow]) -> Float[Tensor, "rows dims"]:
         """Sketches of the rows' gradients of the mean loss over their targets; every row needs a target.
 
         Parameters, their gradients and the model's mode are left as they were.
         """
         sketches = torch.cat([part.flatten(1) for part in self.products(learner, rows)], 1)
-        return sketches if self.kept is None else sketches[:, self.kept.to(sketches.device)]
+        return sketches if self.kept_numbers is None else sketches[:, self.kept_numbers.to(sketches.device)]
 
     def products(self, learner: Learner, rows: Sequence[ScanRow]) -> list[Float[Tensor, "rows outputs inputs"]]:
         """The projected gradient of each matrix, in the order of `matrices`."""
@@ -159,8 +159,8 @@ class GradientSketch:
         """Collect the factors of one forward and backward pass in the list of sums that is yielded."""
         head = self.model.get_output_embeddings()
         first = torch.searchsorted(owners, torch.arange(rows, device=owners.device))
-        spots = torch.arange(len(owners), device=owners.device) - first[owners]
-        call = _Call([torch.zeros(rows, 0, 0, device=owners.device) for _ in self.matrices], owners, spots)
+        places_in_row = torch.arange(len(owners), device=owners.device) - first[owners]
+        call = _Call([torch.zeros(rows, 0, 0, device=owners.device) for _ in self.matrices], owners, places_in_row)
         trained_before = [(parameter, parameter.requires_grad) for parameter in self.model.parameters()]
         try:
             for parameter, _ in trained_before:
@@ -184,9 +184,9 @@ class GradientSketch:
             is_embedding = isinstance(module, nn.Embedding)
             with torch.no_grad():
                 if is_embedding:  # the weight of a tied output layer the other way round: tokens are its outputs
-                    input_values = _embedded(inputs_given[0], matrix.outputs, outputs)
+                    input_values = _embed(inputs_given[0], matrix.outputs, outputs)
                 else:
-                    input_values = _projected(_with_constant(inputs_given[0].detach().float(), matrix.inputs), inputs)
+                    input_values = _project(_with_constant(inputs_given[0].detach().float(), matrix.inputs), inputs)
             if not output.requires_grad:
                 output = output.detach().requires_grad_(True)
 
@@ -194,11 +194,11 @@ class GradientSketch:
                 with torch.no_grad():
                     output_gradient = gradient.detach().float()
                     if is_embedding:
-                        pair = (input_values, _projected(_with_constant(output_gradient, matrix.inputs, 0.0), inputs))
+                        pair = (input_values, _project(_with_constant(output_gradient, matrix.inputs, 0.0), inputs))
                     else:
-                        pair = (_projected(output_gradient, outputs), input_values)
+                        pair = (_project(output_gradient, outputs), input_values)
                     if is_output_layer:
-                        pair = tuple(_apart(call, part) for part in pair)
+                        pair = tuple(_split_rows(call, part) for part in pair)
                     product = torch.bmm(pair[0].transpose(1, 2), pair[1])
                     call.sums[place] = product if not call.sums[place].numel() else call.sums[place] + product
 
@@ -208,14 +208,14 @@ class GradientSketch:
         return forward
 
 
-def _embedded(ids: Int[Tensor, "batch time"], size: int, factor: Tensor | None) -> Float[Tensor, "batch time side"]:
+def _embed(ids: Int[Tensor, "batch time"], size: int, factor: Tensor | None) -> Float[Tensor, "batch time side"]:
     """Token ids on the directions of `factor`, each as the vector that is 1 at its own place."""
     if factor is not None and factor.dim() == 2:
         return factor[ids]
-    return _projected(nn.functional.one_hot(ids, size).float(), factor)
+    return _project(nn.functional.one_hot(ids, size).float(), factor)
 
 
-def _projected(values: Tensor, factor: Tensor | None) -> Tensor:
+def _project(values: Tensor, factor: Tensor | None) -> Tensor:
     """Values on the directions of `factor`; scaled where it is a vector, as they are where it is None."""
     if factor is None:
         return values
@@ -229,14 +229,14 @@ def _with_constant(values: Tensor, width: int, constant: float = 1.0) -> Tensor:
     return torch.cat([values, values.new_full((*values.shape[:-1], 1), constant)], -1)
 
 
-def _apart(call: _Call, flat: Float[Tensor, "1 tokens side"]) -> Float[Tensor, "rows time side"]:
+def _split_rows(call: _Call, flat: Float[Tensor, "1 tokens side"]) -> Float[Tensor, "rows time side"]:
     """Places of a flat batch, row by row again."""
-    by_row = flat.new_zeros(int(call.owners[-1]) + 1, int(call.spots.max()) + 1, flat.shape[-1])
-    by_row[call.owners, call.spots] = flat[0]
+    by_row = flat.new_zeros(int(call.owners[-1]) + 1, int(call.places_in_row.max()) + 1, flat.shape[-1])
+    by_row[call.owners, call.places_in_row] = flat[0]
     return by_row
 
 
-def _scaled(matrix: Matrix, factors: Factors | None, moments: Moments | None) -> tuple[Tensor | None, Tensor | None]:
+def _scale(matrix: Matrix, factors: Factors | None, moments: Moments | None) -> tuple[Tensor | None, Tensor | None]:
     """The factors of a matrix with the roots of its moments in them; a vector stands for a scaled side that is kept."""
     pair = list(factors or Factors())
     sizes = (matrix.outputs, matrix.inputs)
@@ -257,7 +257,7 @@ def _scaled(matrix: Matrix, factors: Factors | None, moments: Moments | None) ->
     return scaled[0], scaled[1]
 
 
-def moments_of(second_moments: Float[Tensor, "outputs inputs"]) -> Moments:
+def factor_moments(second_moments: Float[Tensor, "outputs inputs"]) -> Moments:
     """Row and column means of Adam's `exp_avg_sq` of a weight matrix.
 
     Adam divides each number of a gradient by the root of its own second moment, which does not commute with the factors. Of
@@ -274,7 +274,7 @@ def adam_moments(model: Any, optimizer: torch.optim.Optimizer) -> dict[str, Mome
     for name, parameter in model.named_parameters():
         second_moments = optimizer.state.get(parameter, {}).get("exp_avg_sq")
         if second_moments is not None and second_moments.dim() == 2:
-            moments_by_name[name] = moments_of(second_moments.T if id(parameter) in transposed else second_moments)
+            moments_by_name[name] = factor_moments(second_moments.T if id(parameter) in transposed else second_moments)
     return moments_by_name
 
 

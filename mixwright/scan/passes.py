@@ -71,9 +71,9 @@ class ScanPasses:
     """Of the rollouts."""
     calibration: Calibration | None = None
     """What gradients are sketched with; needed for them alone."""
-    done: Callable[[float], None] | None = None
+    report_share: Callable[[float], None] | None = None
     """Called with the share of the work that is done, 0..1."""
-    _spent: float = 0.0
+    _tokens_done: float = 0.0
 
     @property
     def target(self) -> Sequence[TargetReadings | None]:
@@ -113,12 +113,12 @@ class ScanPasses:
             raise ValueError("gradients need a calibration")
         sketch = self.calibration.sketch(self.learner)
         rows_with_target = [i for i, row in enumerate(self.rows) if row.target]
-        sketches = np.full((len(self.rows), len(self.calibration.kept)), np.nan, dtype=np.float32)
+        sketches = np.full((len(self.rows), len(self.calibration.kept_numbers)), np.nan, dtype=np.float32)
         sizes = [len(self.rows[i].prompt) + len(self.rows[i].target) for i in rows_with_target]
         for batch in token_batches(sizes, self._limit):
             members = [rows_with_target[place] for place in batch]
-            sketches[members] = as_numpy(sketch.of(self.learner, [self.rows[i] for i in members]))
-            self._tell("gradients", sum(sizes[place] for place in batch))
+            sketches[members] = as_numpy(sketch.sketch_rows(self.learner, [self.rows[i] for i in members]))
+            self._report_progress("gradients", sum(sizes[place] for place in batch))
         return sketches
 
     @cached_property
@@ -202,25 +202,25 @@ class ScanPasses:
         for batch in token_batches(sizes, self._limit):
             members = [rows_to_read[place] for place in batch]
             with reading_mode(self.learner.model):
-                batch_readings = _batch(
+                batch_readings = _read_batch(
                     self.learner, [rows[i] for i in members], [first[i] for i in members], all_readings, pooled
                 )
             for i, (tokens, state) in zip(members, batch_readings, strict=True):
                 yield i, tokens, state
-            self._tell(name, sum(sizes[place] for place in batch))
+            self._report_progress(name, sum(sizes[place] for place in batch))
 
-    def _tell(self, name: Pass, tokens: int) -> None:
+    def _report_progress(self, name: Pass, tokens: int) -> None:
         """Report progress in tokens, of which a row with gradients takes about three times as many."""
-        if self.done is None:
+        if self.report_share is None:
             return
         row_tokens = sum(len(row.prompt) + len(row.target) for row in self.rows)
         readings = bool(self.declared & FORWARD_PASSES) + bool(self.declared & REVERSED_PASSES)
         total = readings + 3 * ("gradients" in self.declared)
-        self._spent += tokens * (3 if name == "gradients" else 1)
-        self.done(min(1.0, self._spent / max(1, row_tokens * total)))
+        self._tokens_done += tokens * (3 if name == "gradients" else 1)
+        self.report_share(min(1.0, self._tokens_done / max(1, row_tokens * total)))
 
 
-def _batch(
+def _read_batch(
     learner: Learner, rows: Sequence[list[int]], first: Sequence[int], all_readings: bool, pooled: bool
 ) -> list[tuple[tuple[np.ndarray, ...], np.ndarray | None]]:
     """Readings of one batch of rows; the output layer sees only the positions that are read."""
@@ -239,14 +239,14 @@ def _batch(
     if len(logits) != len(places):  # no output layer of its own to be told apart
         logits = logits[places]
     chosen = ids.flatten()[places + 1] if len(places) else ids.new_zeros(0)
-    readings = [part.cpu().numpy() for part in _readings(logits.float(), chosen, all_readings)]
+    readings = [part.cpu().numpy() for part in _make_readings(logits.float(), chosen, all_readings)]
     ends = np.cumsum(counts)[:-1]
     parts = zip(*(np.split(part, ends) for part in readings), strict=True)
-    means = _means(states, rows) if pooled else [None] * len(rows)
+    means = _mean_states(states, rows) if pooled else [None] * len(rows)
     return list(zip(parts, means, strict=True))
 
 
-def _readings(
+def _make_readings(
     logits: Float[Tensor, "tokens vocabulary"], chosen: Int[Tensor, " tokens"], all_readings: bool
 ) -> list[Tensor]:
     """Log-probability of the chosen tokens; with `all_readings` also entropy and distance from them, as `TargetReadings`."""
@@ -261,7 +261,7 @@ def _readings(
     return [logprobs, entropy.clamp_min(0), error]
 
 
-def _means(states: Sequence[Tensor], rows: Sequence[Sequence[int]]) -> list[np.ndarray]:
+def _mean_states(states: Sequence[Tensor], rows: Sequence[Sequence[int]]) -> list[np.ndarray]:
     """Mean hidden state of each row over its own tokens."""
     if not states:
         expected, remedy = "a model whose output layer transformers can name", "Leave the column `hidden` out."

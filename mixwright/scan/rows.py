@@ -82,15 +82,17 @@ def _tokens(learner: Learner, example: Example, *, tokenise_together: bool) -> t
     prompt_form, target = learner.form.format_prompt(example.prompt), learner.form.format_answer(example.prompt, target)
     end_token = learner.tokenizer.eos_token_id
     if not isinstance(prompt_form, str) and not isinstance(target, str):
-        return _parted(prompt, learner.encode_chat((*prompt_form, *target)))  # one conversation, through the chat template
+        return _split_at_target(
+            prompt, learner.encode_chat((*prompt_form, *target))
+        )  # one conversation, through the chat template
     target_ids = [*learner.known_tokens(learner.tokenizer(plain(target), add_special_tokens=False)["input_ids"]), end_token]
     if not isinstance(prompt_form, str) or not tokenise_together:
         return prompt, target_ids
     joined_ids = learner.known_tokens(learner.tokenizer(prompt_form + plain(target), verbose=False)["input_ids"])
-    return _parted(prompt if prompt_form else [], [*joined_ids, end_token])
+    return _split_at_target(prompt if prompt_form else [], [*joined_ids, end_token])
 
 
-def _parted(prompt: Sequence[int], together: Sequence[int]) -> tuple[list[int], list[int]]:
+def _split_at_target(prompt: Sequence[int], together: Sequence[int]) -> tuple[list[int], list[int]]:
     """The whole row, parted where the prompt's own tokens end or differ; the first token has nothing before it to be
     predicted from, so it is never part of the target.
     """

@@ -57,14 +57,14 @@ class Calibration:
 
     factors: Mapping[str, Factors]
     """By the name of the matrix."""
-    kept: Tensor
+    kept_numbers: Tensor
     """Which numbers make a sketch, int64."""
     moments: Mapping[str, Moments]
     """What gradients are divided by the roots of; empty for none."""
 
     def sketch(self, learner: Learner) -> GradientSketch:
         """Hooks on a model."""
-        return GradientSketch(learner.model, factors=self.factors, kept=self.kept, moments=self.moments)
+        return GradientSketch(learner.model, factors=self.factors, kept_numbers=self.kept_numbers, moments=self.moments)
 
 
 def calibration_rows(rows: Sequence[ScanRow], seed: int) -> list[ScanRow]:
@@ -95,27 +95,27 @@ def calibrate(
         sum(matrix.inputs for matrix in weight_matrices) * settings.side,
     )
     rows, side = rows[: max(8, MOST_NUMBERS_HELD // width)], settings.side
-    probes = {matrix.name: Factors(None, _signs(matrix.inputs)) for matrix in weight_matrices}
-    products = _products(learner, rows, GradientSketch(learner.model, factors=probes, moments=moments))
-    outputs = [_directions(matrix.transpose(0, 1).flatten(1), side) for matrix in products]
+    probes = {matrix.name: Factors(None, _random_signs(matrix.inputs)) for matrix in weight_matrices}
+    products = _compute_products(learner, rows, GradientSketch(learner.model, factors=probes, moments=moments))
+    outputs = [_find_directions(matrix.transpose(0, 1).flatten(1), side) for matrix in products]
     output_factors = {matrix.name: Factors(directions) for matrix, directions in zip(weight_matrices, outputs, strict=True)}
-    products = _products(learner, rows, GradientSketch(learner.model, factors=output_factors, moments=moments))
-    inputs = [_directions(matrix.permute(2, 0, 1).flatten(1), side) for matrix in products]
+    products = _compute_products(learner, rows, GradientSketch(learner.model, factors=output_factors, moments=moments))
+    inputs = [_find_directions(matrix.permute(2, 0, 1).flatten(1), side) for matrix in products]
     energy = [(matrix @ directions).square().mean(0) for matrix, directions in zip(products, inputs, strict=True)]
     factor_pairs = [Factors(*pair) for pair in zip(outputs, inputs, strict=True)]
-    factors, kept = _trimmed(factor_pairs, energy, settings.dims)
+    factors, kept_numbers = _trim(factor_pairs, energy, settings.dims)
     factors_by_name = {matrix.name: pair for matrix, pair in zip(weight_matrices, factors, strict=True)}
-    return Calibration(factors_by_name, kept, dict(moments or {}))
+    return Calibration(factors_by_name, kept_numbers, dict(moments or {}))
 
 
-def _trimmed(
+def _trim(
     pairs: Sequence[Factors], energy: Sequence[Float[Tensor, "outputs inputs"]], dims: int
 ) -> tuple[list[Factors], Tensor]:
     """The factors without directions of which no product is among the `dims` largest, and the places of those that are."""
     flat = torch.cat([part.flatten() for part in energy])
     chosen = torch.zeros(len(flat), dtype=torch.bool)
     chosen[flat.argsort(descending=True, stable=True)[:dims]] = True
-    factors, kept, first, offset = [], [], 0, 0
+    factors, kept_numbers, first, offset = [], [], 0, 0
     for pair, part in zip(pairs, energy, strict=True):
         chosen_mask = chosen[first : first + part.numel()].view_as(part)
         first += part.numel()
@@ -123,14 +123,18 @@ def _trimmed(
         sides = [torch.eye(len(used_mask)) if side is None else side for side, used_mask in zip(pair, used, strict=True)]
         factors.append(Factors(*(side[:, used_mask].contiguous() for side, used_mask in zip(sides, used, strict=True))))
         kept_mask = chosen_mask[used[0]][:, used[1]].flatten()
-        kept.append(kept_mask.nonzero()[:, 0] + offset)
+        kept_numbers.append(kept_mask.nonzero()[:, 0] + offset)
         offset += len(kept_mask)
-    return factors, torch.cat(kept)
+    return factors, torch.cat(kept_numbers)
 
 
 def save_calibration(path: Path, calibration: Calibration, key: Mapping[str, object]) -> None:
     """Write a calibration as safetensors, whole or not at all; `key`: what it was made from."""
-    tensors = {"kept": calibration.kept, **_flat("factors", calibration.factors), **_flat("moments", calibration.moments)}
+    tensors = {
+        "kept": calibration.kept_numbers,
+        **_flatten_pairs("factors", calibration.factors),
+        **_flatten_pairs("moments", calibration.moments),
+    }
     with replacing(path) as temporary:
         save_file(tensors, temporary, metadata={"key": json.dumps(key, sort_keys=True)})
 
@@ -144,17 +148,19 @@ def load_calibration(path: Path, key: Mapping[str, object]) -> Calibration | Non
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - no mapping
     except (OSError, SafetensorError):
         return None
-    return Calibration(_pairs(tensors, "factors", Factors), tensors["kept"], _pairs(tensors, "moments", Moments))
+    return Calibration(
+        _unflatten_pairs(tensors, "factors", Factors), tensors["kept"], _unflatten_pairs(tensors, "moments", Moments)
+    )
 
 
 def save_moments(path: Path, moments: Mapping[str, Moments]) -> None:
     """Write the moments of a warm-up (`adam_moments`) for `mixwright scan --moments`."""
     with replacing(path) as temporary:
-        save_file(_flat("moments", moments), temporary)
+        save_file(_flatten_pairs("moments", moments), temporary)
 
 
-def _flat(kind: str, pairs: Mapping[str, Factors | Moments]) -> dict[str, Tensor]:
-    """Named pairs of tensors as they are kept; `_pairs` makes pairs of them again."""
+def _flatten_pairs(kind: str, pairs: Mapping[str, Factors | Moments]) -> dict[str, Tensor]:
+    """Named pairs of tensors as they are kept; `_unflatten_pairs` makes pairs of them again."""
     sides = ((name, side, part) for name, pair in pairs.items() for side, part in pair._asdict().items())
     return {f"{kind}/{name}/{side}": part.contiguous() for name, side, part in sides if part is not None}
 
@@ -162,13 +168,13 @@ def _flat(kind: str, pairs: Mapping[str, Factors | Moments]) -> dict[str, Tensor
 def load_moments(path: Path) -> dict[str, Moments]:
     """Read what `save_moments` wrote. Raises InputError when it is missing or not such a file."""
     try:
-        return _pairs(load_file(path), "moments", Moments)
+        return _unflatten_pairs(load_file(path), "moments", Moments)
     except (OSError, SafetensorError, TypeError) as error:
         remedy = "Write it with save_moments of mixwright.scan.sketch_calibration."
         raise InputError("second moments in a safetensors file", str(error)[:120], remedy, file=path) from None
 
 
-def _pairs(tensors: Mapping[str, Tensor], kind: str, pair_type: type) -> dict:
+def _unflatten_pairs(tensors: Mapping[str, Tensor], kind: str, pair_type: type) -> dict:
     """Named pairs of tensors of one kind."""
     sides_by_name: dict[str, dict[str, Tensor]] = {}
     for key, tensor in tensors.items():
@@ -178,7 +184,7 @@ def _pairs(tensors: Mapping[str, Tensor], kind: str, pair_type: type) -> dict:
     return {name: pair_type(**sides) for name, sides in sides_by_name.items()}
 
 
-def _products(learner: Learner, rows: Sequence[ScanRow], sketch: GradientSketch) -> list[Tensor]:
+def _compute_products(learner: Learner, rows: Sequence[ScanRow], sketch: GradientSketch) -> list[Tensor]:
     """Projected gradients of all rows, per matrix (rows, outputs, inputs), on the CPU."""
     products_by_matrix: list[list[Tensor]] = [[] for _ in sketch.matrices]
     for batch in token_batches([len(row.prompt) + len(row.target) for row in rows], BATCH_TOKENS):
@@ -187,7 +193,7 @@ def _products(learner: Learner, rows: Sequence[ScanRow], sketch: GradientSketch)
     return [torch.cat(parts) for parts in products_by_matrix]
 
 
-def _signs(size: int) -> Float[Tensor, "size probes"] | None:
+def _random_signs(size: int) -> Float[Tensor, "size probes"] | None:
     """Random signs, always the same."""
     if size <= INPUT_PROBES:
         return None
@@ -195,7 +201,7 @@ def _signs(size: int) -> Float[Tensor, "size probes"] | None:
     return torch.randint(0, 2, (size, INPUT_PROBES), generator=generator).float() * 2 - 1
 
 
-def _directions(columns: Float[Tensor, "size columns"], side: int) -> Float[Tensor, "size side"]:
+def _find_directions(columns: Float[Tensor, "size columns"], side: int) -> Float[Tensor, "size side"]:
     """The left singular vectors of the largest singular values, all of them where there are no more than `side`."""
     size, count = columns.shape
     if size <= count:

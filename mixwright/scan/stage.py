@@ -40,8 +40,8 @@ from mixwright.scan.table import (
     OWN_COLUMNS,
     SHARD_ROWS,
     column_groups,
-    made_from,
     missing_groups,
+    read_shard_key,
     sampled_rows,
     scan_folder,
     shard_file,
@@ -105,7 +105,7 @@ class ScannedShards:
     tokens: int
     """Tokens of prompts and targets in them."""
     kinds: Counter[str]
-    """Kinds of rows by how often; see `_lines`."""
+    """Kinds of rows by how often; see `_format_notes`."""
     peak_bytes: int
     """See `ScanResult`."""
     device_bytes: int
@@ -157,7 +157,7 @@ def scan_bases(
     jobs_to_run = [Job(f"scan {base_name(job.base)}", scan_shards, job, cost=len(job.shards)) for job in worker_jobs]
     worker_results = workers.run(jobs_to_run, title="scan") if jobs_to_run else []
     return [
-        _result(job, key, [m for d, m in zip(worker_jobs, worker_results, strict=True) if d.base == job.base])
+        _make_result(job, key, [m for d, m in zip(worker_jobs, worker_results, strict=True) if d.base == job.base])
         for job, key in zip(jobs, keys, strict=True)
     ]
 
@@ -170,7 +170,7 @@ def _remove_stale_shards(folder: Path, key: Mapping[str, Any]) -> Iterator[str]:
     """
     for leftover in folder.glob(".*.parquet.*"):
         leftover.unlink()
-    key_by_shard = {path: made_from(path) for path in sorted(folder.glob("part-*.parquet"))}
+    key_by_shard = {path: read_shard_key(path) for path in sorted(folder.glob("part-*.parquet"))}
     stale_shards = {path: shard_key for path, shard_key in key_by_shard.items() if shard_key != key}
     for shard_key in stale_shards.values():
         different_keys = [name for name in key if shard_key.get(name) != key[name]]
@@ -183,14 +183,16 @@ def _remove_stale_shards(folder: Path, key: Mapping[str, Any]) -> Iterator[str]:
         path.unlink()
 
 
-def _result(job: ScanJob, key: Mapping[str, Any], worker_results: Sequence[ScannedShards]) -> ScanResult:
+def _make_result(job: ScanJob, key: Mapping[str, Any], worker_results: Sequence[ScannedShards]) -> ScanResult:
     counts = sum((result.kinds for result in worker_results), Counter[str]())
     shards, tokens = sum(result.shards for result in worker_results), sum(result.tokens for result in worker_results)
     peaks = (
         max((result.peak_bytes for result in worker_results), default=0),
         max((result.device_bytes for result in worker_results), default=0),
     )
-    return ScanResult(base_name(job.base), key["rows"], key["shards"], shards, tokens, _lines(counts, key["limit"]), *peaks)
+    return ScanResult(
+        base_name(job.base), key["rows"], key["shards"], shards, tokens, _format_notes(counts, key["limit"]), *peaks
+    )
 
 
 def prepare_scan(job: ScanJob) -> dict[str, Any]:
@@ -287,7 +289,7 @@ def _kind(example: Example) -> str:
     return next((name for name in ("target", "answer", "chosen") if getattr(example, name) is not None), "none")
 
 
-def _lines(kinds: Mapping[str, int], limit: int | None) -> tuple[str, ...]:
+def _format_notes(kinds: Mapping[str, int], limit: int | None) -> tuple[str, ...]:
     """What a reader of the table has to know of the rows that were scanned now, one line each."""
     notes_by_kind = {
         "answer": "have no target; their answer is read as the target",

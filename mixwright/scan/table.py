@@ -83,10 +83,10 @@ def read_matching_shard(path: Path, key: Mapping[str, Any]) -> pa.Table | None:
         table = pq.read_table(path)
     except (OSError, pa.ArrowException):
         return None
-    return table if (table.schema.metadata or {}).get(METADATA_KEY) == _text(key) else None
+    return table if (table.schema.metadata or {}).get(METADATA_KEY) == _key_bytes(key) else None
 
 
-def made_from(path: Path) -> dict[str, Any]:
+def read_shard_key(path: Path) -> dict[str, Any]:
     """What a shard was made from; empty where the file is none."""
     try:
         return json.loads((pq.read_schema(path).metadata or {}).get(METADATA_KEY, b"{}"))
@@ -96,7 +96,7 @@ def made_from(path: Path) -> dict[str, Any]:
 
 def missing_groups(path: Path, key: Mapping[str, Any], names: Mapping[str, Collection[str]]) -> list[str]:
     """Groups, by the names of their columns, of which a shard does not have every column; read from its last bytes."""
-    if made_from(path) != key:
+    if read_shard_key(path) != key:
         return list(names)
     shard_columns = set(pq.read_schema(path).names)
     return [group for group, columns in names.items() if not set(columns) <= shard_columns]
@@ -116,14 +116,14 @@ def write_part(
     earlier = read_matching_shard(path, key)
     columns = {} if earlier is None else dict(zip(earlier.column_names, earlier.columns, strict=True))
     columns |= {name: pa.array(example_columns[name], pa.string()) for name in OWN_COLUMNS}
-    columns |= {name: _arrow(values) for name, values in found.items()}
+    columns |= {name: _to_arrow(values) for name, values in found.items()}
     order = [name for group in catalog.listing("columns") for name in catalog.load("columns", group).NAMES]
     names = [*OWN_COLUMNS, *(name for name in order if name in columns)]
     table = pa.table({name: columns[name] for name in names})
-    write_table(path, table.replace_schema_metadata({METADATA_KEY: _text(key)}))
+    write_table(path, table.replace_schema_metadata({METADATA_KEY: _key_bytes(key)}))
 
 
-def _arrow(values: np.ndarray) -> pa.Array:
+def _to_arrow(values: np.ndarray) -> pa.Array:
     if values.dtype == object:
         return pa.array(values.tolist(), pa.string())
     if values.ndim == 1:
@@ -132,7 +132,7 @@ def _arrow(values: np.ndarray) -> pa.Array:
     return pa.FixedSizeListArray.from_arrays(flat, values.shape[1])
 
 
-def _text(key: Mapping[str, Any]) -> bytes:
+def _key_bytes(key: Mapping[str, Any]) -> bytes:
     return json.dumps(key, sort_keys=True).encode()
 
 
@@ -162,7 +162,7 @@ class Scan:
         self.parts = [shard_file(self.folder, number) for number in range(self.key["shards"])]
         """The shards, in order."""
         schemas = [self._schema(path) for path in self.parts]
-        if any((schema.metadata or {}).get(METADATA_KEY) != _text(self.key) for schema in schemas):
+        if any((schema.metadata or {}).get(METADATA_KEY) != _key_bytes(self.key) for schema in schemas):
             raise InputError("shards of one scan", "some of another", "Run `mixwright scan` again.", file=self.folder)
         self.names = tuple(name for name in schemas[0].names if all(name in schema.names for schema in schemas))
         """Columns that every shard has, `id`, `task` and `split` first."""
@@ -196,7 +196,7 @@ class Scan:
         """
         if name not in self.names:
             raise unknown_name("column of this scan", name, self.names)
-        return np.concatenate([_numpy(pq.read_table(path, columns=[name])[name]) for path in self.parts])
+        return np.concatenate([_to_numpy(pq.read_table(path, columns=[name])[name]) for path in self.parts])
 
     def rows(self, ids: Iterable[str], names: Sequence[str] | None = None) -> dict[str, np.ndarray]:
         """Columns (all, or those named) of some examples, in the order of `ids`.
@@ -213,7 +213,7 @@ class Scan:
         return {name: self.column(name)[places] for name in (self.names if names is None else names)}
 
 
-def _numpy(values: pa.ChunkedArray) -> np.ndarray:
+def _to_numpy(values: pa.ChunkedArray) -> np.ndarray:
     array = values.combine_chunks()
     array = array.chunk(0) if isinstance(array, pa.ChunkedArray) else array
     if pa.types.is_fixed_size_list(array.type):

@@ -200,7 +200,7 @@ class SteeringCallback(SteeringHooks):
         row_of_group = group_rows(rows, group_size)
         totals = sum_checked(rewards, self._weights, self._functions, self.run, rows)
         outcomes = gather_object(group_outcomes(self.run.pool, row_of_group, totals, lengths, forms_and_answers, step))
-        (kl, _), self.last = self.last, (None, None)
+        (kl, _), self.last_kl_and_entropy = self.last_kl_and_entropy, (None, None)
         batch = self.run.batches
         group_count = len(gather_object(row_of_group))
         refused = self.run.observe(step, outcomes, rows=group_count, completions=group_count * group_size, kl=kl)

@@ -160,7 +160,9 @@ def dpo_config(config: RunConfig, shared: Mapping[str, Any]) -> Any:
 
 
 def _checked(cls: type[Any], fields_given: Mapping[str, Any], config: RunConfig, own_remedies: dict[str, str]) -> Any:
-    """TRL's config of `fields_given` and `train.settings`; fields that may not stand there, or that TRL refuses, as InputErrors."""
+    """TRL's config of `fields_given` and `train.settings`; fields that may not stand there, or that TRL refuses, as
+    InputErrors.
+    """
     settings = to_data(config.train.settings)  # copies: TRL may change what it is given
     known_fields = [field.name for field in fields(cls) if field.init]
     remedy_by_field = own_remedies | UNUSED_FIELD_REMEDIES | dict.fromkeys(OUTSIDE_FIELDS, INSIDE_REMEDY)

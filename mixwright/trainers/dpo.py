@@ -68,7 +68,7 @@ class SteeredDPOTrainer(RowTrainer, DPOTrainer):
     def compute_loss(self, model: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         """As TRL's; in training the log-probabilities of each pair are kept."""
         index = inputs.pop(INDEX_COLUMN, None)
-        if not self.steers(index):
+        if not self.is_steered_batch(index):
             return super().compute_loss(model, inputs, *args, **kwargs)
         reference = self.model if self.ref_model is None else self.ref_model
         mask = inputs["completion_mask"]
@@ -87,7 +87,7 @@ class SteeredDPOTrainer(RowTrainer, DPOTrainer):
         return loss
 
     def _hand_in(self, step: int) -> None:
-        places, columns = self.collected(step)
+        places, columns = self.take_collected(step)
         run = self.steered
         if run is None or not places:
             return
@@ -123,7 +123,7 @@ class SteeredDPOTrainer(RowTrainer, DPOTrainer):
 
     def _inputs(self, items: Sequence[int]) -> tuple[dict[str, Any], Any]:
         """Model inputs and labels of prompt and chosen completion of prepared pairs."""
-        batch = self.prepared(items)
+        batch = self.prepare_batch(items)
         chosen = {name: batch[name][: len(items)] for name in ("input_ids", "attention_mask", "completion_mask")}
         mask = chosen.pop("completion_mask")
         return chosen, chosen["input_ids"].masked_fill(mask == 0, -100)

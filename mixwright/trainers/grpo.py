@@ -192,7 +192,7 @@ class SteeredGRPOTrainer(SteeredTrainer, GRPOTrainer):
         row_of_group = group_rows(indices, group_size)
         totals = sum_checked(rewards, self.reward_weights, self.reward_funcs, run, indices)
         groups = group_outcomes(run.pool, row_of_group, totals, lengths, forms_and_answers, step)
-        (kl, _), self.hooks.last = self.hooks.last, (None, None)
+        (kl, _), self.hooks.last_kl_and_entropy = self.hooks.last_kl_and_entropy, (None, None)
         batch = run.batches
         refused = run.observe(step, groups, rows=len(row_of_group), completions=len(totals), kl=kl)
         self.beta = run.beta

@@ -62,7 +62,7 @@ class SteeringHooks(TrainerCallback):
         self.terminated: Any = None
         """transformers' callback that notices SIGTERM (`enable_jit_checkpoint`), taken over so that its save is aligned."""
         self.sampler: Any = None
-        self.last: tuple[float | None, float | None] = (None, None)
+        self.last_kl_and_entropy: tuple[float | None, float | None] = (None, None)
         """KL and entropy of the last step, not yet handed to the engine."""
         self._micro = self._in_step = 0
         self._rates: list[float] | None = None
@@ -74,7 +74,7 @@ class SteeringHooks(TrainerCallback):
     def resume(self, folder: Path | None) -> Any:
         """Bring the run to a checkpoint, or to a fresh start (None); returns what was `remembered`, None if nothing."""
         extra = self.checkpoints.load(folder)
-        self.last = tuple(extra.get("last", (None, None)))
+        self.last_kl_and_entropy = tuple(extra.get("last", (None, None)))
         self.run.checks = list(extra.get("checks", []))
         self._expected = list(extra.get("served") or [])
         return extra.get("remembered")
@@ -142,10 +142,10 @@ class SteeringHooks(TrainerCallback):
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> Any:
         """Write lines, run canaries, stop if decided, and move a save to the end of the generation batch."""
         self._micro += 1
-        self.last = self.measured(self._in_step + 1)
+        self.last_kl_and_entropy = self.measured(self._in_step + 1)
         self._in_step = 0
         self.watch(state.global_step)
-        self.run.finish_step(kl=self.last[0], entropy=self.last[1])
+        self.run.finish_step(kl=self.last_kl_and_entropy[0], entropy=self.last_kl_and_entropy[1])
         if self.run.stop:
             control.should_training_stop = True
         self._align(args, state, control)
@@ -197,7 +197,8 @@ class SteeringHooks(TrainerCallback):
         name = str(getattr(self.args.lr_scheduler_type, "value", self.args.lr_scheduler_type))
         if not self.run.planned:
             raise InputError(
-                f"max_steps={saved_steps}, as when it was saved: lr_scheduler_type {name!r} spreads learning rates over the steps",
+                f"max_steps={saved_steps}, as when it was saved: lr_scheduler_type {name!r} spreads learning rates over the "
+                "steps",
                 f"max_steps={steps}",
                 "Resume with it. A run that may be made longer needs lr_scheduler_type='constant' from its start.",
             )
@@ -212,7 +213,12 @@ class SteeringHooks(TrainerCallback):
     def _stage(self, step: int, arguments: Mapping[str, Any]) -> None:
         self.finite.check_weights(step, arguments["model"])
         check_same_run(self.run, step)
-        extra = {"last": self.last, "whole": self.batch_is_done, "checks": self.run.checks, "remembered": self.remembered()}
+        extra = {
+            "last": self.last_kl_and_entropy,
+            "whole": self.batch_is_done,
+            "checks": self.run.checks,
+            "remembered": self.remembered(),
+        }
         extra |= {"served": self._served(), "max_steps": self.args.max_steps}
         self.checkpoints.stage_state(step, extra)
         self._staged = step

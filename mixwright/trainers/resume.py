@@ -72,7 +72,7 @@ class Checkpoints:
                 *old_checkpoint.glob("rng_state*.pth"),
             ]:
                 stale.unlink(missing_ok=True)
-            staged, temporary = self._staged(step), self._staged(step).with_name(f".{step}.{os.getpid()}")
+            staged, temporary = self._staging_folder(step), self._staging_folder(step).with_name(f".{step}.{os.getpid()}")
             for folder in (staged, temporary):
                 shutil.rmtree(folder, ignore_errors=True)
             temporary.mkdir(parents=True)
@@ -87,7 +87,7 @@ class Checkpoints:
         if self.saves and not folder.is_dir():
             raise RuntimeError(f"the checkpoint of step {step} is not in {self.output}: it would have no steering state")
         if self.saves:
-            self._move(folder, step)
+            self._move_state(folder, step)
             shutil.rmtree(self.run.files.folder / "saving", ignore_errors=True)
         self.run.write()
 
@@ -105,11 +105,13 @@ class Checkpoints:
             return None
         if resume is not True:
             folder = Path(resume)
-            reasons = [reason for reason in gather_object([self.problem(folder)]) if reason]
+            reasons = [reason for reason in gather_object([self.find_problem(folder)]) if reason]
             if reasons:
                 raise InputError("a whole checkpoint made under steering", reasons[0], REMEDY, file=folder)
             return folder
-        reason_by_folder = {folder: self.problem(folder) or self._why_passed_over(folder) for folder in self.all()}
+        reason_by_folder = {
+            folder: self.find_problem(folder) or self._why_passed_over(folder) for folder in self.list_folders()
+        }
         resumable = [{folder.name for folder, reason in reason_by_folder.items() if not reason}]
         resumable_everywhere = set.intersection(*gather_object(resumable))
         chosen = next((folder for folder in reason_by_folder if folder.name in resumable_everywhere), None)
@@ -156,9 +158,9 @@ class Checkpoints:
                 run.files.clear()
             return {}
         if self.saves:
-            for unmoved in self.all():  # saved whole, but killed before its state was moved in
-                if not _state_file(unmoved).exists() and not self.problem(unmoved):
-                    self._move(unmoved, _step(unmoved))
+            for unmoved in self.list_folders():  # saved whole, but killed before its state was moved in
+                if not _state_file(unmoved).exists() and not self.find_problem(unmoved):
+                    self._move_state(unmoved, _step(unmoved))
         PartialState().wait_for_everyone()
         state = read_state(folder, STATE_FILE_STEM)
         try:
@@ -173,26 +175,26 @@ class Checkpoints:
         except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
             raise InputError("a whole steering state", repr(error), REMEDY, file=_state_file(folder)) from None
 
-    def all(self) -> list[Path]:
+    def list_folders(self) -> list[Path]:
         """Checkpoint folders of the output folder, newest step first."""
         folders = [path for path in self.output.glob(f"{PREFIX_CHECKPOINT_DIR}-*") if path.is_dir() and _step(path) >= 0]
         return sorted(folders, key=_step, reverse=True)
 
-    def problem(self, folder: Path) -> str:
+    def find_problem(self, folder: Path) -> str:
         """Why a checkpoint cannot be resumed; empty when it is whole."""
         try:
-            return self._problem(folder)
+            return self._find_problem(folder)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             return f"its steering state is not whole ({error!r})"
 
-    def _problem(self, folder: Path) -> str:
+    def _find_problem(self, folder: Path) -> str:
         if not folder.is_dir():
             return "no such folder"
         if (folder / UNFINISHED_FILE).exists():
             return f"{UNFINISHED_FILE} is there: a save was interrupted"
         if (step := _saved_step(folder)) is None:
             return f"no whole {TRAINER_STATE}: the save was interrupted"
-        state_folder = folder if _state_file(folder).exists() or not self._own(folder) else self._staged(step)
+        state_folder = folder if _state_file(folder).exists() or not self._is_own(folder) else self._staging_folder(step)
         if self._unsteered(folder):
             return f"no {_state_file(folder).name}: made without steering"
         try:
@@ -214,14 +216,18 @@ class Checkpoints:
 
     def last_whole(self, step: int) -> Path | None:
         """The newest checkpoint of at most `step` that can be resumed; None when there is none."""
-        return next((folder for folder in self.all() if _step(folder) <= step and not self.problem(folder)), None)
+        return next(
+            (folder for folder in self.list_folders() if _step(folder) <= step and not self.find_problem(folder)), None
+        )
 
     def last_without_alarm(self) -> str:
         """The newest whole checkpoint saved while no alarm stood, relative to the output folder; empty when none is left."""
-        for folder in self.all():
-            if not self.problem(folder):
+        for folder in self.list_folders():
+            if not self.find_problem(folder):
                 state = read_state(
-                    folder if _state_file(folder).exists() else self._staged(_step(folder)), STATE_FILE_STEM, arrays=False
+                    folder if _state_file(folder).exists() else self._staging_folder(_step(folder)),
+                    STATE_FILE_STEM,
+                    arrays=False,
                 )
                 if not state["engine"]["policy"]["alarmed_in_a_row"]:
                     return folder.name
@@ -231,7 +237,7 @@ class Checkpoints:
         """Why a whole checkpoint is not to be gone on from: the run was taken back, or began anew, or overflowed, since."""
         if not self.run.files.write:
             return ""
-        state_folder = folder if _state_file(folder).exists() else self._staged(_step(folder))
+        state_folder = folder if _state_file(folder).exists() else self._staging_folder(_step(folder))
         lines = read_state(state_folder, STATE_FILE_STEM, arrays=False)["lines"]
         if name := self.run.files.first_differing(lines):
             return f"{name} no longer begins with the lines that stood there when it was saved"
@@ -263,9 +269,9 @@ class Checkpoints:
                 folder.name,
             )
 
-    def _move(self, folder: Path, step: int) -> None:
+    def _move_state(self, folder: Path, step: int) -> None:
         """Move the staged state into a checkpoint, its JSON last, with the sizes of the files that stand there."""
-        staged = self._staged(step)
+        staged = self._staging_folder(step)
         state = read_state(staged, STATE_FILE_STEM, arrays=False)
         archive, temporary = folder / f"{STATE_FILE_STEM}.npz", folder / f".{STATE_FILE_STEM}.npz"
         shutil.copyfile(staged / f"{STATE_FILE_STEM}.npz", temporary)
@@ -279,14 +285,14 @@ class Checkpoints:
         """Whether a checkpoint is whole as TRL's own, and has no steering state."""
         if (step := _saved_step(folder)) is None:
             return False
-        places = [folder, self._staged(step)] if self._own(folder) else [folder]
+        places = [folder, self._staging_folder(step)] if self._is_own(folder) else [folder]
         return not (folder / UNFINISHED_FILE).exists() and not any(_state_file(place).exists() for place in places)
 
-    def _own(self, folder: Path) -> bool:
+    def _is_own(self, folder: Path) -> bool:
         """Whether a checkpoint is one of this run's own output folder."""
         return folder.resolve().parent == self.output.resolve()
 
-    def _staged(self, step: int) -> Path:
+    def _staging_folder(self, step: int) -> Path:
         return self.run.files.folder / "saving" / str(step)
 
     def _random_files(self) -> list[str]:

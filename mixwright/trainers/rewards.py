@@ -237,16 +237,16 @@ def check_rewards(name: str, returned: Any, count: int) -> list[float | None]:
             neither a real number nor None.
     """
     expected = f"{count} rewards from {name}, a list with one for each completion"
-    entries = _listed(returned, count)
+    entries = _list_entries(returned, count)
     if entries is None:
         raise InputError(expected, one_line(SHORT_REPR.repr(returned)), REMEDY)
     if len(entries) != count:
         got = str(len(entries)) if not isinstance(returned, Iterator) or len(entries) < count else f"more than {count}"
         raise InputError(expected, got, REMEDY)
-    return [None if entry is None else _number(entry, name, place) for place, entry in enumerate(entries)]
+    return [None if entry is None else _read_number(entry, name, place) for place, entry in enumerate(entries)]
 
 
-def _listed(returned: Any, count: int) -> Sequence[Any] | None:
+def _list_entries(returned: Any, count: int) -> Sequence[Any] | None:
     """The entries; None where it is nothing that has one for each completion."""
     if isinstance(returned, list | tuple):
         return returned
@@ -261,7 +261,7 @@ def _listed(returned: Any, count: int) -> Sequence[Any] | None:
     return entries if isinstance(entries, list) else None
 
 
-def _number(entry: Any, name: str, place: int) -> float:
+def _read_number(entry: Any, name: str, place: int) -> float:
     number = entry
     try:
         if hasattr(number, "item"):  # of numpy and torch, whose complex numbers float() would cut to their real part

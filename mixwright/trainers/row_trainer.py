@@ -50,7 +50,7 @@ class RowTrainer(SteeredTrainer):
         run = self.steer(steering, pool_of(dataset, steering, rows), objective=objective, beta=0.0, micro_steps=1)
         run.dropped = len(dataset) - len(rows)
 
-    def steers(self, index: torch.Tensor | None) -> bool:
+    def is_steered_batch(self, index: torch.Tensor | None) -> bool:
         """Whether this batch is one of steered training, with row numbers."""
         return self.steered is not None and index is not None and is_training(self)
 
@@ -60,7 +60,7 @@ class RowTrainer(SteeredTrainer):
         gathered: Any = gather((index.to(device), *(column.detach().float() for column in columns)))
         self._collected.append(list(gathered))
 
-    def collected(self, step: int) -> tuple[list[int], list[list[float]]]:
+    def take_collected(self, step: int) -> tuple[list[int], list[list[float]]]:
         """Pool indices of the rows of the coming optimiser step, and the columns collected; none twice.
 
         Several processes pad the last batch of an epoch with rows seen before; they stand at its end and are left out.
@@ -75,7 +75,7 @@ class RowTrainer(SteeredTrainer):
         places = self._place[columns[0][:count].cpu().numpy()].tolist()
         return places, [column[:count].tolist() for column in columns[1:]]
 
-    def prepared(self, items: Sequence[int]) -> dict[str, Any]:
+    def prepare_batch(self, items: Sequence[int]) -> dict[str, Any]:
         """The trainer's own batch of these rows, as training would see them, without row numbers."""
         self._set_signature_columns_if_needed()
         dataset: Any = self.train_dataset

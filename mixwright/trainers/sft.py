@@ -56,7 +56,7 @@ class SteeredSFTTrainer(RowTrainer, SFTTrainer):
     def compute_loss(self, model: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         """As TRL's; in training each example's own loss is kept."""
         index = inputs.pop(INDEX_COLUMN, None)
-        if not self.steers(index):
+        if not self.is_steered_batch(index):
             return super().compute_loss(model, inputs, *args, **kwargs)
         with capture_logprobs(model, inputs.get("labels")) as outputs:
             loss = super().compute_loss(model, inputs, *args, **kwargs)
@@ -65,7 +65,7 @@ class SteeredSFTTrainer(RowTrainer, SFTTrainer):
         return loss
 
     def _hand_in(self, step: int) -> None:
-        places, columns = self.collected(step)
+        places, columns = self.take_collected(step)
         run = self.steered
         if run is None or not places:
             return
@@ -84,5 +84,5 @@ class SteeredSFTTrainer(RowTrainer, SFTTrainer):
 
     def _inputs(self, items: Sequence[int]) -> tuple[dict[str, Any], Any]:
         """Model inputs and labels of prepared rows."""
-        batch = self.prepared(items)
+        batch = self.prepare_batch(items)
         return batch, batch.pop("labels")

@@ -37,7 +37,7 @@ else:  # as HfArgumentParser reads it from a command line: a mapping as JSON, a 
 
 INDEX_COLUMN = "mixwright_index"
 """Column that carries a row's pool index through the trainer; taken out before reward functions see the row."""
-Slow = Literal["stop", "wrong"]
+SlowRewards = Literal["stop", "wrong"]
 DEFAULT_SELECTOR = "difficulty"
 """Of GRPO without a plan."""
 DIGEST_ROWS = 1024
@@ -123,7 +123,7 @@ class SteeringConfig:
             "models are left alone."
         },
     )
-    slow_rewards: Slow = field(
+    slow_rewards: SlowRewards = field(
         default="stop",
         metadata={
             "help": "What a call that takes longer leads to: training stops, or its completions get the reward of a wrong "
@@ -204,8 +204,8 @@ def check_settings(steering: SteeringConfig) -> None:
             _check_range(value)
         if name == "options":
             _check_options(value)
-        if name == "slow_rewards" and value not in get_args(Slow):
-            raise InputError(f"steering.slow_rewards: {' or '.join(get_args(Slow))}", repr(value)[:80], "Correct it.")
+        if name == "slow_rewards" and value not in get_args(SlowRewards):
+            raise InputError(f"steering.slow_rewards: {' or '.join(get_args(SlowRewards))}", repr(value)[:80], "Correct it.")
 
 
 def _read_json(name: str, text: str) -> Any:
@@ -281,7 +281,7 @@ def pool_of(dataset: Dataset, steering: SteeringConfig, rows: Sequence[int] | No
                 f"a column {column!r} ({name})", ", ".join(dataset.column_names), "Correct SteeringConfig.columns."
             )
     row_count = len(rows) if rows is not None else len(dataset)
-    values_by_column = {name: _column(dataset, columns.get(name, name), rows) for name in STEERING_COLUMNS}
+    values_by_column = {name: _read_column(dataset, columns.get(name, name), rows) for name in STEERING_COLUMNS}
     if values_by_column["task"] is None and columns.get("task") != "":
         logging.getLogger("mixwright").warning(
             "The dataset has no column 'task' (its columns: %s), so everything is one task, 'all', and no task is steered "
@@ -290,7 +290,7 @@ def pool_of(dataset: Dataset, steering: SteeringConfig, rows: Sequence[int] | No
             ", ".join(name for name in dataset.column_names if name != INDEX_COLUMN),
         )
     for name in ("id", "task"):
-        _whole(values_by_column[name], name, columns.get(name, name), rows)
+        _refuse_missing(values_by_column[name], name, columns.get(name, name), rows)
     ids = values_by_column["id"] or (rows if rows is not None else range(row_count))
     tasks = [str(task) for task in values_by_column["task"] or ["all"] * row_count]
     planned_cells = steering.plan.cells if isinstance(steering.plan, Plan) else ()
@@ -298,11 +298,11 @@ def pool_of(dataset: Dataset, steering: SteeringConfig, rows: Sequence[int] | No
     columns_read = (
         [str(i) for i in ids],
         tasks,
-        _levels(values_by_column["level"]),
+        _parse_levels(values_by_column["level"]),
         values_by_column["answer"],
         values_by_column["options"],
     )
-    prompts_shown = _column(dataset, "prompt", rows) if prompts and predicts(steering) else None
+    prompts_shown = _read_column(dataset, "prompt", rows) if prompts and predicts(steering) else None
     texts = None if prompts_shown is None else [text_of(prompt) for prompt in prompts_shown]
     pool = make_pool(*columns_read, cells=cells, prompts=texts)
     return replace(pool, content=content_of(dataset))
@@ -327,14 +327,14 @@ def content_of(dataset: Dataset) -> str:
     return digest.hexdigest()[:16]
 
 
-def _column(dataset: Dataset, column: str, rows: Sequence[int] | None) -> list[Any] | None:
+def _read_column(dataset: Dataset, column: str, rows: Sequence[int] | None) -> list[Any] | None:
     if column not in dataset.column_names:
         return None
     values = list(dataset[column])
     return values if rows is None else [values[row] for row in rows]
 
 
-def _whole(values: list[Any] | None, name: str, column: str, rows: Sequence[int] | None) -> None:
+def _refuse_missing(values: list[Any] | None, name: str, column: str, rows: Sequence[int] | None) -> None:
     """Raises InputError for the first row whose value is missing."""
     missing_place = next(
         (missing_place for missing_place, value in enumerate(values or []) if value is None or value != value), None
@@ -348,7 +348,7 @@ def _whole(values: list[Any] | None, name: str, column: str, rows: Sequence[int]
         )
 
 
-def _levels(values: list[Any] | None) -> list[float | None] | None:
+def _parse_levels(values: list[Any] | None) -> list[float | None] | None:
     if values is None:
         return None
     try:

@@ -13,13 +13,13 @@ from mixwright.errors import InputError
 from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS
 from mixwright.records import RunManifest, to_data
 from mixwright.run.folder import RunFolder, read_json, write_json, write_text
-from mixwright.verdict.page.blocks import FIRST_SCREEN_ORDER, Part, filled
+from mixwright.verdict.page.blocks import FIRST_SCREEN_ORDER, Part, keep_filled
 from mixwright.verdict.page.evidence import decoding_of, describe_run, seeds_of, trial_of
-from mixwright.verdict.page.terms import explained_once
-from mixwright.verdict.rules.basis import recommended
-from mixwright.verdict.rules.cells import CellSeen, cells_of
-from mixwright.verdict.rules.claims import every_claim, judge
-from mixwright.verdict.rules.next_steps import steps_of
+from mixwright.verdict.page.terms import explain_once
+from mixwright.verdict.rules.basis import recommend_run
+from mixwright.verdict.rules.cells import PageCell, cells_of
+from mixwright.verdict.rules.claims import judge, read_claims
+from mixwright.verdict.rules.next_steps import list_next_steps
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -45,7 +45,7 @@ def render(run: RunFolder) -> Path:
     if claims := judge(run):
         write_json(run.claims, claims)
     parts = sections(run)
-    write_json(run.data, data_of(run, parts))
+    write_json(run.data, collect_data(run, parts))
     write_text(run.page, render_page(f"Verdict: {run.path.resolve().name}", describe_run(run), parts))
     return run.page
 
@@ -74,24 +74,27 @@ def sections(run: RunFolder) -> list[Part]:
         if outcome in GRADED_OUTCOMES or section.SHOWN_UNGRADED:
             shown_sections.append((name, section.TITLE, section.ORDER, section.blocks(run)))
     interval_units = "items" if seeds_of(run) == 1 else "seeds and items"
-    parts = explained_once(sorted(shown_sections, key=lambda part: (part[2], part[0])), outcome, interval_units)
-    return [(name, title, order, filled_blocks) for name, title, order, blocks in parts if (filled_blocks := filled(blocks))]
+    parts = explain_once(sorted(shown_sections, key=lambda part: (part[2], part[0])), outcome, interval_units)
+    return [
+        (name, title, order, filled_blocks) for name, title, order, blocks in parts if (filled_blocks := keep_filled(blocks))
+    ]
 
 
-def data_of(run: RunFolder, parts: Sequence[Part]) -> dict[str, Any]:
+def collect_data(run: RunFolder, parts: Sequence[Part]) -> dict[str, Any]:
     """Everything that the page shows, JSON-ready; what is not known is null.
 
     Args:
         run: judged.
         parts: the sections of its page, in order.
     """
-    (recommendation, basis), result = recommended(run), trial_of(run)
+    (recommendation, basis), result = recommend_run(run), trial_of(run)
     outcome = result.decoding if result else decoding_of(run)
     reading = READINGS[outcome]
     recommendation_data = (
         None
         if recommendation is None
-        else plain(recommendation) | {"next": [plain(step) for step in steps_of(run, recommendation, basis)]}
+        else to_json_ready(recommendation)
+        | {"next": [to_json_ready(step) for step in list_next_steps(run, recommendation, basis)]}
     )
     return {
         "format": FORMAT_VERSION,
@@ -105,17 +108,17 @@ def data_of(run: RunFolder, parts: Sequence[Part]) -> dict[str, Any]:
             "graded": outcome in GRADED_OUTCOMES,
         },
         "recommendation": recommendation_data,
-        "rests_on": plain(basis),
-        "judgements": plain(result.judgements if result else ()),
-        "effects": plain(result.effects if result else ()),
-        "claims": plain(every_claim(run)),
-        "cells": [_cell(cell) for cell in cells_of(run)],
-        "settings": plain(read_json(run.manifest, RunManifest).settings if run.manifest.is_file() else {}),
-        "sections": [{"name": name, "title": title, "blocks": plain(blocks)} for name, title, _, blocks in parts],
+        "rests_on": to_json_ready(basis),
+        "judgements": to_json_ready(result.judgements if result else ()),
+        "effects": to_json_ready(result.effects if result else ()),
+        "claims": to_json_ready(read_claims(run)),
+        "cells": [_cell_data(cell) for cell in cells_of(run)],
+        "settings": to_json_ready(read_json(run.manifest, RunManifest).settings if run.manifest.is_file() else {}),
+        "sections": [{"name": name, "title": title, "blocks": to_json_ready(blocks)} for name, title, _, blocks in parts],
     }
 
 
-def _cell(cell: CellSeen) -> dict[str, Any]:
+def _cell_data(cell: PageCell) -> dict[str, Any]:
     claim = cell.claim
     greedy, sampled = (
         None if pair is None else {"before": pair[0], "after": pair[1]} for pair in (cell.greedy, cell.sampled)
@@ -129,22 +132,22 @@ def _cell(cell: CellSeen) -> dict[str, Any]:
         "after": claim.after if claim.difference.n else None,
         "greedy": greedy,
         "sampled": sampled,
-        "change": plain(claim.difference),
-        "chance_level": plain(cell.chance),
+        "change": to_json_ready(claim.difference),
+        "chance_level": to_json_ready(cell.chance),
     }
 
 
-def plain(value: Any) -> Any:
+def to_json_ready(value: Any) -> Any:
     """JSON-ready values; blocks keep the name of their kind, numbers that are none become null."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        fields = {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        fields = {field.name: to_json_ready(getattr(value, field.name)) for field in dataclasses.fields(value)}
         return (
             {"kind": type(value).__name__, **fields} if type(value).__module__ == "mixwright.verdict.page.blocks" else fields
         )
     if isinstance(value, Mapping):
-        return {str(key): plain(part) for key, part in value.items()}
+        return {str(key): to_json_ready(part) for key, part in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(part) for part in value]
+        return [to_json_ready(part) for part in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return to_data(value)

@@ -146,9 +146,9 @@ def lint_too_hard(plan: Plan, pool: Pool) -> Lint | None:
         return None
     return _lint(
         "too_hard",
-        f"{hard_rows} of {row_count} rows ({hard_rows / row_count:.0%}) are of cells that the plan calls hopeless or lucky: what "
-        "succeeds there is mostly chance, and the rare success gets the largest advantage. Keep the gate too_hard, start "
-        "with beta above 0, and add rows that the model can solve now and then",
+        f"{hard_rows} of {row_count} rows ({hard_rows / row_count:.0%}) are of cells that the plan calls hopeless or lucky: "
+        "what succeeds there is mostly chance, and the rare success gets the largest advantage. Keep the gate too_hard, "
+        "start with beta above 0, and add rows that the model can solve now and then",
         "arXiv 2605.28388",
     )
 
@@ -186,8 +186,9 @@ def lint_lengths(settings: Settings, groups: Sequence[GroupOutcome]) -> Lint | N
                 return _lint(
                     "lengths",
                     f"loss_type={settings.loss_type!r} divides each completion's loss by its own length, and the formats of "
-                    f"{task} differ in it ({short_format!r:.40} {short_tokens:.0f} tokens, {long_format!r:.40} {long_tokens:.0f}): a token of a short "
-                    "right answer counts for more, of a long wrong one for less. Use loss_type='dapo' or 'dr_grpo'",
+                    f"{task} differ in it ({short_format!r:.40} {short_tokens:.0f} tokens, {long_format!r:.40} "
+                    f"{long_tokens:.0f}): a token of a short right answer counts for more, of a long wrong one for "
+                    "less. Use loss_type='dapo' or 'dr_grpo'",
                     "arXiv 2503.20783",
                 )
     return None

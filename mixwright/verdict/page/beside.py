@@ -42,7 +42,7 @@ class ThreeCheckpoints:
     """The start, and the one that the page is about."""
 
 
-def three_of(run: RunFolder) -> ThreeCheckpoints | None:
+def read_three_checkpoints(run: RunFolder) -> ThreeCheckpoints | None:
     """The three checkpoints of a comparison; None where there is no third one. Raises InputError for broken files."""
     sides, path = comparisons(run).get(headline_arm(run)), beside_file(run)
     if sides is None or not path.is_file():

@@ -18,7 +18,7 @@ from mixwright.run.folder import RunFolder, read_json, read_measurements, read_p
 from mixwright.verdict.page.text import count
 
 
-def json_lines(path: Path) -> Iterator[dict[str, Any]]:
+def read_json_lines(path: Path) -> Iterator[dict[str, Any]]:
     """The objects of a JSON-lines file, one at a time; none when there is no file. Raises InputError with file and line."""
     if not path.is_file():
         return
@@ -36,26 +36,26 @@ def json_lines(path: Path) -> Iterator[dict[str, Any]]:
             yield item
 
 
-def number(item: dict[str, Any], name: str) -> float | None:
+def finite_number(item: dict[str, Any], name: str) -> float | None:
     """A finite number of a JSON object, or None."""
     value = item.get(name)
     return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
 
 
-def version_of(path: Path) -> tuple[int, int] | None:
+def file_version(path: Path) -> tuple[int, int] | None:
     """Which version of a file this is, so that what was read of it can be kept; None without one."""
     status = path.stat() if path.is_file() else None
     return (status.st_ino, status.st_mtime_ns) if status else None
 
 
 @functools.lru_cache(maxsize=8)
-def _trial(path: Path, version: tuple[int, int] | None) -> TrialResult | None:
+def _read_trial(path: Path, version: tuple[int, int] | None) -> TrialResult | None:
     return read_json(path, TrialResult) if version else None
 
 
 def trial_of(run: RunFolder) -> TrialResult | None:
     """The trial's result, if there was one; kept, because sections ask for it again. Raises InputError for a broken one."""
-    return _trial(run.result, version_of(run.result))
+    return _read_trial(run.result, file_version(run.result))
 
 
 def plan_of(run: RunFolder) -> Plan | None:
@@ -126,7 +126,7 @@ def before_after_caption(run: RunFolder) -> str:
 
 
 @functools.lru_cache(maxsize=128)
-def _scores(path: Path, _version: tuple[int, int] | None) -> ItemScores:
+def _read_scores(path: Path, _version: tuple[int, int] | None) -> ItemScores:
     try:
         return item_scores(read_measurements(path))
     except InputError as error:
@@ -139,7 +139,7 @@ def scores(path: Path) -> ItemScores:
     Raises:
         InputError: the table is broken, or of an earlier version.
     """
-    return _scores(path, version_of(path))
+    return _read_scores(path, file_version(path))
 
 
 Sides = tuple[Sequence[ItemScores], Sequence[ItemScores]]

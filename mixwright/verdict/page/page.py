@@ -75,10 +75,10 @@ def _template() -> Template:
         "level": text.level,
         "svg": lambda chart: Markup(render_svg(chart)),
         "numbers": chart_table,
-        "told": format_kind,
+        "kind_in_words": format_kind,
         "heat": lambda share: min(int(share * HEAT_COLOUR_COUNT), HEAT_COLOUR_COUNT - 1) if share is not None else "none",
         "axis": axis_positions,
-        "words": lambda block: {cell.mark for _, cells in block.rows for cell in cells if cell is not None},
+        "used_marks": lambda block: {cell.mark for _, cells in block.rows for cell in cells if cell is not None},
         "narrow": lambda blocks: all(isinstance(block, Lines | Forest | Terms) for block in blocks),
     }
     environment.globals["marks"] = SIGN_BY_KIND

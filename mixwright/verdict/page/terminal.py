@@ -28,10 +28,10 @@ def show(console: Console, title: str, blocks: Sequence[Block]) -> None:
     if title:
         console.print(Rule(Text(line(title), style="bold"), align="left", style="dim"))
     for block in blocks:
-        _block(console, block)
+        _print_block(console, block)
 
 
-def _block(console: Console, block: Block) -> None:
+def _print_block(console: Console, block: Block) -> None:
     match block:
         case kinds.Headline():
             console.print(Text(line(block.text, limit=600), style=f"bold {STYLE_BY_TONE[block.tone]}"))
@@ -42,18 +42,18 @@ def _block(console: Console, block: Block) -> None:
             paragraph_text = f"{block.lead}. {block.text}" if block.lead else block.text
             console.print(Text(line(paragraph_text, limit=1000), style=STYLE_BY_TONE[block.tone]))
         case Claims():
-            console.print(_claims(block))
+            console.print(_claims_table(block))
         case kinds.HeatMap():
             rows = [
                 (name, *("" if cell is None else f"{percent(cell.before)} → {percent(cell.after)}" for cell in cells))
                 for name, cells in block.rows
             ]
-            console.print(_table(Table(block.caption, ("task", *block.columns), rows)))
+            console.print(_block_table(Table(block.caption, ("task", *block.columns), rows)))
         case kinds.Terms():
             terms_text = "; ".join(f"{word}: {meaning}" for word, meaning in zip(block.words, block.meanings, strict=True))
             console.print(Text(f"{terms_text}.", style="dim"))
         case Table():
-            console.print(_table(block))
+            console.print(_block_table(block))
         case kinds.Lines() | kinds.Forest():
             console.print(Text(f"{line(block.caption)}: {line(block.alternative, limit=1000)}"))
         case kinds.Texts():
@@ -73,12 +73,12 @@ def _block(console: Console, block: Block) -> None:
             console.print(Text(f"({line(block.summary, limit=600)}: on the page)", style="dim"))
         case kinds.Grid():
             for inner in block.blocks:
-                _block(console, inner)
+                _print_block(console, inner)
 
 
-def _claims(block: Claims) -> Rich:
+def _claims_table(block: Claims) -> Rich:
     unit = READINGS[block.outcome].unit
-    table = _empty(
+    table = _empty_table(
         ("task", "before", "after", "change" if unit == "share" else f"change, {unit}", "95 % interval", "word"),
         (1, 2, 3, 4),
     )
@@ -92,15 +92,15 @@ def _claims(block: Claims) -> Rich:
     return table
 
 
-def _table(block: Table) -> Rich:
-    table, hidden_rows = _empty(block.columns, block.numeric), len(block.rows) - MOST_TABLE_ROWS
+def _block_table(block: Table) -> Rich:
+    table, hidden_rows = _empty_table(block.columns, block.numeric), len(block.rows) - MOST_TABLE_ROWS
     for row in block.rows[:MOST_TABLE_ROWS]:
         table.add_row(*(Text(line(text)) for text in row))
     table.caption = f"{hidden_rows} more rows on the page" if hidden_rows > 0 else None
     return table
 
 
-def _empty(columns: Sequence[str], numeric: Sequence[int]) -> Rich:
+def _empty_table(columns: Sequence[str], numeric: Sequence[int]) -> Rich:
     table = Rich(box=box.SIMPLE_HEAD, pad_edge=False, header_style="dim")
     for place, column in enumerate(columns):
         table.add_column(Text(line(column)), justify="right" if place in numeric else "left", overflow="fold")

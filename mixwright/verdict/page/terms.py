@@ -52,9 +52,7 @@ UNGRADED_MEANINGS: dict[Outcome, dict[str, str]] = {
 """The same where nothing is graded, in which these differ."""
 
 
-def explained_once(
-    parts: Sequence[Part], outcome: Outcome = "greedy", interval_units: str = "seeds and items"
-) -> list[Part]:
+def explain_once(parts: Sequence[Part], outcome: Outcome = "greedy", interval_units: str = "seeds and items") -> list[Part]:
     """The sections with every term explained where it first stands; what is left empty must be filtered out afterwards.
 
     Args:
@@ -65,10 +63,10 @@ def explained_once(
     explained_terms: set[str] = set()
     templates = MEANING_BY_TERM | UNGRADED_MEANINGS.get(outcome, {})
     meaning = {word: text.format(over=interval_units) for word, text in templates.items()}
-    return [(name, title, order, _once(blocks, explained_terms, meaning)) for name, title, order, blocks in parts]
+    return [(name, title, order, _explain_blocks(blocks, explained_terms, meaning)) for name, title, order, blocks in parts]
 
 
-def _once(blocks: Sequence[Block], explained_terms: set[str], meaning: Mapping[str, str]) -> list[Block]:
+def _explain_blocks(blocks: Sequence[Block], explained_terms: set[str], meaning: Mapping[str, str]) -> list[Block]:
     explained: list[Block] = []
     for block in blocks:
         if isinstance(block, Terms):
@@ -76,7 +74,7 @@ def _once(blocks: Sequence[Block], explained_terms: set[str], meaning: Mapping[s
             explained_terms.update(new_terms)
             explained.append(Terms(new_terms, tuple(meaning[word] for word in new_terms)))
         elif isinstance(block, Fold | Grid):
-            explained.append(replace(block, blocks=tuple(_once(block.blocks, explained_terms, meaning))))
+            explained.append(replace(block, blocks=tuple(_explain_blocks(block.blocks, explained_terms, meaning))))
         else:
             explained.append(block)
     return explained

@@ -19,11 +19,11 @@ def visible(text: str, *, limit: int = 4000) -> str:
     hidden_characters = len(text) - limit
     shown = text[:limit]
     if not shown.isascii() or not shown.isprintable():
-        shown = "".join(map(_letter, shown))
+        shown = "".join(map(_show_letter, shown))
     return shown if hidden_characters <= 0 else f"{shown}… ({hidden_characters} more characters)"
 
 
-def _letter(letter: str) -> str:
+def _show_letter(letter: str) -> str:
     if letter in "\n\t" or letter in JOINERS:
         return letter
     hidden = unicodedata.category(letter) in ("Cc", "Cf", "Cs", "Cn", "Co", "Zl", "Zp")

@@ -21,23 +21,29 @@ from mixwright.trial.arm_roles import builtin_arm
 from mixwright.verdict.page import evidence
 from mixwright.verdict.page.arm_words import differences
 from mixwright.verdict.page.evidence import Sides
-from mixwright.verdict.rules.answer_forms import form_changes_of, grouped
-from mixwright.verdict.rules.claims import clip_interval, every_claim, far_former_answers, format_unlikely, unjudged
+from mixwright.verdict.rules.answer_forms import form_changes_of, group_takeovers
+from mixwright.verdict.rules.claims import (
+    clip_interval,
+    find_far_former_answers,
+    find_unjudged_tasks,
+    format_unlikely,
+    read_claims,
+)
 from mixwright.verdict.rules.gate import GateResult, check_mastered
 from mixwright.verdict.rules.gate import Outcome as GateOutcome
-from mixwright.verdict.rules.gate_asked import asked_of
-from mixwright.verdict.rules.gate_ungraded import gate_of
+from mixwright.verdict.rules.gate_asked import read_question
+from mixwright.verdict.rules.gate_ungraded import check_gate
 from mixwright.verdict.rules.gate_words import format_damage
 from mixwright.verdict.rules.recommendation import (
     EQUAL_SHARES_ARM,
     UNIFORM_ARM,
     Contrast,
-    PairSeen,
+    PairBasis,
     Recommendation,
-    TrialSeen,
+    TrialBasis,
     recommend,
 )
-from mixwright.verdict.rules.spared import changes_of, place_of
+from mixwright.verdict.rules.spared import collect_changes, place_of
 
 MOST_ROWS_SETTING, PACE_SETTING = "rows of the largest cell", "seconds per item, both checkpoints"
 """Settings in a comparison's manifest: how many items a cell could have had, and how long one took."""
@@ -45,56 +51,56 @@ LEFT_OUT_SETTING = "tasks left out, nothing to grade"
 """The same of tasks that no grader can judge."""
 
 
-def recommended(run: RunFolder) -> tuple[Recommendation | None, TrialSeen | PairSeen | None]:
+def recommend_run(run: RunFolder) -> tuple[Recommendation | None, TrialBasis | PairBasis | None]:
     """The recommendation, and what it rests on; None before anything was measured after training.
 
     Raises:
         InputError: a file is broken.
     """
     result, sides = evidence.trial_of(run), evidence.leading_sides(run)
-    basis: TrialSeen | PairSeen | None = None
+    basis: TrialBasis | PairBasis | None = None
     if result is not None:
-        basis = _trial(run, result)
+        basis = _read_trial_basis(run, result)
     elif sides is not None and not evidence.arm_branches(run):
-        basis = _pair(run, sides)
+        basis = _read_pair_basis(run, sides)
     if basis is not None:
         return recommend(basis), basis
     unfinished = ""
     if evidence.arm_branches(run):
         unfinished = "the trial has no result; run it to its end"
-    elif _name_after(_settings(run)) and not run.measurements("after").is_file():
+    elif _name_later_checkpoint(_read_settings(run)) and not run.measurements("after").is_file():
         unfinished = "the later checkpoint was not measured; run the comparison again"
     return (Recommendation("cannot tell", f"Cannot tell yet: {unfinished}.", "plain") if unfinished else None), None
 
 
-def _trial(run: RunFolder, result: TrialResult) -> TrialSeen:
+def _read_trial_basis(run: RunFolder, result: TrialResult) -> TrialBasis:
     """What the rule sees of a trial."""
     sides_by_arm, claims, gate_question, settings = (
         evidence.comparisons(run),
-        every_claim(run),
-        asked_of(run),
-        _settings(run),
+        read_claims(run),
+        read_question(run),
+        _read_settings(run),
     )
     reading, leading_arm, row_counts = READINGS[result.decoding], evidence.headline_arm(run), evidence.rows_of(run)
     trained = tuple(arm for arm in result.arms if arm != builtin_arm("untrained") and arm not in result.nulls)
     judgement = next((judgement for judgement in result.judgements if judgement.arm == leading_arm), None)
-    gate = gate_of(run, gate_question) if gate_question is not None and sides_by_arm.get(leading_arm) else None
-    any_right, right_as_declared = _right(sides_by_arm.values(), result.decoding)
-    items, step_count = max((effect.items for effect in result.effects), default=0), int(_number(settings, "steps"))
-    return TrialSeen(
+    gate = check_gate(run, gate_question) if gate_question is not None and sides_by_arm.get(leading_arm) else None
+    any_right, right_as_declared = _find_any_right(sides_by_arm.values(), result.decoding)
+    items, step_count = max((effect.items for effect in result.effects), default=0), int(_read_number(settings, "steps"))
+    return TrialBasis(
         seeds=len(result.seeds),
         right=any_right,
         answered=right_as_declared,
         trained=trained,
-        contrasts=_contrasts(run, result),
+        contrasts=_list_contrasts(run, result),
         damaged={arm: tuple(claim for claim in claims if claim.arm == arm and claim.kind == "damaged") for arm in trained},
-        changes=changes_of(claims, trained),
+        changes=collect_changes(claims, trained),
         lever=judgement.arm if judgement else "",
         word=judgement.word if judgement else None,
         missing=judgement.missing if judgement else (),
         proof=judgement.proof if judgement else "not tried",
         margin=result.margin,
-        needed=_needed(run, result, judgement.arm if judgement else ""),
+        needed=_count_seeds_needed(run, result, judgement.arm if judgement else ""),
         outcome=reading.title,
         unit=reading.unit,
         lower=reading.sign < 0,
@@ -102,7 +108,7 @@ def _trial(run: RunFolder, result: TrialResult) -> TrialSeen:
         exhausted=0 < row_counts["eval"] <= items,
         graded=result.decoding in GRADED_OUTCOMES,
         steps=step_count,
-        draws=step_count * int(_number(settings, "prompts_per_step")),
+        draws=step_count * int(_read_number(settings, "prompts_per_step")),
         rows=row_counts["train"],
         selection=result.selection,
         gate=gate.outcome if gate is not None else None,
@@ -110,7 +116,7 @@ def _trial(run: RunFolder, result: TrialResult) -> TrialSeen:
     )
 
 
-def _right(comparisons: Iterable[Sides], decoding: Outcome) -> tuple[bool, bool]:
+def _find_any_right(comparisons: Iterable[Sides], decoding: Outcome) -> tuple[bool, bool]:
     """Whether any answer was right, and whether any was by the declared decoding; true where none is known."""
     checkpoints = [scores for both in comparisons for side in both for scores in side]
     if decoding not in GRADED_OUTCOMES or not checkpoints:
@@ -124,7 +130,7 @@ def _right(comparisons: Iterable[Sides], decoding: Outcome) -> tuple[bool, bool]
     return any(is_any_right.values()), is_any_right[decoding]
 
 
-def _contrasts(run: RunFolder, result: TrialResult) -> tuple[Contrast, ...]:
+def _list_contrasts(run: RunFolder, result: TrialResult) -> tuple[Contrast, ...]:
     """The primary effects against references; and `equal_shares` against `uniform`, which no judgement of a lever needs."""
     reading = READINGS[result.decoding]
     contrasts = [
@@ -144,7 +150,7 @@ def _contrasts(run: RunFolder, result: TrialResult) -> tuple[Contrast, ...]:
     return tuple(contrasts)
 
 
-def _needed(run: RunFolder, result: TrialResult, lever: str) -> int | None:
+def _count_seeds_needed(run: RunFolder, result: TrialResult, lever: str) -> int | None:
     """Seeds that would see a difference of the margin in every contrast of the lever (of any arm where there is none)."""
     needed = 0
     for effect in result.effects:
@@ -165,23 +171,25 @@ def _needed(run: RunFolder, result: TrialResult, lever: str) -> int | None:
     return needed or None
 
 
-def _pair(run: RunFolder, sides: Sides) -> PairSeen | None:
+def _read_pair_basis(run: RunFolder, sides: Sides) -> PairBasis | None:
     """What the rule sees of two checkpoints."""
-    decoding, gate_question, settings = evidence.decoding_of(run), asked_of(run), _settings(run)
+    decoding, gate_question, settings = evidence.decoding_of(run), read_question(run), _read_settings(run)
     change = estimate_change(*sides, decoding=decoding)
     if change is None:
         return None
-    gate = gate_of(run, gate_question) if gate_question is not None else None
+    gate = check_gate(run, gate_question) if gate_question is not None else None
     if decoding in ("greedy", "sampled") and gate_question is None:
         gate = check_mastered(*sides, decoding=decoding)
     reading, unjudged_tasks, (any_right, right_as_declared) = (
         READINGS[decoding],
-        unjudged(sides, decoding),
-        _right([sides], decoding),
+        find_unjudged_tasks(sides, decoding),
+        _find_any_right([sides], decoding),
     )
-    damaged, other_damage = _damaged_and_others(every_claim(run), gate)
+    damaged, other_damage = _split_damage(read_claims(run), gate)
     tasks = {cell.task for cell in gate.cells} if gate is not None and gate.named else None
-    takeovers = grouped(form_change for form_change in form_changes_of(run) if tasks is None or form_change.task in tasks)
+    takeovers = group_takeovers(
+        form_change for form_change in form_changes_of(run) if tasks is None or form_change.task in tasks
+    )
     items_by_cell, detectable_change = Counter(item[:2] for item in change.items), change.success.detectable()
     target_change = NO_CHANGE_MARGIN if detectable_change > NO_CHANGE_MARGIN else max(abs(change.success.value), 0.01)
     needed = gate.needed if gate else None
@@ -190,7 +198,7 @@ def _pair(run: RunFolder, sides: Sides) -> PairSeen | None:
     ):  # one item shows no spread, and fewer than MIN_ITEMS are never judged
         needed = max(math.ceil(len(change.items) / len(items_by_cell) * (detectable_change / target_change) ** 2), MIN_ITEMS)
     notes = read_list(run.notes, Observation) if run.notes.is_file() else []
-    return PairSeen(
+    return PairBasis(
         right=any_right,
         answered=right_as_declared,
         word=change_word(change),
@@ -199,34 +207,34 @@ def _pair(run: RunFolder, sides: Sides) -> PairSeen | None:
         gate=gate.outcome if gate else "cannot tell",
         protected=len(gate.cells) if gate else 0,
         damaged=damaged,
-        after=_name_after(settings) or "AFTER",
+        after=_name_later_checkpoint(settings) or "AFTER",
         items=len(change.items),
         cells=len(items_by_cell),
         needed=max(needed, max(items_by_cell.values()) + 1) if needed else None,  # fewer than there are would change nothing
         aim=target_change,
-        pace=_number(settings, PACE_SETTING),
-        exhausted=0 < _number(settings, MOST_ROWS_SETTING) <= _number(settings, "items"),
+        pace=_read_number(settings, PACE_SETTING),
+        exhausted=0 < _read_number(settings, MOST_ROWS_SETTING) <= _read_number(settings, "items"),
         cut=max((note.count / note.total for note in notes if note.check == CUT_NOTE and note.total), default=0.0),
         outcome=reading.title,
         unit=reading.unit,
         lower=reading.sign < 0,
         graded=decoding in GRADED_OUTCOMES,
-        margin=gate.asked if gate else NO_CHANGE_MARGIN,
+        margin=gate.mean_margin if gate else NO_CHANGE_MARGIN,
         asked=gate_question is not None,
         named=gate is not None and gate.named,
         others=other_damage,
         unjudged=unjudged_tasks,
         left_out=tuple(settings.get(LEFT_OUT_SETTING, ())),
         blind=tuple(task for task in unjudged_tasks if task in (tasks or ())),
-        unlike=format_unlikely(far_former_answers(run, tasks & set(unjudged_tasks))) if tasks else "",
-        because=(gate.why or format_damage(gate)) if gate else "",
+        unlike=format_unlikely(find_far_former_answers(run, tasks & set(unjudged_tasks))) if tasks else "",
+        because=(gate.damage_text or format_damage(gate)) if gate else "",
         form="; ".join(group.sentence for group in takeovers),
     )
 
 
-def _damaged_and_others(claims: Sequence[Claim], gate: GateResult | None) -> tuple[tuple[Claim, ...], tuple[Claim, ...]]:
+def _split_damage(claims: Sequence[Claim], gate: GateResult | None) -> tuple[tuple[Claim, ...], tuple[Claim, ...]]:
     """Claims of damage that decide, and those of what the user did not name; of a loss the gate says itself what decides."""
-    if gate is not None and gate.read:
+    if gate is not None and gate.readings:
         unnamed_places = {(cell.task, cell.level, False) for cell in gate.others}
         return (), tuple(claim for claim in claims if place_of(claim) in unnamed_places)
     damaged = tuple(claim for claim in claims if claim.kind == "damaged")
@@ -250,30 +258,30 @@ def gate_answer(run: RunFolder) -> GateResult | None:
     It never contradicts the page's first sentence, which rests on all that was measured.
 
     Raises:
-        InputError: as `gate_of` does.
+        InputError: as `check_gate` does.
     """
-    question = asked_of(run)
+    question = read_question(run)
     if question is None:
         return None
-    result, (recommendation, basis) = gate_of(run, question), recommended(run)
+    result, (recommendation, basis) = check_gate(run, question), recommend_run(run)
     if recommendation is None:
         return result
     outcome = result.outcome if recommendation.advice not in BLOCKING_ADVICE else "damaged"
-    if isinstance(basis, PairSeen):
+    if isinstance(basis, PairBasis):
         outcome = GATE_BY_ADVICE.get(recommendation.advice, "cannot tell")
     return result if outcome == result.outcome else replace(result, outcome=outcome, because=recommendation.sentence)
 
 
-def _settings(run: RunFolder) -> Mapping[str, Any]:
+def _read_settings(run: RunFolder) -> Mapping[str, Any]:
     return read_json(run.manifest, RunManifest).settings if run.manifest.is_file() else {}
 
 
-def _number(settings: Mapping[str, Any], name: str) -> float:
+def _read_number(settings: Mapping[str, Any], name: str) -> float:
     """A number among settings; 0 where there is none."""
     value = settings.get(name)
     return float(value) if isinstance(value, int | float) else 0.0
 
 
-def _name_after(settings: Mapping[str, Any]) -> str:
+def _name_later_checkpoint(settings: Mapping[str, Any]) -> str:
     """Last part of the path of the later checkpoint; empty where nobody noted it."""
     return PurePath(str(settings.get("checkpoint after", ""))).name

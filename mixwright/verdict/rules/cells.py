@@ -23,19 +23,19 @@ from mixwright.verdict.rules.spared import Place, place_of
 
 SAME_LEVEL_TOLERANCE = 1e-6
 """Levels that are this near are of the same items."""
-Pair = tuple[float, float]
+BeforeAfter = tuple[float, float]
 """Success before and after."""
 
 
 @dataclass(frozen=True, slots=True)
-class CellSeen:
+class PageCell:
     """One cell or whole task of the leading arm."""
 
     claim: Claim
     """Under the declared decoding."""
-    greedy: Pair | None
+    greedy: BeforeAfter | None
     """Mean over items and seeds; None where it was not measured."""
-    sampled: Pair | None
+    sampled: BeforeAfter | None
     """The same of sampled answers."""
     chance: Interval | None
     """Chance level of its items; None where it was not measured."""
@@ -50,7 +50,7 @@ def items_by_place(sides: Sides) -> dict[Place, list[Item]]:
     return groups
 
 
-def _on_file(path: Path) -> dict[Place, Interval]:
+def _read_measured_levels(path: Path) -> dict[Place, Interval]:
     """Intervals as they were measured, which know whether other rows chose the rule; none without a table."""
     measured = read_measurements(path) if path.is_file() else []
     rows = [row for row in measured if row.name == CHANCE_MEASUREMENT and row.example is None]
@@ -66,7 +66,7 @@ def chance_levels(run: RunFolder) -> dict[Place, Interval]:
     path, sides = run.measurements("before"), leading_sides(run)
     if sides is None:
         sides = ([start_scores := scores(path)], [start_scores]) if path.is_file() else ([], [])
-    measured_levels = _on_file(next((folder / "before.parquet" for folder in leading_folders(run)), path))
+    measured_levels = _read_measured_levels(next((folder / "before.parquet" for folder in leading_folders(run)), path))
     levels: dict[Place, Interval] = {}
     for place, items in items_by_place(sides).items():
         level, measured = chance_level(sides[1], items), measured_levels.get(place)
@@ -76,12 +76,12 @@ def chance_levels(run: RunFolder) -> dict[Place, Interval]:
     return levels
 
 
-def cells_of(run: RunFolder) -> list[CellSeen]:
+def cells_of(run: RunFolder) -> list[PageCell]:
     """One per claim of the leading arm. Raises InputError for broken tables."""
     levels, sides = chance_levels(run), leading_sides(run) or ((), ())
     groups = items_by_place(sides)
 
-    def success(claim: Claim, decoding: Decoding) -> Pair | None:
+    def success(claim: Claim, decoding: Decoding) -> BeforeAfter | None:
         items = groups.get(place_of(claim))
         if not items:
             return None
@@ -90,6 +90,6 @@ def cells_of(run: RunFolder) -> list[CellSeen]:
         return (before, after) if np.isfinite([before, after]).all() else None
 
     return [
-        CellSeen(claim, success(claim, "greedy"), success(claim, "sampled"), levels.get(place_of(claim)))
+        PageCell(claim, success(claim, "greedy"), success(claim, "sampled"), levels.get(place_of(claim)))
         for claim in claims_of(run)
     ]

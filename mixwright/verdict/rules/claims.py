@@ -29,7 +29,7 @@ from mixwright.records import ChangeWord, Claim, ClaimKind, Interval
 from mixwright.run.folder import RunFolder, read_list
 from mixwright.verdict.page.evidence import Sides, comparisons, decoding_of, headline_arm
 from mixwright.verdict.page.text import cell_name, count, join_words, percent, points
-from mixwright.verdict.rules.gate_asked import asked_of
+from mixwright.verdict.rules.gate_asked import read_question
 
 Cell = tuple[str, float | None]
 MOST_CELLS_NAMED = 8
@@ -91,13 +91,13 @@ class Compared:
 
 def compare_cells(sides: Sides, decoding: Outcome) -> list[Compared]:
     """Every cell that both sides have, and every task of several levels, with its word."""
-    parts = list(_parts(sides, decoding))
+    parts = list(_compare_parts(sides, decoding))
     judged_changes = {place: part[3] for place, part in enumerate(parts) if len(part[3].items) >= MIN_ITEMS}
-    gains_over_chance = [_above_chance(sides[1], change.items, decoding) for change in judged_changes.values()]
+    gains_over_chance = [_estimate_gain_over_chance(sides[1], change.items, decoding) for change in judged_changes.values()]
     words = change_words(list(judged_changes.values()), above=gains_over_chance)
     adjusted_p_values = holm([change.success.p for change in judged_changes.values()])
     judgements = dict(zip(judged_changes, zip(words, adjusted_p_values, gains_over_chance, strict=True), strict=True))
-    compared, solved = [], _solved(sides, decoding)
+    compared, solved = [], _find_solved_tasks(sides, decoding)
     for place, (task, level, whole, change) in enumerate(parts):
         word, p, gain_over_chance = judgements.get(place, ("cannot tell", None, None))
         any_right, is_above_chance = task in solved, gain_over_chance is not None and gain_over_chance.low > 0
@@ -113,23 +113,23 @@ def compare_cells(sides: Sides, decoding: Outcome) -> list[Compared]:
     return compared
 
 
-def _solved(sides: Sides, outcome: Outcome) -> set[str]:
+def _find_solved_tasks(sides: Sides, outcome: Outcome) -> set[str]:
     """Tasks of which some answer was right on either side; every task where answers are not graded."""
     checkpoints = [scores for side in sides for scores in side]
     if outcome not in GRADED_OUTCOMES:
-        return _tasks(checkpoints)
+        return _list_tasks(checkpoints)
     values = [scores.scores.get(READINGS[name].column, {}) for scores in checkpoints for name in GRADED_OUTCOMES]
     return {item[0] for score_by_item in values for item, value in score_by_item.items() if value > 0}
 
 
-def unjudged(sides: Sides, outcome: Outcome) -> tuple[str, ...]:
+def find_unjudged_tasks(sides: Sides, outcome: Outcome) -> tuple[str, ...]:
     """Tasks that both sides have and of which no answer was right on either."""
-    shared = set.intersection(*({task for scores in side for task in _tasks([scores])} for side in sides))
-    return tuple(sorted(shared - _solved(sides, outcome)))
+    shared = set.intersection(*({task for scores in side for task in _list_tasks([scores])} for side in sides))
+    return tuple(sorted(shared - _find_solved_tasks(sides, outcome)))
 
 
-def _parts(sides: Sides, decoding: Outcome) -> Iterator[tuple[str, float | None, bool, Change]]:
-    before, after = ({task: [_only(scores, task) for scores in side] for task in _tasks(side)} for side in sides)
+def _compare_parts(sides: Sides, decoding: Outcome) -> Iterator[tuple[str, float | None, bool, Change]]:
+    before, after = ({task: [_keep_task(scores, task) for scores in side] for task in _list_tasks(side)} for side in sides)
     for task in sorted(before.keys() & after.keys()):
         task_change = estimate_change(before[task], after[task], decoding=decoding)
         if task_change is None:
@@ -145,11 +145,11 @@ def _parts(sides: Sides, decoding: Outcome) -> Iterator[tuple[str, float | None,
             yield task, None, True, task_change
 
 
-def _tasks(side: Sequence[ItemScores]) -> set[str]:
+def _list_tasks(side: Sequence[ItemScores]) -> set[str]:
     return {item[0] for scores in side for item in scores.items}
 
 
-def _only(scores: ItemScores, task: str) -> ItemScores:
+def _keep_task(scores: ItemScores, task: str) -> ItemScores:
     return ItemScores(
         {name: {item: value for item, value in values.items() if item[0] == task} for name, values in scores.scores.items()}
     )
@@ -195,17 +195,17 @@ def judge(run: RunFolder) -> list[Claim]:
     """
     decoding = decoding_of(run)
     claims = [claim for arm, sides in comparisons(run).items() for claim in claims_between(sides, decoding, arm)]
-    is_gated = decoding == "loss" and not headline_arm(run) and asked_of(run) is not None
-    return _as_gated(claims, former_of(run)) if is_gated else claims
+    is_gated = decoding == "loss" and not headline_arm(run) and read_question(run) is not None
+    return _apply_gate_rule(claims, read_former_answers(run)) if is_gated else claims
 
 
-def _as_gated(claims: Sequence[Claim], former: Mapping[str, FormerAnswers]) -> list[Claim]:
+def _apply_gate_rule(claims: Sequence[Claim], former: Mapping[str, FormerAnswers]) -> list[Claim]:
     """The claims of a gated comparison without graded answers: *damaged* is what the gate calls so, and nothing else."""
     judged_claims = []
     for claim in claims:
         loss_rise = claim.difference if claim.adjusted_p is not None else None
-        is_damaged = claim.items > 0 and is_lost(loss_rise, former.get(claim.task), learnt=claim.kind == "learnt")
-        if is_damaged and not rose_far(loss_rise):
+        is_damaged = claim.items > 0 and is_shown_damaged(loss_rise, former.get(claim.task), learnt=claim.kind == "learnt")
+        if is_damaged and not has_risen_far(loss_rise):
             reason = "its former answers became far less likely"
             claim = replace(claim, kind="damaged", evidence=f"{claim.evidence}; {reason}")
         elif claim.kind == "damaged" and not is_damaged:
@@ -215,12 +215,12 @@ def _as_gated(claims: Sequence[Claim], former: Mapping[str, FormerAnswers]) -> l
     return judged_claims
 
 
-def rose_far(rise: Interval | None) -> bool:
+def has_risen_far(rise: Interval | None) -> bool:
     """Whether a loss is shown to have risen by `FAR_NATS_PER_TOKEN`; None where too few items were read."""
     return rise is not None and rise.low > FAR_NATS_PER_TOKEN
 
 
-def is_lost(rise: Interval | None, former: FormerAnswers | None, *, learnt: bool) -> bool:
+def is_shown_damaged(rise: Interval | None, former: FormerAnswers | None, *, learnt: bool) -> bool:
     """Whether a cell is damaged.
 
     Args:
@@ -229,18 +229,18 @@ def is_lost(rise: Interval | None, former: FormerAnswers | None, *, learnt: bool
         learnt: whether its targets are shown to have become likelier, so that what it answered before may be gone.
     """
     former_is_lost = former is not None and former.high < -FAR_NATS_PER_TOKEN and not learnt
-    return former_is_lost or rose_far(rise)
+    return former_is_lost or has_risen_far(rise)
 
 
-def former_of(run: RunFolder) -> Mapping[str, FormerAnswers]:
+def read_former_answers(run: RunFolder) -> Mapping[str, FormerAnswers]:
     """Task -> how its former answers moved; empty where none were read."""
     path = former_file(run)
     return {answers.task: answers for answers in read_list(path, FormerAnswers)} if path.is_file() else {}
 
 
-def far_former_answers(run: RunFolder, tasks: Collection[str]) -> list[FormerAnswers]:
+def find_far_former_answers(run: RunFolder, tasks: Collection[str]) -> list[FormerAnswers]:
     """Tasks whose former answers are shown to have become less likely by `FAR_NATS_PER_TOKEN`, the furthest first."""
-    answers = former_of(run).values()
+    answers = read_former_answers(run).values()
     return sorted(
         (task_answers for task_answers in answers if task_answers.task in tasks and task_answers.high < -FAR_NATS_PER_TOKEN),
         key=lambda task_answers: task_answers.change,
@@ -253,16 +253,17 @@ def format_unlikely(answers: Sequence[FormerAnswers]) -> str:
         return ""
     largest, smallest = (f"{-task_answers.change:.2g}" for task_answers in (answers[0], answers[-1]))
     nats_range = largest if largest == smallest else f"{smallest} to {largest}"
-    return f"its own former answers to {join_words([task_answers.task for task_answers in answers])} became far less likely, by {nats_range} nats a token"
+    tasks = join_words([task_answers.task for task_answers in answers])
+    return f"its own former answers to {tasks} became far less likely, by {nats_range} nats a token"
 
 
 def claims_between(sides: Sides, decoding: Outcome, arm: str = "") -> list[Claim]:
     """Claims of one arm."""
-    claims = [_claim(part, sides, decoding, arm) for part in compare_cells(sides, decoding)]
-    return claims + [_unmeasured(cell, sides, decoding, arm) for cell in missing_cells(sides)]
+    claims = [_make_claim(part, sides, decoding, arm) for part in compare_cells(sides, decoding)]
+    return claims + [_make_unmeasured_claim(cell, sides, decoding, arm) for cell in find_missing_cells(sides)]
 
 
-def missing_cells(sides: Sides) -> list[Cell]:
+def find_missing_cells(sides: Sides) -> list[Cell]:
     """Cells that were measured before, but share no item with what was measured after."""
     before, after = ([set(scores.items) for scores in side] for side in sides)
     shared = {item[:2] for item in set.intersection(*before, *after)}
@@ -271,7 +272,7 @@ def missing_cells(sides: Sides) -> list[Cell]:
     )
 
 
-def _claim(part: Compared, sides: Sides, decoding: Outcome, arm: str) -> Claim:
+def _make_claim(part: Compared, sides: Sides, decoding: Outcome, arm: str) -> Claim:
     items, kind, seeds = part.change.items, KIND_BY_WORD[part.word], part.change.success.seeds
     before, after = (float(np.mean([scores.column(READINGS[decoding].column, items) for scores in side])) for side in sides)
     chance = chance_level(sides[1], items)
@@ -279,7 +280,7 @@ def _claim(part: Compared, sides: Sides, decoding: Outcome, arm: str) -> Claim:
     if len(items) < MIN_ITEMS:
         evidence += f"; fewer than {MIN_ITEMS} items"
     elif kind == "cannot tell":
-        evidence += f"; {_why(part, chance, before)}"
+        evidence += f"; {_explain_undecided(part, chance, before)}"
     return Claim(
         kind, part.task, part.level, before, after, interval(part.change.success, decoding), evidence,
         arm=arm,
@@ -293,7 +294,7 @@ def _claim(part: Compared, sides: Sides, decoding: Outcome, arm: str) -> Claim:
     )  # fmt: skip
 
 
-def _why(part: Compared, chance: Interval | None, before: float) -> str:
+def _explain_undecided(part: Compared, chance: Interval | None, before: float) -> str:
     """Why nothing is claimed about a part that was measured; success before bounds what could be seen."""
     success_change, reading = part.change.success, READINGS[part.change.outcome]
     if not part.any_right:
@@ -318,7 +319,7 @@ def _why(part: Compared, chance: Interval | None, before: float) -> str:
     return f"a change of {size_text} would be seen in 4 of 5 cases"
 
 
-def _above_chance(after: Sequence[ItemScores], items: Sequence[Item], decoding: Outcome) -> Estimate | None:
+def _estimate_gain_over_chance(after: Sequence[ItemScores], items: Sequence[Item], decoding: Outcome) -> Estimate | None:
     """Success after minus what the chance rule earns, of the same items and decoding; a loss has no chance level."""
     if READINGS[decoding].unit != "share":
         return None
@@ -329,7 +330,7 @@ def _above_chance(after: Sequence[ItemScores], items: Sequence[Item], decoding: 
     return estimate_crossed(gains, [cell_numbers[item[:2]] for item in items])
 
 
-def _unmeasured(cell: Cell, sides: Sides, decoding: Outcome, arm: str) -> Claim:
+def _make_unmeasured_claim(cell: Cell, sides: Sides, decoding: Outcome, arm: str) -> Claim:
     values = [
         value
         for scores in sides[0]
@@ -342,7 +343,7 @@ def _unmeasured(cell: Cell, sides: Sides, decoding: Outcome, arm: str) -> Claim:
     )
 
 
-def every_claim(run: RunFolder) -> list[Claim]:
+def read_claims(run: RunFolder) -> list[Claim]:
     """The claims on file, of every arm, or judged now when there is no file."""
     return read_list(run.claims, Claim) if run.claims.is_file() else judge(run)
 
@@ -350,26 +351,26 @@ def every_claim(run: RunFolder) -> list[Claim]:
 def claims_of(run: RunFolder) -> list[Claim]:
     """The same of the leading arm."""
     arm = headline_arm(run)
-    return [claim for claim in every_claim(run) if claim.arm == arm]
+    return [claim for claim in read_claims(run) if claim.arm == arm]
 
 
-def undecided_because(claims: Collection[Claim], seeds: int) -> str:
+def explain_undecided(claims: Collection[Claim], seeds: int) -> str:
     """A sentence on why some claims say "cannot tell": too few seeds whatever the items, else the items; or nothing."""
     if 1 < seeds < MIN_SEEDS:
         return f"Nothing is judged with fewer than {MIN_SEEDS} seeds, and there were {seeds}."
-    judged = [claim for claim in claims if not too_few(claim)]
+    judged = [claim for claim in claims if not has_too_few_items(claim)]
     undecided = sum(claim.kind == "cannot tell" for claim in judged)
     return f"{undecided} of {count(len(judged), 'claim')} cannot be decided by these items." if undecided else ""
 
 
-def too_few(claim: Claim) -> bool:
+def has_too_few_items(claim: Claim) -> bool:
     """Whether it is of too few items to be judged."""
     return 0 < claim.items < MIN_ITEMS
 
 
 def format_not_judged(claims: Collection[Claim]) -> str:
     """What names the cells of too few items; empty where there are none. A whole task is named by its cells."""
-    small_claims = [claim for claim in claims if too_few(claim) and not claim.whole]
+    small_claims = [claim for claim in claims if has_too_few_items(claim) and not claim.whole]
     if not small_claims:
         return ""
     names = [cell_name(claim.task, claim.level) for claim in small_claims]
@@ -379,7 +380,7 @@ def format_not_judged(claims: Collection[Claim]) -> str:
     return f"{count(len(names), 'cell')} of fewer than {MIN_ITEMS} items {verb} not judged: {listed}"
 
 
-def cells_first(claims: Collection[Claim], *kinds: ClaimKind) -> list[Claim]:
+def sort_cells_first(claims: Collection[Claim], *kinds: ClaimKind) -> list[Claim]:
     """Claims of some kinds, largest first; a whole task comes after all cells when one of its own cells is among them."""
     chosen = [claim for claim in claims if claim.kind in kinds]
     tasks_with_cells = {claim.task for claim in chosen if not claim.whole}

@@ -78,7 +78,7 @@ class CellLoss:
     """Whether the loss that it had to exclude by itself is excluded, where there was one."""
 
     @property
-    def lost(self) -> bool:
+    def is_damaged(self) -> bool:
         """Shown to be damaged."""
         return self.word in LOSS_WORDS
 
@@ -108,7 +108,8 @@ class GateResult:
     cells: tuple[CellLoss, ...]
     """The protected cells."""
     limit: float | None
-    """Loss of one cell of `least` items or more that had to be excluded; None where a significant loss alone decides."""
+    """Loss of one cell of `cell_rule_items` items or more that had to be excluded; None where a significant loss alone
+    decides."""
     dependence: Estimate | None = None
     """Mean change of D over the same cells and items."""
     whole: tuple[CellLoss, ...] = ()
@@ -119,25 +120,25 @@ class GateResult:
     """The user said what matters: other cells are reported, and do not fail."""
     needed: int | None = None
     """Items per cell that would pass an unharmed checkpoint in about nine of ten cases; None where items cannot help."""
-    small: tuple[TooSmall, ...] = ()
+    too_small: tuple[TooSmall, ...] = ()
     """Cells that would be protected, were they not too small to decide it."""
     margin: float | None = None
     """Mean loss by which the named cells are judged as one group, a share; None: `MEAN_LOSS_MARGIN`, `limit` of each."""
-    least: int = 0
+    cell_rule_items: int = 0
     """Items from which on a cell had to exclude it."""
-    unseen: float | None = None
+    unseen_loss: float | None = None
     """Largest loss of one cell that such a gate would pass in more than one of twenty cases; None where it would none."""
     because: str = ""
     """What the page says, where that and not the protected cells decided."""
-    read: tuple[str, ...] = ()
+    readings: tuple[str, ...] = ()
     """Where no answer was graded, what was read of each protected cell, a line each."""
-    why: str = ""
+    damage_text: str = ""
     """Where no answer was graded, what is damaged."""
     look: Look | None = None
     """Which of the planned looks this is; None where all items were measured at once."""
 
     @property
-    def asked(self) -> float:
+    def mean_margin(self) -> float:
         """Mean loss that had to be excluded, a share."""
         return MEAN_LOSS_MARGIN if self.margin is None else self.margin
 
@@ -177,15 +178,17 @@ def check_protected(
             nothing that its boundary would not, and a cell whose items will be enough has to exclude its loss already.
     """
     sides, mean_margin = (before, after), MEAN_LOSS_MARGIN if margin is None else margin
-    cell_groups = _places(compare_cells(sides, decoding), protected)
+    cell_groups = _group_losses(compare_cells(sides, decoding), protected)
     cells, whole, others = (
-        tuple(_at_look(sides, cell_loss, decoding, look) for cell_loss in group) for group in cell_groups
+        tuple(_apply_look(sides, cell_loss, decoding, look) for cell_loss in group) for group in cell_groups
     )
     item_counts = tuple(sorted(cell.change.items for cell in cells if cell.change is not None))
-    cell_rule_items = _least(item_counts, mean_margin, look) if item_counts and margin is None and not each else None
+    cell_rule_items = (
+        _find_cell_rule_items(item_counts, mean_margin, look) if item_counts and margin is None and not each else None
+    )
     limit = MEAN_LOSS_MARGIN if each else EXCLUDED_CELL_LOSS if cell_rule_items is not None else None
     cells = tuple(
-        replace(cell_loss, excluded=_excludes(sides, cell_loss, decoding, limit, cell_rule_items or 0, look))
+        replace(cell_loss, excluded=_excludes_limit(sides, cell_loss, decoding, limit, cell_rule_items or 0, look))
         for cell_loss in cells
     )
     compared_cells = {(cell.task, cell.level) for cell in cells if cell.change is not None}
@@ -197,7 +200,10 @@ def check_protected(
     z = Z if look is None else look.z()
     change = estimate_change(before, after, decoding=decoding, weigh="cells", only=counts_in_mean, added=z)
     deciding = (*cells, *whole, *(() if named else others))
-    is_damaged, is_safe = any(_shown(cell, look) for cell in deciding), not any(cell.lost for cell in deciding)
+    is_damaged, is_safe = (
+        any(_is_shown_damaged(cell, look) for cell in deciding),
+        not any(cell.is_damaged for cell in deciding),
+    )
     mean = dependence = needed = None
     if change is not None and math.isfinite(change.success.value):
         mean, group = (
@@ -224,36 +230,38 @@ def check_protected(
         named=named,
         needed=needed,
         margin=margin,
-        least=cell_rule_items or 0,
-        unseen=largest_undetected_loss(item_counts, mean_margin, cell_rule_items) if item_counts and not each else None,
+        cell_rule_items=cell_rule_items or 0,
+        unseen_loss=largest_undetected_loss(item_counts, mean_margin, cell_rule_items) if item_counts and not each else None,
         look=look,
     )
 
 
-def _places(compared: Sequence[Compared], protected: Collection[Cell]) -> tuple[tuple[CellLoss, ...], ...]:
+def _group_losses(compared: Sequence[Compared], protected: Collection[Cell]) -> tuple[tuple[CellLoss, ...], ...]:
     """The protected cells, damaged whole tasks of which all cells are protected, and everything else that is damaged."""
     compared_by_cell = {(part.task, part.level): part for part in compared if not part.whole}
     protected_tasks = {
         task for task, _ in protected if all(cell in protected for cell in compared_by_cell if cell[0] == task)
     }
     losses = [
-        _cell(part.task, part.level, part) for part in compared if part.whole or (part.task, part.level) not in protected
+        _make_cell_loss(part.task, part.level, part)
+        for part in compared
+        if part.whole or (part.task, part.level) not in protected
     ]
-    whole = tuple(part for part in losses if part.whole and part.task in protected_tasks and part.lost)
-    others = tuple(part for part in losses if part.lost and part not in whole)
-    return tuple(_cell(*cell, compared_by_cell.get(cell)) for cell in protected), whole, others
+    whole = tuple(part for part in losses if part.whole and part.task in protected_tasks and part.is_damaged)
+    others = tuple(part for part in losses if part.is_damaged and part not in whole)
+    return tuple(_make_cell_loss(*cell, compared_by_cell.get(cell)) for cell in protected), whole, others
 
 
-def _cell(task: str, level: float | None, part: Compared | None) -> CellLoss:
+def _make_cell_loss(task: str, level: float | None, part: Compared | None) -> CellLoss:
     """A cell as the page judges it; without a change where it was not judged."""
     if part is None or part.adjusted_p is None:
         return CellLoss(task, level, None)
     return CellLoss(task, level, part.change.success, part.adjusted_p, part.dependence, part.word, part.whole)
 
 
-def _at_look(sides: tuple[Side, Side], cell: CellLoss, decoding: Decoding, look: Look | None) -> CellLoss:
+def _apply_look(sides: tuple[Side, Side], cell: CellLoss, decoding: Decoding, look: Look | None) -> CellLoss:
     """The cell with intervals that hold at the look, no wider than a share can change."""
-    change = None if look is None or cell.change is None else _change(sides, cell, decoding, look.z())
+    change = None if look is None or cell.change is None else _estimate_cell_change(sides, cell, decoding, look.z())
     if look is None or change is None:
         return cell
     success, dependence = (look.with_look_interval(part) for part in (change.success, change.dependence))
@@ -261,14 +269,14 @@ def _at_look(sides: tuple[Side, Side], cell: CellLoss, decoding: Decoding, look:
     return replace(cell, change=success, dependence=dependence if math.isfinite(dependence.value) else None)
 
 
-def _change(sides: tuple[Side, Side], cell: CellLoss, decoding: Decoding, z: float) -> Change | None:
+def _estimate_cell_change(sides: tuple[Side, Side], cell: CellLoss, decoding: Decoding, z: float) -> Change | None:
     cell_place, whole_task = (cell.task, cell.level), cell.task if cell.whole else None
     return estimate_change(
         *sides, decoding=decoding, only=lambda item: whole_task == item[0] or cell_place == item[:2], added=z
     )
 
 
-def _least(item_counts: tuple[int, ...], mean_margin: float, look: Look | None) -> int | None:
+def _find_cell_rule_items(item_counts: tuple[int, ...], mean_margin: float, look: Look | None) -> int | None:
     """Items from which on a cell has to exclude a loss by itself: those at the last look, as far as this one has come."""
     if look is None or look.last:
         return find_min_items_for_cell_rule(item_counts, mean_margin)
@@ -279,14 +287,14 @@ def _least(item_counts: tuple[int, ...], mean_margin: float, look: Look | None) 
     return None if cell_rule_items is None else math.floor(cell_rule_items / looks_ratio)
 
 
-def _shown(cell: CellLoss, look: Look | None) -> bool:
+def _is_shown_damaged(cell: CellLoss, look: Look | None) -> bool:
     """Whether it is shown to be damaged; before the last look success alone shows it, beyond the boundary of that look."""
     if look is None or look.last:
-        return cell.lost
+        return cell.is_damaged
     return cell.word == "worsens" and cell.adjusted_p < 1 - look.confidence()
 
 
-def _excludes(
+def _excludes_limit(
     sides: tuple[Side, Side],
     cell: CellLoss,
     decoding: Decoding,
@@ -301,7 +309,7 @@ def _excludes(
         return cell.change.low > -limit
     alpha = 1 - CELL_INTERVAL_LEVEL
     z, confidence = (Z_CELL, CELL_INTERVAL_LEVEL) if look is None else (look.z(alpha), look.confidence(alpha))
-    change = _change(sides, cell, decoding, z)
+    change = _estimate_cell_change(sides, cell, decoding, z)
     parts = [part for part in (change.success, change.dependence) if math.isfinite(part.value)] if change else []
     return all(excludes_cell_loss(part.value, part.error, part.freedom, confidence) for part in parts)
 
@@ -319,7 +327,7 @@ def check_mastered(
         too_small and look is not None and not look.last and result.outcome == "passed"
     ):  # they may be protected at a later look
         result = replace(result, outcome="cannot tell")
-    return replace(result, small=too_small)
+    return replace(result, too_small=too_small)
 
 
 def find_too_small(before: Side, decoding: Decoding) -> tuple[TooSmall, ...]:
@@ -339,12 +347,12 @@ def find_too_small(before: Side, decoding: Decoding) -> tuple[TooSmall, ...]:
     return tuple(too_small[cell] for cell in sorted(too_small, key=cell_order))
 
 
-def check_run(run: RunFolder, asked: GateAsked) -> GateResult:
+def check_run(run: RunFolder, question: GateAsked) -> GateResult:
     """The gate over what a run folder holds, of its leading arm where there was a trial.
 
     Args:
         run: the folder.
-        asked: what is protected, and by which margin.
+        question: what is protected, and by which margin.
 
     Raises:
         InputError: nothing was measured before and after, or a name was not measured before.
@@ -359,16 +367,16 @@ def check_run(run: RunFolder, asked: GateAsked) -> GateResult:
             "Give the gate a corpus with answers that a grader can judge.",
         )
         raise InputError(expected, f"a run of {decoding} alone", remedy, file=run.path)
-    return check_sides(sides, decoding, asked)
+    return check_sides(sides, decoding, question)
 
 
-def check_sides(sides: tuple[Side, Side], decoding: Decoding, asked: GateAsked) -> GateResult:
+def check_sides(sides: tuple[Side, Side], decoding: Decoding, question: GateAsked) -> GateResult:
     """The gate over two sides; it raises the same for a name as `check_run`."""
-    if not asked.protect:
-        return check_mastered(*sides, decoding=decoding, each=asked.each, look=asked.look)
-    cells = named_cells(sides[0], asked.protect)
+    if not question.protect:
+        return check_mastered(*sides, decoding=decoding, each=question.each, look=question.look)
+    cells = named_cells(sides[0], question.protect)
     return check_protected(
-        *sides, cells, decoding=decoding, each=asked.each, named=True, margin=asked.margin, look=asked.look
+        *sides, cells, decoding=decoding, each=question.each, named=True, margin=question.margin, look=question.look
     )
 
 

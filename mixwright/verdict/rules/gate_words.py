@@ -16,34 +16,36 @@ from mixwright.verdict.rules.gate import EXIT_PASSED, MEAN_LOSS_MARGIN, CellLoss
 def gate_lines(result: GateResult, cannot_tell: Literal["fail", "warn"] = "fail") -> list[str]:
     """Why the gate answered as it did, for people; the first line is the answer."""
     lines = [result.because] if result.because else []
-    lines += [*format_look(result), *excludable_lines(result), *format_cells(result), *_small(result)]
-    if result.read:
-        reason = result.why or "no answer was graded, so that no loss can be excluded"
+    lines += [*format_look(result), *excludable_lines(result), *format_cells(result), *_too_small_lines(result)]
+    if result.readings:
+        reason = result.damage_text or "no answer was graded, so that no loss can be excluded"
         return [f"{result.outcome}: {reason}", *lines]
     if result.dependence is not None and result.dependence.high < 0:
-        lines.append(f"answers depend less on their prompts: D {_moved(result.dependence)}")
+        lines.append(f"answers depend less on their prompts: D {_format_change(result.dependence)}")
     if result.outcome == "cannot tell" and result.mean is not None and result.code(cannot_tell) == EXIT_PASSED:
         lines.append("warning: this is not a pass; the exit code is 0 only because of --cannot-tell warn")
-    return [f"{result.outcome}: {_answer(result)}", *lines]
+    return [f"{result.outcome}: {_format_answer(result)}", *lines]
 
 
-def _answer(result: GateResult) -> str:
+def _format_answer(result: GateResult) -> str:
     """What the answer rests on."""
     if not result.cells:
-        which = "No cell of enough items" if result.small else "No cell"
+        which = "No cell of enough items" if result.too_small else "No cell"
         return (
             f"nothing was protected. {which} had {100 * BAND[1]:g} % before, and none was named: name tasks or cells with "
             "--protect, or measure more items"
         )
     if result.mean is None:
         return f"no protected cell was measured on {MIN_ITEMS} items both before and after"
-    mean_text = f"mean over {count(len(result.cells), 'protected cell')} {_with_items(result.mean)}"
+    mean_text = f"mean over {count(len(result.cells), 'protected cell')} {_format_with_items(result.mean)}"
     if result.outcome == "passed":
-        margin_text = f"a mean loss of {100 * result.asked:g} points"
+        margin_text = f"a mean loss of {100 * result.mean_margin:g} points"
         if result.limit is None:
             return f"{mean_text}; {margin_text} is excluded, and no cell of them is shown to be damaged"
-        has_small_cells = any(cell.change is not None and cell.change.items < result.least for cell in result.cells)
-        which = f" of {result.least} items or more" if has_small_cells else ""
+        has_small_cells = any(
+            cell.change is not None and cell.change.items < result.cell_rule_items for cell in result.cells
+        )
+        which = f" of {result.cell_rule_items} items or more" if has_small_cells else ""
         return f"{mean_text}; {margin_text} and a loss of {100 * result.limit:g} in any cell{which} are excluded"
     if result.outcome == "damaged" or result.needed is None:
         return mean_text
@@ -51,12 +53,12 @@ def _answer(result: GateResult) -> str:
     return f"{mean_text}; about {result.needed:,} items per cell would be enough to pass, if nothing was lost ({option})"
 
 
-def _moved(estimate: Estimate) -> str:
+def _format_change(estimate: Estimate) -> str:
     return f"{points(estimate.value)} points {between(estimate.low, estimate.high)}"
 
 
-def _with_items(estimate: Estimate) -> str:
-    return f"{_moved(estimate)}, {count(estimate.items, 'item')}"
+def _format_with_items(estimate: Estimate) -> str:
+    return f"{_format_change(estimate)}, {count(estimate.items, 'item')}"
 
 
 def format_look(result: GateResult) -> list[str]:
@@ -70,14 +72,16 @@ def format_look(result: GateResult) -> list[str]:
 
 def excludable_lines(result: GateResult) -> list[str]:
     """What the items can exclude at all, and which loss of one cell would not be seen."""
-    lines = _group(result)
-    if result.unseen is not None:
+    lines = _group_lines(result)
+    if result.unseen_loss is not None:
         cells = "the cell" if len(result.cells) == 1 else f"one of the {len(result.cells)} cells"
-        lines.append(f"a loss of up to {100 * result.unseen:g} points in {cells} would pass in more than one of 20 cases")
+        lines.append(
+            f"a loss of up to {100 * result.unseen_loss:g} points in {cells} would pass in more than one of 20 cases"
+        )
     return lines
 
 
-def _group(result: GateResult) -> list[str]:
+def _group_lines(result: GateResult) -> list[str]:
     """What the items of a named group can exclude at all, and what they cannot; nothing without a group."""
     sizes = [cell.change.items for cell in result.cells if cell.change is not None]
     if result.margin is None or not sizes:
@@ -99,11 +103,11 @@ def _group(result: GateResult) -> list[str]:
 
 def format_damage(result: GateResult) -> str:
     """Which protected cells are damaged, or by how much their mean fell; empty where nothing is."""
-    damaged_cells = [cell_key(cell.task, cell.level) for cell in (*result.cells, *result.whole) if cell.lost]
+    damaged_cells = [cell_key(cell.task, cell.level) for cell in (*result.cells, *result.whole) if cell.is_damaged]
     if damaged_cells:
         return f"{', '.join(damaged_cells)} {'is' if len(damaged_cells) == 1 else 'are'} damaged"
     dependence, mean = result.dependence, result.mean
-    if dependence is not None and dependence.high < -result.asked:
+    if dependence is not None and dependence.high < -result.mean_margin:
         return f"answers depend less on their prompts, by {points(abs(dependence.value)).lstrip('+')} points"
     if result.outcome == "damaged" and mean is not None and mean.high < 0:
         return f"what was {'named' if result.named else 'mastered'} is worse by {points(abs(mean.value)).lstrip('+')} points"
@@ -112,29 +116,32 @@ def format_damage(result: GateResult) -> str:
 
 def format_cells(result: GateResult) -> list[str]:
     """What became of every protected cell, and of those that nobody protected and that fell."""
-    if result.read:
-        return list(result.read)
+    if result.readings:
+        return list(result.readings)
     other_note = "reported only, since others were named" if result.named else "not protected, and damaged"
-    return [*map(_cell, (*result.cells, *result.whole)), *(f"{_cell(cell)} ({other_note})" for cell in result.others)]
+    return [
+        *map(_format_cell, (*result.cells, *result.whole)),
+        *(f"{_format_cell(cell)} ({other_note})" for cell in result.others),
+    ]
 
 
-def _cell(cell: CellLoss) -> str:
+def _format_cell(cell: CellLoss) -> str:
     name = f"{cell.task}, all levels" if cell.whole else cell_key(cell.task, cell.level)
     if cell.change is None:
         return f"{name}: not measurable, fewer than {MIN_ITEMS} items both before and after"
-    text = f"{name}: {_with_items(cell.change)}"
+    text = f"{name}: {_format_with_items(cell.change)}"
     if cell.word == "less dependent" and cell.dependence is not None:
-        return f"{text}; damaged: D {_moved(cell.dependence)}"
-    if cell.lost:
+        return f"{text}; damaged: D {_format_change(cell.dependence)}"
+    if cell.is_damaged:
         return f"{text}; damaged ({format_p(cell.adjusted_p, 'p')} after Holm's correction)"
     return f"{text}; a loss of at most {points(max(-cell.change.low, 0.0)).lstrip('+')} points"
 
 
-def _small(result: GateResult) -> list[str]:
+def _too_small_lines(result: GateResult) -> list[str]:
     """Cells that could not be protected, and why."""
     return [
-        f"{cell_key(*small_cell.cell)}: {percent(small_cell.before)} before, and not protected: one item in {ONE_IN_DECIDES} decides "
-        f"what is, {small_cell.deciding} of its {count(small_cell.items, 'item')}, and fewer than {MIN_ITEMS} do not; measure "
+        f"{cell_key(*cell.cell)}: {percent(cell.before)} before, and not protected: one item in {ONE_IN_DECIDES} decides "
+        f"what is, {cell.deciding} of its {count(cell.items, 'item')}, and fewer than {MIN_ITEMS} do not; measure "
         f"about {MIN_ITEMS * ONE_IN_DECIDES} items, or name it with --protect"
-        for small_cell in result.small
+        for cell in result.too_small
     ]

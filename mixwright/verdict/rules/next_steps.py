@@ -14,7 +14,7 @@ from mixwright.records import RunManifest, Selection
 from mixwright.run.folder import RunFolder, read_json
 from mixwright.verdict.page.blocks import Code
 from mixwright.verdict.page.text import count, percent
-from mixwright.verdict.rules.recommendation import Advice, PairSeen, Recommendation, TrialSeen
+from mixwright.verdict.rules.recommendation import Advice, PairBasis, Recommendation, TrialBasis
 
 DEFAULT_COMMAND = "mixwright run run.yaml"
 """Where nobody noted how the run was started."""
@@ -25,24 +25,24 @@ STAGE_COMMANDS = ("measure", "plan", "steer", "trial")
 """Commands of a single stage."""
 
 
-def steps_of(run: RunFolder, recommendation: Recommendation, basis: TrialSeen | PairSeen | None) -> list[Code]:
+def list_next_steps(run: RunFolder, recommendation: Recommendation, basis: TrialBasis | PairBasis | None) -> list[Code]:
     """What to do next, the first thing first; at least one."""
     manifest = read_json(run.manifest, RunManifest) if run.manifest.is_file() else None
     command = manifest.command if manifest else ""
     if command.split(" ")[1:2] and command.split(" ")[1] in STAGE_COMMANDS:  # go on from there, not do one stage again
         words = command.split(" ")
         command = " ".join([words[0], "run", *words[2:]])
-    if isinstance(basis, PairSeen):
-        return _of_comparison(
+    if isinstance(basis, PairBasis):
+        return _list_steps_after_comparison(
             recommendation.advice, command or COMPARE_COMMAND, basis, manifest.settings if manifest else {}
         )
     settings = run.path / "run.yaml"
     if not command and settings.is_file():
         command = shlex.join(["mixwright", "run", str(settings), "--folder", str(run.path)])
-    return _of_trial(run, recommendation.advice, command or DEFAULT_COMMAND, basis)
+    return _list_steps_after_trial(run, recommendation.advice, command or DEFAULT_COMMAND, basis)
 
 
-def _of_trial(run: RunFolder, advice: Advice, command: str, basis: TrialSeen | None) -> list[Code]:
+def _list_steps_after_trial(run: RunFolder, advice: Advice, command: str, basis: TrialBasis | None) -> list[Code]:
     """Another training goes into a folder of its own, as do more items: what was measured rests on the old ones."""
     free_folder = next(name for number in itertools.count(2) if not Path(name := f"{run.path}-{number}").exists())
     command_elsewhere, words = with_option(command, "--folder", free_folder), shlex.split(command)
@@ -83,13 +83,13 @@ def _of_trial(run: RunFolder, advice: Advice, command: str, basis: TrialSeen | N
         "no gain": (longer, command_elsewhere) if basis is not None and basis.no_effect else slower,
     }
     if advice == "mined rows" and basis is not None and basis.selection is not None:
-        return [Code(*_of_mined(run, command, basis.selection))]
+        return [Code(*_find_step_for_mined_rows(run, command, basis.selection))]
     export = shlex.join([words[0], "plan", *words[2:], "--export", "FORMAT"])
     others = "For another trainer, write its weights and its order (trl, axolotl, llama-factory, verl)"
     return [Code(*step_by_advice[advice]), *([Code(others, export)] if advice in ("train", "train with losses") else [])]
 
 
-def _of_mined(run: RunFolder, command_again: str, selection: Selection) -> tuple[str, str]:
+def _find_step_for_mined_rows(run: RunFolder, command_again: str, selection: Selection) -> tuple[str, str]:
     """What to do with mined rows that were tried."""
     if selection.advice in ("train on it", "fewer rows do"):
         return "Train on these rows", str(run.path / "mine" / f"{selection.name}.parquet")
@@ -117,7 +117,7 @@ def with_option(command: str, name: str, value: str) -> str:
     return shlex.join(option_words if name in option_words else [*option_words, name, value])
 
 
-def _of_comparison(advice: Advice, command: str, basis: PairSeen, settings: Mapping[str, Any]) -> list[Code]:
+def _list_steps_after_comparison(advice: Advice, command: str, basis: PairBasis, settings: Mapping[str, Any]) -> list[Code]:
     """What to do after comparing two checkpoints; first of all to let completions end, where nothing can be told."""
     lengths = [settings.get(name) for name in ("max_new_tokens", "continued_tokens")]
     steps, token_limit = [], max((length for length in lengths if isinstance(length, int)), default=None)

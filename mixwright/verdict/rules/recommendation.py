@@ -43,17 +43,17 @@ class Recommendation:
     """How it is coloured."""
 
 
-def recommend(basis: TrialSeen | PairSeen) -> Recommendation:
+def recommend(basis: TrialBasis | PairBasis) -> Recommendation:
     """The advice of the first rule that holds."""
-    if isinstance(basis, TrialSeen):
+    if isinstance(basis, TrialBasis):
         advice: Advice = next(name for name, holds in TRIAL_RULES if holds(basis))
         is_worth_training = advice != "mined rows" or (
             basis.selection is not None and basis.selection.advice == "train on it"
         )
         is_proven = basis.proof == "beats its nulls" and is_worth_training and not basis.damaged.get(basis.lever)
-        return Recommendation(advice, _of_trial(advice, basis), _tone(advice, proven=is_proven))
+        return Recommendation(advice, _format_trial_sentence(advice, basis), _tone(advice, proven=is_proven))
     other: Advice = next(name for name, holds in PAIR_RULES if holds(basis))
-    return Recommendation(other, _of_pair(other, basis), _tone(other, proven=basis.gate == "passed"))
+    return Recommendation(other, _format_pair_sentence(other, basis), _tone(other, proven=basis.gate == "passed"))
 
 
 def _tone(advice: Advice, *, proven: bool) -> Tone:
@@ -79,7 +79,7 @@ class Contrast:
 
 
 @dataclass(frozen=True, slots=True)
-class TrialSeen:
+class TrialBasis:
     """What the recommendation of a trial rests on."""
 
     seeds: int
@@ -171,33 +171,33 @@ class TrialSeen:
         return {place_of(claim): format_cell(claim) for claim in lost}
 
 
-def _every(basis: TrialSeen, holds_for: Callable[[str], bool]) -> bool:
+def _holds_for_every_arm(basis: TrialBasis, holds_for: Callable[[str], bool]) -> bool:
     return bool(basis.trained) and all(map(holds_for, basis.trained))
 
 
-def _equal_shares_win(basis: TrialSeen) -> bool:
+def _equal_shares_win(basis: TrialBasis) -> bool:
     return all(basis.word_of(EQUAL_SHARES_ARM, other) == "improves" for other in (FROZEN_ARM, UNIFORM_ARM))
 
 
-def _uniform_is_best(basis: TrialSeen) -> bool:
+def _uniform_is_best(basis: TrialBasis) -> bool:
     others = [arm for arm in basis.trained if arm != UNIFORM_ARM]
     improves = basis.word_of(UNIFORM_ARM, FROZEN_ARM) == "improves"
     return improves and all(basis.at_best_equal(arm, UNIFORM_ARM) for arm in others)
 
 
-TRIAL_RULES: tuple[tuple[Advice, Callable[[TrialSeen], bool]], ...] = (
+TRIAL_RULES: tuple[tuple[Advice, Callable[[TrialBasis], bool]], ...] = (
     ("check the grader", lambda basis: not basis.right),
     ("none right", lambda basis: not basis.answered and basis.selection is None),
     ("too few seeds", lambda basis: basis.seeds < MIN_SEEDS),
     ("stop", lambda basis: bool(basis.damaged_everywhere())),
-    ("do not train", lambda basis: _every(basis, lambda arm: basis.word_of(arm, FROZEN_ARM) == "worsens")),
+    ("do not train", lambda basis: _holds_for_every_arm(basis, lambda arm: basis.word_of(arm, FROZEN_ARM) == "worsens")),
     ("gate", lambda basis: basis.gate not in (None, "passed") and (basis.word == "helps" or basis.selection is not None)),
     ("mined rows", lambda basis: basis.selection is not None),
     ("train", lambda basis: basis.word == "helps" and not basis.damaged.get(basis.lever)),
     ("train with losses", lambda basis: basis.word == "helps"),
     ("equal shares", _equal_shares_win),
     ("keep uniform", _uniform_is_best),
-    ("no gain", lambda basis: _every(basis, lambda arm: basis.at_best_equal(arm, FROZEN_ARM))),
+    ("no gain", lambda basis: _holds_for_every_arm(basis, lambda arm: basis.at_best_equal(arm, FROZEN_ARM))),
     ("not this plan", lambda basis: basis.word == "harms"),
     ("missing", lambda basis: bool(basis.missing)),
     ("cannot tell", lambda basis: True),
@@ -205,7 +205,7 @@ TRIAL_RULES: tuple[tuple[Advice, Callable[[TrialSeen], bool]], ...] = (
 """Rules for a trial, in order."""
 
 
-def _of_trial(advice: Advice, basis: TrialSeen) -> str:
+def _format_trial_sentence(advice: Advice, basis: TrialBasis) -> str:
     plan = "this plan" if basis.lever in ("", STEERED_ARM) else f"arm {basis.lever}"
     damaged = {place_of(claim): format_cell(claim) for claim in basis.damaged.get(basis.lever, ())}
     other_arms, damaged_text = [arm for arm in basis.trained if arm != basis.lever], join_words(list(damaged.values()))
@@ -214,6 +214,7 @@ def _of_trial(advice: Advice, basis: TrialSeen) -> str:
     lever_contrasts = [contrast for contrast in basis.contrasts if contrast.arm == basis.lever]
     sizes = join_words([format_amount(contrast.difference.value, basis.unit) for contrast in lever_contrasts])
     against = join_words([contrast.against for contrast in lever_contrasts])
+    better_arms = join_words([contrast.against for contrast in lever_contrasts if contrast.word == "worsens"])
     harm = f"a higher {basis.outcome}" if basis.lower else "a loss"
     better, unit = "lower" if basis.lower else "better", format_unit(basis.unit)
     gain = f"{basis.outcome} is {better} by {sizes} {unit} than with {against}"
@@ -243,14 +244,14 @@ def _of_trial(advice: Advice, basis: TrialSeen) -> str:
         if len(basis.trained) > 1
         else "Keep uniform: it is better than not training, and no other arm was tried.",
         "no gain": f"No gain: no arm {gains} over not training{drawn_text}.",
-        "not this plan": f"Do not use {plan}: {join_words([c.against for c in lever_contrasts if c.word == 'worsens'])} did better.",
+        "not this plan": f"Do not use {plan}: {better_arms} did better.",
         "missing": f"Cannot tell: {join_words(basis.missing)} did not run, and without it nothing is said to help.",
         "cannot tell": _format_seeds(basis),
     }
     return sentence_by_advice[advice]
 
 
-def _format_seeds(basis: TrialSeen) -> str:
+def _format_seeds(basis: TrialBasis) -> str:
     """What the seeds at hand can show, and what a smaller difference would take."""
     contrasts = [contrast for contrast in basis.contrasts if not basis.lever or contrast.arm == basis.lever]
     detectable = max((contrast.detectable for contrast in contrasts), default=0.0)
@@ -266,7 +267,7 @@ def _format_seeds(basis: TrialSeen) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class PairSeen:
+class PairBasis:
     """What the recommendation of a comparison of two checkpoints rests on."""
 
     right: bool
@@ -331,13 +332,13 @@ class PairSeen:
     """Which protected cells the gate calls damaged, and by what."""
 
 
-def _would_ship(basis: PairSeen) -> bool:
+def _would_ship(basis: PairBasis) -> bool:
     """Whether nothing that was judged speaks against it: the gate passes, or was not asked and has nothing to protect."""
     is_free = not basis.protected and not basis.asked and basis.word == "improves"
     return basis.graded and (basis.gate == "passed" or is_free)
 
 
-def _worse(basis: PairSeen) -> bool:
+def _is_worse(basis: PairBasis) -> bool:
     """Whether the whole outcome got worse, where nobody said what matters; of a loss that is gated its size decides."""
     return not (basis.named or (basis.asked and not basis.graded)) and basis.word in (
         "worsens",
@@ -346,13 +347,13 @@ def _worse(basis: PairSeen) -> bool:
     )
 
 
-PAIR_RULES: tuple[tuple[Advice, Callable[[PairSeen], bool]], ...] = (
+PAIR_RULES: tuple[tuple[Advice, Callable[[PairBasis], bool]], ...] = (
     ("do not ship", lambda basis: bool(basis.form)),
     ("do not ship", lambda basis: bool(basis.unlike)),
     ("check the grader", lambda basis: not basis.right),
     ("none right", lambda basis: not basis.answered),
     ("do not ship", lambda basis: bool(basis.damaged) or basis.gate == "damaged"),
-    ("do not ship", _worse),
+    ("do not ship", _is_worse),
     (
         "unjudged",
         lambda basis: bool(basis.blind if basis.named else basis.unjudged or basis.left_out) and _would_ship(basis),
@@ -366,11 +367,12 @@ PAIR_RULES: tuple[tuple[Advice, Callable[[PairSeen], bool]], ...] = (
 """Rules for two checkpoints, in order."""
 
 
-def _of_pair(advice: Advice, basis: PairSeen) -> str:
+def _format_pair_sentence(advice: Advice, basis: PairBasis) -> str:
     """The sentence of an advice."""
     name, unit, difference = basis.after, format_unit(basis.unit), basis.difference.value
     word_better, word_worse = ("lower", "higher") if basis.lower else ("better", "worse")
-    change_text = f"{basis.outcome} is {word_better if difference >= 0 else word_worse} by {format_amount(difference, basis.unit)} {unit}"
+    direction = word_better if difference >= 0 else word_worse
+    change_text = f"{basis.outcome} is {direction} by {format_amount(difference, basis.unit)} {unit}"
     worse_text = {
         "worsens": change_text,
         "commonest": "it gives the commonest answer more often, which is no skill",
@@ -378,13 +380,13 @@ def _of_pair(advice: Advice, basis: PairSeen) -> str:
     }.get(basis.word, "")
     protected_word = "named" if basis.named else "mastered"
     if advice == "do not ship":
-        reason = f"{with_verb(_named(basis.damaged))} damaged" if basis.damaged else worse_text
+        reason = f"{with_verb(_name_cells(basis.damaged))} damaged" if basis.damaged else worse_text
         if basis.form or basis.unlike:
             reason = basis.form or f"{basis.unlike}, and no grader that was named or chosen judges the new ones"
         elif not basis.damaged and basis.gate == "damaged":
             reason = basis.because or f"what was {protected_word} is damaged"
         return f"Do not ship {name}: {reason}."
-    others_text = f". Not named, and damaged: {join_words(_named(basis.others))}" if basis.others else ""
+    others_text = f". Not named, and damaged: {join_words(_name_cells(basis.others))}" if basis.others else ""
     safe_text = f"a mean loss of {format_amount(basis.margin, 'share')} points on what was {protected_word} is excluded"
     safe_text = (safe_text if basis.protected else "nothing was mastered before that could be lost") + others_text
     if basis.named and basis.unjudged:
@@ -415,7 +417,8 @@ def _of_pair(advice: Advice, basis: PairSeen) -> str:
         "ship": f"Ship {name}: {change_text}, and {safe_text}.",
         "may replace": f"{name} may be shipped, {gain_text}: {safe_text}."
         if basis.graded
-        else f"{name} may replace the model before: {change_text}. Whether its answers are right is not known: none was graded.",
+        else f"{name} may replace the model before: {change_text}. Whether its answers are right is not known: none was "
+        "graded.",
         "no gain": f"Nothing is gained by {name}: {basis.outcome} changed by less than "
         f"{format_amount(NO_CHANGE_MARGIN, basis.unit)} {unit}.",
         "cannot tell": _format_items(basis),
@@ -423,12 +426,12 @@ def _of_pair(advice: Advice, basis: PairSeen) -> str:
     return sentence_by_advice[advice]
 
 
-def _named(claims: Sequence[Claim]) -> list[str]:
+def _name_cells(claims: Sequence[Claim]) -> list[str]:
     """The cells among the claims; whole tasks where there are none."""
     return [format_cell(claim) for claim in [claim for claim in claims if not claim.whole] or claims]
 
 
-def _format_items(basis: PairSeen) -> str:
+def _format_items(basis: PairBasis) -> str:
     """What the items at hand can show, and how many a smaller change would take."""
     unit, remedy = format_unit(basis.unit), "add rows to it" if basis.exhausted else "take more items"
     items = "one item" if basis.items == 1 else count(basis.items, "item")

@@ -24,7 +24,7 @@ def place_of(claim: Claim) -> Place:
     return claim.task, claim.level, claim.whole
 
 
-def changes_of(claims: Sequence[Claim], trained: Sequence[str]) -> dict[str, tuple[Claim, ...]]:
+def collect_changes(claims: Sequence[Claim], trained: Sequence[str]) -> dict[str, tuple[Claim, ...]]:
     """The claims of each arm that trained about what any of them damaged.
 
     Args:

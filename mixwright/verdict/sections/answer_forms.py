@@ -15,7 +15,7 @@ from mixwright.measure.former import FormerAnswers, former_file
 from mixwright.run.folder import RunFolder, read_list
 from mixwright.verdict.page.blocks import Block, Fold, Paragraph, Table
 from mixwright.verdict.page.text import between, change, count, format_p, join_words, line
-from mixwright.verdict.rules.answer_forms import FORM_ALPHA, Feature, FormChange, form_changes_of, grouped
+from mixwright.verdict.rules.answer_forms import FORM_ALPHA, Feature, FormChange, form_changes_of, group_takeovers
 
 WORDS_BY_FEATURE: dict[Feature, tuple[str, str]] = {
     "empty": ("empty", "empty"),
@@ -46,18 +46,19 @@ class AnswerForms(Section):
 
     def blocks(self, run: RunFolder) -> list[Block]:
         """Nothing without completions before and after."""
-        return [*_forms(form_changes_of(run)), *_former(run)]
+        return [*_form_blocks(form_changes_of(run)), *_former_blocks(run)]
 
 
-def _forms(changes: Sequence[FormChange]) -> list[Block]:
+def _form_blocks(changes: Sequence[FormChange]) -> list[Block]:
     reported = [form_change for form_change in changes if form_change.reported]
     changed = [form_change for form_change in changes if form_change.before != form_change.after]
     blocks: list[Block] = []
-    for group in grouped(reported):
+    for group in group_takeovers(reported):
         before = sum(form_change.before for form_change in group.changes)
         names = [form_change.task for form_change in group.changes]
-        tasks = f" Tasks: {join_words(_first(names, '{} more'))}." if len(names) > 1 else ""
-        text = f"{group.sentence} ({_shown(group.changes[0])}); {before:,} did before. No grader is asked for this.{tasks}"
+        tasks = f" Tasks: {join_words(_name_first(names, '{} more'))}." if len(names) > 1 else ""
+        pattern = _format_pattern(group.changes[0])
+        text = f"{group.sentence} ({pattern}); {before:,} did before. No grader is asked for this.{tasks}"
         blocks.append(Paragraph(text, "bad", "Form of answers"))
     for feature in FAULT_FEATURES:
         same_feature = [form_change for form_change in reported if form_change.feature == feature]
@@ -67,29 +68,29 @@ def _forms(changes: Sequence[FormChange]) -> list[Block]:
         ]
         if same_feature:  # `12 of 30 answers of capitals are empty, 0 before`, task by task
             form_change, several_words = WORDS_BY_FEATURE[feature]
-            feature_text = form_change.format(_shown(same_feature[0])) if len(same_feature) == 1 else several_words
-            counts_text = "; ".join(_first(counts, f"and {count(len(counts) - MOST_TASKS_NAMED, 'more task')}"))
+            feature_text = form_change.format(_format_pattern(same_feature[0])) if len(same_feature) == 1 else several_words
+            counts_text = "; ".join(_name_first(counts, f"and {count(len(counts) - MOST_TASKS_NAMED, 'more task')}"))
             blocks.append(Paragraph(f"Answers that are {feature_text}: {counts_text}.", "caution", "Form of answers"))
     if reported:
         features: list[Feature] = list(dict.fromkeys(form_change.feature for form_change in reported))
         features_text = ", ".join(WORDS_BY_FEATURE[kind][1] for kind in features)
-        table = _table("Form of answers, what changed", reported)
+        table = _change_table("Form of answers, what changed", reported)
         return [*blocks, Fold(f"Form of answers: {count(len(reported), 'change')} ({features_text})", (table,))]
     summary = f"Form of answers: none of {count(len(changes), 'test')} shows a change"
-    return [Fold(summary, (_table("Form of answers, changes that are not shown", changed),))] if changed else []
+    return [Fold(summary, (_change_table("Form of answers, changes that are not shown", changed),))] if changed else []
 
 
-def _first(parts: list[str], more: str) -> list[str]:
+def _name_first(parts: list[str], more: str) -> list[str]:
     """The first `MOST_TASKS_NAMED`, and a word on how many more there are."""
     unnamed = len(parts) - MOST_TASKS_NAMED
     return [*parts[:MOST_TASKS_NAMED], *([more.format(unnamed)] if unnamed > 0 else [])]
 
 
-def _shown(form_change: FormChange) -> str:
+def _format_pattern(form_change: FormChange) -> str:
     return line(form_change.shown, limit=MOST_CHARACTERS_SHOWN)
 
 
-def _former(run: RunFolder) -> list[Block]:
+def _former_blocks(run: RunFolder) -> list[Block]:
     """Former answers that became less probable, task by task, and all of them folded."""
     path = former_file(run)
     answers = sorted(read_list(path, FormerAnswers), key=lambda task_answers: task_answers.change) if path.is_file() else []
@@ -98,12 +99,12 @@ def _former(run: RunFolder) -> list[Block]:
         f"{-task_answers.change:.2g} [{-task_answers.high:.2g}, {-task_answers.low:.2g}] in {task_answers.task}"
         for task_answers in fallen
     ]
-    falls_text = join_words(_first(falls, count(len(falls) - MOST_TASKS_NAMED, "more task")))
+    falls_text = join_words(_name_first(falls, count(len(falls) - MOST_TASKS_NAMED, "more task")))
     kept_range, lost_range = (between(low, high, "nats") for low, high in (KEPT_CHANGE_NATS, LOST_CHANGE_NATS))
     text = (
-        f"Its own former answers became less likely, in nats a token, by {falls_text}. For scale, in one model of 135 million "
-        f"parameters the change lay in {kept_range} for tasks that were kept and in {lost_range} for tasks that were lost; "
-        "what is learnt anew falls, too."
+        f"Its own former answers became less likely, in nats a token, by {falls_text}. For scale, in one model of 135 "
+        f"million parameters the change lay in {kept_range} for tasks that were kept and in {lost_range} for tasks that "
+        "were lost; what is learnt anew falls, too."
     )
     rows = [
         (
@@ -122,15 +123,15 @@ def _former(run: RunFolder) -> list[Block]:
     return [*warnings, Fold(f"Likelihood of former answers: {count(len(answers), 'task')}", (table,))] if answers else []
 
 
-def _table(caption: str, changes: Sequence[FormChange]) -> Table:
+def _change_table(caption: str, changes: Sequence[FormChange]) -> Table:
     rows = [
         (
             form_change.task,
-            WORDS_BY_FEATURE[form_change.feature][0].format(_shown(form_change), form_change.other),
+            WORDS_BY_FEATURE[form_change.feature][0].format(_format_pattern(form_change), form_change.other_task),
             f"{form_change.before:,}",
             f"{form_change.after:,}",
             f"{form_change.items:,}",
-            format_p(form_change.adjusted),
+            format_p(form_change.adjusted_p),
         )
         for form_change in changes
     ]

@@ -85,11 +85,11 @@ class Arms(Section):
                 judgement_rows,
             ),
             *_charts(result),
-            _comparisons(result),
+            _comparison_table(result),
             Fold("Levers in each task", (Table("Each task by itself, not judged", task_columns, task_rows, (4, 5)),)),
             Paragraph(rollouts_text if graded or any(result.rollouts.values()) else ""),
             Paragraph(f"Targets, fixed before the run: {targets}." if targets and graded else ""),
-            Fold("Raw rows, one per arm and seed", (_raw(result),)),
+            Fold("Raw rows, one per arm and seed", (_raw_table(result),)),
             Fold("How these numbers are made", tuple(map(Paragraph, result.notes))),
         ]
 
@@ -121,12 +121,9 @@ def _forest(result: TrialResult, effects: list[Effect]) -> Block:
         )
         for effect in effects
     )
-    word_by_effect = {
-        shown_effect: f", {effect_word(result, shown_effect)}" if shown_effect.word else "" for shown_effect in effects
-    }
+    word_by_effect = {shown: f", {effect_word(result, shown)}" if shown.word else "" for shown in effects}
     text = "; ".join(
-        f"{shown_effect.arm} against {shown_effect.against}: {format_effect(result, shown_effect)}{word_by_effect[shown_effect]}"
-        for shown_effect in effects
+        f"{shown.arm} against {shown.against}: {format_effect(result, shown)}{word_by_effect[shown]}" for shown in effects
     )
     caption = name_of(name)[:1].upper() + name_of(name)[1:]
     if unit == "ratio":
@@ -136,7 +133,7 @@ def _forest(result: TrialResult, effects: list[Effect]) -> Block:
     return Forest(caption, text + ".", label, rows, margin, scale)
 
 
-def _comparisons(result: TrialResult) -> Table:
+def _comparison_table(result: TrialResult) -> Table:
     """Every effect; without the columns of S, D and censored runs where nothing is graded, which has none of them."""
     rows = []
     for effect in result.effects:
@@ -165,7 +162,7 @@ def _comparisons(result: TrialResult) -> Table:
     return Table("Every comparison against another arm", columns, [tuple(row.values()) for row in rows], numeric)
 
 
-def _raw(result: TrialResult) -> Table:
+def _raw_table(result: TrialResult) -> Table:
     has_rollouts = any(row.value for row in result.rows if row.name == ROLLOUTS_NUMBER)
     rows = [row for row in result.rows if has_rollouts or row.name != ROLLOUTS_NUMBER]
     names = list(dict.fromkeys(row.name for row in rows))

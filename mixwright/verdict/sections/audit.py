@@ -49,11 +49,11 @@ class AuditSection(Section):
             for observation in open_errors:
                 check_text = f"{observation.check} in {observation.task}" if observation.task else observation.check
                 errors.append(Paragraph(f"{about}{check_text}: {observation.message} {observation.remedy}".strip(), "bad"))
-            others.append(_folded(about, observations[len(open_errors) :]))
+            others.append(_fold_observations(about, observations[len(open_errors) :]))
         return [*(errors or [Paragraph("No error found.")]), *others] if files else []
 
 
-def _folded(about: str, observations: list[Observation]) -> Block:
+def _fold_observations(about: str, observations: list[Observation]) -> Block:
     """What does not stand open: warnings, then infos."""
     rows = [
         (

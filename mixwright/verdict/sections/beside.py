@@ -19,13 +19,13 @@ from mixwright.estimates.readings import READINGS, Outcome
 from mixwright.records import Claim
 from mixwright.run.folder import RunFolder
 from mixwright.verdict.page.answers import answer_pair, is_right, read_answers, take_turns
-from mixwright.verdict.page.beside import BESIDE_NAME, ThreeCheckpoints, three_of
+from mixwright.verdict.page.beside import BESIDE_NAME, ThreeCheckpoints, read_three_checkpoints
 from mixwright.verdict.page.blocks import Block, Fold, Paragraph, Table, Texts
 from mixwright.verdict.page.evidence import Sides, decoding_of
 from mixwright.verdict.page.text import count, percent
 from mixwright.verdict.rules.claims import claims_between
 from mixwright.verdict.rules.gate import check_sides
-from mixwright.verdict.rules.gate_asked import asked_of
+from mixwright.verdict.rules.gate_asked import read_question
 
 MOST_PAIRS_OPEN, MOST_PAIRS_SHOWN = 2, 24
 
@@ -37,7 +37,7 @@ class BesideSection(Section):
 
     def blocks(self, run: RunFolder) -> list[Block]:
         """Nothing where no other checkpoint stands beside."""
-        three = three_of(run)
+        three = read_three_checkpoints(run)
         if three is None:
             return []
         decoding = decoding_of(run)
@@ -55,8 +55,8 @@ class BesideSection(Section):
         examples_text = f"answers that {other} lost and {after} kept"
         caption = f"Success per task, {decoding}; loss and gain: significant against {start}, by Holm's correction"
         return [
-            Paragraph(_gates(run, three, decoding), lead=f"{other} and {after} beside {start}"),
-            Table(caption, ("task", "items", start, other, after), _rows(three, decoding), (1,)),
+            Paragraph(_format_gates(run, three, decoding), lead=f"{other} and {after} beside {start}"),
+            Table(caption, ("task", "items", start, other, after), _task_rows(three, decoding), (1,)),
             Paragraph(counts_text),
             Texts(f"A{examples_text[1:]}", shown[:MOST_PAIRS_OPEN]),
             Fold(
@@ -66,17 +66,18 @@ class BesideSection(Section):
         ]
 
 
-def _gates(run: RunFolder, three: ThreeCheckpoints, decoding: Outcome) -> str:
+def _format_gates(run: RunFolder, three: ThreeCheckpoints, decoding: Outcome) -> str:
     """What the gate says of both, by the same question; else how many items are compared."""
-    asked = asked_of(run)
+    question = read_question(run)
     items = f"{count(len(shared_items(*three.other, three.after[1])), 'item')} measured for all three."
-    if asked is None or decoding not in ("greedy", "sampled"):
+    if question is None or decoding not in ("greedy", "sampled"):
         return items
-    other_outcome, after_outcome = (check_sides(sides, decoding, asked).outcome for sides in (three.other, three.after))
-    return f"The gate says of {three.names[1]} {other_outcome}, of {three.names[2]} {after_outcome}, by the same items and margin; {items}"
+    other_outcome, after_outcome = (check_sides(sides, decoding, question).outcome for sides in (three.other, three.after))
+    outcomes = f"{three.names[1]} {other_outcome}, of {three.names[2]} {after_outcome}"
+    return f"The gate says of {outcomes}, by the same items and margin; {items}"
 
 
-def _rows(three: ThreeCheckpoints, decoding: Outcome) -> list[tuple[str, ...]]:
+def _task_rows(three: ThreeCheckpoints, decoding: Outcome) -> list[tuple[str, ...]]:
     columns = [_success_after(sides, decoding) for sides in (three.other, three.after)]
     tasks: dict[str, list[Item]] = defaultdict(list)
     for item in shared_items(*three.other, three.after[1]):

@@ -16,8 +16,8 @@ from mixwright.run.folder import RunFolder
 from mixwright.verdict.page.blocks import Block, Claims, Fold, HeatCell, HeatMap, Paragraph, Terms
 from mixwright.verdict.page.evidence import arm_branches, decoding_of, headline_arm
 from mixwright.verdict.page.text import count, format_share, level
-from mixwright.verdict.rules.cells import CellSeen, cells_of
-from mixwright.verdict.rules.claims import claims_of, every_claim, format_kind, format_not_judged, too_few
+from mixwright.verdict.rules.cells import PageCell, cells_of
+from mixwright.verdict.rules.claims import claims_of, format_kind, format_not_judged, has_too_few_items, read_claims
 
 ABOUT = (
     "Each field has success before and after ({}), its sign, the change in points with its 95 % interval, "
@@ -41,7 +41,7 @@ class Competence(Section):
         if not all_cells:
             return []
         blocks: list[Block] = []
-        if cells := [cell for cell in all_cells if not too_few(cell.claim)]:
+        if cells := [cell for cell in all_cells if not has_too_few_items(cell.claim)]:
             has_chance_level = any(cell.chance is not None for cell in cells)
             words = ["no change" if cell.claim.kind == "unchanged" else format_kind(cell.claim.kind) for cell in cells]
             other_decoding = (
@@ -52,7 +52,7 @@ class Competence(Section):
             blocks += [*map_blocks, *chance_note, Terms(("cell", *terms, "[low, high]", *words))]
         if left_out := format_not_judged(claims_of(run)):
             blocks.append(Paragraph(f"{left_out}."))
-        all_claims = every_claim(run)
+        all_claims = read_claims(run)
         for arm in (name for name in arm_branches(run) if name != headline_arm(run)):
             arm_claims = [claim for claim in all_claims if claim.arm == arm]
             changed_claims = tuple(claim for claim in arm_claims if claim.kind in ("learnt", "damaged"))
@@ -69,8 +69,8 @@ class Competence(Section):
         return blocks
 
 
-def _heat_map(cells: list[CellSeen], declared: Outcome) -> HeatMap:
-    by_task: dict[str, dict[float | None, CellSeen]] = defaultdict(dict)
+def _heat_map(cells: list[PageCell], declared: Outcome) -> HeatMap:
+    by_task: dict[str, dict[float | None, PageCell]] = defaultdict(dict)
     for cell in cells:
         by_task[cell.claim.task][cell.claim.level] = cell
     levels = sorted({c.claim.level for c in cells if c.claim.level is not None})
@@ -86,7 +86,7 @@ def _heat_map(cells: list[CellSeen], declared: Outcome) -> HeatMap:
     return HeatMap(f"Success before and after, {declared}, in percent", names, tuple(rows))
 
 
-def _cell(cell: CellSeen, declared: Outcome) -> HeatCell:
+def _cell(cell: PageCell, declared: Outcome) -> HeatCell:
     claim = cell.claim
     if not claim.difference.n:
         return HeatCell(claim.before, None, claim.kind)

@@ -15,16 +15,16 @@ from mixwright.run.folder import RunFolder
 from mixwright.verdict.page.blocks import Block, Claims, Fold, Paragraph, Table, Terms, folded_claims
 from mixwright.verdict.page.evidence import arm_suffix, before_after_caption, decoding_of, seeds_of
 from mixwright.verdict.page.text import amount, cell_name, count
-from mixwright.verdict.rules.basis import recommended
+from mixwright.verdict.rules.basis import recommend_run
 from mixwright.verdict.rules.claims import (
     MOST_CLAIMS_OPEN,
-    cells_first,
     claims_of,
+    explain_undecided,
     format_family,
     format_kind,
     format_not_judged,
-    too_few,
-    undecided_because,
+    has_too_few_items,
+    sort_cells_first,
 )
 
 
@@ -41,12 +41,12 @@ class Damaged(Section):
         if not claims:
             return []
         unit, word = READINGS[outcome].unit, format_kind("unchanged", outcome)
-        losses, unchanged = cells_first(claims, "damaged", "less dependent"), cells_first(claims, "unchanged")
-        undecided = cells_first([claim for claim in claims if not too_few(claim)], "cannot tell")
+        losses, unchanged = sort_cells_first(claims, "damaged", "less dependent"), sort_cells_first(claims, "unchanged")
+        undecided = sort_cells_first([claim for claim in claims if not has_too_few_items(claim)], "cannot tell")
         small_rows = [
             (cell_name(c.task, c.level), str(c.items), amount(c.before, unit), amount(c.after, unit))
             for c in claims
-            if too_few(c) and not c.whole
+            if has_too_few_items(c) and not c.whole
         ]
         table = Table(
             "Before and after, too few items to judge", ("cell", "items", "before", "after"), small_rows, (1, 2, 3)
@@ -58,9 +58,9 @@ class Damaged(Section):
             "cannot tell": undecided,
             "no change": unchanged,
         }
-        undecided_text = f" Damage is not excluded: {undecided_because(claims, seeds_of(run))}" if undecided else ""
+        undecided_text = f" Damage is not excluded: {explain_undecided(claims, seeds_of(run))}" if undecided else ""
         return [
-            Paragraph("" if losses else _nothing(run) + undecided_text),
+            Paragraph("" if losses else _format_no_damage(run) + undecided_text),
             Claims(caption, tuple(losses[:MOST_CLAIMS_OPEN]), outcome),
             Fold(format_not_judged(claims), (table,)),
             folded_claims(f"{len(losses) - MOST_CLAIMS_OPEN} more", caption, losses[MOST_CLAIMS_OPEN:], outcome),
@@ -73,9 +73,9 @@ class Damaged(Section):
         ]
 
 
-def _nothing(run: RunFolder) -> str:
+def _format_no_damage(run: RunFolder) -> str:
     """That no claim is one of damage; the page's first sentence may still be against the later checkpoint."""
-    recommendation, _ = recommended(run)
+    recommendation, _ = recommend_run(run)
     if recommendation is not None and recommendation.advice == "do not ship":
         title = READINGS[decoding_of(run)].title
         return f"No single change of {title} is shown to be damage; the first sentence says what is."

@@ -43,14 +43,14 @@ class FormatsSection(Section):
         warnings = [Paragraph(text, "caution") for text in warnings_of(measured, plan)]
         if not expected:
             return [*warnings]
-        shares_by_seed = _after(run)
+        shares_by_seed = _read_shares_after(run)
         rows, undecided, hits, runs, expected_by_guess = [], 0, 0, 0, 0.0
         for task, forecasts_of_task in sorted(expected.items()):
             winner, shares = (
                 predict_winner(forecasts_of_task),
                 [seed_shares[task] for seed_shares in shares_by_seed if task in seed_shares],
             )
-            wins = Counter(_winner(forms) for forms in shares if forms.keys() - {OTHER_FORMS})
+            wins = Counter(_find_winner(forms) for forms in shares if forms.keys() - {OTHER_FORMS})
             undecided += winner is None
             if winner is not None:  # a guess is right as often as there are formats in the forecast
                 hits, runs, expected_by_guess = (
@@ -58,15 +58,16 @@ class FormatsSection(Section):
                     runs + wins.total(),
                     expected_by_guess + wins.total() / len(forecasts_of_task),
                 )
-            rows += [_row(forecast, winner, wins, shares) for forecast in forecasts_of_task]
+            rows += [_form_row(forecast, winner, wins, shares) for forecast in forecasts_of_task]
         text = f"{count(len(expected), 'task')} had a choice of formats; undecided before the run: {undecided}."
         if runs:
-            text += f" The predicted format became the commonest in {hits} of {runs} runs; a guess would be right in {expected_by_guess:.1f}."
+            text += f" The predicted format became the commonest in {hits} of {runs} runs; "
+            text += f"a guess would be right in {expected_by_guess:.1f}."
         columns = ("task", "format", "before", "expected (80 % range)", "after", "winner")
         return [Paragraph(text), *warnings, Table("Shares of answer formats", columns, rows, (2, 3, 4))]
 
 
-def _after(run: RunFolder) -> list[Shares]:
+def _read_shares_after(run: RunFolder) -> list[Shares]:
     """Shares after the run, per seed."""
     shares_by_seed = []
     for path in [folder / "after.parquet" for folder in leading_folders(run)] or [run.measurements("after")]:
@@ -78,12 +79,12 @@ def _after(run: RunFolder) -> list[Shares]:
     return shares_by_seed
 
 
-def _winner(shares: dict[str, float]) -> str:
+def _find_winner(shares: dict[str, float]) -> str:
     """The commonest of the forms that have names."""
     return max((form for form in shares if form != OTHER_FORMS), key=lambda form: (shares[form], form))
 
 
-def _row(
+def _form_row(
     forecast: Forecast, winner: str | None, wins: Counter[str], shares_by_seed: Sequence[dict[str, float]]
 ) -> tuple[str, ...]:
     form = forecast.name.removeprefix(FORM_SHARE_NAME_PREFIX)

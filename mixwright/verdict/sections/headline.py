@@ -22,10 +22,10 @@ from mixwright.verdict.page.arm_words import effect_of, effect_word, format_outc
 from mixwright.verdict.page.blocks import Block, Fact, Headline, Paragraph, Terms
 from mixwright.verdict.page.evidence import Sides, decoding_of, headline_arm, leading_sides, plan_of, trial_of
 from mixwright.verdict.page.text import change, count, format_cell, format_change, format_interval, join_words
-from mixwright.verdict.rules.basis import recommended
-from mixwright.verdict.rules.claims import NO_ANSWER, cells_first, claims_of, interval
-from mixwright.verdict.rules.next_steps import steps_of
-from mixwright.verdict.rules.recommendation import PairSeen, Recommendation, TrialSeen
+from mixwright.verdict.rules.basis import recommend_run
+from mixwright.verdict.rules.claims import NO_ANSWER, claims_of, interval, sort_cells_first
+from mixwright.verdict.rules.next_steps import list_next_steps
+from mixwright.verdict.rules.recommendation import PairBasis, Recommendation, TrialBasis
 from mixwright.verdict.rules.spared import spared_table
 from mixwright.verdict.sections.gold import gold_fact
 
@@ -49,20 +49,24 @@ class HeadlineSection(Section):
 
     def blocks(self, run: RunFolder) -> list[Block]:
         """Of a trial, or of a plain before and after."""
-        (recommendation, basis), result, claims = recommended(run), trial_of(run), claims_of(run)
+        (recommendation, basis), result, claims = recommend_run(run), trial_of(run), claims_of(run)
         if recommendation is None:
-            return [Headline(_counted(claims))] if claims else []
+            return [Headline(_format_counts(claims))] if claims else []
         headline, *other_blocks = (
-            _trial(run, recommendation, result, claims) if result else _plain(run, recommendation, basis, claims)
+            _trial_blocks(run, recommendation, result, claims)
+            if result
+            else _pair_blocks(run, recommendation, basis, claims)
         )
         losses: list[Block] = []
-        if isinstance(basis, TrialSeen):
+        if isinstance(basis, TrialBasis):
             arms = sorted(basis.changes, key=lambda arm: arm != basis.lever)
             losses = spared_table(basis.named_losses(), {arm: basis.changes[arm] for arm in arms}, basis.unit)
-        return [headline, *steps_of(run, recommendation, basis), *losses, *other_blocks]
+        return [headline, *list_next_steps(run, recommendation, basis), *losses, *other_blocks]
 
 
-def _trial(run: RunFolder, recommendation: Recommendation, result: TrialResult, claims: Sequence[Claim]) -> list[Block]:
+def _trial_blocks(
+    run: RunFolder, recommendation: Recommendation, result: TrialResult, claims: Sequence[Claim]
+) -> list[Block]:
     """The primary effects of the lever against each reference and null; without a lever those of the references."""
     reading = READINGS[result.decoding]
     judgement = next((candidate for candidate in result.judgements if candidate.arm == headline_arm(run)), None)
@@ -83,17 +87,17 @@ def _trial(run: RunFolder, recommendation: Recommendation, result: TrialResult, 
         effect_text = format_word("improves") if lever_helps else effect_word(result, effect)
         name = f"{reading.title}{'' if judgement else f' of {effect.arm}'} against {effect.against}"
         note = f"{format_interval(effect.difference, reading.unit)}; {effect_text}"
-        facts.append(Fact(name, _moved(effect.difference.value, reading.unit), note))
+        facts.append(Fact(name, _format_value(effect.difference.value, reading.unit), note))
     nulls_text = f"Against its nulls, {reading.title} in {format_unit(reading.unit)}: {'; '.join(nulls)}." if nulls else ""
     return [
         Headline(recommendation.sentence, recommendation.tone, tuple(facts)),
-        Paragraph(_judged(run, result, claims)),
+        Paragraph(_format_judgement(run, result, claims)),
         Paragraph(nulls_text),
         Terms((reading.title, "[low, high]", *result.references, *(["null"] if nulls else []))),
     ]
 
 
-def _judged(run: RunFolder, result: TrialResult, claims: Sequence[Claim]) -> str:
+def _format_judgement(run: RunFolder, result: TrialResult, claims: Sequence[Claim]) -> str:
     """The judgement of the lever in words, what decided it, and what it damaged; else why no lever was tried."""
     judgement = next((candidate for candidate in result.judgements if candidate.arm == headline_arm(run)), None)
     if judgement is None:
@@ -115,50 +119,50 @@ def _judged(run: RunFolder, result: TrialResult, claims: Sequence[Claim]) -> str
         text += f" Missing: {join_words(judgement.missing)}."
     if judgement.because:
         text += f" What decided: {judgement.because}."
-    return text + _lost(claims, reading.unit)
+    return text + _format_damage(claims, reading.unit)
 
 
-def _lost(claims: Sequence[Claim], unit: str) -> str:
+def _format_damage(claims: Sequence[Claim], unit: str) -> str:
     """What is shown to be damaged, the largest three in words."""
-    damaged = cells_first(claims, "damaged")
+    damaged = sort_cells_first(claims, "damaged")
     named = [f"{format_cell(claim)} {format_change(claim.difference, unit)}" for claim in damaged[:3]]
     rest_text = f" and {len(damaged) - 3} more" if len(damaged) > 3 else ""
     damage_text = f" Shown to be damaged against the starting model, in {format_unit(unit)}: {join_words(named)}{rest_text}."
     return damage_text if damaged else ""
 
 
-def _plain(
-    run: RunFolder, recommendation: Recommendation, basis: TrialSeen | PairSeen | None, claims: Sequence[Claim]
+def _pair_blocks(
+    run: RunFolder, recommendation: Recommendation, basis: TrialBasis | PairBasis | None, claims: Sequence[Claim]
 ) -> list[Block]:
     """Before against after, without a trial's result; of the first arm where a trial has none yet."""
     outcome, sides = decoding_of(run), leading_sides(run)
     total_change = estimate_change(*sides, decoding=outcome) if sides else None
     if sides is None or total_change is None:
-        return [Headline(recommendation.sentence, recommendation.tone), Paragraph(_counted(claims))]
+        return [Headline(recommendation.sentence, recommendation.tone), Paragraph(_format_counts(claims))]
     reading, graded = READINGS[outcome], outcome in GRADED_OUTCOMES
-    none_right = isinstance(basis, PairSeen) and not basis.right
+    none_right = isinstance(basis, PairBasis) and not basis.right
     word_text = (
         f"{format_word('cannot tell')}: {NO_ANSWER}"
         if none_right
         else format_word(change_word(total_change), outcome=outcome)
     )
-    text = f"{count(len(total_change.items), 'held-out item')}, {reading.title}: {word_text}. {_counted(claims)}"
-    if isinstance(basis, PairSeen) and basis.graded and basis.right and basis.protected and not basis.named:
+    text = f"{count(len(total_change.items), 'held-out item')}, {reading.title}: {word_text}. {_format_counts(claims)}"
+    if isinstance(basis, PairBasis) and basis.graded and basis.right and basis.protected and not basis.named:
         text += f" Of {count(basis.protected, 'cell')} mastered before: {WORDS_BY_GATE[basis.gate]}."
     terms = ("[low, high]", "S", "D") if graded else (reading.title, READINGS["margin"].title, "[low, high]")
     return [
         Headline(
             recommendation.sentence,
             recommendation.tone,
-            tuple(_graded(sides, total_change) if graded else _ungraded(sides, total_change)),
+            tuple(_graded_facts(sides, total_change) if graded else _ungraded_facts(sides, total_change)),
         ),
-        Paragraph(text + _lost(claims, reading.unit)),
+        Paragraph(text + _format_damage(claims, reading.unit)),
         Paragraph(f"{format_outcome(outcome).capitalize()}; after minus before, paired by item."),
         Terms(terms),
     ]
 
 
-def _graded(sides: Sides, total_change: Change) -> list[Fact]:
+def _graded_facts(sides: Sides, total_change: Change) -> list[Fact]:
     """The change of success, of S and of D, and of sampled success; greedy answers of two checkpoints are counted, too."""
     parts = {
         "change of success": total_change.success,
@@ -166,7 +170,7 @@ def _graded(sides: Sides, total_change: Change) -> list[Fact]:
         "+ change of D": total_change.dependence,
         "change of sampled success": total_change.sampled,
     }
-    facts = [_fact(name, part, total_change.outcome) for name, part in parts.items() if part is not None]
+    facts = [_change_fact(name, part, total_change.outcome) for name, part in parts.items() if part is not None]
     if total_change.outcome == "greedy" and len(sides[0]) == 1:
         old, new = (side[0].column(READINGS["greedy"].column, total_change.items) for side in sides)
         counted = f"{(new > old).sum():,} gained, {(new < old).sum():,} lost of {len(old):,}"
@@ -174,25 +178,25 @@ def _graded(sides: Sides, total_change: Change) -> list[Fact]:
     return [*facts, *gold_fact(sides)]
 
 
-def _ungraded(sides: Sides, total_change: Change) -> list[Fact]:
+def _ungraded_facts(sides: Sides, total_change: Change) -> list[Fact]:
     """The change of the outcome; of a preference also that of the margin."""
     margin = estimate_change(*sides, decoding="margin") if total_change.outcome == "preference" else None
     return [
-        _fact(f"change of {READINGS[outcome_change.outcome].title}", outcome_change.success, outcome_change.outcome)
+        _change_fact(f"change of {READINGS[outcome_change.outcome].title}", outcome_change.success, outcome_change.outcome)
         for outcome_change in (total_change, margin)
         if outcome_change
     ]
 
 
-def _fact(name: str, estimate: Estimate, outcome: Outcome) -> Fact:
+def _change_fact(name: str, estimate: Estimate, outcome: Outcome) -> Fact:
     difference, unit = interval(estimate, outcome), READINGS[outcome].unit
-    return Fact(name, _moved(difference.value, unit), format_interval(difference, unit))
+    return Fact(name, _format_value(difference.value, unit), format_interval(difference, unit))
 
 
-def _moved(value: float, unit: str) -> str:
+def _format_value(value: float, unit: str) -> str:
     return f"{change(value, unit)} {format_unit(unit)}"
 
 
-def _counted(claims: Sequence[Claim]) -> str:
+def _format_counts(claims: Sequence[Claim]) -> str:
     kinds = {kind: sum(claim.kind == kind for claim in claims) for kind in ("learnt", "damaged", "cannot tell")}
     return f"{', '.join(f'{number} {kind}' for kind, number in kinds.items())}, of {count(len(claims), 'claim')}."

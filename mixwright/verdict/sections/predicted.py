@@ -20,7 +20,7 @@ from mixwright.estimates.intervals import Z, clustered_share, mean_interval
 from mixwright.records import Interval
 from mixwright.run.folder import RunFolder, read_json
 from mixwright.verdict.page.blocks import Block, Paragraph, Table
-from mixwright.verdict.page.evidence import json_lines, leading_folders
+from mixwright.verdict.page.evidence import leading_folders, read_json_lines
 from mixwright.verdict.page.text import MINUS_SIGN, count, percent
 
 CALIBRATION_BINS = 10
@@ -45,17 +45,17 @@ class Predicted(Section):
         """Nothing where no success was predicted."""
         single_folders = [path for path in (run.path / "steering", run.path) if (path / "draws.parquet").is_file()][:1]
         folders = [path for path in leading_folders(run) or single_folders if (path / "draws.parquet").is_file()]
-        branch_draws = [_draws(folder / "draws.parquet") for folder in folders]
+        branch_draws = [_read_draws(folder / "draws.parquet") for folder in folders]
         if not sum(len(draws.predicted) for draws in branch_draws):
             return []
         draws = _Draws(*(np.concatenate(column) for column in zip(*branch_draws, strict=True)))
         return [
-            Paragraph(_sentence([gain for f in folders if (gain := _worth(f))], draws)),
-            _table(draws, _rollouts(folders)),
+            Paragraph(_format_sentence([gain for f in folders if (gain := _read_gain(f))], draws)),
+            _table(draws, _count_rollouts_per_group(folders)),
         ]
 
 
-def _draws(path: Path) -> _Draws:
+def _read_draws(path: Path) -> _Draws:
     """What a branch predicted and saw."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -75,7 +75,7 @@ def _draws(path: Path) -> _Draws:
     return _Draws(predicted.astype(float), even.astype(bool), success.astype(float))
 
 
-def _worth(folder: Path) -> tuple[float, float, float] | None:
+def _read_gain(folder: Path) -> tuple[float, float, float] | None:
     """Mean nats per evenly drawn group against the task alone, its standard error, and how many groups; None if unknown."""
     path = folder / "proof.json"
     prediction: Any = read_json(path, dict[str, Any]).get("prediction") if path.is_file() else None
@@ -85,13 +85,14 @@ def _worth(folder: Path) -> tuple[float, float, float] | None:
     return (float(numbers[0]), float(numbers[1]), float(numbers[2])) if is_whole else None
 
 
-def _sentence(gains: list[tuple[float, float, float]], draws: _Draws) -> str:
+def _format_sentence(gains: list[tuple[float, float, float]], draws: _Draws) -> str:
     """Whether prompts were told apart, and how many draws followed the prediction."""
     followed_text = f"{percent(float((~draws.even).mean()))} of the draws of these tasks followed the prediction"
     even_success = draws.success[draws.even]
     if len(even_success) and not np.ptp(even_success):
         common_success = percent(float(even_success[0]))
-        return f"All groups drawn evenly had the same success ({common_success}): there was nothing to tell apart. {followed_text}."
+        nothing_text = f"All groups drawn evenly had the same success ({common_success}): there was nothing to tell apart."
+        return f"{nothing_text} {followed_text}."
     if not gains:
         return f"Too few groups were drawn evenly to say whether the prediction told prompts apart; {followed_text}."
     if len(gains) > 1:
@@ -114,19 +115,19 @@ def _sentence(gains: list[tuple[float, float, float]], draws: _Draws) -> str:
     )
 
 
-def _rollouts(folders: list[Path]) -> int:
+def _count_rollouts_per_group(folders: list[Path]) -> int:
     """Completions scored per group, rounded; 1 where no line says."""
     scored = groups = 0.0
-    for entry in (entry for folder in folders for entry in json_lines(folder / "steps.jsonl")):
+    for entry in (entry for folder in folders for entry in read_json_lines(folder / "steps.jsonl")):
         cells, group_count = entry.get("success"), entry.get("groups")
-        if isinstance(cells, dict) and _counts(group_count):
+        if isinstance(cells, dict) and _is_count(group_count):
             pairs = [pair for pair in cells.values() if isinstance(pair, list) and len(pair) == 2]
-            scored += sum(pair[1] for pair in pairs if _counts(pair[1]))
+            scored += sum(pair[1] for pair in pairs if _is_count(pair[1]))
             groups += group_count
     return max(1, round(scored / groups)) if groups else 1
 
 
-def _counts(value: Any) -> TypeGuard[float]:
+def _is_count(value: Any) -> TypeGuard[float]:
     """Whether a number of a line can be a count; the lines are a file that anybody may have edited."""
     return isinstance(value, int | float) and 0 <= value <= MOST_COUNT and value == round(value)
 

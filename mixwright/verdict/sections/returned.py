@@ -36,7 +36,10 @@ def format_returned(found: Returned) -> str:
     not_asked_sentence = f" {not_asked_text} has the answer in it or leaves no room." if found.not_askable else ""
     if not found.asked:
         return f"{lost_text}.{not_asked_sentence}"
-    text = f"{lost_text}; of {found.asked:,} asked again, {found.returned:,} return when the earlier answer's first word is given."
+    text = (
+        f"{lost_text}; of {found.asked:,} asked again, {found.returned:,} return when the earlier answer's first word is "
+        "given."
+    )
     if found.other_asked:
         text += (
             f" With the first word of another answer of the same task, which knows nothing of the item, "
