@@ -42,7 +42,7 @@ def spilled() -> list[dict[str, Any]]:
 def test_the_folder_tells_which_tasks_went_over_and_nothing_without_completions(tmp_path: Path) -> None:
     run = folder(tmp_path / "run", spilled())
     (group,) = group_takeovers(form_changes_of(run))
-    assert (group.other_task, group.shown, group.items, len(group.changes)) == ("ticket", 15, 15, 1)
+    assert (group.other_task, group.answers_with_form, group.items, len(group.changes)) == ("ticket", 15, 15, 1)
     assert group_takeovers(form_changes_of(RunFolder(tmp_path / "none"))) == []
     assert AnswerForms().blocks(RunFolder(tmp_path / "none")) == []
     (run.path / "completions.parquet").write_bytes(b"PAR1cut")

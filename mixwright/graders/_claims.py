@@ -322,14 +322,16 @@ class Sentence:
             place -= 1
         return False
 
-    def _adjective(self, at: int) -> bool:
+    def _adjective(self, place: int) -> bool:
         """Whether it stands as `landlocked` does in `is a landlocked country`."""
-        before = self.words[max(0, at - 2) : at]
-        return len(before) == 2 and before[0] in _BE and before[1] in _ARTICLES and self.words[at + 1 : at + 2] in _NOUNS
+        before = self.words[max(0, place - 2) : place]
+        return (
+            len(before) == 2 and before[0] in _BE and before[1] in _ARTICLES and self.words[place + 1 : place + 2] in _NOUNS
+        )
 
-    def _tells_of_past(self, at: int) -> bool:
+    def _tells_of_past(self, place: int) -> bool:
         """Whether a word tells of the past what the prompt asks of now: `Kyoto was the capital`."""
-        return self.words[at] in ("was", "were") and "is" in self.question.prompt
+        return self.words[place] in ("was", "were") and "is" in self.question.prompt
 
     def _has_alien_word_after(self, end: int) -> bool:
         return any(self.question.is_alien_word(word) for word in self.words[end:])
@@ -372,6 +374,6 @@ class Sentence:
         return True
 
 
-def _contains_words(whole: Sequence[str], part: Sequence[str]) -> bool:
+def _contains_words(words: Sequence[str], phrase: Sequence[str]) -> bool:
     """Whether a row of words stands in another."""
-    return f" {' '.join(part)} " in f" {' '.join(whole)} "
+    return f" {' '.join(phrase)} " in f" {' '.join(words)} "

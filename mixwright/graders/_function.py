@@ -104,9 +104,8 @@ def _function(name: str, never_import_from: Path | None) -> Callable[..., Any]:
     working_folder = str(Path.cwd())
     if working_folder not in sys.path:
         sys.path.append(working_folder)
-    loaded_file = getattr(
-        sys.modules.get(module_name), "__file__", None
-    )  # some, as os.path, are in no folder of their package
+    # some, as os.path, are in no folder of their package
+    loaded_file = getattr(sys.modules.get(module_name), "__file__", None)
     origin = _origin(module_name) or (Path(loaded_file) if loaded_file else None)
     if origin is None:
         raise InputError(f"a module {module_name}", "none", remedy)

@@ -92,9 +92,8 @@ def _claimed(number: Number, sentence: Sentence, prompt_numbers: Set[Fraction]) 
         return True
     if _known(number, prompt_numbers):
         return _STRONG.search(number.before) is not None
-    unit = (
-        words_in(number.after)[:1] if not prompt_numbers else []
-    )  # `6 sides`, where the prompt asks for sides and has no number
+    # `6 sides`, where the prompt asks for sides and has no number
+    unit = words_in(number.after)[:1] if not prompt_numbers else []
     if unit and stem(unit[0]) in sentence.question.known_stems:
         return True
     return bool(_CLAIMS.search(number.before) or (sentence.question.asks_for_place and _YEAR.search(number.before)))

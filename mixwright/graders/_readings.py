@@ -184,9 +184,9 @@ def amount_of(text: str) -> Fraction | None:
     return stated if isinstance(stated, Fraction) else None
 
 
-def unit_differs(one: str, other: str) -> bool:
+def unit_differs(amount: str, other_amount: str) -> bool:
     """Whether two amounts both have units, and no word of them in common."""
-    plain = [plain_math(text).casefold().replace("%", " percent ") for text in (one, other)]
+    plain = [plain_math(text).casefold().replace("%", " percent ") for text in (amount, other_amount)]
     units = [{word.removesuffix("s") for word in _WORD.findall(text)} for text in plain]
     return bool(units[0] and units[1] and not units[0] & units[1])
 

@@ -105,7 +105,9 @@ class FinalAnswer(Grader):
 def final_answer_of(answer: str) -> str:
     """The final answer of a gold answer: what its last mark marks; without a mark the answer itself."""
     answer = answer.strip()
-    marked_text = next((found.text.strip() for found in find_stated_answers(answer) if found.kind == "marked"), answer)
+    marked_text = next(
+        (statement.text.strip() for statement in find_stated_answers(answer) if statement.kind == "marked"), answer
+    )
     is_short = len(answer) <= WHOLE_ANSWER_CHARACTERS and "\n" not in answer and not re.search(r"####|\\boxed", answer)
     return answer if is_short else marked_text
 

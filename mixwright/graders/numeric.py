@@ -44,10 +44,10 @@ class Numeric(Grader):
             return 0.0
         if text == answer:
             return 1.0
-        given, gold = _number(text), _number(answer)
-        if given is None or gold is None:
+        number, gold = _number(text), _number(answer)
+        if number is None or gold is None:
             return 0.0
-        difference = EXACT_CONTEXT.abs(EXACT_CONTEXT.subtract(given, gold))
+        difference = EXACT_CONTEXT.abs(EXACT_CONTEXT.subtract(number, gold))
         return float(difference <= max(self.tolerance, EXACT_CONTEXT.multiply(self.relative, EXACT_CONTEXT.abs(gold))))
 
 

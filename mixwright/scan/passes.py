@@ -187,9 +187,8 @@ class ScanPasses:
         for i, (logprobs, *_), _ in self._read("response_only", rows, [1] * len(rows), all_readings=False, pooled=False):
             target_tokens = len(self.rows[i].target)
             targets[i] = logprobs[:target_tokens]
-            if (
-                with_prompts and len(logprobs) == target_tokens + len(self.rows[i].prompt) > target_tokens + 1
-            ):  # else the context cut it
+            # else the context cut it
+            if with_prompts and len(logprobs) == target_tokens + len(self.rows[i].prompt) > target_tokens + 1:
                 prompts[i] = logprobs[target_tokens + 1 :]
         return targets, prompts
 

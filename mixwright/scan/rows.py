@@ -82,9 +82,8 @@ def _tokens(learner: Learner, example: Example, *, tokenise_together: bool) -> t
     prompt_form, target = learner.form.format_prompt(example.prompt), learner.form.format_answer(example.prompt, target)
     end_token = learner.tokenizer.eos_token_id
     if not isinstance(prompt_form, str) and not isinstance(target, str):
-        return _split_at_target(
-            prompt, learner.encode_chat((*prompt_form, *target))
-        )  # one conversation, through the chat template
+        # one conversation, through the chat template
+        return _split_at_target(prompt, learner.encode_chat((*prompt_form, *target)))
     target_ids = [*learner.known_tokens(learner.tokenizer(plain(target), add_special_tokens=False)["input_ids"]), end_token]
     if not isinstance(prompt_form, str) or not tokenise_together:
         return prompt, target_ids
@@ -97,5 +96,11 @@ def _split_at_target(prompt: Sequence[int], together: Sequence[int]) -> tuple[li
     predicted from, so it is never part of the target.
     """
     pairs = enumerate(zip(prompt, together, strict=False))
-    shared_tokens = max(1, next((place for place, (one, other) in pairs if one != other), min(len(prompt), len(together))))
+    shared_tokens = max(
+        1,
+        next(
+            (place for place, (prompt_token, row_token) in pairs if prompt_token != row_token),
+            min(len(prompt), len(together)),
+        ),
+    )
     return list(together[:shared_tokens]), list(together[shared_tokens:])

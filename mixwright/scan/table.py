@@ -103,7 +103,7 @@ def missing_groups(path: Path, key: Mapping[str, Any], names: Mapping[str, Colle
 
 
 def write_part(
-    path: Path, key: Mapping[str, Any], example_columns: Mapping[str, Sequence[str]], found: Mapping[str, np.ndarray]
+    path: Path, key: Mapping[str, Any], example_columns: Mapping[str, Sequence[str]], new_columns: Mapping[str, np.ndarray]
 ) -> None:
     """Write one shard, whole or not at all, with what an earlier scan of the same rows has there.
 
@@ -111,12 +111,12 @@ def write_part(
         path: where to.
         key: what it is made from.
         example_columns: the columns of `OWN_COLUMNS`.
-        found: the new columns: numbers or texts of shape (rows,), or vectors of shape (rows, dimensions).
+        new_columns: the new columns: numbers or texts of shape (rows,), or vectors of shape (rows, dimensions).
     """
     earlier = read_matching_shard(path, key)
     columns = {} if earlier is None else dict(zip(earlier.column_names, earlier.columns, strict=True))
     columns |= {name: pa.array(example_columns[name], pa.string()) for name in OWN_COLUMNS}
-    columns |= {name: _to_arrow(values) for name, values in found.items()}
+    columns |= {name: _to_arrow(values) for name, values in new_columns.items()}
     order = [name for group in catalog.listing("columns") for name in catalog.load("columns", group).NAMES]
     names = [*OWN_COLUMNS, *(name for name in order if name in columns)]
     table = pa.table({name: columns[name] for name in names})

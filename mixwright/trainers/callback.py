@@ -107,8 +107,8 @@ class SteeringCallback(SteeringHooks):
         """What the trainer is given instead of your reward functions."""
         self.train_dataset = IterableDataset.from_generator(_stream, gen_kwargs={"source": _Source(run.draws, rows)})
         """What the trainer is given instead of your dataset: rows are drawn when they are asked for."""
-        self._columns: list[list[float | None]] = []
-        self._due: set[int] = set()
+        self._reward_columns: list[list[float | None]] = []
+        self._functions_due: set[int] = set()
         self._state: Any = None
         self._model: Any = None
 
@@ -177,11 +177,11 @@ class SteeringCallback(SteeringHooks):
                         "Give the trainer steering.train_dataset, and let its columns reach the reward functions.",
                     )
                 return function(**arguments)
-            if place not in self._due:
-                self._columns = self._judge(rows, arguments)
-                self._due = set(range(len(self._functions)))
-            self._due.remove(place)
-            return self._columns[place]
+            if place not in self._functions_due:
+                self._reward_columns = self._judge(rows, arguments)
+                self._functions_due = set(range(len(self._functions)))
+            self._functions_due.remove(place)
+            return self._reward_columns[place]
 
         steered.__name__ = name_of(function)
         return steered

@@ -86,7 +86,7 @@ def group_outcomes(
     rows: Sequence[int],
     totals: Sequence[float],
     lengths: Sequence[int],
-    seen: Sequence[tuple[str, str]],
+    forms_and_answers: Sequence[tuple[str, str]],
     step: int,
 ) -> list[GroupOutcome]:
     """One outcome per group; completions without a finite reward are left out, and so are groups of only such ones.
@@ -96,7 +96,7 @@ def group_outcomes(
         rows: pool index of each group.
         totals: reward of each completion, groups one after another.
         lengths: tokens of each completion; empty where the trainer did not say.
-        seen: form and final answer of each completion.
+        forms_and_answers: form and final answer of each completion.
         step: optimiser steps done.
     """
     size = len(totals) // len(rows)
@@ -114,8 +114,8 @@ def group_outcomes(
                 step,
                 tuple(totals[i] for i in scored),
                 tuple(lengths[i] for i in scored) if lengths else (),
-                tuple(seen[i][0] for i in scored),
-                tuple(seen[i][1] for i in scored),
+                tuple(forms_and_answers[i][0] for i in scored),
+                tuple(forms_and_answers[i][1] for i in scored),
             )
         )
     return outcomes

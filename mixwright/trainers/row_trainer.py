@@ -43,8 +43,8 @@ class RowTrainer(SteeredTrainer):
         if len(prepared) == 0:
             raise InputError("rows with a target after truncation", "none", "Raise max_length or change truncation_mode.")
         rows = list(prepared[INDEX_COLUMN])  # TRL may shuffle, and drops rows that truncation left without a target
-        self._place = np.full(len(dataset), -1)
-        self._place[rows] = np.arange(len(rows))
+        self._place_of_row = np.full(len(dataset), -1)
+        self._place_of_row[rows] = np.arange(len(rows))
         self._collected: list[list[torch.Tensor]] = []
         self.data_collator = IndexCollator(self.data_collator)
         run = self.steer(steering, pool_of(dataset, steering, rows), objective=objective, beta=0.0, micro_steps=1)
@@ -72,7 +72,7 @@ class RowTrainer(SteeredTrainer):
         sampler = self.hooks.sampler
         steps = math.ceil(sampler.rows / sampler.batch_size)
         count = min(sampler.batch_size, sampler.rows - (step % steps) * sampler.batch_size)
-        places = self._place[columns[0][:count].cpu().numpy()].tolist()
+        places = self._place_of_row[columns[0][:count].cpu().numpy()].tolist()
         return places, [column[:count].tolist() for column in columns[1:]]
 
     def prepare_batch(self, items: Sequence[int]) -> dict[str, Any]:

@@ -72,7 +72,7 @@ class SteeredTrainer(Trainer):
         if getattr(self.args, "enable_jit_checkpoint", False):
             from transformers.trainer_jit_checkpoint import JITCheckpointCallback
 
-            self.hooks.terminated = self.pop_callback(JITCheckpointCallback)
+            self.hooks.sigterm_callback = self.pop_callback(JITCheckpointCallback)
         self.add_callback(self.hooks)
         return self.steered
 

@@ -79,9 +79,8 @@ class HeldOutPass:
         for place, log_probabilities, targets in self._read():
             tokens += len(targets)
             mean_logprob = log_probabilities.gather(1, targets[:, None]).mean().item()
-            success = (
-                math.exp(mean_logprob) if math.isfinite(mean_logprob) else 0.0
-            )  # a model that has overflowed can nothing any more
+            # a model that has overflowed can nothing any more
+            success = math.exp(mean_logprob) if math.isfinite(mean_logprob) else 0.0
             kl = None
             if self.start:
                 sampled, logprobs_before = self.start[place]

@@ -61,12 +61,12 @@ class FiniteGuard:
         if not all_finite(parameter for parameter in model.parameters() if parameter.requires_grad):
             self.stop(step, "weight", "no step was made with it and no checkpoint saved")
 
-    def stop(self, step: int, what: str, state: str, *, last_good_step: int | None = None) -> NoReturn:
+    def stop(self, step: int, quantity: str, state: str, *, last_good_step: int | None = None) -> NoReturn:
         """Write down the end of the run and raise InputError.
 
         Args:
             step: optimiser steps done.
-            what: was no finite number.
+            quantity: was no finite number.
             state: of the weights.
             last_good_step: last step after which the weights gave finite losses; None is the one before, because nothing
                 else shows that weights are good.
@@ -75,7 +75,7 @@ class FiniteGuard:
         advice = "There is no whole checkpoint before it: begin with"
         if folder is not None:
             advice = f"Resume from {folder}, the last whole checkpoint whose losses were finite, with"
-        because = f"a {what} is not a finite number; {state}"
+        because = f"a {quantity} is not a finite number; {state}"
         self.run.finish()
         # resuming with True reads the name: what is newer is passed over
         self.run.files.write_decisions(

@@ -101,8 +101,8 @@ def headline_arm(run: RunFolder) -> str:
     result = trial_of(run)
     if result is None:
         return next(iter(arm_branches(run)), "")
-    others = {*result.references, *result.nulls, *result.ablations}
-    levers = [arm for arm in result.arms if arm not in others]
+    other_arms = {*result.references, *result.nulls, *result.ablations}
+    levers = [arm for arm in result.arms if arm not in other_arms]
     return next(iter([*levers, *(effect.arm for effect in result.effects), *result.arms]), "")
 
 

@@ -66,7 +66,7 @@ class FormChange:
     """The same after Holm's correction."""
     reported: bool = False
     """Whether it is shown: significant, in half of the items where the feature is a form, and not what the task asks for."""
-    shown: str = ""
+    pattern: str = ""
     """The answer, skeleton or mark that it is about; empty for other features."""
     other_task: str = ""
     """The task whose form it is; of `form of another task` alone."""
@@ -93,7 +93,7 @@ class _TaskFeature:
     after: Sequence[bool]
     reportable: bool = True
     """Whether it would be reported if it were significant."""
-    shown: str = ""
+    pattern: str = ""
     other_task: str = ""
 
     @property
@@ -202,7 +202,7 @@ def _find_own_forms(task: str, items: Sequence[_Item]) -> list[_TaskFeature]:
     forms = [[skeleton(item.texts[side]) for item in items] for side in (0, 1)]
     form_counts = Counter(form for side in forms for form in side)
     features = []
-    for form in sorted(form for form, n in form_counts.items() if form and 2 * n >= len(items)):
+    for form in sorted(form for form, form_count in form_counts.items() if form and 2 * form_count >= len(items)):
         before, after = ([item_form == form for item_form in side] for side in forms)
         reportable = 2 * sum(before) >= len(items) and 2 * (sum(before) - sum(after)) >= len(items)
         features.append(_TaskFeature(task, "own form gone", before, after, reportable, form))
@@ -259,9 +259,9 @@ class _TaskMarks:
             return 0
         if self.asked_share(mark) >= MARK_SHARE:
             return 2
-        right = [item.is_right_after for item, marks in zip(self.items, self.after, strict=True) if mark in marks]
+        are_right = [item.is_right_after for item, marks in zip(self.items, self.after, strict=True) if mark in marks]
         return int(
-            _share_of_true([mark in marks for marks in self.before]) >= MARK_SHARE or _share_of_true(right) >= MARK_SHARE
+            _share_of_true([mark in marks for marks in self.before]) >= MARK_SHARE or _share_of_true(are_right) >= MARK_SHARE
         )
 
     def list_changed_marks(self) -> list[list[str]]:
@@ -299,7 +299,7 @@ def _test_features(features: Sequence[_TaskFeature]) -> list[FormChange]:
             adjusted_by_place.get(place, 1.0),
             (sum(feature.before), sum(feature.after), len(feature.before)),
         )
-        details = (feature.reportable and adjusted_p < FORM_ALPHA, feature.shown, feature.other_task)
+        details = (feature.reportable and adjusted_p < FORM_ALPHA, feature.pattern, feature.other_task)
         changes.append(FormChange(feature.task, feature.feature, *counts, p_values[place], adjusted_p, *details))
     return changes
 
@@ -314,7 +314,7 @@ class FormTakeover:
     """One per task that went over, with its counts."""
 
     @property
-    def shown(self) -> int:
+    def answers_with_form(self) -> int:
         """Answers after that have the form."""
         return sum(change.after for change in self.changes)
 
@@ -326,8 +326,9 @@ class FormTakeover:
     @property
     def sentence(self) -> str:
         """`58 of 58 answers of 4 tasks now look like answers of ticket`, without a full stop."""
-        one = self.changes[0].task if len(self.changes) == 1 else count(len(self.changes), "task")
-        return f"{self.shown:,} of {count(self.items, 'answer')} of {one} now look like answers of {self.other_task}"
+        tasks_text = self.changes[0].task if len(self.changes) == 1 else count(len(self.changes), "task")
+        items_text = count(self.items, "answer")
+        return f"{self.answers_with_form:,} of {items_text} of {tasks_text} now look like answers of {self.other_task}"
 
 
 def group_takeovers(changes: Iterable[FormChange]) -> list[FormTakeover]:
@@ -341,7 +342,7 @@ def group_takeovers(changes: Iterable[FormChange]) -> list[FormTakeover]:
     for change in best.values():
         changes_by_owner[change.other_task].append(change)
     takeovers = [FormTakeover(other, tuple(members)) for other, members in changes_by_owner.items()]
-    return sorted(takeovers, key=lambda group: (-group.shown, group.other_task))
+    return sorted(takeovers, key=lambda group: (-group.answers_with_form, group.other_task))
 
 
 def form_changes_of(run: RunFolder) -> list[FormChange]:

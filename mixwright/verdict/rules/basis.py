@@ -118,7 +118,7 @@ def _read_trial_basis(run: RunFolder, result: TrialResult) -> TrialBasis:
 
 def _find_any_right(comparisons: Iterable[Sides], decoding: Outcome) -> tuple[bool, bool]:
     """Whether any answer was right, and whether any was by the declared decoding; true where none is known."""
-    checkpoints = [scores for both in comparisons for side in both for scores in side]
+    checkpoints = [scores for sides in comparisons for side in sides for scores in side]
     if decoding not in GRADED_OUTCOMES or not checkpoints:
         return True, True
     is_any_right = {
@@ -193,9 +193,8 @@ def _read_pair_basis(run: RunFolder, sides: Sides) -> PairBasis | None:
     items_by_cell, detectable_change = Counter(item[:2] for item in change.items), change.success.detectable()
     target_change = NO_CHANGE_MARGIN if detectable_change > NO_CHANGE_MARGIN else max(abs(change.success.value), 0.01)
     needed = gate.needed if gate else None
-    if not needed and math.isfinite(
-        detectable_change
-    ):  # one item shows no spread, and fewer than MIN_ITEMS are never judged
+    # one item shows no spread, and fewer than MIN_ITEMS are never judged
+    if not needed and math.isfinite(detectable_change):
         needed = max(math.ceil(len(change.items) / len(items_by_cell) * (detectable_change / target_change) ** 2), MIN_ITEMS)
     notes = read_list(run.notes, Observation) if run.notes.is_file() else []
     return PairBasis(

@@ -323,9 +323,8 @@ def check_mastered(
         before, after, mastered_cells(before, decoding), decoding=decoding, each=each, items=judged_items, look=look
     )
     too_small = find_too_small(before, decoding)
-    if (
-        too_small and look is not None and not look.last and result.outcome == "passed"
-    ):  # they may be protected at a later look
+    # they may be protected at a later look
+    if too_small and look is not None and not look.last and result.outcome == "passed":
         result = replace(result, outcome="cannot tell")
     return replace(result, too_small=too_small)
 

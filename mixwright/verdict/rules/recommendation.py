@@ -52,8 +52,10 @@ def recommend(basis: TrialBasis | PairBasis) -> Recommendation:
         )
         is_proven = basis.proof == "beats its nulls" and is_worth_training and not basis.damaged.get(basis.lever)
         return Recommendation(advice, _format_trial_sentence(advice, basis), _tone(advice, proven=is_proven))
-    other: Advice = next(name for name, holds in PAIR_RULES if holds(basis))
-    return Recommendation(other, _format_pair_sentence(other, basis), _tone(other, proven=basis.gate == "passed"))
+    pair_advice: Advice = next(name for name, holds in PAIR_RULES if holds(basis))
+    return Recommendation(
+        pair_advice, _format_pair_sentence(pair_advice, basis), _tone(pair_advice, proven=basis.gate == "passed")
+    )
 
 
 def _tone(advice: Advice, *, proven: bool) -> Tone:
@@ -166,9 +168,9 @@ class TrialBasis:
     def named_losses(self) -> dict[Place, str]:
         """What the lever damaged, and every cell of a task that all arms damage, as a sentence names it."""
         everywhere = self.damaged_everywhere()
-        lost = [*self.damaged.get(self.lever, ())]
-        lost += [claim for claims in self.damaged.values() for claim in claims if claim.task in everywhere]
-        return {place_of(claim): format_cell(claim) for claim in lost}
+        damage_claims = [*self.damaged.get(self.lever, ())]
+        damage_claims += [claim for claims in self.damaged.values() for claim in claims if claim.task in everywhere]
+        return {place_of(claim): format_cell(claim) for claim in damage_claims}
 
 
 def _holds_for_every_arm(basis: TrialBasis, holds_for: Callable[[str], bool]) -> bool:

@@ -32,7 +32,10 @@ def collect_changes(claims: Sequence[Claim], trained: Sequence[str]) -> dict[str
         trained: arms that train.
     """
     damaged_places = {place_of(claim) for claim in claims if claim.arm in trained and claim.kind == "damaged"}
-    return {arm: tuple(c for c in claims if c.arm == arm and place_of(c) in damaged_places) for arm in trained}
+    return {
+        arm: tuple(arm_claim for arm_claim in claims if arm_claim.arm == arm and place_of(arm_claim) in damaged_places)
+        for arm in trained
+    }
 
 
 def excludes_loss(claim: Claim, margin: float, *, lower: bool = False) -> bool:

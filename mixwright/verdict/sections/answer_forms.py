@@ -87,7 +87,7 @@ def _name_first(parts: list[str], more: str) -> list[str]:
 
 
 def _format_pattern(form_change: FormChange) -> str:
-    return line(form_change.shown, limit=MOST_CHARACTERS_SHOWN)
+    return line(form_change.pattern, limit=MOST_CHARACTERS_SHOWN)
 
 
 def _former_blocks(run: RunFolder) -> list[Block]:

@@ -102,7 +102,8 @@ def _success_after(sides: Sides, decoding: Outcome) -> dict[str, str]:
     for claim in claims_between(sides, decoding):
         tasks[claim.task].append(claim)
     task_claims = {
-        task: claims[0] if len(claims) == 1 else next((c for c in claims if c.whole), None) for task, claims in tasks.items()
+        task: claims[0] if len(claims) == 1 else next((task_claim for task_claim in claims if task_claim.whole), None)
+        for task, claims in tasks.items()
     }
     return {task: f"{percent(claim.after)}{_word(claim)}" for task, claim in task_claims.items() if claim is not None}
 

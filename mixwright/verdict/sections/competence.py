@@ -73,7 +73,7 @@ def _heat_map(cells: list[PageCell], declared: Outcome) -> HeatMap:
     by_task: dict[str, dict[float | None, PageCell]] = defaultdict(dict)
     for cell in cells:
         by_task[cell.claim.task][cell.claim.level] = cell
-    levels = sorted({c.claim.level for c in cells if c.claim.level is not None})
+    levels = sorted({page_cell.claim.level for page_cell in cells if page_cell.claim.level is not None})
     columns: list[float | None] = [
         *levels,
         *([None] if any(None in cell_by_level for cell_by_level in by_task.values()) else []),

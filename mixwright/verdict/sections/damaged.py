@@ -44,9 +44,14 @@ class Damaged(Section):
         losses, unchanged = sort_cells_first(claims, "damaged", "less dependent"), sort_cells_first(claims, "unchanged")
         undecided = sort_cells_first([claim for claim in claims if not has_too_few_items(claim)], "cannot tell")
         small_rows = [
-            (cell_name(c.task, c.level), str(c.items), amount(c.before, unit), amount(c.after, unit))
-            for c in claims
-            if has_too_few_items(c) and not c.whole
+            (
+                cell_name(small_claim.task, small_claim.level),
+                str(small_claim.items),
+                amount(small_claim.before, unit),
+                amount(small_claim.after, unit),
+            )
+            for small_claim in claims
+            if has_too_few_items(small_claim) and not small_claim.whole
         ]
         table = Table(
             "Before and after, too few items to judge", ("cell", "items", "before", "after"), small_rows, (1, 2, 3)

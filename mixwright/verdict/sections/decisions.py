@@ -52,8 +52,10 @@ class Decisions(Section):
         if not groups:
             has_files = any(path.is_file() for _, path in files)
             return [Paragraph(f"{arm or 'The run'} took no decision and raised no alarm.")] if has_files else []
-        alarms = [(what, taken) for what, taken in groups.items() if what.startswith("alarm.")]
-        others = [(what, taken) for what, taken in groups.items() if not what.startswith("alarm.")]
+        alarms = [(decision_name, taken) for decision_name, taken in groups.items() if decision_name.startswith("alarm.")]
+        others = [
+            (decision_name, taken) for decision_name, taken in groups.items() if not decision_name.startswith("alarm.")
+        ]
         others.sort(key=lambda group: -len(group[1]))
         decision_count, alarm_count = (sum(len(taken) for _, taken in part) for part in (others, alarms))
         seeds_text = f" over {count(len(files), 'seed')} of arm {arm}" if arm else ""
@@ -66,19 +68,21 @@ class Decisions(Section):
             *(
                 Paragraph(text)
                 for begin, text in MEANING_BY_PREFIX.items()
-                if any(what.startswith(begin) for what, _ in others)
+                if any(decision_name.startswith(begin) for decision_name, _ in others)
             ),
         ]
 
 
 def _table(caption: str, groups: Iterable[tuple[str, TakenDecisions]]) -> Table:
     rows = []
-    for what, taken in groups:
+    for decision_name, taken in groups:
         first = min((item for _, item in taken), key=_step)
         last = max((item for _, item in reversed(taken)), key=_last_step)
         seeds, change_text = len({seed for seed, _ in taken}), f"{_short(first.get('old'))} → {_short(last.get('new'))}"
         because = str(last.get("because", ""))
-        rows.append((what, str(len(taken)), str(seeds), f"{_step(first):g} to {_last_step(last):g}", change_text, because))
+        rows.append(
+            (decision_name, str(len(taken)), str(seeds), f"{_step(first):g} to {_last_step(last):g}", change_text, because)
+        )
     return Table(caption, ("what", "times", "seeds", "steps", "first → last", "because (last)"), rows, (1, 2, 3))
 
 

@@ -55,11 +55,12 @@ class GoldSection(Section):
 
 
 def _row(name: str, tasks: list[str], sides: Sides, *, greedy: bool) -> tuple[str, ...] | None:
-    moved = gold_change(sides, tasks)
-    if moved is None:
+    probability_change = gold_change(sides, tasks)
+    if probability_change is None:
         return None
     before, after = (
-        float(np.mean([mean_score(scores, GOLD_MEASUREMENT, moved.items, by="items") for scores in side])) for side in sides
+        float(np.mean([mean_score(scores, GOLD_MEASUREMENT, probability_change.items, by="items") for scores in side]))
+        for side in sides
     )
     plain_change = (
         estimate_change(*sides, decoding="greedy", weigh="items", only=lambda item: item[0] in tasks) if greedy else None
@@ -69,9 +70,9 @@ def _row(name: str, tasks: list[str], sides: Sides, *, greedy: bool) -> tuple[st
         if plain_change is not None and len(sides[0]) == 1
         else None
     )
-    changes = (moved.success, plain_change.success if plain_change else None, adjusted)
+    changes = (probability_change.success, plain_change.success if plain_change else None, adjusted)
     change_texts = (format_change(change.interval if change is not None else None) for change in changes)
-    return name, f"{len(moved.items):,}", percent(before), percent(after), *change_texts
+    return name, f"{len(probability_change.items):,}", percent(before), percent(after), *change_texts
 
 
 def read_tasks(sides: Sides) -> list[str]:
@@ -90,9 +91,10 @@ def gold_change(sides: Sides, tasks: Collection[str]) -> Change | None:
 def gold_fact(sides: Sides) -> list[Fact]:
     """The same of all tasks that were read, in one line; empty where none was."""
     tasks = read_tasks(sides)
-    moved = gold_change(sides, tasks) if tasks else None
-    if moved is None:
+    probability_change = gold_change(sides, tasks) if tasks else None
+    if probability_change is None:
         return []
-    interval = moved.success.interval
-    note = f"{format_interval(interval)}; {count(len(moved.items), 'item')} of {join_some(tasks)}, read and not judged"
+    interval = probability_change.success.interval
+    items_text = count(len(probability_change.items), "item")
+    note = f"{format_interval(interval)}; {items_text} of {join_some(tasks)}, read and not judged"
     return [Fact("change of the gold answer's probability", f"{points(interval.value)} points", note)]

@@ -50,7 +50,9 @@ class Predicted(Section):
             return []
         draws = _Draws(*(np.concatenate(column) for column in zip(*branch_draws, strict=True)))
         return [
-            Paragraph(_format_sentence([gain for f in folders if (gain := _read_gain(f))], draws)),
+            Paragraph(
+                _format_sentence([gain for folder_with_draws in folders if (gain := _read_gain(folder_with_draws))], draws)
+            ),
             _table(draws, _count_rollouts_per_group(folders)),
         ]
 
@@ -81,8 +83,8 @@ def _read_gain(folder: Path) -> tuple[float, float, float] | None:
     prediction: Any = read_json(path, dict[str, Any]).get("prediction") if path.is_file() else None
     gain = prediction.get("gain") if isinstance(prediction, dict) else None
     numbers = [*gain, prediction.get("judged")] if isinstance(gain, list) and len(gain) == 2 else []
-    is_whole = len(numbers) == 3 and all(isinstance(number, int | float) and math.isfinite(number) for number in numbers)
-    return (float(numbers[0]), float(numbers[1]), float(numbers[2])) if is_whole else None
+    is_complete = len(numbers) == 3 and all(isinstance(number, int | float) and math.isfinite(number) for number in numbers)
+    return (float(numbers[0]), float(numbers[1]), float(numbers[2])) if is_complete else None
 
 
 def _format_sentence(gains: list[tuple[float, float, float]], draws: _Draws) -> str:

@@ -47,7 +47,13 @@ class Stages(Section):
         if not success_by_stage:
             return []
         rows = [
-            (task, *(_cell(by_stage.get(n), stage.expected.get(task)) for n, stage in enumerate(plan.stages)))
+            (
+                task,
+                *(
+                    _cell(by_stage.get(stage_number), stage.expected.get(task))
+                    for stage_number, stage in enumerate(plan.stages)
+                ),
+            )
             for task, by_stage in sorted(success_by_stage.items())
         ]
         columns = ("task", *(f"{number} {stage.name}" for number, stage in enumerate(plan.stages, 1)))
