@@ -97,11 +97,11 @@ def calibrate(
     rows, side = rows[: max(8, MOST_NUMBERS_HELD // width)], settings.side
     probes = {matrix.name: Factors(None, _random_signs(matrix.inputs)) for matrix in weight_matrices}
     products = _compute_products(learner, rows, GradientSketch(learner.model, factors=probes, moments=moments))
-    outputs = [_find_directions(matrix.transpose(0, 1).flatten(1), side) for matrix in products]
+    outputs = [_find_directions(product.transpose(0, 1).flatten(1), side) for product in products]
     output_factors = {matrix.name: Factors(directions) for matrix, directions in zip(weight_matrices, outputs, strict=True)}
     products = _compute_products(learner, rows, GradientSketch(learner.model, factors=output_factors, moments=moments))
-    inputs = [_find_directions(matrix.permute(2, 0, 1).flatten(1), side) for matrix in products]
-    energy = [(matrix @ directions).square().mean(0) for matrix, directions in zip(products, inputs, strict=True)]
+    inputs = [_find_directions(product.permute(2, 0, 1).flatten(1), side) for product in products]
+    energy = [(product @ directions).square().mean(0) for product, directions in zip(products, inputs, strict=True)]
     factor_pairs = [Factors(*pair) for pair in zip(outputs, inputs, strict=True)]
     factors, kept_numbers = _trim(factor_pairs, energy, settings.dims)
     factors_by_name = {matrix.name: pair for matrix, pair in zip(weight_matrices, factors, strict=True)}

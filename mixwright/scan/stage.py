@@ -40,8 +40,8 @@ from mixwright.scan.table import (
     OWN_COLUMNS,
     SHARD_ROWS,
     column_groups,
+    made_from,
     missing_groups,
-    read_shard_key,
     sampled_rows,
     scan_folder,
     shard_file,
@@ -157,7 +157,15 @@ def scan_bases(
     jobs_to_run = [Job(f"scan {base_name(job.base)}", scan_shards, job, cost=len(job.shards)) for job in worker_jobs]
     worker_results = workers.run(jobs_to_run, title="scan") if jobs_to_run else []
     return [
-        _make_result(job, key, [m for d, m in zip(worker_jobs, worker_results, strict=True) if d.base == job.base])
+        _make_result(
+            job,
+            key,
+            [
+                worker_result
+                for worker_job, worker_result in zip(worker_jobs, worker_results, strict=True)
+                if worker_job.base == job.base
+            ],
+        )
         for job, key in zip(jobs, keys, strict=True)
     ]
 
@@ -170,7 +178,7 @@ def _remove_stale_shards(folder: Path, key: Mapping[str, Any]) -> Iterator[str]:
     """
     for leftover in folder.glob(".*.parquet.*"):
         leftover.unlink()
-    key_by_shard = {path: read_shard_key(path) for path in sorted(folder.glob("part-*.parquet"))}
+    key_by_shard = {path: made_from(path) for path in sorted(folder.glob("part-*.parquet"))}
     stale_shards = {path: shard_key for path, shard_key in key_by_shard.items() if shard_key != key}
     for shard_key in stale_shards.values():
         different_keys = [name for name in key if shard_key.get(name) != key[name]]

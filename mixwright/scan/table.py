@@ -86,7 +86,7 @@ def read_matching_shard(path: Path, key: Mapping[str, Any]) -> pa.Table | None:
     return table if (table.schema.metadata or {}).get(METADATA_KEY) == _key_bytes(key) else None
 
 
-def read_shard_key(path: Path) -> dict[str, Any]:
+def made_from(path: Path) -> dict[str, Any]:
     """What a shard was made from; empty where the file is none."""
     try:
         return json.loads((pq.read_schema(path).metadata or {}).get(METADATA_KEY, b"{}"))
@@ -96,14 +96,14 @@ def read_shard_key(path: Path) -> dict[str, Any]:
 
 def missing_groups(path: Path, key: Mapping[str, Any], names: Mapping[str, Collection[str]]) -> list[str]:
     """Groups, by the names of their columns, of which a shard does not have every column; read from its last bytes."""
-    if read_shard_key(path) != key:
+    if made_from(path) != key:
         return list(names)
     shard_columns = set(pq.read_schema(path).names)
     return [group for group, columns in names.items() if not set(columns) <= shard_columns]
 
 
 def write_part(
-    path: Path, key: Mapping[str, Any], example_columns: Mapping[str, Sequence[str]], new_columns: Mapping[str, np.ndarray]
+    path: Path, key: Mapping[str, Any], example_columns: Mapping[str, Sequence[str]], found: Mapping[str, np.ndarray]
 ) -> None:
     """Write one shard, whole or not at all, with what an earlier scan of the same rows has there.
 
@@ -111,12 +111,12 @@ def write_part(
         path: where to.
         key: what it is made from.
         example_columns: the columns of `OWN_COLUMNS`.
-        new_columns: the new columns: numbers or texts of shape (rows,), or vectors of shape (rows, dimensions).
+        found: the new columns: numbers or texts of shape (rows,), or vectors of shape (rows, dimensions).
     """
     earlier = read_matching_shard(path, key)
     columns = {} if earlier is None else dict(zip(earlier.column_names, earlier.columns, strict=True))
     columns |= {name: pa.array(example_columns[name], pa.string()) for name in OWN_COLUMNS}
-    columns |= {name: _to_arrow(values) for name, values in new_columns.items()}
+    columns |= {name: _to_arrow(values) for name, values in found.items()}
     order = [name for group in catalog.listing("columns") for name in catalog.load("columns", group).NAMES]
     names = [*OWN_COLUMNS, *(name for name in order if name in columns)]
     table = pa.table({name: columns[name] for name in names})

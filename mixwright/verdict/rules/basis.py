@@ -240,8 +240,8 @@ def _split_damage(claims: Sequence[Claim], gate: GateResult | None) -> tuple[tup
     if gate is None or not gate.named:
         return damaged, ()
     named_places = {(cell.task, cell.level, cell.whole) for cell in (*gate.cells, *gate.whole)}
-    return tuple(claim_of_damage for claim_of_damage in damaged if place_of(claim_of_damage) in named_places), tuple(
-        claim_of_damage for claim_of_damage in damaged if place_of(claim_of_damage) not in named_places
+    return tuple(damage_claim for damage_claim in damaged if place_of(damage_claim) in named_places), tuple(
+        damage_claim for damage_claim in damaged if place_of(damage_claim) not in named_places
     )
 
 

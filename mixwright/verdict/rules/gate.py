@@ -206,11 +206,11 @@ def check_protected(
     )
     mean = dependence = needed = None
     if change is not None and math.isfinite(change.success.value):
-        mean, group = (
-            cell_loss if look is None else look.with_look_interval(cell_loss)
-            for cell_loss in (change.success, change.dependence)
+        mean, mean_dependence = (
+            estimate if look is None else look.with_look_interval(estimate)
+            for estimate in (change.success, change.dependence)
         )
-        dependence = group if math.isfinite(group.value) else None
+        dependence = mean_dependence if math.isfinite(mean_dependence.value) else None
         is_above_margin, all_measured = mean.low > -mean_margin, len(item_counts) == len(cells)
         is_safe &= is_above_margin and (dependence is None or dependence.low > -mean_margin)
         is_safe &= all_measured and all(cell.excluded for cell in cells)

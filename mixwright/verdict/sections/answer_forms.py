@@ -67,8 +67,9 @@ def _form_blocks(changes: Sequence[FormChange]) -> list[Block]:
             for form_change in same_feature
         ]
         if same_feature:  # `12 of 30 answers of capitals are empty, 0 before`, task by task
-            form_change, several_words = WORDS_BY_FEATURE[feature]
-            feature_text = form_change.format(_format_pattern(same_feature[0])) if len(same_feature) == 1 else several_words
+            words_for_one, words_for_several = WORDS_BY_FEATURE[feature]
+            is_single = len(same_feature) == 1
+            feature_text = words_for_one.format(_format_pattern(same_feature[0])) if is_single else words_for_several
             counts_text = "; ".join(_name_first(counts, f"and {count(len(counts) - MOST_TASKS_NAMED, 'more task')}"))
             blocks.append(Paragraph(f"Answers that are {feature_text}: {counts_text}.", "caution", "Form of answers"))
     if reported:
