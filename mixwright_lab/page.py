@@ -25,7 +25,7 @@ from mixwright.verdict.page.blocks import (
     Series,
     Table,
     Tone,
-    filled,
+    keep_filled,
 )
 from mixwright.verdict.page.page import render_page
 from mixwright.verdict.page.text import NO_VALUE_SIGN
@@ -75,9 +75,9 @@ def html(cards: Sequence[Card], strays: Sequence[str] = ()) -> str:
 
 def parts(cards: Sequence[Card], strays: Sequence[str] = ()) -> list[Part]:
     """Sections of the page: how many findings came out how, all of them as a table, then each."""
-    shown: list[Part] = [("all-findings", "", 0, filled(overview(cards, strays)))]
+    shown: list[Part] = [("all-findings", "", 0, keep_filled(overview(cards, strays)))]
     for place, card in enumerate(cards):
-        shown.append((card.name, f"{card.name}: {card.word}", FIRST_SCREEN_ORDER + place, filled(blocks(card))))
+        shown.append((card.name, f"{card.name}: {card.word}", FIRST_SCREEN_ORDER + place, keep_filled(blocks(card))))
     return shown
 
 

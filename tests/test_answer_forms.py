@@ -24,7 +24,7 @@ from mixwright.records import Example
 from mixwright.run.folder import RunFolder, read_list, write_json
 from mixwright.verdict.page.blocks import Fold, Paragraph, Table
 from mixwright.verdict.page.terminal import show
-from mixwright.verdict.rules.answer_forms import form_changes_of, grouped, known_forms_file, write_known_forms
+from mixwright.verdict.rules.answer_forms import form_changes_of, group_takeovers, known_forms_file, write_known_forms
 from mixwright.verdict.sections.answer_forms import AnswerForms
 
 
@@ -41,13 +41,13 @@ def spilled() -> list[dict[str, Any]]:
 
 def test_the_folder_tells_which_tasks_went_over_and_nothing_without_completions(tmp_path: Path) -> None:
     run = folder(tmp_path / "run", spilled())
-    (group,) = grouped(form_changes_of(run))
-    assert (group.other, group.shown, group.items, len(group.changes)) == ("ticket", 15, 15, 1)
-    assert grouped(form_changes_of(RunFolder(tmp_path / "none"))) == []
+    (group,) = group_takeovers(form_changes_of(run))
+    assert (group.other_task, group.answers_with_form, group.items, len(group.changes)) == ("ticket", 15, 15, 1)
+    assert group_takeovers(form_changes_of(RunFolder(tmp_path / "none"))) == []
     assert AnswerForms().blocks(RunFolder(tmp_path / "none")) == []
     (run.path / "completions.parquet").write_bytes(b"PAR1cut")
     with pytest.raises(InputError, match="completions"):
-        grouped(form_changes_of(run))
+        group_takeovers(form_changes_of(run))
 
 
 def test_page_and_terminal_say_it_and_fold_the_table(tmp_path: Path) -> None:
@@ -73,7 +73,7 @@ def test_rows_of_an_earlier_version_have_no_cut_and_are_read(tmp_path: Path) -> 
     run = folder(tmp_path / "run", spilled())
     path = run.path / "completions.parquet"
     pq.write_table(pq.read_table(path).drop_columns(["cut", "tokens", "logprob"]), path)
-    assert len(grouped(form_changes_of(run))) == 1
+    assert len(group_takeovers(form_changes_of(run))) == 1
 
 
 def test_completions_of_the_corpus_excuse_their_form(tmp_path: Path) -> None:
@@ -81,9 +81,9 @@ def test_completions_of_the_corpus_excuse_their_form(tmp_path: Path) -> None:
     run = folder(tmp_path / "run", made)
     examples = [Example(f"{task}{i}", task, "?", target=f"Answer: {i}") for task in "ab" for i in range(4)]
     write_known_forms(run, examples[:4])
-    assert [change.task for group in grouped(form_changes_of(run)) for change in group.changes] == ["b"]
+    assert [change.task for group in group_takeovers(form_changes_of(run)) for change in group.changes] == ["b"]
     write_known_forms(run, examples)
-    assert grouped(form_changes_of(run)) == []
+    assert group_takeovers(form_changes_of(run)) == []
     known_forms_file(run).unlink()
     write_known_forms(run, [Example("a", "a", "?", answer="x|y"), Example("b", "b", "?", target="plain words")])
     assert not known_forms_file(run).exists()

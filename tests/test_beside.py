@@ -21,7 +21,7 @@ from mixwright.run.folder import RunFolder, read_measurements, write_json, write
 from mixwright.verdict.page.answers import answer_pair
 from mixwright.verdict.page.beside import Beside, beside_file, shorten_paths
 from mixwright.verdict.page.blocks import Paragraph, Table, Texts
-from mixwright.verdict.rules.gate_asked import GateAsked, write_asked
+from mixwright.verdict.rules.gate_asked import GateAsked, write_question
 from mixwright.verdict.sections.beside import BesideSection
 from mixwright.verdict.stage import render
 
@@ -118,7 +118,7 @@ def test_three_answers_stand_side_by_side_and_are_escaped(tmp_path: Path) -> Non
 
 def test_both_gates_are_asked_the_same_question(tmp_path: Path) -> None:
     run = example(tmp_path / "run")
-    write_asked(run, GateAsked(("capitals", "sums"), margin=0.15))
+    write_question(run, GateAsked(("capitals", "sums"), margin=0.15))
     (first, *_) = [block.text for block in BesideSection().blocks(run) if isinstance(block, Paragraph)]
     assert first.startswith("The gate says of narrow damaged, of planned passed, by the same items and margin; 60 items")
 

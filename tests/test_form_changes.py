@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mixwright.estimates.intervals import sign_test
-from mixwright.verdict.rules.answer_forms import FormChange, form_changes, grouped
+from mixwright.verdict.rules.answer_forms import FormChange, form_changes, group_takeovers
 
 Text = Callable[[int], str]
 CITIES = [
@@ -76,11 +76,13 @@ def ticket(i: int) -> str:
 
 
 def reported(found: Sequence[FormChange], feature: str = "") -> list[tuple[str, str, str]]:
-    return [(c.task, c.feature, c.other) for c in found if c.reported and feature in ("", c.feature)]
+    return [(c.task, c.feature, c.other_task) for c in found if c.reported and feature in ("", c.feature)]
 
 
 def over(made: list[dict[str, Any]], trained: dict[str, dict[str, float]] | None = None) -> list[tuple[str, str]]:
-    return [(group.other, change.task) for group in grouped(form_changes(made, trained)) for change in group.changes]
+    return [
+        (group.other_task, change.task) for group in group_takeovers(form_changes(made, trained)) for change in group.changes
+    ]
 
 
 OWNED: dict[str, tuple[Text, Text]] = {
@@ -119,11 +121,11 @@ def test_the_tasks_that_went_the_same_way_are_told_together() -> None:
     made = rows("ticket", sentence, ticket, ticket, items=12)
     for name, items in (("capitals", 15), ("opposites", 15), ("plurals", 14), ("sums", 14)):
         made += rows(name, sentence, lambda i: "SALES|normal", items=items)
-    (group,) = grouped(form_changes(made))
+    (group,) = group_takeovers(form_changes(made))
     assert group.sentence == "58 of 58 answers of 4 tasks now look like answers of ticket"
     assert [(c.before, c.after, c.items) for c in group.changes] == [(0, 15, 15), (0, 15, 15), (0, 14, 14), (0, 14, 14)]
     assert group.changes[0].p == pytest.approx(2.0**-15)
-    assert group.changes[0].adjusted == pytest.approx(4 * 2.0**-15)  # Holm's correction: the smallest of four tests
+    assert group.changes[0].adjusted_p == pytest.approx(4 * 2.0**-15)  # Holm's correction: the smallest of four tests
 
 
 def test_with_bare_gold_the_grader_says_whose_form_it_is() -> None:
@@ -235,7 +237,7 @@ def test_each_other_feature_is_left_where_it_says_nothing() -> None:
 )
 def test_hostile_answers_are_read_in_bounded_time(text: str) -> None:
     found = form_changes(rows("a", sentence, lambda i: text + str(i)) + rows("b", sentence, lambda i: text, lambda i: text))
-    assert all(0 <= change.p <= change.adjusted <= 1 for change in found)
+    assert all(0 <= change.p <= change.adjusted_p <= 1 for change in found)
 
 
 def test_missing_sides_and_missing_values_are_no_items() -> None:

@@ -19,8 +19,8 @@ from mixwright.measure.passes import Passes
 from mixwright.measure.room import Room
 from mixwright.records import Example, Interval
 from mixwright.run.folder import read_yaml
-from mixwright.verdict.rules.next_steps import _of_comparison
-from mixwright.verdict.rules.recommendation import PairSeen
+from mixwright.verdict.rules.next_steps import _list_steps_after_comparison
+from mixwright.verdict.rules.recommendation import PairBasis
 
 OTHERWISE = Room(40, "the longest answer of 3 items has 31 tokens")
 
@@ -156,9 +156,9 @@ def test_what_was_cut_is_told_with_the_length_it_was_cut_at_and_more_is_advised(
     assert MeasureConfig(max_new_tokens=48, continued_tokens=192).longest_completion == 192
     found = Interval(0.02, -0.06, 0.1, 200)
     known: dict[str, Any] = {"right": True, "word": "cannot tell", "detectable": 0.11, "gate": "cannot tell", "protected": 2}
-    seen = PairSeen(difference=found, items=200, cut=0.5, **known)
+    seen = PairBasis(difference=found, items=200, cut=0.5, **known)
     settings = {"max_new_tokens": 48, "continued_tokens": 192}
-    first = _of_comparison("cannot tell", "mixwright verdict a b --corpus c", seen, settings)[0]
+    first = _list_steps_after_comparison("cannot tell", "mixwright verdict a b --corpus c", seen, settings)[0]
     assert "--max-new-tokens 384" in first.text, "as asked is not continued: 96 would be less than what was too little"
     assert "192 tokens" in first.caption
 

@@ -15,9 +15,9 @@ from mixwright.cli.gating import Gating
 from mixwright.errors import InputError
 from mixwright.estimates.exclusion import items_to_exclude, smallest_excluded, unharmed_pass_share
 from mixwright.run.folder import RunFolder, read_json, write_measurements
-from mixwright.verdict.rules.basis import gate_answer, recommended
+from mixwright.verdict.rules.basis import gate_answer, recommend_run
 from mixwright.verdict.rules.gate import GateResult, check_protected, items_to_measure
-from mixwright.verdict.rules.gate_asked import GateAsked, write_asked
+from mixwright.verdict.rules.gate_asked import GateAsked, write_question
 from mixwright.verdict.rules.gate_words import gate_lines
 from mixwright.verdict.stage import render
 
@@ -58,7 +58,7 @@ def test_a_loss_of_the_mean_passes_only_where_it_is_shown_to_be_within_the_margi
     found = gate(before, after, 0.2)
     assert found.mean is not None
     assert (round(100 * found.mean.low, 1), round(100 * found.mean.high, 1)) == (-16.4, -3.6)
-    assert not any(cell.lost for cell in found.cells)
+    assert not any(cell.is_damaged for cell in found.cells)
     assert (found.outcome, found.code()) == ("passed", 0)
     lost = gate(before, after, 0.15)
     assert (lost.outcome, lost.code(), lost.code("warn")) == ("damaged", 3, 3)
@@ -140,12 +140,12 @@ def folder(
         parts = ({"greedy": values, "greedy.swapped": [0.0] * len(values)} for values in side.values())
         rows = [row for task, part in zip(side, parts, strict=True) for row in item_rows((task, None), part)]
         write_measurements(run.measurements(name), rows)
-    write_asked(run, GateAsked(tuple(protect), margin=margin))
+    write_question(run, GateAsked(tuple(protect), margin=margin))
     return run
 
 
 def sentence(run: RunFolder) -> str:
-    found = recommended(run)[0]
+    found = recommend_run(run)[0]
     assert found is not None
     return found.sentence
 

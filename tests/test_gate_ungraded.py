@@ -16,10 +16,10 @@ from mixwright.measure.written import same_answers
 from mixwright.records import Example, Measurement
 from mixwright.run.folder import RunFolder, write_json, write_measurements
 from mixwright.verdict.page.blocks import Headline, Paragraph
-from mixwright.verdict.rules.basis import gate_answer, recommended
-from mixwright.verdict.rules.claims import FAR_NATS_PER_TOKEN, far_former_answers, format_unlikely, judge
-from mixwright.verdict.rules.gate_asked import GateAsked, write_asked
-from mixwright.verdict.rules.gate_ungraded import gate_of
+from mixwright.verdict.rules.basis import gate_answer, recommend_run
+from mixwright.verdict.rules.claims import FAR_NATS_PER_TOKEN, find_far_former_answers, format_unlikely, judge
+from mixwright.verdict.rules.gate_asked import GateAsked, write_question
+from mixwright.verdict.rules.gate_ungraded import check_gate
 from mixwright.verdict.rules.gate_words import gate_lines
 from mixwright.verdict.sections.damaged import Damaged
 from mixwright.verdict.sections.headline import HeadlineSection
@@ -51,14 +51,14 @@ def compared(path: Path, after: Mapping[str, float], former: Mapping[str, float]
 
 def answer(run: RunFolder, *protect: str) -> tuple[str, int]:
     """First sentence, and exit code and cards, which may not contradict it."""
-    write_asked(run, GateAsked(protect))
-    found, result = recommended(run)[0], gate_answer(run)
+    write_question(run, GateAsked(protect))
+    found, result = recommend_run(run)[0], gate_answer(run)
     assert found is not None
     assert result is not None
     assert found.sentence.startswith("Do not ship" if result.code() == 3 else "Cannot tell"), found.sentence
     assert result.code("warn") == result.code(), "what was not judged is no pass by --cannot-tell warn"
     cards = {claim.task for claim in judge(run) if claim.kind == "damaged"}
-    assert cards == {cell.task for cell in (*result.cells, *result.others) if cell.lost}
+    assert cards == {cell.task for cell in (*result.cells, *result.others) if cell.is_damaged}
     assert result.code() == 3 or all(f"Not named, and damaged: task {card}" in found.sentence for card in cards)
     told = " ".join(block.text for block in HeadlineSection().blocks(run) if isinstance(block, Headline | Paragraph))
     assert "mastered" not in told, "nothing is graded"
@@ -91,7 +91,7 @@ def test_the_reason_is_named(tmp_path: Path) -> None:
     assert sentence == (
         "Do not ship AFTER: its own former answers to b and a became far less likely, by 3 to 4.5 nats a token."
     )
-    told = gate_lines(gate_of(run, GateAsked(("a", "b"))))
+    told = gate_lines(check_gate(run, GateAsked(("a", "b"))))
     assert told[0].startswith("damaged: its own former answers to b and a")
     assert told[1].startswith("a: held-out loss +5.01 nats per token")
     former_file(run).unlink()
@@ -119,16 +119,16 @@ def test_a_page_against_the_checkpoint_does_not_say_that_nothing_is_damaged(tmp_
     assert ("Nothing is" in first, "Nothing is" in other) == (False, True)
     without = compared(tmp_path / "unasked", {"city": 2.3})  # nobody asked the gate: a rise that is shown is damage, and bad
     assert [claim.kind for claim in judge(without)] == ["damaged"]
-    assert recommended(without)[0].sentence.startswith("Do not ship")  # pyright: ignore[reportOptionalMemberAccess]
+    assert recommend_run(without)[0].sentence.startswith("Do not ship")  # pyright: ignore[reportOptionalMemberAccess]
 
 
 def test_far_is_shown_by_the_interval_and_told_by_the_mean(tmp_path: Path) -> None:
     run = RunFolder(tmp_path / "run")
-    assert (far_former_answers(run, ["a"]), format_unlikely([])) == ([], "")
+    assert (find_far_former_answers(run, ["a"]), format_unlikely([])) == ([], "")
     near = FormerAnswers("a", 9, 90, -0.5, -FAR_NATS_PER_TOKEN - 0.5, -2.0, -FAR_NATS_PER_TOKEN)
     write_json(former_file(run), [near, FormerAnswers("b", 9, 90, -0.5, -2.0, -2.5, -1.5)])
-    assert [one.task for one in far_former_answers(run, ["a", "b"])] == ["b"]
-    assert far_former_answers(run, ["a"]) == []
+    assert [one.task for one in find_far_former_answers(run, ["a", "b"])] == ["b"]
+    assert find_far_former_answers(run, ["a"]) == []
 
 
 def test_what_must_not_be_left_out_makes_all_rows_ungraded(tmp_path: Path) -> None:

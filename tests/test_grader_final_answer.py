@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from mixwright.errors import InputError
 from mixwright.graders import load_grader
-from mixwright.graders.final_answer import answer_kind, final_of
+from mixwright.graders.final_answer import answer_kind, final_answer_of
 from mixwright.records import Example
 
 OPTIONS = "Which city?\nOptions:\n(A) Paris\n(B) Rome\n(C) 18"
@@ -241,10 +241,12 @@ def test_the_last_sentence_counts_only_where_it_is_asked_for() -> None:
 
 
 def test_the_gold_answer_is_read_by_the_same_rules() -> None:
-    assert final_of(f"{LONG}#### 1,200") == "1,200"
-    assert final_of(r"First \boxed{3}, then \boxed{\frac{1}{2}}.") == r"\frac{1}{2}"
-    assert final_of(f"{LONG}The answer is 12.") == "12"
-    assert final_of("The answer is blowing in the wind") == "The answer is blowing in the wind", "a short one is itself"
+    assert final_answer_of(f"{LONG}#### 1,200") == "1,200"
+    assert final_answer_of(r"First \boxed{3}, then \boxed{\frac{1}{2}}.") == r"\frac{1}{2}"
+    assert final_answer_of(f"{LONG}The answer is 12.") == "12"
+    assert final_answer_of("The answer is blowing in the wind") == "The answer is blowing in the wind", (
+        "a short one is itself"
+    )
     assert answer_kind(Example("i", "t", "How many?"), "$1,200") == "number"
     assert answer_kind(Example("i", "t", OPTIONS), "(B)") == "letter"
     assert answer_kind(Example("i", "t", OPTIONS), "(D)") == "text"

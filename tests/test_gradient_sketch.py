@@ -18,7 +18,7 @@ from mixwright.conformance import samples
 from mixwright.errors import InputError
 from mixwright.learner.learner import Learner
 from mixwright.learner.tiny import build_tiny
-from mixwright.scan.gradient_sketch import GradientSketch, Moments, adam_moments, matrices, moments_of
+from mixwright.scan.gradient_sketch import GradientSketch, Moments, adam_moments, factor_moments, matrices
 from mixwright.scan.rows import ScanRow, scan_rows
 from mixwright.scan.sketch_calibration import (
     SketchSettings,
@@ -92,9 +92,9 @@ def cosines(vectors: torch.Tensor) -> np.ndarray:
 def test_calibrated_sketches_keep_the_order_of_cosines() -> None:
     learner = llama()
     rows = rows_of(learner, 60)
-    whole = GradientSketch(learner.model).of(learner, rows)
+    whole = GradientSketch(learner.model).sketch_rows(learner, rows)
     small = calibrate(learner, calibration_rows(rows, 0), SketchSettings(side=8, dims=400))
-    sketches = small.sketch(learner).of(learner, rows)
+    sketches = small.sketch(learner).sketch_rows(learner, rows)
     assert sketches.shape == (60, 400)
     assert np.corrcoef(cosines(whole), cosines(sketches))[0, 1] > 0.97
 
@@ -106,7 +106,7 @@ def test_moments_divide_as_adam_does_where_they_are_of_rank_one() -> None:
     second = {
         p.name: torch.rand(p.outputs, 1, generator=generator) * torch.rand(1, p.inputs, generator=generator) for p in parts
     }
-    moments = {name: moments_of(value) for name, value in second.items()}
+    moments = {name: factor_moments(value) for name, value in second.items()}
     plain = GradientSketch(learner.model).products(learner, rows)
     scaled = GradientSketch(learner.model, moments=moments).products(learner, rows)
     for part, one, other in zip(parts, plain, scaled, strict=True):
@@ -140,4 +140,4 @@ def test_a_calibration_is_kept_for_its_own_scan_alone(tmp_path: Path) -> None:
     assert load_calibration(tmp_path / "nothing", {"rows": 1}) is None
     back = load_calibration(path, {"rows": 1})
     assert back is not None
-    assert torch.equal(back.sketch(learner).of(learner, rows), made.sketch(learner).of(learner, rows))
+    assert torch.equal(back.sketch(learner).sketch_rows(learner, rows), made.sketch(learner).sketch_rows(learner, rows))

@@ -33,8 +33,8 @@ from mixwright.measure.kept_answers import _rows as kept_rows
 from mixwright.records import Cell, RunManifest, plain
 from mixwright.run.folder import RunFolder, read_json, write_json, write_measurements
 from mixwright.verdict.rules.gate import check_mastered, check_protected, check_sides
-from mixwright.verdict.rules.gate_asked import GateAsked, asked_file, asked_of, write_asked
-from mixwright.verdict.rules.gate_ungraded import gate_of
+from mixwright.verdict.rules.gate_asked import GateAsked, question_file, read_question, write_question
+from mixwright.verdict.rules.gate_ungraded import check_gate
 from mixwright.verdict.rules.gate_words import gate_lines
 
 PUBLISHED = {
@@ -104,7 +104,7 @@ def test_before_the_last_look_a_nominal_loss_of_a_cell_neither_stops_nor_passes(
     asked = {"named": True, "margin": 0.05}
     assert check_protected(*sides, list(before), **asked).outcome == "damaged"
     early = check_protected(*sides, list(before), **asked, look=Look(2, 480, 960))
-    assert (early.outcome, [cell.lost for cell in early.cells]) == ("cannot tell", [True, False, False, False])
+    assert (early.outcome, [cell.is_damaged for cell in early.cells]) == ("cannot tell", [True, False, False, False])
     assert check_protected(*sides, list(before), **asked, look=Look(4, 480, 480)).outcome == "damaged"
     assert gate_lines(early)[1].startswith("not decided at look 2 of 4, 480 of 960 items")
 
@@ -114,7 +114,7 @@ def test_a_cell_that_will_be_large_enough_has_to_exclude_its_loss_at_an_early_lo
     after = before | {("t", 0.0): fallen(40, 4)}
     sides = [[scores(cells)] for cells in (before, after)]
     early = check_protected(*sides, list(before), look=Look(2, 800, 1600))
-    assert early.least <= 40, "80 items at the last look are enough, so half of them are at the second"
+    assert early.cell_rule_items <= 40, "80 items at the last look are enough, so half of them are at the second"
     assert [cell.excluded for cell in early.cells].count(False) >= 1
     assert early.outcome == "cannot tell"
 
@@ -123,7 +123,7 @@ def test_an_early_look_does_not_pass_while_a_cell_has_too_few_items_to_be_protec
     cells: Cells = {("a", None): np.ones(600), ("b", None): np.ones(20)}
     assert check_mastered([scores(cells)], [scores(cells)]).outcome == "passed"
     early = check_mastered([scores(cells)], [scores(cells)], look=Look(3, 620, 800))
-    assert ([found.cell for found in early.small], early.outcome) == ([("b", None)], "cannot tell")
+    assert ([found.cell for found in early.too_small], early.outcome) == ([("b", None)], "cannot tell")
     alone = {("a", None): cells["a", None]}
     assert check_mastered([scores(alone)], [scores(alone)], look=Look(3, 600, 800)).outcome == "passed"
 
@@ -176,21 +176,21 @@ def test_a_folder_without_its_question_is_still_judged_at_its_look(tmp_path: Pat
     table = item_rows(("t", None), {"greedy": values, "greedy.swapped": [0.0] * 200})
     for when in ("before", "after"):
         write_measurements(run.measurements(when), table)
-    assert asked_of(run) is None
+    assert read_question(run) is None
     noted = RunManifest({}, {}, {}, {"looks": at(1, 800).label})
     write_json(run.manifest, noted)
-    asked = asked_of(run)
+    asked = read_question(run)
     assert asked is not None
     assert asked == GateAsked(look=at(1, 800))
     assert check_sides((side := [item_scores(table)], side), "greedy", GateAsked(("t",))).outcome == "passed", (
         "by 95 % it would"
     )
-    assert gate_of(run, replace(asked, protect=("t",))).outcome == "cannot tell"
-    write_asked(run, GateAsked(("t",)))
-    assert asked_of(run) == GateAsked(("t",), look=at(1, 800)), "a question of another time does not begin anew"
+    assert check_gate(run, replace(asked, protect=("t",))).outcome == "cannot tell"
+    write_question(run, GateAsked(("t",)))
+    assert read_question(run) == GateAsked(("t",), look=at(1, 800)), "a question of another time does not begin anew"
     write_json(run.manifest, replace(noted, settings={"looks": "the first"}))
     with pytest.raises(InputError, match=r"manifest.json: expected settings.looks as"):
-        asked_of(run)
+        read_question(run)
 
 
 def test_at_an_early_look_the_loss_of_a_cell_is_that_of_the_look() -> None:
@@ -285,7 +285,7 @@ def test_the_command_keeps_answers_between_looks_and_runs(call: Call, monkeypatc
     assert [f"look {n} of 4, {10 * n} of 40 items" in err for n in (1, 2, 3, 4)] == [True] * 4
     assert "not decided at look 4 of 4, 40 of 40 items" in out
     assert sum(written) == 2 * 40, "every item once by each checkpoint, those that were completed for the price, too"
-    assert read_json(asked_file(RunFolder("runs/comparison")), GateAsked).look == Look(4, 40, 40)
+    assert read_json(question_file(RunFolder("runs/comparison")), GateAsked).look == Look(4, 40, 40)
     kept = Path("runs/comparison/answers/before.jsonl").read_text(encoding="utf-8").splitlines()
     assert sum("made" in json.loads(line) for line in kept) >= 40
     written.clear()
@@ -295,7 +295,7 @@ def test_the_command_keeps_answers_between_looks_and_runs(call: Call, monkeypatc
     model = checkpoint("before", 2)  # another model under the same name
     assert call("verdict", model, after, *looks)[0] == 4
     assert sum(written) == 40
-    asked_file(RunFolder("runs/comparison")).unlink()
+    question_file(RunFolder("runs/comparison")).unlink()
     assert call("verdict", "runs/comparison", "--gate", "--protect", "sum")[1].count("look 4 of 4") == 1
 
 
@@ -310,7 +310,7 @@ def test_who_is_stopped_after_the_tables_are_written_finds_the_question_with_the
     models = (checkpoint("before"), checkpoint("after", 1))
     call("verdict", *models, *asked, "--gate", "--protect", "sum", "--until-decided", "--max-items", "8")
     assert not RunFolder("runs/comparison").page.exists()
-    assert read_json(asked_file(RunFolder("runs/comparison")), GateAsked) == GateAsked(("sum",), look=Look(4, 8, 8))
+    assert read_json(question_file(RunFolder("runs/comparison")), GateAsked) == GateAsked(("sum",), look=Look(4, 8, 8))
 
 
 @pytest.mark.parametrize(
@@ -326,8 +326,8 @@ def test_options_that_do_not_go_together_are_refused(call: Call, more: tuple[str
 
 def test_a_look_survives_the_file(tmp_path: Path) -> None:
     asked = replace(GateAsked(("sum",)), look=at(2, 480))
-    write_asked(RunFolder(tmp_path), asked)
-    assert asked_of(RunFolder(tmp_path)) == asked
+    write_question(RunFolder(tmp_path), asked)
+    assert read_question(RunFolder(tmp_path)) == asked
 
 
 def test_a_look_does_not_pass_while_no_answer_of_a_protected_task_was_right(

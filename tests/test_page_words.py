@@ -16,16 +16,16 @@ from mixwright.estimates.readings import Outcome
 from mixwright.records import Claim, Interval, Observation, Plan, RunManifest, SeedRow, Stage, TrialResult
 from mixwright.run.folder import RunFolder, read_json, write_json, write_measurements, write_plan
 from mixwright.verdict.page.blocks import Block, Headline, Paragraph, Terms
-from mixwright.verdict.page.terms import explained_once
+from mixwright.verdict.page.terms import explain_once
 from mixwright.verdict.page.text import format_p
-from mixwright.verdict.rules.basis import MOST_ROWS_SETTING, PACE_SETTING, recommended
-from mixwright.verdict.rules.claims import claims_between, format_family, undecided_because
-from mixwright.verdict.rules.next_steps import steps_of, with_option
-from mixwright.verdict.rules.recommendation import Contrast, Recommendation, TrialSeen, recommend
+from mixwright.verdict.rules.basis import MOST_ROWS_SETTING, PACE_SETTING, recommend_run
+from mixwright.verdict.rules.claims import claims_between, explain_undecided, format_family
+from mixwright.verdict.rules.next_steps import list_next_steps, with_option
+from mixwright.verdict.rules.recommendation import Contrast, Recommendation, TrialBasis, recommend
 from mixwright.verdict.sections.arms import Arms
 from mixwright.verdict.sections.decisions import Decisions
 from mixwright.verdict.sections.settings import Settings
-from mixwright.verdict.stage import plain, sections
+from mixwright.verdict.stage import sections, to_json_ready
 
 
 def moved(outcome: Outcome, before: float, after: float, seeds: int) -> Claim:
@@ -61,9 +61,9 @@ def test_the_reason_of_an_ungraded_claim_has_its_direction(
 
 def test_too_few_seeds_are_no_fault_of_the_items() -> None:
     claims = [moved("loss", 2.0, 1.78, 3)]
-    assert undecided_because(claims, 3) == "Nothing is judged with fewer than 5 seeds, and there were 3."
-    assert undecided_because(claims, 8) == "1 of 1 claim cannot be decided by these items."
-    assert undecided_because([moved("loss", 2.0, 1.78, 5)], 5) == ""
+    assert explain_undecided(claims, 3) == "Nothing is judged with fewer than 5 seeds, and there were 3."
+    assert explain_undecided(claims, 8) == "1 of 1 claim cannot be decided by these items."
+    assert explain_undecided([moved("loss", 2.0, 1.78, 5)], 5) == ""
 
 
 @pytest.mark.parametrize(
@@ -102,9 +102,9 @@ def compared(folder: Path, *, items: int, rows: int, cut: int = 0, command: str 
 
 
 def next_of(run: RunFolder) -> tuple[str, list[tuple[str, str]]]:
-    found, seen = recommended(run)
+    found, seen = recommend_run(run)
     assert found is not None
-    return found.sentence, [(step.caption, step.text) for step in steps_of(run, found, seen)]
+    return found.sentence, [(step.caption, step.text) for step in list_next_steps(run, found, seen)]
 
 
 def test_more_items_are_asked_for_where_the_file_has_more(tmp_path: Path) -> None:
@@ -159,20 +159,20 @@ def test_completions_that_were_cut_come_first(tmp_path: Path) -> None:
 @pytest.mark.parametrize("exhausted", [True, False])
 def test_a_trial_on_more_items_is_another_run(tmp_path: Path, exhausted: bool) -> None:
     found = (Contrast("steered", "frozen", "cannot tell", Interval(0.0, -0.1, 0.1, 8), 0.1),)
-    seen = TrialSeen(8, True, ("steered",), found, lever="steered", items=60, exhausted=exhausted)
+    seen = TrialBasis(8, True, ("steered",), found, lever="steered", items=60, exhausted=exhausted)
     run = RunFolder(tmp_path / "run")
     run.path.mkdir()
     write_json(run.manifest, RunManifest({}, {}, {}, {}, "base", "mixwright run run.yaml --folder runs/run"))
-    (step,) = steps_of(run, Recommendation("cannot tell", "", "plain"), seen)
+    (step,) = list_next_steps(run, Recommendation("cannot tell", "", "plain"), seen)
     assert ("All 60 held-out items were measured: add rows" in step.caption) == exhausted
     assert ("more held-out items than 60 (measure.items" in step.caption) != exhausted
     assert step.text == f"mixwright run run.yaml --folder {run.path}-2"
 
 
-def trained(low: float, high: float, **fields) -> TrialSeen:
+def trained(low: float, high: float, **fields) -> TrialBasis:
     """Five seeds of one arm against not training."""
     found = (Contrast("uniform", "frozen", "cannot tell", Interval((low + high) / 2, low, high, 5), 0.05),)
-    return replace(TrialSeen(5, True, ("uniform",), found, steps=6, draws=24, rows=300), **fields)
+    return replace(TrialBasis(5, True, ("uniform",), found, steps=6, draws=24, rows=300), **fields)
 
 
 LOST = {"uniform": (Claim("damaged", "t", None, 0.9, 0.8, Interval(-0.1, -0.15, -0.05, 5), "5 seeds", "uniform"),)}
@@ -189,9 +189,9 @@ REMEDIES = [
 
 @pytest.mark.parametrize(("seen", "remedy", "reach"), REMEDIES)
 def test_a_fifth_of_the_learning_rate_is_no_remedy_for_nothing(
-    tmp_path: Path, seen: TrialSeen, remedy: str, reach: bool
+    tmp_path: Path, seen: TrialBasis, remedy: str, reach: bool
 ) -> None:
-    (step,) = steps_of(RunFolder(tmp_path / "run"), Recommendation("no gain", "", "plain"), seen)
+    (step,) = list_next_steps(RunFolder(tmp_path / "run"), Recommendation("no gain", "", "plain"), seen)
     assert remedy in step.caption
     assert (REACH in step.caption) == reach
     assert step.text == f"mixwright run run.yaml --folder {tmp_path}/run-2"
@@ -228,14 +228,14 @@ def test_no_p_value_is_0(p: float, plain: str, named: str) -> None:
 )
 def test_an_interval_is_over_what_there_was_and_in_its_unit(outcome: Outcome, over: str, meaning: str) -> None:
     blocks: list[Block] = [Terms(("[low, high]",))]
-    ((*_, (found,)),) = explained_once([("headline", "", 0, blocks)], outcome, over)
+    ((*_, (found,)),) = explain_once([("headline", "", 0, blocks)], outcome, over)
     assert isinstance(found, Terms)
     assert found.meanings == (meaning,)
 
 
 def text_of(run: RunFolder) -> str:
     """The whole page as JSON."""
-    return json.dumps([plain(block) for *_, blocks in sections(run) for block in blocks], ensure_ascii=False)
+    return json.dumps([to_json_ready(block) for *_, blocks in sections(run) for block in blocks], ensure_ascii=False)
 
 
 def test_two_checkpoints_have_no_seeds(tmp_path: Path) -> None:
@@ -249,11 +249,11 @@ def test_settings_that_did_nothing_are_not_shown(tmp_path: Path, objective: str,
     idle = {"beta": 0.0, "num_generations": 8, "max_completion_length": 8, "temperature": 1.0}
     settings = {"objective": objective, "learning_rate": 0.001, **idle}
     write_json(run.manifest, RunManifest({}, {}, {}, settings, "base", ""))
-    page = json.dumps([plain(block) for block in Settings().blocks(run)])
+    page = json.dumps([to_json_ready(block) for block in Settings().blocks(run)])
     assert "learning_rate" in page
     assert [name for name in idle if name in page] == (list(idle) if shown else [])
     write_json(run.manifest, RunManifest({}, {}, {}, settings | {"beta": 0.3}, "base", ""))
-    assert "beta" in json.dumps([plain(block) for block in Settings().blocks(run)]), "DPO's own"
+    assert "beta" in json.dumps([to_json_ready(block) for block in Settings().blocks(run)]), "DPO's own"
 
 
 def test_rollouts_and_their_target_are_left_out_where_there_were_none(tmp_path: Path) -> None:
@@ -261,12 +261,12 @@ def test_rollouts_and_their_target_are_left_out_where_there_were_none(tmp_path: 
     result = read_json(run.result, TrialResult)
     spent = [SeedRow(arm, seed, "rollouts", 64.0, "rollouts") for arm in result.arms for seed in result.seeds]
     write_json(run.result, replace(result, rows=(*result.rows, *spent)))
-    page = json.dumps([plain(block) for block in Arms().blocks(run)])
+    page = json.dumps([to_json_ready(block) for block in Arms().blocks(run)])
     assert "Targets, fixed before the run" in page
     assert '"rollouts"' in page
     none = (replace(row, value=0.0) for row in spent)
     write_json(run.result, replace(result, decoding="loss", rows=(*result.rows, *none)))
-    page = json.dumps([plain(block) for block in Arms().blocks(run)])
+    page = json.dumps([to_json_ready(block) for block in Arms().blocks(run)])
     assert "Targets, fixed before the run" not in page
     assert '"rollouts"' not in page
 

@@ -12,9 +12,9 @@ from _example_run import build_pair, item_rows
 
 from mixwright.records import ChangeWord, Claim, Interval, RunManifest, Selection
 from mixwright.run.folder import RunFolder, write_json, write_measurements
-from mixwright.verdict.rules.basis import recommended
-from mixwright.verdict.rules.next_steps import steps_of
-from mixwright.verdict.rules.recommendation import PAIR_RULES, TRIAL_RULES, Contrast, PairSeen, TrialSeen, recommend
+from mixwright.verdict.rules.basis import recommend_run
+from mixwright.verdict.rules.next_steps import list_next_steps
+from mixwright.verdict.rules.recommendation import PAIR_RULES, TRIAL_RULES, Contrast, PairBasis, TrialBasis, recommend
 from mixwright.verdict.stage import render, sections
 
 ARMS = ("uniform", "equal_shares", "steered")
@@ -38,12 +38,12 @@ def lost(task: str, level: float | None = 1.0, arm: str = "steered") -> Claim:
     return Claim("damaged", task, level, 0.9, 0.5, Interval(-0.4, -0.5, -0.3, 8), "8 seeds", arm)
 
 
-def trial(words: dict[tuple[str, str], ChangeWord] | None = None, **fields) -> TrialSeen:
+def trial(words: dict[tuple[str, str], ChangeWord] | None = None, **fields) -> TrialBasis:
     """Eight seeds, nothing shown, nothing damaged, unless told otherwise."""
     said = {pair: (words or {}).get(pair, "cannot tell") for pair in CONTRASTS}
     found = tuple(Contrast(*pair, word, Interval(*VALUES[word], 8), 0.072) for pair, word in said.items())
     known = {"seeds": 8, "right": True, "trained": ARMS, "contrasts": found, "lever": "steered", "word": "cannot tell"}
-    return TrialSeen(**known | fields)
+    return TrialBasis(**known | fields)
 
 
 def against_frozen(word: ChangeWord) -> dict[tuple[str, str], ChangeWord]:
@@ -130,7 +130,7 @@ TRIALS = [
 
 
 @pytest.mark.parametrize(("seen", "advice", "words", "tone"), TRIALS)
-def test_every_rule_of_a_trial(seen: TrialSeen, advice: str, words: str, tone: str) -> None:
+def test_every_rule_of_a_trial(seen: TrialBasis, advice: str, words: str, tone: str) -> None:
     found = recommend(seen)
     assert (found.advice, found.tone) == (advice, tone)
     assert words in found.sentence
@@ -149,7 +149,7 @@ def test_what_is_not_graded_is_told_in_its_unit_and_is_not_shipped() -> None:
 
 def test_the_next_step_after_no_graded_answers_is_not_a_gate_that_refuses_them(tmp_path: Path) -> None:
     seen = pair(word="improves", graded=False, protected=0)
-    (step,) = steps_of(RunFolder(tmp_path), recommend(seen), seen)
+    (step,) = list_next_steps(RunFolder(tmp_path), recommend(seen), seen)
     assert "answers that can be graded" in step.caption
     assert step.text == "mixwright verdict BEFORE AFTER --corpus FILE --gate"
 
@@ -189,9 +189,9 @@ def test_uniform_is_kept_only_where_a_gain_of_the_others_is_excluded() -> None:
     )
 
 
-def pair(**fields) -> PairSeen:
+def pair(**fields) -> PairBasis:
     known = {"right": True, "word": "cannot tell", "difference": Interval(0.02, -0.06, 0.1, 200), "detectable": 0.11}
-    return PairSeen(**known | {"gate": "cannot tell", "protected": 2, "after": "step-500", "items": 200} | fields)
+    return PairBasis(**known | {"gate": "cannot tell", "protected": 2, "after": "step-500", "items": 200} | fields)
 
 
 PAIRS = [
@@ -302,15 +302,15 @@ PAIRS = [
 
 
 @pytest.mark.parametrize(("seen", "advice", "words", "tone"), PAIRS)
-def test_every_rule_of_two_checkpoints(seen: PairSeen, advice: str, words: str, tone: str) -> None:
+def test_every_rule_of_two_checkpoints(seen: PairBasis, advice: str, words: str, tone: str) -> None:
     found = recommend(seen)
     assert (found.advice, found.tone) == (advice, tone)
     assert words in found.sentence
 
 
 @pytest.mark.parametrize(("seen", "advice"), [(seen, advice) for seen, advice, *_ in (*TRIALS, *PAIRS)])
-def test_every_advice_has_a_next_step(tmp_path: Path, seen: TrialSeen | PairSeen, advice: str) -> None:
-    step, *more = steps_of(RunFolder(tmp_path), recommend(seen), seen)
+def test_every_advice_has_a_next_step(tmp_path: Path, seen: TrialBasis | PairBasis, advice: str) -> None:
+    step, *more = list_next_steps(RunFolder(tmp_path), recommend(seen), seen)
     assert step.text
     assert [step.text for step in more] == (
         ["mixwright plan run.yaml --export FORMAT"]
@@ -351,18 +351,18 @@ def test_the_name_and_the_command_are_those_of_the_manifest(tmp_path: Path) -> N
     run = build_pair(tmp_path)
     command = "mixwright verdict base out/step-500 --corpus eval.jsonl"
     write_json(run.manifest, RunManifest({}, {}, {}, {"checkpoint after": "out/step-500"}, "base", command))
-    found, seen = recommended(run)
+    found, seen = recommend_run(run)
     assert found is not None
     assert found.sentence == "Do not ship step-500: products level 1 is damaged."
     kept = "mixwright plan base --corpus TRAIN --eval eval.jsonl --objective sft --rehearse REQUESTS"
-    assert [step.text for step in steps_of(run, found, seen)] == [f"{command} --full", kept]
+    assert [step.text for step in list_next_steps(run, found, seen)] == [f"{command} --full", kept]
 
 
 def test_the_command_of_a_run_that_was_not_started_by_one_is_that_of_its_folder(tmp_path: Path) -> None:
     run, seen = RunFolder(tmp_path / "a run"), trial(word="cannot tell", needed=12)
     run.path.mkdir()
     (run.path / "run.yaml").touch()
-    (step,) = steps_of(run, recommend(seen), seen)
+    (step,) = list_next_steps(run, recommend(seen), seen)
     assert step.text == f"mixwright run '{run.path}/run.yaml' --folder '{run.path}'"
 
 
@@ -370,7 +370,7 @@ def test_a_comparison_that_stopped_half_way_says_so(tmp_path: Path) -> None:
     run = build_pair(tmp_path)
     write_json(run.manifest, RunManifest({}, {}, {}, {"checkpoint after": "out/step-500"}, "base", ""))
     run.measurements("after").unlink()
-    found, seen = recommended(run)
+    found, seen = recommend_run(run)
     assert (found and found.sentence, seen) == (
         "Cannot tell yet: the later checkpoint was not measured; run the comparison again.",
         None,
@@ -380,5 +380,5 @@ def test_a_comparison_that_stopped_half_way_says_so(tmp_path: Path) -> None:
 def test_a_run_that_only_measured_has_no_recommendation(tmp_path: Path) -> None:
     run = build_pair(tmp_path)
     run.measurements("after").unlink()
-    assert recommended(run) == (None, None)
+    assert recommend_run(run) == (None, None)
     assert "headline" not in [name for name, *_ in sections(run)]

@@ -10,8 +10,8 @@ import pytest
 
 from mixwright.measure.former import FormerAnswers, former_file
 from mixwright.run.folder import RunFolder, read_measurements, write_json, write_measurements
-from mixwright.verdict.rules.basis import gate_answer, recommended
-from mixwright.verdict.rules.gate_asked import GateAsked, write_asked
+from mixwright.verdict.rules.basis import gate_answer, recommend_run
+from mixwright.verdict.rules.gate_asked import GateAsked, write_question
 from mixwright.verdict.stage import render
 from mixwright_lab.studies.gate import FAKES, NEW, TASKS, write_comparison
 
@@ -20,8 +20,8 @@ GOOD = ("Ship", "AFTER may be shipped")
 
 def asked(run: RunFolder, *protect: str, margin: float | None = None) -> tuple[str, int]:
     """First sentence of the page, and exit code."""
-    write_asked(run, GateAsked(protect, margin=margin))
-    found, result = recommended(run)[0], gate_answer(run)
+    write_question(run, GateAsked(protect, margin=margin))
+    found, result = recommend_run(run)[0], gate_answer(run)
     assert found is not None
     assert result is not None
     return found.sentence, result.code()

@@ -16,10 +16,10 @@ from mixwright.verdict.rules.claims import (
     MOST_CELLS_NAMED,
     claims_between,
     claims_of,
+    explain_undecided,
     format_family,
     format_not_judged,
-    too_few,
-    undecided_because,
+    has_too_few_items,
 )
 from mixwright.verdict.stage import sections, summarise
 
@@ -73,9 +73,9 @@ def _inner(block: object) -> list[object]:
 def test_where_nothing_is_judged_nothing_is_corrected(tmp_path: Path) -> None:
     side = [scores({("t", 1.0): [0] * 6})]
     claims = claims_between((side, side), "greedy")
-    assert all(map(too_few, claims))
+    assert all(map(has_too_few_items, claims))
     assert format_family(claims) == ""
-    assert undecided_because(claims, 1) == ""
+    assert explain_undecided(claims, 1) == ""
     run = pair(tmp_path, large=0)
     told = printed(run)
     assert "Holm" not in told
@@ -86,10 +86,10 @@ def test_where_nothing_is_judged_nothing_is_corrected(tmp_path: Path) -> None:
 
 def test_small_cells_are_not_counted_among_what_items_cannot_decide(tmp_path: Path) -> None:
     claims = claims_of(pair(tmp_path))
-    judged = [claim for claim in claims if not too_few(claim)]
+    judged = [claim for claim in claims if not has_too_few_items(claim)]
     blind = sum(claim.kind == "cannot tell" for claim in judged)
     assert (len(claims), len(judged)) == (5, 2)
-    assert undecided_because(claims, 1).startswith(f"{blind} of 2 claims") == (blind > 0)
+    assert explain_undecided(claims, 1).startswith(f"{blind} of 2 claims") == (blind > 0)
 
 
 def test_a_long_list_of_small_cells_is_cut() -> None:

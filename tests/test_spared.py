@@ -11,8 +11,8 @@ from _example_run import build
 from mixwright.catalog import create
 from mixwright.records import ChangeWord, Claim, ClaimKind, Interval
 from mixwright.verdict.page.blocks import Block, Fold, Headline, Table
-from mixwright.verdict.rules.recommendation import Contrast, TrialSeen, recommend
-from mixwright.verdict.rules.spared import changes_of, excludes_loss, format_spared, place_of, spared_table
+from mixwright.verdict.rules.recommendation import Contrast, TrialBasis, recommend
+from mixwright.verdict.rules.spared import collect_changes, excludes_loss, format_spared, place_of, spared_table
 
 ARITHMETIC = {"steered": (-0.058, -0.085, -0.030), "equal_shares": (-0.056, -0.095, -0.016), "uniform": (-0.20, -0.46, 0.06)}
 """Of a trial: two arms lose the same, and one is too noisy for its loss to count as shown."""
@@ -22,7 +22,7 @@ def claim(task: str, arm: str, ends: tuple[float, float, float], kind: ClaimKind
     return Claim(kind, task, None, 0.9, 0.9 + ends[0], Interval(*ends, 8), "8 seeds", arm)
 
 
-def trial(*tasks: tuple[str, dict[str, tuple[float, float, float]]], **fields) -> TrialSeen:
+def trial(*tasks: tuple[str, dict[str, tuple[float, float, float]]], **fields) -> TrialBasis:
     """A lever that helps, and damages each of these tasks."""
     claims = [
         claim(task, arm, ends, "damaged" if arm == "steered" else "cannot tell")
@@ -35,8 +35,8 @@ def trial(*tasks: tuple[str, dict[str, tuple[float, float, float]]], **fields) -
     )
     known = {"seeds": 8, "right": True, "trained": ("uniform", "equal_shares", "steered"), "contrasts": found}
     damaged = {"steered": tuple(c for c in claims if c.kind == "damaged")}
-    known |= {"lever": "steered", "word": "helps", "damaged": damaged, "changes": changes_of(claims, known["trained"])}
-    return TrialSeen(**known | fields)
+    known |= {"lever": "steered", "word": "helps", "damaged": damaged, "changes": collect_changes(claims, known["trained"])}
+    return TrialBasis(**known | fields)
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_a_task_that_all_arms_damage_shows_every_cell_that_any_of_them_lost() ->
     lost = [claim("gcd", arm, ARITHMETIC["steered"], "damaged") for arm in ("uniform", "steered")]
     other = Claim("damaged", "gcd", 2.0, 0.9, 0.5, Interval(-0.4, -0.5, -0.3, 8), "8 seeds", "uniform")
     damaged = {"uniform": (lost[0], other), "steered": (lost[1],)}
-    seen = TrialSeen(8, True, ("uniform", "steered"), (), damaged, changes_of([*lost, other], ("uniform", "steered")))
+    seen = TrialBasis(8, True, ("uniform", "steered"), (), damaged, collect_changes([*lost, other], ("uniform", "steered")))
     assert recommend(seen).advice == "stop"
     assert set(seen.named_losses()) == {place_of(lost[0]), place_of(other)}
     table = folded(spared_table(seen.named_losses(), seen.changes, "share"))

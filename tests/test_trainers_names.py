@@ -48,7 +48,7 @@ def touched() -> set[str]:
     """Attributes read off a trainer: of `trainer`, of `super()`, and of `self` in the trainers' own files."""
     found: set[str] = set()
     for path, tree in zip(sorted(FOLDER.rglob("*.py")), trees(), strict=True):
-        trainers = {"trainer", "theirs", "super()"}
+        trainers = {"trainer", "trl_sampler", "super()"}
         trainers |= {"self"} if path.stem in ("grpo", "sft", "dpo", "row_trainer", "steered_trainer") else set()
         for node in ast.walk(tree):
             if isinstance(node, ast.Attribute) and ast.unparse(node.value) in trainers:

@@ -18,11 +18,11 @@ from mixwright.estimates.intervals import wilson
 from mixwright.records import CellPlan, Claim, Measurement, Observation, Plan, Stage
 from mixwright.run.folder import RunFolder, read_list, write_json, write_measurements, write_plan
 from mixwright.verdict.page.blocks import Fold, Headline, HeatMap, Paragraph, Table, Terms
-from mixwright.verdict.page.terms import MEANING_BY_TERM, explained_once
+from mixwright.verdict.page.terms import MEANING_BY_TERM, explain_once
 from mixwright.verdict.page.text import NO_VALUE_SIGN, format_share
 from mixwright.verdict.rules.cells import cells_of, chance_levels
 from mixwright.verdict.rules.claims import chance_level
-from mixwright.verdict.stage import plain, render, sections, summarise
+from mixwright.verdict.stage import render, sections, summarise, to_json_ready
 
 ITEMS = 40
 CELL = ("t", 1.0)
@@ -101,7 +101,7 @@ def test_share_told() -> None:
 def test_a_term_is_explained_where_it_first_stands() -> None:
     first = [Paragraph("a"), Terms(("cell", "S", "cell", "no such term"))]
     second = [Fold("f", (Terms(("S", "D")),)), Terms(("D", "cell"))]
-    parts = explained_once([("x", "X", 0, first), ("y", "Y", 1, second)])
+    parts = explain_once([("x", "X", 0, first), ("y", "Y", 1, second)])
     assert parts[0][3][1] == Terms(("cell", "S"), (MEANING_BY_TERM["cell"], MEANING_BY_TERM["S"]))
     assert parts[1][3] == [Fold("f", (Terms(("D",), (MEANING_BY_TERM["D"],)),)), Terms(())]
 
@@ -142,11 +142,11 @@ def test_the_terminal_begins_with_the_recommendation(tmp_path: Path) -> None:
 
 
 def test_what_is_no_number_is_null() -> None:
-    assert plain({"a": float("nan"), "b": (1.0, None)}) == {"a": None, "b": [1.0, None]}
-    assert plain(Headline("t"))["kind"] == "Headline"
+    assert to_json_ready({"a": float("nan"), "b": (1.0, None)}) == {"a": None, "b": [1.0, None]}
+    assert to_json_ready(Headline("t"))["kind"] == "Headline"
     claim = Claim("learnt", "t", None, 0.0, 1.0, dataclasses.replace(chance_level(*_one()), value=0.5), "e")  # type: ignore[type-var]
-    assert "kind" in plain(claim)
-    assert plain(claim)["kind"] == "learnt"
+    assert "kind" in to_json_ready(claim)
+    assert to_json_ready(claim)["kind"] == "learnt"
 
 
 def _one() -> tuple:

@@ -18,13 +18,13 @@ from mixwright.records import Claim, Interval, Measurement
 from mixwright.run.folder import RunFolder, read_list, write_json, write_measurements
 from mixwright.verdict.page.evidence import arm_branches, comparisons, decoding_of, headline_arm
 from mixwright.verdict.rules.claims import (
-    cells_first,
     claims_between,
     claims_of,
     compare_cells,
+    find_missing_cells,
     format_family,
     judge,
-    missing_cells,
+    sort_cells_first,
 )
 
 CELL = ("t", 1.0)
@@ -128,7 +128,7 @@ def test_what_was_not_measured_cannot_be_told() -> None:
     assert (up.kind, up.swapped, up.dependence) == ("cannot tell", None, None)
     assert one(scores({CELL: [1] * 40}, swapped=nan), scores({CELL: [0] * 40}, swapped=nan)).kind == "damaged"
     sides = ([scores({CELL: [1] * 9, ("u", None): [1] * 9})], [scores({CELL: [1] * 9})])
-    assert missing_cells(sides) == [("u", None)]
+    assert find_missing_cells(sides) == [("u", None)]
     (gone,) = (claim for claim in claims_between(sides, "greedy") if claim.task == "u")
     assert (gone.kind, gone.difference.n) == ("cannot tell", 0)
     json.dumps([claim.difference.low for claim in claims_between(sides, "greedy")], allow_nan=False)
@@ -196,7 +196,7 @@ def test_levels_are_in_order_and_items_without_one_come_first() -> None:
     assert shown == [(None, False), (1.0, False), (8.0, False), (9.0, False), (64.0, False), (None, True)]
     other = scores({("b", 1.0): [0] * 20})
     gone = [("a", None), ("a", 1.0), ("a", 8.0), ("a", 9.0), ("a", 64.0)]
-    assert missing_cells(([kept], [other])) == gone
+    assert find_missing_cells(([kept], [other])) == gone
 
 
 def test_fewer_than_five_seeds_cannot_tell() -> None:
@@ -221,7 +221,7 @@ def test_a_trial_by_arm(tmp_path: Path) -> None:
 
 
 def test_cells_come_before_their_task(tmp_path: Path) -> None:
-    found = cells_first(judge(build_pair(tmp_path)), "learnt")
+    found = sort_cells_first(judge(build_pair(tmp_path)), "learnt")
     assert [claim.whole for claim in found] == sorted(claim.whole for claim in found)
 
 

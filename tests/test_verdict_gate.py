@@ -71,7 +71,7 @@ def test_a_significant_loss_is_damage_even_when_the_mean_holds() -> None:
     assert found.mean is not None
     assert found.mean.low > -0.05
     assert (found.outcome, found.code()) == ("damaged", 3)
-    assert [cell.level for cell in found.cells if cell.lost] == [3.0]
+    assert [cell.level for cell in found.cells if cell.is_damaged] == [3.0]
     assert f"t@3: {MINUS_SIGN}15 points" in "\n".join(gate_lines(found))
 
 
@@ -79,7 +79,7 @@ def test_a_mean_below_zero_is_damage_though_no_cell_is() -> None:
     before = {("t", float(place)): np.ones(40) for place in range(40)}
     after = {cell: fallen(40, 3) for cell in before}
     found = gate(before, after)
-    assert not any(cell.lost for cell in found.cells)
+    assert not any(cell.is_damaged for cell in found.cells)
     assert found.outcome == "damaged"
     # a small loss that is shown to be small enough is no damage
     assert gate(before, {cell: fallen(40, int(place < 8)) for place, cell in enumerate(before)}).outcome == "passed"
@@ -113,8 +113,8 @@ def test_one_cell_must_not_hide_behind_the_others() -> None:
     found = gate(before, big | {("u", None): fallen(60, 8)})
     assert found.mean is not None
     assert found.mean.low > -0.05
-    assert not any(cell.lost for cell in found.cells)
-    assert (found.outcome, found.limit, found.least) == ("cannot tell", 0.2, 60)
+    assert not any(cell.is_damaged for cell in found.cells)
+    assert (found.outcome, found.limit, found.cell_rule_items) == ("cannot tell", 0.2, 60)
     # by hand: 6 lost: squares 6 - .6, error sqrt((5.4 + 2.7055) / 59 / 60), t of 59 at 90 % is 1.671
     assert 0.1 + 1.671 * math.sqrt((5.4 + 2.7055) / 59 / 60) < 0.2 < 8 / 60 + 1.671 * math.sqrt((8 - 64 / 60) / 59 / 60)
     assert gate(before, big | {("u", None): fallen(60, 6)}).outcome == "passed"
@@ -123,9 +123,9 @@ def test_one_cell_must_not_hide_behind_the_others() -> None:
 def test_a_cell_too_small_to_exclude_a_loss_does_not_close_the_gate_and_is_told() -> None:
     big = {("t", float(place)): np.ones(900) for place in range(9)}
     found = gate(big | {("u", None): np.ones(10)}, big | {("u", None): fallen(10, 1)})
-    assert (found.outcome, found.limit, found.least) == ("passed", 0.2, 900)
-    assert found.unseen is not None
-    assert found.unseen >= 0.3
+    assert (found.outcome, found.limit, found.cell_rule_items) == ("passed", 0.2, 900)
+    assert found.unseen_loss is not None
+    assert found.unseen_loss >= 0.3
     told = gate_lines(found)
     assert "a loss of 20 in any cell of 900 items or more" in told[0]
     assert "points in one of the 10 cells would pass in more than one of 20 cases" in told[1]
@@ -186,7 +186,9 @@ def test_cells_too_small_to_protect_are_named_with_the_reason() -> None:
     found = check_mastered([scores(small)], [scores(small)])
     deciding = sum(decides_protection(item) for item in scores(small).items if item[0] == "few")
     assert deciding < 8
-    assert [(one.cell, one.before, one.items, one.deciding) for one in found.small] == [(("few", 1.0), 1.0, 20, deciding)]
+    assert [(one.cell, one.before, one.items, one.deciding) for one in found.too_small] == [
+        (("few", 1.0), 1.0, 20, deciding)
+    ]
     head, told = gate_lines(found)
     assert (found.code(), found.code("warn")) == (4, 4)
     assert head.startswith("cannot tell: nothing was protected. No cell of enough items had 90 % before")
@@ -198,7 +200,7 @@ def test_cells_too_small_to_protect_are_named_with_the_reason() -> None:
     found = check_mastered([scores(both)], [scores(both)])
     assert found.outcome == "passed"
     assert gate_lines(found)[-1] == told
-    assert check_protected([scores(small)], [scores(small)], [("few", 1.0)], named=True).small == (), (
+    assert check_protected([scores(small)], [scores(small)], [("few", 1.0)], named=True).too_small == (), (
         "who named it compares all of it"
     )
 

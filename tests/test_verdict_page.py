@@ -18,7 +18,7 @@ import mixwright.verdict
 from mixwright.catalog import listing
 from mixwright.errors import InputError
 from mixwright.run.folder import RunFolder
-from mixwright.verdict.page.blocks import Claims, Fold, Forest, ForestRow, Grid, Paragraph, Table, filled
+from mixwright.verdict.page.blocks import Claims, Fold, Forest, ForestRow, Grid, Paragraph, Table, keep_filled
 from mixwright.verdict.page.charts import COLOUR_BY_STANDIN, render_svg
 from mixwright.verdict.page.page import HEAT_COLOUR_COUNT
 from mixwright.verdict.page.text import visible
@@ -245,7 +245,7 @@ def test_no_table_chart_or_fold_is_empty(tmp_path: Path, gone: tuple[str, ...]) 
 
 def test_a_block_with_nothing_in_it_is_left_out() -> None:
     table, text = Table("t", ("a",), ()), Paragraph("said")
-    kept = filled([table, Fold("f", (table, Grid((table,)))), Fold("g", (table, text)), Claims("c", ()), text])
+    kept = keep_filled([table, Fold("f", (table, Grid((table,)))), Fold("g", (table, text)), Claims("c", ()), text])
     assert kept == [Fold("g", (text,)), text]
 
 

@@ -14,7 +14,7 @@ from mixwright.catalog import create, listing
 from mixwright.errors import InputError
 from mixwright.records import Effect, Interval, Judgement, LeverWord, Proof, TrialResult
 from mixwright.run.folder import RunFolder, read_json, read_measurements, write_json
-from mixwright.verdict.page.blocks import Block, Code, Fold, Forest, Headline, Paragraph, Table, filled
+from mixwright.verdict.page.blocks import Block, Code, Fold, Forest, Headline, Paragraph, Table, keep_filled
 from mixwright.verdict.page.charts import render_svg
 from mixwright.verdict.page.evidence import headline_arm
 from mixwright.verdict.page.text import between, points
@@ -28,7 +28,7 @@ def page() -> str:
 
 def blocks_of(run: RunFolder, section: str) -> list[Block]:
     """What one section shows, without what all others take."""
-    return filled(create("sections", section).blocks(run))
+    return keep_filled(create("sections", section).blocks(run))
 
 
 def test_labels_of_a_chart_tell_ablations_apart_although_they_are_cut(tmp_path: Path) -> None:

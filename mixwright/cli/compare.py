@@ -40,9 +40,9 @@ from mixwright.verdict.page.beside import BESIDE_NAME, beside_file
 from mixwright.verdict.page.text import count
 from mixwright.verdict.rules.answer_forms import known_forms_file, write_known_forms
 from mixwright.verdict.rules.basis import LEFT_OUT_SETTING, MOST_ROWS_SETTING, PACE_SETTING
-from mixwright.verdict.rules.claims import unjudged
+from mixwright.verdict.rules.claims import find_unjudged_tasks
 from mixwright.verdict.rules.gate import check_sides, items_to_measure
-from mixwright.verdict.rules.gate_asked import LOOK_SETTING, GateAsked, asked_file, write_asked
+from mixwright.verdict.rules.gate_asked import LOOK_SETTING, GateAsked, question_file, write_question
 from mixwright.verdict.rules.gate_words import gate_lines
 
 COMPLETION_OPTIONS = ("--samples", "--temperature", "--greedy/--sampled", "--max-new-tokens")
@@ -187,7 +187,7 @@ def write_comparison(
         settings = checkpoints | dict(ready.manifest_settings) | largest_cell | pace | cut_shares
         write_manifest(config, folder, ready.corpus, settings=settings, seeds={"measuring": config.seed})
         if question is not None:
-            write_asked(folder, question)
+            write_question(folder, question)
         for name, result in results.items():
             write_measurements(folder.measurements(name), result.measurements)
         if results_with_completions:
@@ -224,7 +224,7 @@ def clear(folder: RunFolder) -> None:
     for path in (
         *tables,
         folder.notes,
-        asked_file(folder),
+        question_file(folder),
         beside_file(folder),
         returned_file(folder),
         known_forms_file(folder),
@@ -325,7 +325,9 @@ def measure_in_looks(
             say(one_line(f"{look.label}: {gate_lines(gate_result)[0]}"))
             protected_tasks = {cell.task for cell in gate_result.cells} if question.protect else None
             unjudged_tasks = [
-                task for task in unjudged((before, after), decoding) if protected_tasks is None or task in protected_tasks
+                task
+                for task in find_unjudged_tasks((before, after), decoding)
+                if protected_tasks is None or task in protected_tasks
             ]
             if unjudged_tasks and gate_result.outcome == "passed" and not look.last:
                 say(

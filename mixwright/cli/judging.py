@@ -15,8 +15,8 @@ from mixwright.measure.kept_folder import drop_kept
 from mixwright.run.folder import RunFolder
 from mixwright.verdict.rules.basis import gate_answer
 from mixwright.verdict.rules.gate import GateResult
-from mixwright.verdict.rules.gate_asked import asked_of, write_asked
-from mixwright.verdict.rules.gate_ungraded import gate_of
+from mixwright.verdict.rules.gate_asked import read_question, write_question
+from mixwright.verdict.rules.gate_ungraded import check_gate
 from mixwright.verdict.rules.gate_words import gate_lines
 from mixwright.verdict.stage import render
 
@@ -64,8 +64,8 @@ def _ask_gate(run: RunFolder, gating: Gating, look: Look | None) -> GateResult:
 
     A folder that was measured in looks is asked as its last look was, whenever it is asked again.
     """
-    earlier_question = asked_of(run) if look is None else None
+    earlier_question = read_question(run) if look is None else None
     question = replace(gating.question, look=earlier_question.look if earlier_question is not None else look)
-    result = gate_of(run, question)  # first: a name that is not there is refused before the page
-    write_asked(run, question)
+    result = check_gate(run, question)  # first: a name that is not there is refused before the page
+    write_question(run, question)
     return gate_answer(run) or result

@@ -13,7 +13,7 @@ from mixwright.corpus.cells import rows_by
 from mixwright.corpus.corpus import Corpus
 from mixwright.corpus.rows import read_groups
 from mixwright.final_answer import find_stated_answers
-from mixwright.graders.final_answer import answer_kind, final_of
+from mixwright.graders.final_answer import answer_kind, final_answer_of
 from mixwright.records import Example, plain
 
 MOST_ROWS_READ = 2000
@@ -90,7 +90,7 @@ def _of_words(answers: Sequence[str]) -> ProposedGrader:
         return ProposedGrader("exact", f"exact: {_of(several, answers)} answers are lists of words, whose order counts")
     different = set(answers)
     odd = sum(not (text.islower() or text.isupper() or text.istitle() or text.capitalize() == text) for text in answers)
-    readings = Counter(final_of(text).casefold().strip(" .,;:!?\"'`*_") for text in different)
+    readings = Counter(final_answer_of(text).casefold().strip(" .,;:!?\"'`*_") for text in different)
     clash = sum(count for text, count in readings.items() if count > 1 or not text)
     if odd > (1 - MIN_FORM_SHARE) * len(answers) or clash:
         mixed = f"{odd:,} of {len(answers):,} mix upper and lower case"
@@ -117,8 +117,8 @@ def _words_in_list(text: str) -> int:
 
 
 ANSWER_FORMS: tuple[tuple[Callable[[Example, str], bool], str], ...] = (
-    (lambda _, text: "####" in text and final_of(text) != text, "end in `#### answer`"),
-    (lambda _, text: "\\boxed" in text and final_of(text) != text, r"hold `\boxed{answer}`"),
+    (lambda _, text: "####" in text and final_answer_of(text) != text, "end in `#### answer`"),
+    (lambda _, text: "\\boxed" in text and final_answer_of(text) != text, r"hold `\boxed{answer}`"),
     (lambda _, text: any(found.kind == "marked" for found in find_stated_answers(text)), 'say "the answer is ..."'),
     (lambda row, text: answer_kind(row, text) == "number", "are one number"),
     (lambda row, text: answer_kind(row, text) == "letter", "are the letter of an option that the prompt lists"),

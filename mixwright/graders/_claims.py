@@ -104,13 +104,13 @@ def words_in(text: str) -> list[str]:
 def sentence_ends(text: str) -> list[int]:
     """Places behind which a sentence begins, the text's own end included."""
     ends = [
-        found.end() for found in _END.finditer(text) if not _SHORTENED.search(text, max(0, found.start() - 5), found.start())
+        match.end() for match in _END.finditer(text) if not _SHORTENED.search(text, max(0, match.start() - 5), match.start())
     ]
     return [*ends, len(text)]
 
 
 @dataclass(frozen=True)
-class Asked:
+class Question:
     """A question and its gold answer, in folded words."""
 
     gold: tuple[str, ...]
@@ -118,19 +118,19 @@ class Asked:
     prompt: tuple[str, ...]
 
     @cached_property
-    def known(self) -> Set[str]:
+    def known_stems(self) -> Set[str]:
         """Stems of the prompt's words that mean something."""
-        return self.asks | {word + ending for word in self.asks if len(word) > 3 for ending in _PEOPLE}
+        return self.prompt_stems | {word + ending for word in self.prompt_stems if len(word) > 3 for ending in _PEOPLE}
 
     @property
-    def asks(self) -> Set[str]:
+    def prompt_stems(self) -> Set[str]:
         """Stems of the prompt's own words that mean something."""
         return {stem(word) for word in self.prompt if word not in _FUNCTION}
 
     @cached_property
-    def repeats(self) -> bool:
+    def is_in_prompt(self) -> bool:
         """Whether the gold answer stands in the prompt."""
-        return _holds(self.prompt, self.gold)
+        return _contains_words(self.prompt, self.gold)
 
     @property
     def is_function_word(self) -> bool:
@@ -144,95 +144,107 @@ class Asked:
 
     def is_alien_word(self, word: str) -> bool:
         """Neither of the prompt, nor plain, nor of the gold answer."""
-        return word not in _PLAIN and stem(word) not in self.known and word not in self.gold
+        return word not in _PLAIN and stem(word) not in self.known_stems and word not in self.gold
 
 
 class Sentence:
     """One sentence of a completion, as words and what stands between them."""
 
-    def __init__(self, text: str, asked: Asked) -> None:
-        found = list(_WORD.finditer(text))
-        self.asked, self.text = asked, text
-        self.raw = [word.group() for word in found]
+    def __init__(self, text: str, question: Question) -> None:
+        matches = list(_WORD.finditer(text))
+        self.question, self.text = question, text
+        self.raw = [word.group() for word in matches]
         self.words = [folded(word) for word in self.raw]
-        edges = [0, *(place for word in found for place in word.span()), len(text)]
+        edges = [0, *(place for word in matches for place in word.span()), len(text)]
         self.gaps = [text[edges[i] : edges[i + 1]] for i in range(0, len(edges), 2)]
         """What stands before each word, and behind the last."""
-        self.question = "?" in self.gaps[-1]
+        self.is_question = "?" in self.gaps[-1]
 
     @property
-    def copied(self) -> bool:
+    def is_copied(self) -> bool:
         """Whether it stands in the prompt as it is."""
-        return len(self.words) > 2 and _holds(self.asked.prompt, self.words)
+        return len(self.words) > 2 and _contains_words(self.question.prompt, self.words)
 
     @property
-    def plain(self) -> bool:
+    def is_plain(self) -> bool:
         """Whether it says nothing but plain words, those of the prompt, and the gold answer."""
-        return not any(self.asked.is_alien_word(word) for word in self.words if not word[0].isdigit())
+        return not any(self.question.is_alien_word(word) for word in self.words if not word[0].isdigit())
 
     @property
-    def about(self) -> bool:
+    def is_on_topic(self) -> bool:
         """Whether it has a word of the prompt, or nothing but plain ones."""
-        return self.plain or any(word == "answer" or stem(word) in self.asked.known for word in self.words)
+        return self.is_plain or any(word == "answer" or stem(word) in self.question.known_stems for word in self.words)
 
     def mentions(self) -> list[int]:
         """Where the gold answer begins."""
-        gold, size = list(self.asked.gold), len(self.asked.gold)
+        gold, size = list(self.question.gold), len(self.question.gold)
         return [
             i for i in range(len(self.words) - size + 1) if self.words[i] == gold[0] and self.words[i : i + size] == gold
         ]
 
     def behind(self, start: int) -> str:
         """What follows the gold answer that begins at a word."""
-        end = start + len(self.asked.gold)
+        end = start + len(self.question.gold)
         return self.gaps[end] + "".join(word + gap for word, gap in zip(self.raw[end:], self.gaps[end + 1 :], strict=True))
 
     def kind(self, start: int) -> Kind:
         """What is said of the gold answer that begins at a word."""
-        end = start + len(self.asked.gold)
+        end = start + len(self.question.gold)
         if self._denied(start, end) or self._one_of_several(start, end):
             return "denied"
-        if self.question or self._part_of_more(start, end):
+        if self.is_question or self._part_of_more(start, end):
             return "beside"
-        return "stated" if self._bare(start, end) or self._predicate(start, end) or self._subject(start, end) else "beside"
+        return (
+            "stated"
+            if self._stands_alone(start, end) or self._predicate(start, end) or self._subject(start, end)
+            else "beside"
+        )
 
     def states_rival(self) -> bool:
         """Whether it states another answer to the question."""
-        asked = self.asked
-        if self.question or not self.words:
+        question = self.question
+        if self.is_question or not self.words:
             return False
         content = [word for word in self.words if word not in _PLAIN]
         if len(self.words) <= 3 and content == self.words and "!" not in self.gaps[-1]:
-            return not self.mentions() and all(map(asked.is_alien_word, content))
-        first = next(iter(self.mentions()), len(self.words))
-        for i in range(1, min(first, len(self.words) - 1)):
-            subject = self.words[:i]
-            if self.words[i] not in _BE or any(map(asked.is_alien_word, subject)):
+            return not self.mentions() and all(map(question.is_alien_word, content))
+        first_mention = next(iter(self.mentions()), len(self.words))
+        for verb in range(1, min(first_mention, len(self.words) - 1)):
+            subject = self.words[:verb]
+            if self.words[verb] not in _BE or any(map(question.is_alien_word, subject)):
                 continue
-            if not any(stem(word) in asked.known for word in subject):
+            if not any(stem(word) in question.known_stems for word in subject):
                 continue
-            j = next((k for k in range(i + 1, min(i + 4, len(self.words))) if self.words[k] not in _PLAIN), None)
-            if j is None or "not" in self.words[i:j] or not asked.is_alien_word(self.words[j]):
+            complement = next(
+                (place for place in range(verb + 1, min(verb + 4, len(self.words))) if self.words[place] not in _PLAIN), None
+            )
+            if (
+                complement is None
+                or "not" in self.words[verb:complement]
+                or not question.is_alien_word(self.words[complement])
+            ):
                 continue
-            ends = re.match(r"[^\w\s]", self.gaps[j + 1]) or j + 1 == len(self.words)
-            if ends or self.raw[j][0].isupper() or _SET_OFF.search(self.gaps[j]):
+            ends_claim = re.match(r"[^\w\s]", self.gaps[complement + 1]) or complement + 1 == len(self.words)
+            if ends_claim or self.raw[complement][0].isupper() or _SET_OFF.search(self.gaps[complement]):
                 return True
         return False
 
     def is_parallel(self) -> bool:
         """Whether it says of something else what the prompt asks: `Rome is the capital of Italy`, beside France."""
-        at = next((i for i, word in enumerate(self.words) if word in _BE), 0)
-        sides = self.words[:at], self.words[at + 1 :]
-        asked = all(any(self.asked.is_alien_word(word) for word in side) for side in sides)
-        return asked and any(stem(word) in self.asked.known for word in self.words) and not self.mentions()
+        verb = next((i for i, word in enumerate(self.words) if word in _BE), 0)
+        sides = self.words[:verb], self.words[verb + 1 :]
+        has_alien_sides = all(any(self.question.is_alien_word(word) for word in side) for side in sides)
+        return (
+            has_alien_sides and any(stem(word) in self.question.known_stems for word in self.words) and not self.mentions()
+        )
 
     def _denied(self, start: int, end: int) -> bool:
-        before = [word for word in self.words[:start] if word not in self.asked.gold]
+        before = [word for word in self.words[:start] if word not in self.question.gold]
         if "but" in before[-4:]:  # `not Lyon but Paris`
             before = before[len(before) - before[::-1].index("but") :]
         if any(word in _UNSURE or word.endswith("n't") for word in before):
             return True
-        if any(word in _OTHER and word not in self.asked.prompt for word in before):
+        if any(word in _OTHER and word not in self.question.prompt for word in before):
             return True
         after = self.words[end : end + 4]
         after = after[1:] if after[:1] in (["which"], ["that"]) else after
@@ -252,81 +264,95 @@ class Sentence:
         if following == "and":
             rest = self.words[end + 1 : end + 2]
             return not rest or rest[0] not in _FUNCTION - _ARTICLES
-        odd = (lambda word: word not in _PLAIN) if self.asked.repeats else self.asked.is_alien_word
-        if "," in before and previous and odd(previous) and ("," in after or not following):
+        is_odd = (lambda word: word not in _PLAIN) if self.question.is_in_prompt else self.question.is_alien_word
+        if "," in before and previous and is_odd(previous) and ("," in after or not following):
             return True
-        if "," not in after or not following or not odd(following):
+        if "," not in after or not following or not is_odd(following):
             return False
-        last = self.gaps[end + 1]
-        return self.raw[end][0].isupper() or bool(last.strip()) or self.words[end + 1 : end + 2] in (["or"], ["and"], [])
+        gap_after_next = self.gaps[end + 1]
+        return (
+            self.raw[end][0].isupper()
+            or bool(gap_after_next.strip())
+            or self.words[end + 1 : end + 2] in (["or"], ["and"], [])
+        )
 
     def _part_of_more(self, start: int, end: int) -> bool:
         """Whether words right beside it make it another thing: `South America`, `cold water`."""
         if end < len(self.words) and not self.gaps[end].strip():
             word = self.words[end]
             further = self.raw[end][0].isupper() and word not in _FUNCTION
-            if word in ("of", "to") or self.asked.is_alien_word(word) or (further and stem(word) not in self.asked.known):
+            if (
+                word in ("of", "to")
+                or self.question.is_alien_word(word)
+                or (further and stem(word) not in self.question.known_stems)
+            ):
                 return True
         if start and not self.gaps[start].strip():
-            return self.raw[start - 1][0].isupper() and self.asked.is_alien_word(self.words[start - 1])
+            return self.raw[start - 1][0].isupper() and self.question.is_alien_word(self.words[start - 1])
         return False
 
-    def _bare(self, start: int, end: int) -> bool:
+    def _stands_alone(self, start: int, end: int) -> bool:
         """Whether it is all there is: `It is Paris.`, `I think the answer is Paris.`."""
         around = [*self.words[:start], *self.words[end:]]
-        if start and self.words[start - 1] in _APART and not self.asked.asks_for_place:  # `We are in Paris.`
+        if start and self.words[start - 1] in _APART and not self.question.asks_for_place:  # `We are in Paris.`
             return False
         return len(around) <= 8 and len(self.words) - end <= 2 and all(word in _PLAIN for word in around)
 
     def _predicate(self, start: int, end: int) -> bool:
         """Whether it is what is said: `The capital of France is Paris`, `Brazil is in South America`, `Capital: Paris`."""
-        asked, at = self.asked, start
+        question, place = self.question, start
         if self.words[start - 1 : start] == ["but"] and "not" in self.words[:start]:  # `not Lyon but Paris`
-            at = self.words.index("not")
-        while at > 0 and start - at < 8:
-            word = self.words[at - 1]
-            placed = asked.asks_for_place and word in _PLACE
-            if self._past(at - 1):
+            place = self.words.index("not")
+        while place > 0 and start - place < 8:
+            word = self.words[place - 1]
+            is_place_word = question.asks_for_place and word in _PLACE
+            if self._tells_of_past(place - 1):
                 return False
-            if word in _BE or placed or _POINTS.search(self.gaps[at]):
-                at -= word in _BE or placed
-                return self._about(at, strict=placed or asked.repeats) and not (asked.repeats and self._goes_on(end))
-            if word == "of" and (at < 2 or self.words[at - 2] not in _NAMED_OF or "capital" in self.words[at - 3 : at - 2]):
+            if word in _BE or is_place_word or _POINTS.search(self.gaps[place]):
+                place -= word in _BE or is_place_word
+                return self._about(place, strict=is_place_word or question.is_in_prompt) and not (
+                    question.is_in_prompt and self._has_alien_word_after(end)
+                )
+            if word == "of" and (
+                place < 2 or self.words[place - 2] not in _NAMED_OF or "capital" in self.words[place - 3 : place - 2]
+            ):
                 return False
-            if asked.is_alien_word(word) or word in asked.gold:
+            if question.is_alien_word(word) or word in question.gold:
                 return False
-            at -= 1
+            place -= 1
         return False
 
-    def _adjective(self, at: int) -> bool:
+    def _adjective(self, place: int) -> bool:
         """Whether it stands as `landlocked` does in `is a landlocked country`."""
-        before = self.words[max(0, at - 2) : at]
-        return len(before) == 2 and before[0] in _BE and before[1] in _ARTICLES and self.words[at + 1 : at + 2] in _NOUNS
+        before = self.words[max(0, place - 2) : place]
+        return (
+            len(before) == 2 and before[0] in _BE and before[1] in _ARTICLES and self.words[place + 1 : place + 2] in _NOUNS
+        )
 
-    def _past(self, at: int) -> bool:
+    def _tells_of_past(self, place: int) -> bool:
         """Whether a word tells of the past what the prompt asks of now: `Kyoto was the capital`."""
-        return self.words[at] in ("was", "were") and "is" in self.asked.prompt
+        return self.words[place] in ("was", "were") and "is" in self.question.prompt
 
-    def _goes_on(self, end: int) -> bool:
-        return any(self.asked.is_alien_word(word) for word in self.words[end:])
+    def _has_alien_word_after(self, end: int) -> bool:
+        return any(self.question.is_alien_word(word) for word in self.words[end:])
 
     def _about(self, end: int, *, strict: bool) -> bool:
         """Whether the words before `end` are about what the prompt asks, and say no other answer."""
-        asked, subject = self.asked, self.words[:end]
-        odd = [i for i, word in enumerate(subject) if asked.is_alien_word(word) and not self._adjective(i)]
-        whole = asked.asks <= {stem(word) for word in subject}
-        if len(odd) > (0 if strict else 3 if whole else 1):
+        question, subject = self.question, self.words[:end]
+        odd_places = [i for i, word in enumerate(subject) if question.is_alien_word(word) and not self._adjective(i)]
+        covers_prompt = question.prompt_stems <= {stem(word) for word in subject}
+        if len(odd_places) > (0 if strict else 3 if covers_prompt else 1):
             return False
-        for i in odd:
+        for i in odd_places:
             before = next((word for word in reversed(subject[:i]) if word not in _ARTICLES), "")
             if before in _INTO or before in _BE or subject[i].endswith("'s") or (i and self.raw[i][0].isupper()):
                 return False
-        content = [word for word in subject if word not in _PLAIN or stem(word) in asked.known]
-        return whole or not content or len({stem(word) for word in content} & asked.known) > len(odd)
+        content = [word for word in subject if word not in _PLAIN or stem(word) in question.known_stems]
+        return covers_prompt or not content or len({stem(word) for word in content} & question.known_stems) > len(odd_places)
 
     def _subject(self, start: int, end: int) -> bool:
         """Whether it is what something is said of: `Paris is the capital of France`, `Shakespeare wrote Hamlet`."""
-        asked = self.asked
+        question = self.question
         rest = self.words[end:]
         if not rest or any(word not in _PLAIN for word in self.words[:start]):
             return False
@@ -334,18 +360,20 @@ class Sentence:
             return False  # `The capital of Mexico is ...`
         stop = next((i for i in range(end + 1, len(self.words)) if re.search(r"[,;:]", self.gaps[i])), len(self.words))
         claim = self.words[end:stop]
-        if self._past(end) or (rest[0] not in _BE and "," not in self.gaps[end] and stem(rest[0]) not in asked.known):
+        if self._tells_of_past(end) or (
+            rest[0] not in _BE and "," not in self.gaps[end] and stem(rest[0]) not in question.known_stems
+        ):
             return False
         content = [word for word in claim if word not in _FUNCTION]
-        if not content or stem(content[0]) not in asked.known | {"answer", "correct"}:
+        if not content or stem(content[0]) not in question.known_stems | {"answer", "correct"}:
             return False
         for i, word in enumerate(claim):
-            before = next((one for one in reversed(claim[:i]) if one not in _ARTICLES), "")
-            if asked.is_alien_word(word) and (asked.repeats or before in _INTO):
+            before = next((earlier for earlier in reversed(claim[:i]) if earlier not in _ARTICLES), "")
+            if question.is_alien_word(word) and (question.is_in_prompt or before in _INTO):
                 return False
         return True
 
 
-def _holds(whole: Sequence[str], part: Sequence[str]) -> bool:
+def _contains_words(words: Sequence[str], phrase: Sequence[str]) -> bool:
     """Whether a row of words stands in another."""
-    return f" {' '.join(part)} " in f" {' '.join(whole)} "
+    return f" {' '.join(phrase)} " in f" {' '.join(words)} "

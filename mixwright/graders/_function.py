@@ -43,11 +43,11 @@ class FunctionGrader(Grader):
         except (KeyboardInterrupt, GeneratorExit, MemoryError, TooSlow):
             raise
         except BaseException as error:
-            wanted = f"a score of example {example.id!r} from grader {self.name}"
-            raise InputError(wanted, _format_error(error), "Correct it.") from error
-        odd = isinstance(score, str | bytes) or (isinstance(score, Complex) and not isinstance(score, Real))
+            expected = f"a score of example {example.id!r} from grader {self.name}"
+            raise InputError(expected, _format_error(error), "Correct it.") from error
+        is_no_real_number = isinstance(score, str | bytes) or (isinstance(score, Complex) and not isinstance(score, Real))
         try:
-            number = math.nan if odd else float(cast(Any, score))
+            number = math.nan if is_no_real_number else float(cast(Any, score))
         except Exception:  # whatever its own conversion raises
             number = math.nan
         if not 0 <= number <= 1:
@@ -85,8 +85,8 @@ def load_grader(name: str, options: Mapping[str, Any] | None = None, *, never_im
     stem, _, query = name.partition("?")
     if ":" in stem:
         return FunctionGrader(stem, _function(stem, never_import_from))
-    written = {key: _value(value) for key, value in parse_qsl(query, keep_blank_values=True)}
-    return catalog.create("graders", stem, written | dict(options or {}))
+    named_options = {key: _value(value) for key, value in parse_qsl(query, keep_blank_values=True)}
+    return catalog.create("graders", stem, named_options | dict(options or {}))
 
 
 def _value(text: str) -> Any:
@@ -101,11 +101,12 @@ def _function(name: str, never_import_from: Path | None) -> Callable[..., Any]:
     remedy = "Write package.module:function of an installed package or of a file in the working folder."
     if not all(part.isidentifier() for part in (*module_name.split("."), attribute)):
         raise InputError("a grader's package.module:function", repr(name), remedy)
-    here = str(Path.cwd())
-    if here not in sys.path:
-        sys.path.append(here)
-    loaded = getattr(sys.modules.get(module_name), "__file__", None)  # some, as os.path, are in no folder of their package
-    origin = _origin(module_name) or (Path(loaded) if loaded else None)
+    working_folder = str(Path.cwd())
+    if working_folder not in sys.path:
+        sys.path.append(working_folder)
+    # some, as os.path, are in no folder of their package
+    loaded_file = getattr(sys.modules.get(module_name), "__file__", None)
+    origin = _origin(module_name) or (Path(loaded_file) if loaded_file else None)
     if origin is None:
         raise InputError(f"a module {module_name}", "none", remedy)
     folder = never_import_from.resolve() if never_import_from is not None else None

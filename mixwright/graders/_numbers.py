@@ -6,7 +6,7 @@ import re
 from collections.abc import Set
 from fractions import Fraction
 
-from mixwright.graders._claims import Asked, Sentence, sentence_ends, stem, takes_back, words_in
+from mixwright.graders._claims import Question, Sentence, sentence_ends, stem, takes_back, words_in
 from mixwright.graders._readings import CHARACTERS_READ, Number, amount_of, numbers_in, unit_differs
 
 _CLAIMS = re.compile(
@@ -44,47 +44,56 @@ def states_number(text: str, gold: str, prompt: str, *, cut: bool) -> bool:
 
     Numbers of the prompt that come again in a sum or an explanation are no claims.
     """
-    amount, asked = amount_of(gold), Asked(tuple(words_in(gold)), tuple(words_in(prompt)))
-    pieces = [prompt[i : i + CHARACTERS_READ] for i in range(0, len(prompt), CHARACTERS_READ)]
-    given = {abs(number.value) for piece in pieces for number in numbers_in(piece) if number.value is not None}
-    right, start, text_after_claim = False, 0, ""
+    gold_number, question = amount_of(gold), Question(tuple(words_in(gold)), tuple(words_in(prompt)))
+    prompt_pieces = [prompt[i : i + CHARACTERS_READ] for i in range(0, len(prompt), CHARACTERS_READ)]
+    prompt_numbers = {
+        abs(number.value) for piece in prompt_pieces for number in numbers_in(piece) if number.value is not None
+    }
+    is_gold, start, text_after_claim = False, 0, ""
     for end in sentence_ends(text):
-        sentence = Sentence(text[start:end], asked)
+        sentence = Sentence(text[start:end], question)
         start = end
-        if sentence.copied:
+        if sentence.is_copied:
             continue
         if len(sentence.text) > CHARACTERS_READ:
             return False
         numbers = numbers_in(sentence.text)
-        used = {abs(number.value) for number in numbers if number.value is not None} & given
-        rest = sentence.text[len(sentence.text.rstrip()) :] + text[end:]
+        used_numbers = {abs(number.value) for number in numbers if number.value is not None} & prompt_numbers
+        text_behind = sentence.text[len(sentence.text.rstrip()) :] + text[end:]
         for place, number in enumerate(numbers):
-            claimed = _claimed(number, sentence, given)
-            if not claimed and _known(number, given):
+            is_claimed = _claimed(number, sentence, prompt_numbers)
+            if not is_claimed and _known(number, prompt_numbers):
                 continue
-            if claimed and number.value != amount and 1 < len(given) == len(used - {number.value}):
+            if is_claimed and number.value != gold_number and 1 < len(prompt_numbers) == len(used_numbers - {number.value}):
                 return False  # the very sum, with another result
-            elsewhere = not used and place > 0 and len(given) <= 2
-            whole = not cut or bool(_WHOLE.match(number.after + rest))
-            right = claimed and (sentence.about or bool(used)) and not elsewhere and not sentence.question
-            right = (
-                right and whole and number.unambiguous and number.value == amount and not unit_differs(gold, number.after)
+            is_elsewhere = not used_numbers and place > 0 and len(prompt_numbers) <= 2
+            is_whole = not cut or bool(_WHOLE.match(number.after + text_behind))
+            is_gold = (
+                is_claimed and (sentence.is_on_topic or bool(used_numbers)) and not is_elsewhere and not sentence.is_question
             )
-            text_after_claim = number.after + rest
-    return right and not takes_back(text_after_claim)
+            is_gold = (
+                is_gold
+                and is_whole
+                and number.unambiguous
+                and number.value == gold_number
+                and not unit_differs(gold, number.after)
+            )
+            text_after_claim = number.after + text_behind
+    return is_gold and not takes_back(text_after_claim)
 
 
-def _known(number: Number, given: Set[Fraction]) -> bool:
-    return number.value is not None and abs(number.value) in given
+def _known(number: Number, prompt_numbers: Set[Fraction]) -> bool:
+    return number.value is not None and abs(number.value) in prompt_numbers
 
 
-def _claimed(number: Number, sentence: Sentence, given: Set[Fraction]) -> bool:
+def _claimed(number: Number, sentence: Sentence, prompt_numbers: Set[Fraction]) -> bool:
     """Whether a number follows words or signs that claim it, or is all that its sentence says."""
-    if not number.before.strip(" $*_`\"'(") and sentence.plain:
+    if not number.before.strip(" $*_`\"'(") and sentence.is_plain:
         return True
-    if _known(number, given):
+    if _known(number, prompt_numbers):
         return _STRONG.search(number.before) is not None
-    unit = words_in(number.after)[:1] if not given else []  # `6 sides`, where the prompt asks for sides and has no number
-    if unit and stem(unit[0]) in sentence.asked.known:
+    # `6 sides`, where the prompt asks for sides and has no number
+    unit = words_in(number.after)[:1] if not prompt_numbers else []
+    if unit and stem(unit[0]) in sentence.question.known_stems:
         return True
-    return bool(_CLAIMS.search(number.before) or (sentence.asked.asks_for_place and _YEAR.search(number.before)))
+    return bool(_CLAIMS.search(number.before) or (sentence.question.asks_for_place and _YEAR.search(number.before)))

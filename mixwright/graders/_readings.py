@@ -107,29 +107,37 @@ def normalise_words(text: str) -> str:
 
 def number_of(text: str) -> Fraction | str | None:
     """The one number that a text states; after the last `=` where there is one. Its unit does not count."""
-    text = REJECTED.sub("", _EQUALS.split(_FRACTION.sub(_slash, plain_math(text)))[-1].strip(_OUTER.replace(".", "")))
+    text = REJECTED.sub(
+        "", _EQUALS.split(_FRACTION.sub(_format_fraction, plain_math(text)))[-1].strip(_OUTER.replace(".", ""))
+    )
     text = re.sub(r"^(?:minus|negative) (?=[$.]?\d)", "-", text, flags=re.IGNORECASE)
-    found = list(_NUMBER.finditer(text))
-    if not found:
+    matches = list(_NUMBER.finditer(text))
+    if not matches:
         return None
-    value = _value(found[0])
-    return UNCLEAR_NUMBER if len(found) > 1 or value is None or _qualified(text, found[0]) else value
+    value = _value(matches[0])
+    return UNCLEAR_NUMBER if len(matches) > 1 or value is None or _qualified(text, matches[0]) else value
 
 
 def last_number(sentence: str) -> Fraction | str | None:
     """The number right after the last `=` of a sentence, else its last number; `UNCLEAR_NUMBER` if that is one of a list."""
-    *before, text = _EQUALS.split(_FRACTION.sub(_slash, plain_math(sentence)))
-    found = list(_NUMBER.finditer(text))
-    if not found:
+    *before, text = _EQUALS.split(_FRACTION.sub(_format_fraction, plain_math(sentence)))
+    matches = list(_NUMBER.finditer(text))
+    if not matches:
         return None
-    at = 0 if before and not text[: found[0].start()].strip(" ($") else -1
-    near = found[:2] if at == 0 else found[-2:]
-    if len(near) > 1 and _BETWEEN.fullmatch(text[near[0].end() : near[1].start()]):
+    place = 0 if before and not text[: matches[0].start()].strip(" ($") else -1
+    neighbours = matches[:2] if place == 0 else matches[-2:]
+    if len(neighbours) > 1 and _BETWEEN.fullmatch(text[neighbours[0].end() : neighbours[1].start()]):
         return UNCLEAR_NUMBER
-    alone = text[: found[1].start()] if at == 0 and len(found) > 1 else text if at == 0 else text[found[-1].start() :]
-    if at == -1 and _BEFORE.search(text[: found[-1].start()]):
+    text_of_number = (
+        text[: matches[1].start()]
+        if place == 0 and len(matches) > 1
+        else text
+        if place == 0
+        else text[matches[-1].start() :]
+    )
+    if place == -1 and _BEFORE.search(text[: matches[-1].start()]):
         return UNCLEAR_NUMBER
-    return number_of(alone)
+    return number_of(text_of_number)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,26 +156,26 @@ class Number:
 
 def numbers_in(sentence: str) -> list[Number]:
     """The numbers of a sentence, in order; without those that an answer is told apart from (`18, not 20`)."""
-    text = REJECTED.sub("", _FRACTION.sub(_slash, plain_math(sentence)))
-    found = list(_NUMBER.finditer(text))
-    edges = [0, *(match.end() for match in found)], [*(match.start() for match in found), len(text)]
-    made = []
-    for i, match in enumerate(found):
+    text = REJECTED.sub("", _FRACTION.sub(_format_fraction, plain_math(sentence)))
+    matches = list(_NUMBER.finditer(text))
+    edges = [0, *(match.end() for match in matches)], [*(match.start() for match in matches), len(text)]
+    numbers = []
+    for i, match in enumerate(matches):
         value, before, after = _value(match), text[: match.start()], text[match.end() :]
-        listed = (i > 0 and _BETWEEN.fullmatch(before[edges[0][i] :])) or (
-            i + 1 < len(found) and _BETWEEN.fullmatch(text[match.end() : edges[1][i + 1]])
+        is_listed = (i > 0 and _BETWEEN.fullmatch(before[edges[0][i] :])) or (
+            i + 1 < len(matches) and _BETWEEN.fullmatch(text[match.end() : edges[1][i + 1]])
         )
-        denied = _BEFORE.search(before) or re.search(r"\b(?:can)?not\b|n't\b", before)
-        alone = value is not None and number_of(text[match.start() : edges[1][i + 1]]) == value
-        made.append(Number(value, before, after, not (listed or denied) and alone))
-    return made
+        is_denied = _BEFORE.search(before) or re.search(r"\b(?:can)?not\b|n't\b", before)
+        stands_alone = value is not None and number_of(text[match.start() : edges[1][i + 1]]) == value
+        numbers.append(Number(value, before, after, not (is_listed or is_denied) and stands_alone))
+    return numbers
 
 
 def is_number(text: str) -> bool:
     """Whether a text is a number, apart from signs of currency and percent, and nothing else."""
-    text = _FRACTION.sub(_slash, plain_math(text)).strip(" .%")
-    found = _NUMBER.fullmatch(text)
-    return found is not None and _value(found) is not None
+    text = _FRACTION.sub(_format_fraction, plain_math(text)).strip(" .%")
+    match = _NUMBER.fullmatch(text)
+    return match is not None and _value(match) is not None
 
 
 def amount_of(text: str) -> Fraction | None:
@@ -176,15 +184,15 @@ def amount_of(text: str) -> Fraction | None:
     return stated if isinstance(stated, Fraction) else None
 
 
-def unit_differs(one: str, other: str) -> bool:
+def unit_differs(amount: str, other_amount: str) -> bool:
     """Whether two amounts both have units, and no word of them in common."""
-    plain = [plain_math(text).casefold().replace("%", " percent ") for text in (one, other)]
+    plain = [plain_math(text).casefold().replace("%", " percent ") for text in (amount, other_amount)]
     units = [{word.removesuffix("s") for word in _WORD.findall(text)} for text in plain]
     return bool(units[0] and units[1] and not units[0] & units[1])
 
 
-def _slash(found: re.Match[str]) -> str:
-    top, bottom = int(found[1]), int(found[2])
+def _format_fraction(match: re.Match[str]) -> str:
+    top, bottom = int(match[1]), int(match[2])
     return f" {'-' if (top < 0) != (bottom < 0) else ''}{abs(top)}/{abs(bottom)} "
 
 
@@ -196,9 +204,9 @@ def _value(match: re.Match[str]) -> Fraction | None:
     return sign * Fraction(match["decimal"].replace(",", "")) * Fraction(10) ** int(match["power"] or 0)
 
 
-def _qualified(text: str, found: re.Match[str]) -> bool:
+def _qualified(text: str, match: re.Match[str]) -> bool:
     """Whether something beside the number makes it another: a formula, a letter that multiplies it, `not`, `million`."""
-    before, after = text[: found.start()], text[found.end() :]
+    before, after = text[: match.start()], text[match.end() :]
     if any(_MATH.search(piece) or _OPEN.search(piece) or re.search(r"\d", piece) for piece in (before, after)):
         return True
     if _BEFORE.search(before) or _AFTER.match(after) or re.search(r"\b(?:can)?not\b|n't\b", before):
@@ -212,28 +220,28 @@ def _qualified(text: str, found: re.Match[str]) -> bool:
 def stated_letter(text: str) -> str | None:
     """The one option letter that a text states, as a capital: `(B)`, `B`, `B) Rome`, `option B`, `B, not A`."""
     text = REJECTED.sub("", plain_math(text).strip())
-    found = set(map(str.upper, _BRACKETED.findall(text))) or set(map(str.upper, _NAMED_LETTER.findall(text)))
-    if not found:
-        bare = _BARE_LETTER.match(text.strip(" *_\"'`"))
-        if bare is None:
+    letters = set(map(str.upper, _BRACKETED.findall(text))) or set(map(str.upper, _NAMED_LETTER.findall(text)))
+    if not letters:
+        bare_match = _BARE_LETTER.match(text.strip(" *_\"'`"))
+        if bare_match is None:
             return None
-        found = {bare[1].upper(), *_CAPITAL.findall(text[bare.end() :])}
-    elif len(found) == 1 and " or " in f" {text} " and _CAPITAL.findall(text):
-        found |= set(_CAPITAL.findall(text))
-    letter = found.pop()
+        letters = {bare_match[1].upper(), *_CAPITAL.findall(text[bare_match.end() :])}
+    elif len(letters) == 1 and " or " in f" {text} " and _CAPITAL.findall(text):
+        letters |= set(_CAPITAL.findall(text))
+    letter = letters.pop()
     before, *after = re.split(rf"\b{letter}\b", text, maxsplit=1, flags=re.IGNORECASE)
-    denied = _DENIED.search(before) or _WRONG.match("".join(after))
-    return UNCLEAR_NUMBER if found or denied else letter
+    is_denied = _DENIED.search(before) or _WRONG.match("".join(after))
+    return UNCLEAR_NUMBER if letters or is_denied else letter
 
 
 def option_letter(answer: str) -> str | None:
     """The letter of a gold answer `B`, `(B)`, `B.` or `b)`; None for any other."""
-    found = re.fullmatch(r"\(?([A-Za-z])[.):]?", answer.strip())
-    return found[1].upper() if found else None
+    match = re.fullmatch(r"\(?([A-Za-z])[.):]?", answer.strip())
+    return match[1].upper() if match else None
 
 
 def label_of_text(text: str, options: Mapping[str, str]) -> str | None:
     """The label whose text this is; None where it is no option's or that of several."""
-    said = normalise_words(text)
-    found = [label for label, option in options.items() if normalise_words(option) == said]
-    return found[0].upper() if said and len(found) == 1 else None
+    words = normalise_words(text)
+    labels = [label for label, option in options.items() if normalise_words(option) == words]
+    return labels[0].upper() if words and len(labels) == 1 else None

@@ -46,10 +46,13 @@ class Choice(Grader):
         gold = _option(answer, options)
         if gold is None and answer.isdecimal() and int(answer[:6]) < len(options):
             gold = list(options)[int(answer[:6])]
-        given = _option(text, options)
+        named_label = _option(text, options)
         if gold is None:  # an answer that is no option; reading refuses such rows
             return float(not options and text == answer)
-        return float(given is not None and (given == gold or options.get(given, given) == options.get(gold, gold)))
+        return float(
+            named_label is not None
+            and (named_label == gold or options.get(named_label, named_label) == options.get(gold, gold))
+        )
 
     def luck(self, examples: Sequence[Example]) -> float | None:
         """Mean of 1 / number of different options; None when a row has no options."""

@@ -81,17 +81,17 @@ class FinalAnswer(Grader):
         """1.0 where the first statement of these kinds that says anything is the answer; nothing where it was cut off."""
         prompt = plain(example.prompt)
         gold, options = _gold(example, prompt)
-        for found in find_stated_answers(completion, prompt):
-            if _CUT in found.text:
+        for statement in find_stated_answers(completion, prompt):
+            if _CUT in statement.text:
                 return 0.0
-            if found.kind in kinds and (verdict := _agrees(gold, found, options)) is not None:
-                worked = found.kind == "whole" and "last" in kinds and _is_worked_out(gold, found.text)
-                return float(verdict or worked)
+            if statement.kind in kinds and (verdict := _agrees(gold, statement, options)) is not None:
+                is_worked_out = statement.kind == "whole" and "last" in kinds and _is_worked_out(gold, statement.text)
+                return float(verdict or is_worked_out)
         return 0.0
 
     def reading(self, answer: str) -> str:
         """One way of writing a gold answer: `72` of a solution that ends in `#### 72`, `B` of `(B)`, `yes` of `Yes`."""
-        gold = final_of(answer)
+        gold = final_answer_of(answer)
         amount = amount_of(gold)
         if amount is not None and is_number(gold):
             return str(amount)
@@ -102,67 +102,75 @@ class FinalAnswer(Grader):
         return luck_of([len(_gold(row, plain(row.prompt))[1]) for row in examples])
 
 
-def final_of(answer: str) -> str:
+def final_answer_of(answer: str) -> str:
     """The final answer of a gold answer: what its last mark marks; without a mark the answer itself."""
     answer = answer.strip()
-    marked = next((found.text.strip() for found in find_stated_answers(answer) if found.kind == "marked"), answer)
-    short = len(answer) <= WHOLE_ANSWER_CHARACTERS and "\n" not in answer and not re.search(r"####|\\boxed", answer)
-    return answer if short else marked
+    marked_text = next(
+        (statement.text.strip() for statement in find_stated_answers(answer) if statement.kind == "marked"), answer
+    )
+    is_short = len(answer) <= WHOLE_ANSWER_CHARACTERS and "\n" not in answer and not re.search(r"####|\\boxed", answer)
+    return answer if is_short else marked_text
 
 
 def answer_kind(example: Example, answer: str) -> Literal["number", "letter", "text"]:
     """What a gold answer is compared as; a letter only where the row or its prompt lists options, and this one."""
-    letter, own = option_letter(answer), {text.casefold() for text in labelled_options(example).values()}
-    listed = letter and (letter in listed_options(plain(example.prompt)) or own)
-    if listed or answer.strip().casefold() in own:
+    letter, row_options = option_letter(answer), {text.casefold() for text in labelled_options(example).values()}
+    is_listed = letter and (letter in listed_options(plain(example.prompt)) or row_options)
+    if is_listed or answer.strip().casefold() in row_options:
         return "letter"
     return "number" if is_number(answer) else "text"
 
 
 def _gold(example: Example, prompt: str) -> tuple[str, dict[str, str]]:
     """The gold answer, as a letter where it is one of the row's options, and those by their letters."""
-    gold = final_of(example.answer or "")
-    if own := labelled_options(example):
-        letter = next((label for label, text in own.items() if gold.casefold() in (label.casefold(), text.casefold())), "")
-        return (letter.upper(), own) if len(letter) == 1 and letter.isalpha() else (gold, {})
+    gold = final_answer_of(example.answer or "")
+    if row_options := labelled_options(example):
+        letter = next(
+            (label for label, text in row_options.items() if gold.casefold() in (label.casefold(), text.casefold())), ""
+        )
+        return (letter.upper(), row_options) if len(letter) == 1 and letter.isalpha() else (gold, {})
     return gold, listed_options(prompt[-8000:]) if option_letter(gold) else {}
 
 
 def listed_options(prompt: str) -> dict[str, str]:
     """Letter -> text of the options that a prompt lists, of the last list; empty when fewer than two."""
-    found: dict[str, str] = {}
+    text_by_letter: dict[str, str] = {}
     for letter, text in _LISTED.findall(prompt):
         if letter == "A":
-            found = {}
-        found[letter] = text.strip()
-    return found if len(found) > 1 else {}
+            text_by_letter = {}
+        text_by_letter[letter] = text.strip()
+    return text_by_letter if len(text_by_letter) > 1 else {}
 
 
-def _agrees(gold: str, found: Stated, options: dict[str, str]) -> bool | None:
+def _agrees(gold: str, statement: Stated, options: dict[str, str]) -> bool | None:
     """Whether what was found is the gold answer; None where it is no statement of that kind at all."""
-    if normalise_words(gold) and normalise_words(gold) in (normalise_words(found.text), normalise_words(found.line)):
+    if normalise_words(gold) and normalise_words(gold) in (normalise_words(statement.text), normalise_words(statement.line)):
         return True
     if letter := option_letter(gold):
-        given = stated_letter(found.text)
-        if given is None and options:
-            given = label_of_text(found.text, options)
-        return None if given is None and found.kind == "marked" else given == letter
+        stated = stated_letter(statement.text)
+        if stated is None and options:
+            stated = label_of_text(statement.text, options)
+        return None if stated is None and statement.kind == "marked" else stated == letter
     if (amount := amount_of(gold)) is not None:
-        given = number_of(found.text)
-        if given == UNCLEAR_NUMBER and found.kind == "last":
-            given = last_number(found.text)
-        return None if given is None and found.kind == "marked" else given == amount and not unit_differs(gold, found.text)
-    return _head(found.text) == normalise_words(gold)
+        stated = number_of(statement.text)
+        if stated == UNCLEAR_NUMBER and statement.kind == "last":
+            stated = last_number(statement.text)
+        return (
+            None
+            if stated is None and statement.kind == "marked"
+            else stated == amount and not unit_differs(gold, statement.text)
+        )
+    return _words_before_reason(statement.text) == normalise_words(gold)
 
 
 def _is_worked_out(gold: str, text: str) -> bool:
     """Whether a short text works out a gold answer that is a number, and comes to it."""
-    amount, found = amount_of(gold), worked_number(text)
-    return found is not None and amount is not None and found.value == amount and not unit_differs(gold, found.after)
+    amount, worked = amount_of(gold), worked_number(text)
+    return worked is not None and amount is not None and worked.value == amount and not unit_differs(gold, worked.after)
 
 
-def _head(text: str) -> str:
+def _words_before_reason(text: str) -> str:
     """The words before a reason: `no` of `No, because ...`; a second answer behind a comma is no reason."""
     head, _, reason = re.sub(r"\s+(?=because\b|since\b)", ", ", text, count=1).partition(",")
-    given = len(re.findall(r"\b[a-z]{2,}\b", reason)) > 2 and not re.search(r"\bor\b|[\\=]", reason)
-    return normalise_words(head) if given and normalise_words(head).replace(" ", "").isalpha() else ""
+    has_reason = len(re.findall(r"\b[a-z]{2,}\b", reason)) > 2 and not re.search(r"\bor\b|[\\=]", reason)
+    return normalise_words(head) if has_reason and normalise_words(head).replace(" ", "").isalpha() else ""

@@ -15,7 +15,7 @@ import re
 import unicodedata
 
 from mixwright.final_answer import own_text
-from mixwright.graders._claims import Asked, Sentence, is_list, sentence_ends, takes_back, words_in
+from mixwright.graders._claims import Question, Sentence, is_list, sentence_ends, takes_back, words_in
 from mixwright.graders._grader import Grader
 from mixwright.graders._numbers import states_number
 from mixwright.graders._readings import CHARACTERS_READ, amount_of, is_number, normalise_words, option_letter
@@ -52,8 +52,8 @@ class Includes(Grader):
 
     def reading(self, answer: str) -> str:
         """One way of writing a gold answer, as `final_answer` has it: `1200` of `1,200`; JSON and code as they are."""
-        structured = _STRUCTURE.search(answer) or "\n" in answer.strip()
-        return answer if structured else FinalAnswer().reading(answer)
+        is_structured = _STRUCTURE.search(answer) or "\n" in answer.strip()
+        return answer if is_structured else FinalAnswer().reading(answer)
 
 
 def is_data(text: str) -> bool:
@@ -86,38 +86,45 @@ def _states(text: str, gold: str, prompt: str, *, cut: bool) -> bool:
     """Whether one of its sentences states the gold answer, and none denies it or states another."""
     if gold[0].isupper() and gold.isascii():  # names are often written with or without their accents
         text, prompt = _unaccented(text), _unaccented(prompt)
-    words = words_in(gold)
-    words = words[1:] if len(words) > 1 and words[0] in ("the", "a", "an") else words
-    if not words or len(words) > MOST_ANSWER_WORDS:
+    gold_words = words_in(gold)
+    gold_words = gold_words[1:] if len(gold_words) > 1 and gold_words[0] in ("the", "a", "an") else gold_words
+    if not gold_words or len(gold_words) > MOST_ANSWER_WORDS:
         return not cut and len(text) <= CHARACTERS_READ and normalise_words(text) == normalise_words(gold)
-    asked = Asked(tuple(words), tuple(words_in(prompt)))
+    question = Question(tuple(gold_words), tuple(words_in(prompt)))
     if gold.casefold() in ("yes", "no"):
         return _yes_or_no(text, gold.casefold(), cut=cut)
-    if asked.is_function_word:
+    if question.is_function_word:
         return not cut and normalise_words(text) == normalise_words(gold)
-    told, start, others = 0, 0, 0
+    stated_end, start, parallel_sentences = 0, 0, 0
     for end in sentence_ends(text):
-        sentence, after = Sentence(text[start:end], asked), text[end:]
-        if not sentence.copied:
-            others += sentence.is_parallel()
-            if sentence.states_rival() or others > 1:
+        sentence, text_after = Sentence(text[start:end], question), text[end:]
+        if not sentence.is_copied:
+            parallel_sentences += sentence.is_parallel()
+            if sentence.states_rival() or parallel_sentences > 1:
                 return False
             for place in sentence.mentions():
                 kind = sentence.kind(place)
-                behind = sentence.behind(place)
+                text_behind = sentence.behind(place)
                 if kind == "denied":
                     return False
-                if kind == "stated" and not (cut and not _CUT_AFTER.match(behind + after)):
-                    told = told or start + len(sentence.text) - len(behind)
+                if kind == "stated" and not (cut and not _CUT_AFTER.match(text_behind + text_after)):
+                    stated_end = stated_end or start + len(sentence.text) - len(text_behind)
         start = end
-    return told > 0 and not takes_back(text[told:])
+    return stated_end > 0 and not takes_back(text[stated_end:])
 
 
 def _yes_or_no(text: str, gold: str, *, cut: bool) -> bool:
     """Whether the first word is the answer, and the other one is nowhere."""
     words = words_in(text)
-    sure = words[0] == gold and ("no" if gold == "yes" else "yes") not in words and not re.match(r"\W*\w+\W*[?/|]", text)
-    return sure and words[1:2] not in (["or"], ["and"]) and not takes_back(text[4:]) and not (cut and len(words) == 1)
+    begins_with_gold = (
+        words[0] == gold and ("no" if gold == "yes" else "yes") not in words and not re.match(r"\W*\w+\W*[?/|]", text)
+    )
+    return (
+        begins_with_gold
+        and words[1:2] not in (["or"], ["and"])
+        and not takes_back(text[4:])
+        and not (cut and len(words) == 1)
+    )
 
 
 def _unaccented(text: str) -> str:

@@ -44,16 +44,16 @@ class Numeric(Grader):
             return 0.0
         if text == answer:
             return 1.0
-        given, gold = _number(text), _number(answer)
-        if given is None or gold is None:
+        number, gold = _number(text), _number(answer)
+        if number is None or gold is None:
             return 0.0
-        difference = EXACT_CONTEXT.abs(EXACT_CONTEXT.subtract(given, gold))
+        difference = EXACT_CONTEXT.abs(EXACT_CONTEXT.subtract(number, gold))
         return float(difference <= max(self.tolerance, EXACT_CONTEXT.multiply(self.relative, EXACT_CONTEXT.abs(gold))))
 
 
 def _number(text: str) -> decimal.Decimal | None:
-    is_one = len(text) <= MOST_CHARACTERS and NUMBER_PATTERN.fullmatch(text) and re.search(r"[0-9]", text.split("e")[0])
+    is_number = len(text) <= MOST_CHARACTERS and NUMBER_PATTERN.fullmatch(text) and re.search(r"[0-9]", text.split("e")[0])
     try:
-        return decimal.Decimal(text.replace(",", "")) if is_one else None
+        return decimal.Decimal(text.replace(",", "")) if is_number else None
     except decimal.InvalidOperation:
         return None

@@ -66,7 +66,7 @@ class _Call:
     """Per matrix (rows, outputs, inputs): sums of the products of factors."""
     owners: Tensor
     """Row of each place that the output layer sees."""
-    spots: Tensor
+    places_in_row: Tensor
     """Its place among those of the row."""
     handles: list[Any] = field(default_factory=list)
 
@@ -80,22 +80,22 @@ def matrices(model: Any) -> list[Matrix]:
         InputError: there is none.
     """
     names = {id(parameter): name for name, parameter in model.named_parameters()}
-    found: dict[int, list[nn.Module]] = {}
+    modules_by_weight: dict[int, list[nn.Module]] = {}
     tokens = model.get_input_embeddings()
     for module in model.modules():
         weight = getattr(module, "weight", None)
-        kind = isinstance(module, nn.Linear | Conv1D) or module is tokens
-        if kind and weight is not None and weight.requires_grad:
-            found.setdefault(id(weight), []).append(module)
-    made = []
-    for key, modules in found.items():
+        has_matrix = isinstance(module, nn.Linear | Conv1D) or module is tokens
+        if has_matrix and weight is not None and weight.requires_grad:
+            modules_by_weight.setdefault(id(weight), []).append(module)
+    matrices_that_train = []
+    for key, modules in modules_by_weight.items():
         shape: Any = modules[0].weight.shape
         outputs, inputs = shape[::-1] if isinstance(modules[0], Conv1D) else shape
         bias = any(getattr(module, "bias", None) is not None for module in modules)
-        made.append(Matrix(names[key], tuple(modules), outputs, inputs + bias))
-    if not made:
+        matrices_that_train.append(Matrix(names[key], tuple(modules), outputs, inputs + bias))
+    if not matrices_that_train:
         raise InputError("a model with weight matrices that train", "none", "Leave the column `sketch` out.")
-    return made
+    return matrices_that_train
 
 
 class GradientSketch:
@@ -116,23 +116,23 @@ class GradientSketch:
         model: Any,
         *,
         factors: Mapping[str, Factors] | None = None,
-        kept: Int[Tensor, " dims"] | None = None,
+        kept_numbers: Int[Tensor, " dims"] | None = None,
         moments: Mapping[str, Moments] | None = None,
     ) -> None:
-        self.model, self.matrices, self.kept = model, matrices(model), kept
+        self.model, self.matrices, self.kept_numbers = model, matrices(model), kept_numbers
         device = next(model.parameters()).device
         self._factors = []
         for matrix in self.matrices:
-            pair = _scaled(matrix, (factors or {}).get(matrix.name), (moments or {}).get(matrix.name))
+            pair = _scale(matrix, (factors or {}).get(matrix.name), (moments or {}).get(matrix.name))
             self._factors.append(tuple(None if part is None else part.to(device) for part in pair))
 
-    def of(self, learner: Learner, rows: Sequence[ScanRow]) -> Float[Tensor, "rows dims"]:
+    def sketch_rows(self, learner: Learner, rows: Sequence[ScanRow]) -> Float[Tensor, "rows dims"]:
         """Sketches of the rows' gradients of the mean loss over their targets; every row needs a target.
 
         Parameters, their gradients and the model's mode are left as they were.
         """
-        found = torch.cat([part.flatten(1) for part in self.products(learner, rows)], 1)
-        return found if self.kept is None else found[:, self.kept.to(found.device)]
+        sketches = torch.cat([part.flatten(1) for part in self.products(learner, rows)], 1)
+        return sketches if self.kept_numbers is None else sketches[:, self.kept_numbers.to(sketches.device)]
 
     def products(self, learner: Learner, rows: Sequence[ScanRow]) -> list[Float[Tensor, "rows outputs inputs"]]:
         """The projected gradient of each matrix, in the order of `matrices`."""
@@ -159,46 +159,46 @@ class GradientSketch:
         """Collect the factors of one forward and backward pass in the list of sums that is yielded."""
         head = self.model.get_output_embeddings()
         first = torch.searchsorted(owners, torch.arange(rows, device=owners.device))
-        spots = torch.arange(len(owners), device=owners.device) - first[owners]
-        call = _Call([torch.zeros(rows, 0, 0, device=owners.device) for _ in self.matrices], owners, spots)
-        flags = [(parameter, parameter.requires_grad) for parameter in self.model.parameters()]
+        places_in_row = torch.arange(len(owners), device=owners.device) - first[owners]
+        call = _Call([torch.zeros(rows, 0, 0, device=owners.device) for _ in self.matrices], owners, places_in_row)
+        trained_before = [(parameter, parameter.requires_grad) for parameter in self.model.parameters()]
         try:
-            for parameter, _ in flags:
+            for parameter, _ in trained_before:
                 parameter.requires_grad_(False)
             for place, matrix in enumerate(self.matrices):
                 empty = [part is not None and part.dim() == 2 and part.shape[1] == 0 for part in self._factors[place]]
                 for module in matrix.modules if not any(empty) else ():
-                    hook = self._hook(call, place, matrix, chosen=module is head)
+                    hook = self._hook(call, place, matrix, is_output_layer=module is head)
                     call.handles.append(module.register_forward_hook(hook))
             yield call.sums
         finally:
             for handle in call.handles:
                 handle.remove()
-            for parameter, trains in flags:
+            for parameter, trains in trained_before:
                 parameter.requires_grad_(trains)
 
-    def _hook(self, call: _Call, place: int, matrix: Matrix, *, chosen: bool) -> Callable[..., Tensor]:
+    def _hook(self, call: _Call, place: int, matrix: Matrix, *, is_output_layer: bool) -> Callable[..., Tensor]:
         outputs, inputs = self._factors[place]
 
-        def forward(module: nn.Module, given: tuple[Tensor, ...], output: Tensor) -> Tensor:
-            embeds = isinstance(module, nn.Embedding)
+        def forward(module: nn.Module, inputs_given: tuple[Tensor, ...], output: Tensor) -> Tensor:
+            is_embedding = isinstance(module, nn.Embedding)
             with torch.no_grad():
-                if embeds:  # the weight of a tied output layer the other way round: tokens are its outputs
-                    left = _embedded(given[0], matrix.outputs, outputs)
+                if is_embedding:  # the weight of a tied output layer the other way round: tokens are its outputs
+                    input_values = _embed(inputs_given[0], matrix.outputs, outputs)
                 else:
-                    left = _projected(_with_constant(given[0].detach().float(), matrix.inputs), inputs)
+                    input_values = _project(_with_constant(inputs_given[0].detach().float(), matrix.inputs), inputs)
             if not output.requires_grad:
                 output = output.detach().requires_grad_(True)
 
             def backward(gradient: Tensor) -> None:
                 with torch.no_grad():
-                    right = gradient.detach().float()
-                    if embeds:
-                        pair = (left, _projected(_with_constant(right, matrix.inputs, 0.0), inputs))
+                    output_gradient = gradient.detach().float()
+                    if is_embedding:
+                        pair = (input_values, _project(_with_constant(output_gradient, matrix.inputs, 0.0), inputs))
                     else:
-                        pair = (_projected(right, outputs), left)
-                    if chosen:
-                        pair = tuple(_apart(call, part) for part in pair)
+                        pair = (_project(output_gradient, outputs), input_values)
+                    if is_output_layer:
+                        pair = tuple(_split_rows(call, part) for part in pair)
                     product = torch.bmm(pair[0].transpose(1, 2), pair[1])
                     call.sums[place] = product if not call.sums[place].numel() else call.sums[place] + product
 
@@ -208,14 +208,14 @@ class GradientSketch:
         return forward
 
 
-def _embedded(ids: Int[Tensor, "batch time"], size: int, factor: Tensor | None) -> Float[Tensor, "batch time side"]:
+def _embed(ids: Int[Tensor, "batch time"], size: int, factor: Tensor | None) -> Float[Tensor, "batch time side"]:
     """Token ids on the directions of `factor`, each as the vector that is 1 at its own place."""
     if factor is not None and factor.dim() == 2:
         return factor[ids]
-    return _projected(nn.functional.one_hot(ids, size).float(), factor)
+    return _project(nn.functional.one_hot(ids, size).float(), factor)
 
 
-def _projected(values: Tensor, factor: Tensor | None) -> Tensor:
+def _project(values: Tensor, factor: Tensor | None) -> Tensor:
     """Values on the directions of `factor`; scaled where it is a vector, as they are where it is None."""
     if factor is None:
         return values
@@ -229,55 +229,55 @@ def _with_constant(values: Tensor, width: int, constant: float = 1.0) -> Tensor:
     return torch.cat([values, values.new_full((*values.shape[:-1], 1), constant)], -1)
 
 
-def _apart(call: _Call, flat: Float[Tensor, "1 tokens side"]) -> Float[Tensor, "rows time side"]:
+def _split_rows(call: _Call, flat: Float[Tensor, "1 tokens side"]) -> Float[Tensor, "rows time side"]:
     """Places of a flat batch, row by row again."""
-    apart = flat.new_zeros(int(call.owners[-1]) + 1, int(call.spots.max()) + 1, flat.shape[-1])
-    apart[call.owners, call.spots] = flat[0]
-    return apart
+    by_row = flat.new_zeros(int(call.owners[-1]) + 1, int(call.places_in_row.max()) + 1, flat.shape[-1])
+    by_row[call.owners, call.places_in_row] = flat[0]
+    return by_row
 
 
-def _scaled(matrix: Matrix, factors: Factors | None, moments: Moments | None) -> tuple[Tensor | None, Tensor | None]:
+def _scale(matrix: Matrix, factors: Factors | None, moments: Moments | None) -> tuple[Tensor | None, Tensor | None]:
     """The factors of a matrix with the roots of its moments in them; a vector stands for a scaled side that is kept."""
     pair = list(factors or Factors())
     sizes = (matrix.outputs, matrix.inputs)
     if any(part is not None and len(part) != size for part, size in zip(pair, sizes, strict=True)):
-        got = f"one with {' and '.join('all' if part is None else str(len(part)) for part in pair)}"
-        raise InputError(f"a projection of {matrix.name}, {sizes[0]} x {sizes[1]}", got, "Scan this model anew.")
+        actual = f"one with {' and '.join('all' if part is None else str(len(part)) for part in pair)}"
+        raise InputError(f"a projection of {matrix.name}, {sizes[0]} x {sizes[1]}", actual, "Scan this model anew.")
     if moments is None:
         return pair[0], pair[1]
     if len(moments.outputs) != matrix.outputs or not 0 <= matrix.inputs - len(moments.inputs) <= 1:
-        got = f"{len(moments.outputs)} x {len(moments.inputs)}"
+        actual = f"{len(moments.outputs)} x {len(moments.inputs)}"
         expected = f"second moments of {matrix.name}, {matrix.outputs} x {matrix.inputs}"
-        raise InputError(expected, got, "Give those of a warm-up of this model.")
+        raise InputError(expected, actual, "Give those of a warm-up of this model.")
     mean = moments.outputs.float().mean().clamp_min(MIN_SECOND_MOMENT)
-    second = torch.cat([moments.inputs.float(), mean[None]])[: matrix.inputs]  # a bias counts as an average input
+    input_moments = torch.cat([moments.inputs.float(), mean[None]])[: matrix.inputs]  # a bias counts as an average input
     outputs = (moments.outputs.float().clamp_min(MIN_SECOND_MOMENT) / mean).rsqrt()
-    scales = (outputs, second.clamp_min(MIN_SECOND_MOMENT).rsqrt())
+    scales = (outputs, input_moments.clamp_min(MIN_SECOND_MOMENT).rsqrt())
     scaled = [scale if part is None else part * scale[:, None] for scale, part in zip(scales, pair, strict=True)]
     return scaled[0], scaled[1]
 
 
-def moments_of(second: Float[Tensor, "outputs inputs"]) -> Moments:
+def factor_moments(second_moments: Float[Tensor, "outputs inputs"]) -> Moments:
     """Row and column means of Adam's `exp_avg_sq` of a weight matrix.
 
     Adam divides each number of a gradient by the root of its own second moment, which does not commute with the factors. Of
     the outer product of these two vectors over their mean, which has the same rows' and columns' means, it does.
     """
-    second = second.detach().float()
-    return Moments(second.mean(1), second.mean(0))
+    second_moments = second_moments.detach().float()
+    return Moments(second_moments.mean(1), second_moments.mean(0))
 
 
 def adam_moments(model: Any, optimizer: torch.optim.Optimizer) -> dict[str, Moments]:
     """Moments of every weight matrix of `model` that Adam has seen a gradient of, by the parameter's name."""
-    turned = {id(module.weight) for module in model.modules() if isinstance(module, Conv1D)}
-    found = {}
+    transposed = {id(module.weight) for module in model.modules() if isinstance(module, Conv1D)}
+    moments_by_name = {}
     for name, parameter in model.named_parameters():
-        second = optimizer.state.get(parameter, {}).get("exp_avg_sq")
-        if second is not None and second.dim() == 2:
-            found[name] = moments_of(second.T if id(parameter) in turned else second)
-    return found
+        second_moments = optimizer.state.get(parameter, {}).get("exp_avg_sq")
+        if second_moments is not None and second_moments.dim() == 2:
+            moments_by_name[name] = factor_moments(second_moments.T if id(parameter) in transposed else second_moments)
+    return moments_by_name
 
 
-def as_numpy(found: Tensor) -> np.ndarray:
+def as_numpy(values: Tensor) -> np.ndarray:
     """Float32 on the CPU."""
-    return found.float().cpu().numpy()
+    return values.float().cpu().numpy()

@@ -71,9 +71,9 @@ class ScanPasses:
     """Of the rollouts."""
     calibration: Calibration | None = None
     """What gradients are sketched with; needed for them alone."""
-    done: Callable[[float], None] | None = None
+    report_share: Callable[[float], None] | None = None
     """Called with the share of the work that is done, 0..1."""
-    _spent: float = 0.0
+    _tokens_done: float = 0.0
 
     @property
     def target(self) -> Sequence[TargetReadings | None]:
@@ -112,14 +112,14 @@ class ScanPasses:
         if self.calibration is None:
             raise ValueError("gradients need a calibration")
         sketch = self.calibration.sketch(self.learner)
-        used = [i for i, row in enumerate(self.rows) if row.target]
-        found = np.full((len(self.rows), len(self.calibration.kept)), np.nan, dtype=np.float32)
-        sizes = [len(self.rows[i].prompt) + len(self.rows[i].target) for i in used]
+        rows_with_target = [i for i, row in enumerate(self.rows) if row.target]
+        sketches = np.full((len(self.rows), len(self.calibration.kept_numbers)), np.nan, dtype=np.float32)
+        sizes = [len(self.rows[i].prompt) + len(self.rows[i].target) for i in rows_with_target]
         for batch in token_batches(sizes, self._limit):
-            members = [used[place] for place in batch]
-            found[members] = as_numpy(sketch.of(self.learner, [self.rows[i] for i in members]))
-            self._tell("gradients", sum(sizes[place] for place in batch))
-        return found
+            members = [rows_with_target[place] for place in batch]
+            sketches[members] = as_numpy(sketch.sketch_rows(self.learner, [self.rows[i] for i in members]))
+            self._report_progress("gradients", sum(sizes[place] for place in batch))
+        return sketches
 
     @cached_property
     def rollouts(self) -> Sequence[ExampleRollouts | None]:
@@ -127,17 +127,19 @@ class ScanPasses:
         self._check("rollouts")
         if self.corpus is None or self.config is None:
             raise ValueError("rollouts need the corpus and the settings of measuring")
-        room, corpus, length = self.learner.context, self.corpus, self.config.max_new_tokens
+        context_tokens, corpus, completion_tokens = self.learner.context, self.corpus, self.config.max_new_tokens
 
         def fits(example: Example) -> bool:
             graded = example.answer is not None and corpus.tasks[example.task].kind == "verifiable"
-            return graded and (room is None or len(self.learner.encode(example.prompt)) + length <= room)
+            return graded and (
+                context_tokens is None or len(self.learner.encode(example.prompt)) + completion_tokens <= context_tokens
+            )
 
         chosen = tuple(row.example for row in self.rows if fits(row.example))
-        made: Mapping[str, ExampleRollouts] = {}
+        rollouts_by_id: Mapping[str, ExampleRollouts] = {}
         if chosen:
-            made = Passes(self.learner, None, self.config, corpus, self.seed, chosen=chosen).rollouts
-        return [made.get(row.example.id) for row in self.rows]
+            rollouts_by_id = Passes(self.learner, None, self.config, corpus, self.seed, chosen=chosen).rollouts
+        return [rollouts_by_id.get(row.example.id) for row in self.rows]
 
     def _check(self, name: Pass) -> None:
         if name not in self.declared:
@@ -152,17 +154,17 @@ class ScanPasses:
     @cached_property
     def _forward(self) -> tuple[list[TargetReadings | None], list[np.ndarray | None], np.ndarray]:
         """Targets, prompts and pooled hidden states, of prompt and target in this order."""
-        whole, pooled = "target" in self.declared, "hidden" in self.declared
+        all_readings, pooled = "target" in self.declared, "hidden" in self.declared
         rows = [[*row.prompt, *row.target] for row in self.rows]
         first = [1 if "prompt" in self.declared else len(row.prompt) for row in self.rows]
         targets: list[TargetReadings | None] = [None] * len(rows)
         prompts: list[np.ndarray | None] = [None] * len(rows)
         width = self.learner.model.config.get_text_config().hidden_size if pooled else 0
         states = np.full((len(rows), width), np.nan, dtype=np.float16)
-        for i, tokens, state in self._read("target", rows, first, whole=whole, pooled=pooled):
+        for i, tokens, state in self._read("target", rows, first, all_readings=all_readings, pooled=pooled):
             row = self.rows[i]
             before = len(row.prompt) - first[i]
-            if row.target and whole:
+            if row.target and all_readings:
                 targets[i] = TargetReadings(*(part[before:] for part in tokens))
             if before > 0:
                 prompts[i] = tokens[0][:before]
@@ -175,50 +177,59 @@ class ScanPasses:
         """Targets without prompts and prompts after targets, of start token, target and prompt in this order."""
         start = self.learner.tokenizer.bos_token_id
         start = self.learner.tokenizer.eos_token_id if start is None else start
-        both, limit = "prompt_given_target" in self.declared, self.learner.context
-        rows = [[start, *row.target, *(row.prompt if both else ())][:limit] if row.target else [start] for row in self.rows]
+        with_prompts, limit = "prompt_given_target" in self.declared, self.learner.context
+        rows = [
+            [start, *row.target, *(row.prompt if with_prompts else ())][:limit] if row.target else [start]
+            for row in self.rows
+        ]
         targets: list[np.ndarray | None] = [None] * len(rows)
         prompts: list[np.ndarray | None] = [None] * len(rows)
-        for i, (logprobs, *_), _ in self._read("response_only", rows, [1] * len(rows), whole=False, pooled=False):
-            border = len(self.rows[i].target)
-            targets[i] = logprobs[:border]
-            if both and len(logprobs) == border + len(self.rows[i].prompt) > border + 1:  # else the context cut it
-                prompts[i] = logprobs[border + 1 :]
+        for i, (logprobs, *_), _ in self._read("response_only", rows, [1] * len(rows), all_readings=False, pooled=False):
+            target_tokens = len(self.rows[i].target)
+            targets[i] = logprobs[:target_tokens]
+            # else the context cut it
+            if with_prompts and len(logprobs) == target_tokens + len(self.rows[i].prompt) > target_tokens + 1:
+                prompts[i] = logprobs[target_tokens + 1 :]
         return targets, prompts
 
     def _read(
-        self, name: Pass, rows: Sequence[list[int]], first: Sequence[int], *, whole: bool, pooled: bool
+        self, name: Pass, rows: Sequence[list[int]], first: Sequence[int], *, all_readings: bool, pooled: bool
     ) -> Iterator[tuple[int, tuple[np.ndarray, ...], np.ndarray | None]]:
         """(index, readings of the tokens from `first` on, pooled hidden state) of each row that has such tokens."""
-        used = [i for i, row in enumerate(rows) if len(row) > first[i] or (pooled and row)]
-        sizes = [len(rows[i]) for i in used]
+        rows_to_read = [i for i, row in enumerate(rows) if len(row) > first[i] or (pooled and row)]
+        sizes = [len(rows[i]) for i in rows_to_read]
         for batch in token_batches(sizes, self._limit):
-            members = [used[place] for place in batch]
+            members = [rows_to_read[place] for place in batch]
             with reading_mode(self.learner.model):
-                found = _batch(self.learner, [rows[i] for i in members], [first[i] for i in members], whole, pooled)
-            for i, (tokens, state) in zip(members, found, strict=True):
+                batch_readings = _read_batch(
+                    self.learner, [rows[i] for i in members], [first[i] for i in members], all_readings, pooled
+                )
+            for i, (tokens, state) in zip(members, batch_readings, strict=True):
                 yield i, tokens, state
-            self._tell(name, sum(sizes[place] for place in batch))
+            self._report_progress(name, sum(sizes[place] for place in batch))
 
-    def _tell(self, name: Pass, tokens: int) -> None:
+    def _report_progress(self, name: Pass, tokens: int) -> None:
         """Report progress in tokens, of which a row with gradients takes about three times as many."""
-        if self.done is None:
+        if self.report_share is None:
             return
-        length = sum(len(row.prompt) + len(row.target) for row in self.rows)
+        row_tokens = sum(len(row.prompt) + len(row.target) for row in self.rows)
         readings = bool(self.declared & FORWARD_PASSES) + bool(self.declared & REVERSED_PASSES)
         total = readings + 3 * ("gradients" in self.declared)
-        self._spent += tokens * (3 if name == "gradients" else 1)
-        self.done(min(1.0, self._spent / max(1, length * total)))
+        self._tokens_done += tokens * (3 if name == "gradients" else 1)
+        self.report_share(min(1.0, self._tokens_done / max(1, row_tokens * total)))
 
 
-def _batch(
-    learner: Learner, rows: Sequence[list[int]], first: Sequence[int], whole: bool, pooled: bool
+def _read_batch(
+    learner: Learner, rows: Sequence[list[int]], first: Sequence[int], all_readings: bool, pooled: bool
 ) -> list[tuple[tuple[np.ndarray, ...], np.ndarray | None]]:
     """Readings of one batch of rows; the output layer sees only the positions that are read."""
     ids = right_padded(rows, learner.tokenizer.pad_token_id or 0).to(learner.device)
     counts = [max(0, len(row) - start) for row, start in zip(rows, first, strict=True)]
     width = ids.shape[1]
-    spans = [torch.arange(n) + i * width + start - 1 for i, (n, start) in enumerate(zip(counts, first, strict=True))]
+    spans = [
+        torch.arange(token_count) + i * width + start - 1
+        for i, (token_count, start) in enumerate(zip(counts, first, strict=True))
+    ]
     places = torch.cat(spans).to(learner.device)
     with restrict_output(learner.model, places) as states:
         options: dict[str, Any] = {"use_cache": False} if "past_key_values" in learner.forward_arguments else {}
@@ -227,14 +238,14 @@ def _batch(
     if len(logits) != len(places):  # no output layer of its own to be told apart
         logits = logits[places]
     chosen = ids.flatten()[places + 1] if len(places) else ids.new_zeros(0)
-    readings = [part.cpu().numpy() for part in _readings(logits.float(), chosen, whole)]
+    readings = [part.cpu().numpy() for part in _make_readings(logits.float(), chosen, all_readings)]
     ends = np.cumsum(counts)[:-1]
     parts = zip(*(np.split(part, ends) for part in readings), strict=True)
-    means = _means(states, rows) if pooled else [None] * len(rows)
+    means = _mean_states(states, rows) if pooled else [None] * len(rows)
     return list(zip(parts, means, strict=True))
 
 
-def _readings(
+def _make_readings(
     logits: Float[Tensor, "tokens vocabulary"], chosen: Int[Tensor, " tokens"], all_readings: bool
 ) -> list[Tensor]:
     """Log-probability of the chosen tokens; with `all_readings` also entropy and distance from them, as `TargetReadings`."""
@@ -249,7 +260,7 @@ def _readings(
     return [logprobs, entropy.clamp_min(0), error]
 
 
-def _means(states: Sequence[Tensor], rows: Sequence[Sequence[int]]) -> list[np.ndarray]:
+def _mean_states(states: Sequence[Tensor], rows: Sequence[Sequence[int]]) -> list[np.ndarray]:
     """Mean hidden state of each row over its own tokens."""
     if not states:
         expected, remedy = "a model whose output layer transformers can name", "Leave the column `hidden` out."

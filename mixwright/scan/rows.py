@@ -69,8 +69,8 @@ def scan_rows(
     """
     for example in examples:
         prompt, target = _tokens(learner, example, tokenise_together=tokenise_together)
-        kept = len(target) if limit is None else min(len(target), max(0, limit - len(prompt)))
-        yield ScanRow(example, tuple(prompt[:limit]), tuple(target[:kept]), len(target) - kept)
+        kept_tokens = len(target) if limit is None else min(len(target), max(0, limit - len(prompt)))
+        yield ScanRow(example, tuple(prompt[:limit]), tuple(target[:kept_tokens]), len(target) - kept_tokens)
 
 
 def _tokens(learner: Learner, example: Example, *, tokenise_together: bool) -> tuple[list[int], list[int]]:
@@ -79,21 +79,28 @@ def _tokens(learner: Learner, example: Example, *, tokenise_together: bool) -> t
     prompt = learner.encode(example.prompt)
     if target is None:
         return prompt, []
-    form, target = learner.form.format_prompt(example.prompt), learner.form.format_answer(example.prompt, target)
-    end = learner.tokenizer.eos_token_id
-    if not isinstance(form, str) and not isinstance(target, str):
-        return _parted(prompt, learner.encode_chat((*form, *target)))  # one conversation, through the chat template
-    alone = [*learner.known_tokens(learner.tokenizer(plain(target), add_special_tokens=False)["input_ids"]), end]
-    if not isinstance(form, str) or not tokenise_together:
-        return prompt, alone
-    together = learner.known_tokens(learner.tokenizer(form + plain(target), verbose=False)["input_ids"])
-    return _parted(prompt if form else [], [*together, end])
+    prompt_form, target = learner.form.format_prompt(example.prompt), learner.form.format_answer(example.prompt, target)
+    end_token = learner.tokenizer.eos_token_id
+    if not isinstance(prompt_form, str) and not isinstance(target, str):
+        # one conversation, through the chat template
+        return _split_at_target(prompt, learner.encode_chat((*prompt_form, *target)))
+    target_ids = [*learner.known_tokens(learner.tokenizer(plain(target), add_special_tokens=False)["input_ids"]), end_token]
+    if not isinstance(prompt_form, str) or not tokenise_together:
+        return prompt, target_ids
+    joined_ids = learner.known_tokens(learner.tokenizer(prompt_form + plain(target), verbose=False)["input_ids"])
+    return _split_at_target(prompt if prompt_form else [], [*joined_ids, end_token])
 
 
-def _parted(prompt: Sequence[int], together: Sequence[int]) -> tuple[list[int], list[int]]:
+def _split_at_target(prompt: Sequence[int], together: Sequence[int]) -> tuple[list[int], list[int]]:
     """The whole row, parted where the prompt's own tokens end or differ; the first token has nothing before it to be
     predicted from, so it is never part of the target.
     """
     pairs = enumerate(zip(prompt, together, strict=False))
-    same = max(1, next((place for place, (one, other) in pairs if one != other), min(len(prompt), len(together))))
-    return list(together[:same]), list(together[same:])
+    shared_tokens = max(
+        1,
+        next(
+            (place for place, (prompt_token, row_token) in pairs if prompt_token != row_token),
+            min(len(prompt), len(together)),
+        ),
+    )
+    return list(together[:shared_tokens]), list(together[shared_tokens:])

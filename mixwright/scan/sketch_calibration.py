@@ -57,14 +57,14 @@ class Calibration:
 
     factors: Mapping[str, Factors]
     """By the name of the matrix."""
-    kept: Tensor
+    kept_numbers: Tensor
     """Which numbers make a sketch, int64."""
     moments: Mapping[str, Moments]
     """What gradients are divided by the roots of; empty for none."""
 
     def sketch(self, learner: Learner) -> GradientSketch:
         """Hooks on a model."""
-        return GradientSketch(learner.model, factors=self.factors, kept=self.kept, moments=self.moments)
+        return GradientSketch(learner.model, factors=self.factors, kept_numbers=self.kept_numbers, moments=self.moments)
 
 
 def calibration_rows(rows: Sequence[ScanRow], seed: int) -> list[ScanRow]:
@@ -89,45 +89,52 @@ def calibrate(
     """
     if not rows:
         raise InputError("rows with a target, for gradients", "none", "Leave the column `sketch` out.")
-    parts = matrices(learner.model)
-    width = max(sum(part.outputs for part in parts) * INPUT_PROBES, sum(part.inputs for part in parts) * settings.side)
+    weight_matrices = matrices(learner.model)
+    width = max(
+        sum(matrix.outputs for matrix in weight_matrices) * INPUT_PROBES,
+        sum(matrix.inputs for matrix in weight_matrices) * settings.side,
+    )
     rows, side = rows[: max(8, MOST_NUMBERS_HELD // width)], settings.side
-    probes = {part.name: Factors(None, _signs(part.inputs)) for part in parts}
-    found = _products(learner, rows, GradientSketch(learner.model, factors=probes, moments=moments))
-    outputs = [_directions(part.transpose(0, 1).flatten(1), side) for part in found]
-    halves = {part.name: Factors(given) for part, given in zip(parts, outputs, strict=True)}
-    found = _products(learner, rows, GradientSketch(learner.model, factors=halves, moments=moments))
-    inputs = [_directions(part.permute(2, 0, 1).flatten(1), side) for part in found]
-    energy = [(part @ given).square().mean(0) for part, given in zip(found, inputs, strict=True)]
-    pairs = [Factors(*pair) for pair in zip(outputs, inputs, strict=True)]
-    factors, kept = _trimmed(pairs, energy, settings.dims)
-    named = {part.name: pair for part, pair in zip(parts, factors, strict=True)}
-    return Calibration(named, kept, dict(moments or {}))
+    probes = {matrix.name: Factors(None, _random_signs(matrix.inputs)) for matrix in weight_matrices}
+    products = _compute_products(learner, rows, GradientSketch(learner.model, factors=probes, moments=moments))
+    outputs = [_find_directions(product.transpose(0, 1).flatten(1), side) for product in products]
+    output_factors = {matrix.name: Factors(directions) for matrix, directions in zip(weight_matrices, outputs, strict=True)}
+    products = _compute_products(learner, rows, GradientSketch(learner.model, factors=output_factors, moments=moments))
+    inputs = [_find_directions(product.permute(2, 0, 1).flatten(1), side) for product in products]
+    energy = [(product @ directions).square().mean(0) for product, directions in zip(products, inputs, strict=True)]
+    factor_pairs = [Factors(*pair) for pair in zip(outputs, inputs, strict=True)]
+    factors, kept_numbers = _trim(factor_pairs, energy, settings.dims)
+    factors_by_name = {matrix.name: pair for matrix, pair in zip(weight_matrices, factors, strict=True)}
+    return Calibration(factors_by_name, kept_numbers, dict(moments or {}))
 
 
-def _trimmed(
+def _trim(
     pairs: Sequence[Factors], energy: Sequence[Float[Tensor, "outputs inputs"]], dims: int
 ) -> tuple[list[Factors], Tensor]:
     """The factors without directions of which no product is among the `dims` largest, and the places of those that are."""
     flat = torch.cat([part.flatten() for part in energy])
     chosen = torch.zeros(len(flat), dtype=torch.bool)
     chosen[flat.argsort(descending=True, stable=True)[:dims]] = True
-    factors, kept, start, begun = [], [], 0, 0
+    factors, kept_numbers, first, offset = [], [], 0, 0
     for pair, part in zip(pairs, energy, strict=True):
-        mask = chosen[start : start + part.numel()].view_as(part)
-        start += part.numel()
-        used = (mask.any(1), mask.any(0))
-        sides = [torch.eye(len(u)) if side is None else side for side, u in zip(pair, used, strict=True)]
-        factors.append(Factors(*(side[:, u].contiguous() for side, u in zip(sides, used, strict=True))))
-        small = mask[used[0]][:, used[1]].flatten()
-        kept.append(small.nonzero()[:, 0] + begun)
-        begun += len(small)
-    return factors, torch.cat(kept)
+        chosen_mask = chosen[first : first + part.numel()].view_as(part)
+        first += part.numel()
+        used = (chosen_mask.any(1), chosen_mask.any(0))
+        sides = [torch.eye(len(used_mask)) if side is None else side for side, used_mask in zip(pair, used, strict=True)]
+        factors.append(Factors(*(side[:, used_mask].contiguous() for side, used_mask in zip(sides, used, strict=True))))
+        kept_mask = chosen_mask[used[0]][:, used[1]].flatten()
+        kept_numbers.append(kept_mask.nonzero()[:, 0] + offset)
+        offset += len(kept_mask)
+    return factors, torch.cat(kept_numbers)
 
 
 def save_calibration(path: Path, calibration: Calibration, key: Mapping[str, object]) -> None:
     """Write a calibration as safetensors, whole or not at all; `key`: what it was made from."""
-    tensors = {"kept": calibration.kept, **_flat("factors", calibration.factors), **_flat("moments", calibration.moments)}
+    tensors = {
+        "kept": calibration.kept_numbers,
+        **_flatten_pairs("factors", calibration.factors),
+        **_flatten_pairs("moments", calibration.moments),
+    }
     with replacing(path) as temporary:
         save_file(tensors, temporary, metadata={"key": json.dumps(key, sort_keys=True)})
 
@@ -141,17 +148,19 @@ def load_calibration(path: Path, key: Mapping[str, object]) -> Calibration | Non
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - no mapping
     except (OSError, SafetensorError):
         return None
-    return Calibration(_pairs(tensors, "factors", Factors), tensors["kept"], _pairs(tensors, "moments", Moments))
+    return Calibration(
+        _unflatten_pairs(tensors, "factors", Factors), tensors["kept"], _unflatten_pairs(tensors, "moments", Moments)
+    )
 
 
 def save_moments(path: Path, moments: Mapping[str, Moments]) -> None:
     """Write the moments of a warm-up (`adam_moments`) for `mixwright scan --moments`."""
     with replacing(path) as temporary:
-        save_file(_flat("moments", moments), temporary)
+        save_file(_flatten_pairs("moments", moments), temporary)
 
 
-def _flat(kind: str, pairs: Mapping[str, Factors | Moments]) -> dict[str, Tensor]:
-    """Named pairs of tensors as they are kept; `_pairs` makes pairs of them again."""
+def _flatten_pairs(kind: str, pairs: Mapping[str, Factors | Moments]) -> dict[str, Tensor]:
+    """Named pairs of tensors as they are kept; `_unflatten_pairs` makes pairs of them again."""
     sides = ((name, side, part) for name, pair in pairs.items() for side, part in pair._asdict().items())
     return {f"{kind}/{name}/{side}": part.contiguous() for name, side, part in sides if part is not None}
 
@@ -159,32 +168,32 @@ def _flat(kind: str, pairs: Mapping[str, Factors | Moments]) -> dict[str, Tensor
 def load_moments(path: Path) -> dict[str, Moments]:
     """Read what `save_moments` wrote. Raises InputError when it is missing or not such a file."""
     try:
-        return _pairs(load_file(path), "moments", Moments)
+        return _unflatten_pairs(load_file(path), "moments", Moments)
     except (OSError, SafetensorError, TypeError) as error:
         remedy = "Write it with save_moments of mixwright.scan.sketch_calibration."
         raise InputError("second moments in a safetensors file", str(error)[:120], remedy, file=path) from None
 
 
-def _pairs(tensors: Mapping[str, Tensor], kind: str, make: type) -> dict:
+def _unflatten_pairs(tensors: Mapping[str, Tensor], kind: str, pair_type: type) -> dict:
     """Named pairs of tensors of one kind."""
-    found: dict[str, dict[str, Tensor]] = {}
+    sides_by_name: dict[str, dict[str, Tensor]] = {}
     for key, tensor in tensors.items():
         if key.startswith(f"{kind}/"):
             name, _, side = key.removeprefix(f"{kind}/").rpartition("/")
-            found.setdefault(name, {})[side] = tensor
-    return {name: make(**sides) for name, sides in found.items()}
+            sides_by_name.setdefault(name, {})[side] = tensor
+    return {name: pair_type(**sides) for name, sides in sides_by_name.items()}
 
 
-def _products(learner: Learner, rows: Sequence[ScanRow], sketch: GradientSketch) -> list[Tensor]:
+def _compute_products(learner: Learner, rows: Sequence[ScanRow], sketch: GradientSketch) -> list[Tensor]:
     """Projected gradients of all rows, per matrix (rows, outputs, inputs), on the CPU."""
-    found: list[list[Tensor]] = [[] for _ in sketch.matrices]
+    products_by_matrix: list[list[Tensor]] = [[] for _ in sketch.matrices]
     for batch in token_batches([len(row.prompt) + len(row.target) for row in rows], BATCH_TOKENS):
         for place, part in enumerate(sketch.products(learner, [rows[i] for i in batch])):
-            found[place].append(part.cpu())
-    return [torch.cat(parts) for parts in found]
+            products_by_matrix[place].append(part.cpu())
+    return [torch.cat(parts) for parts in products_by_matrix]
 
 
-def _signs(size: int) -> Float[Tensor, "size probes"] | None:
+def _random_signs(size: int) -> Float[Tensor, "size probes"] | None:
     """Random signs, always the same."""
     if size <= INPUT_PROBES:
         return None
@@ -192,7 +201,7 @@ def _signs(size: int) -> Float[Tensor, "size probes"] | None:
     return torch.randint(0, 2, (size, INPUT_PROBES), generator=generator).float() * 2 - 1
 
 
-def _directions(columns: Float[Tensor, "size columns"], side: int) -> Float[Tensor, "size side"]:
+def _find_directions(columns: Float[Tensor, "size columns"], side: int) -> Float[Tensor, "size side"]:
     """The left singular vectors of the largest singular values, all of them where there are no more than `side`."""
     size, count = columns.shape
     if size <= count:

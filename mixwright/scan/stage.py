@@ -105,7 +105,7 @@ class ScannedShards:
     tokens: int
     """Tokens of prompts and targets in them."""
     kinds: Counter[str]
-    """Kinds of rows by how often; see `_lines`."""
+    """Kinds of rows by how often; see `_format_notes`."""
     peak_bytes: int
     """See `ScanResult`."""
     device_bytes: int
@@ -139,21 +139,33 @@ def scan_bases(
     shared = (config, tuple(groups), sample, str(moments.resolve()) if moments else None)
     jobs = [ScanJob(str(folder.path), path, *shared) for path in bases_of(config, folder)]
     keys = workers.run([Job(f"prepare {base_name(job.base)}", prepare_scan, job) for job in jobs], title="prepare scan")
-    dealt: list[ScanJob] = []
+    worker_jobs: list[ScanJob] = []
     columns_of = {name: group.NAMES for name, group in groups.items()}
     for job, key in zip(jobs, keys, strict=True):
-        place = scan_folder(folder, base_name(job.base))
-        for line in _remove_stale_shards(place, key):
+        shard_folder = scan_folder(folder, base_name(job.base))
+        for line in _remove_stale_shards(shard_folder, key):
             say(line)
-        missing = [number for number in range(key["shards"]) if missing_groups(shard_file(place, number), key, columns_of)]
-        turns = min(config.trial.workers or count_cores(), len(missing))
-        dealt += [replace(job, key=key, shards=tuple(missing[turn::turns])) for turn in range(turns)]
+        missing_shards = [
+            number for number in range(key["shards"]) if missing_groups(shard_file(shard_folder, number), key, columns_of)
+        ]
+        worker_count = min(config.trial.workers or count_cores(), len(missing_shards))
+        worker_jobs += [
+            replace(job, key=key, shards=tuple(missing_shards[worker::worker_count])) for worker in range(worker_count)
+        ]
     names = ", ".join(name for group in groups.values() for name in group.NAMES)
     say(f"scan: {keys[0]['rows']:,} rows, columns {names}")
-    work = [Job(f"scan {base_name(job.base)}", scan_shards, job, cost=len(job.shards)) for job in dealt]
-    made = workers.run(work, title="scan") if work else []
+    jobs_to_run = [Job(f"scan {base_name(job.base)}", scan_shards, job, cost=len(job.shards)) for job in worker_jobs]
+    worker_results = workers.run(jobs_to_run, title="scan") if jobs_to_run else []
     return [
-        _result(job, key, [m for d, m in zip(dealt, made, strict=True) if d.base == job.base])
+        _make_result(
+            job,
+            key,
+            [
+                worker_result
+                for worker_job, worker_result in zip(worker_jobs, worker_results, strict=True)
+                if worker_job.base == job.base
+            ],
+        )
         for job, key in zip(jobs, keys, strict=True)
     ]
 
@@ -164,26 +176,31 @@ def _remove_stale_shards(folder: Path, key: Mapping[str, Any]) -> Iterator[str]:
     Raises:
         InputError: a scan of more rows is there, which holds what is asked for.
     """
-    for left in folder.glob(".*.parquet.*"):
-        left.unlink()
-    old = {path: made_from(path) for path in sorted(folder.glob("part-*.parquet"))}
-    others = {path: found for path, found in old.items() if found != key}
-    for found in others.values():
-        differs = [name for name in key if found.get(name) != key[name]]
-        if set(differs) <= {"rows", "shards"} and found["rows"] > key["rows"]:
-            expected = f"at least the {found['rows']:,} rows that were scanned"
+    for leftover in folder.glob(".*.parquet.*"):
+        leftover.unlink()
+    key_by_shard = {path: made_from(path) for path in sorted(folder.glob("part-*.parquet"))}
+    stale_shards = {path: shard_key for path, shard_key in key_by_shard.items() if shard_key != key}
+    for shard_key in stale_shards.values():
+        different_keys = [name for name in key if shard_key.get(name) != key[name]]
+        if set(different_keys) <= {"rows", "shards"} and shard_key["rows"] > key["rows"]:
+            expected = f"at least the {shard_key['rows']:,} rows that were scanned"
             raise InputError(expected, f"--sample {key['rows']}", "Leave it out, or remove that folder.", file=folder)
-        yield f"scan: {folder.name} was scanned from other {', '.join(differs)}; that is done anew"
+        yield f"scan: {folder.name} was scanned from other {', '.join(different_keys)}; that is done anew"
         break
-    for path in others:
+    for path in stale_shards:
         path.unlink()
 
 
-def _result(job: ScanJob, key: Mapping[str, Any], made: Sequence[ScannedShards]) -> ScanResult:
-    counts = sum((one.kinds for one in made), Counter[str]())
-    shards, tokens = sum(one.shards for one in made), sum(one.tokens for one in made)
-    peaks = (max((one.peak_bytes for one in made), default=0), max((one.device_bytes for one in made), default=0))
-    return ScanResult(base_name(job.base), key["rows"], key["shards"], shards, tokens, _lines(counts, key["limit"]), *peaks)
+def _make_result(job: ScanJob, key: Mapping[str, Any], worker_results: Sequence[ScannedShards]) -> ScanResult:
+    counts = sum((result.kinds for result in worker_results), Counter[str]())
+    shards, tokens = sum(result.shards for result in worker_results), sum(result.tokens for result in worker_results)
+    peaks = (
+        max((result.peak_bytes for result in worker_results), default=0),
+        max((result.device_bytes for result in worker_results), default=0),
+    )
+    return ScanResult(
+        base_name(job.base), key["rows"], key["shards"], shards, tokens, _format_notes(counts, key["limit"]), *peaks
+    )
 
 
 def prepare_scan(job: ScanJob) -> dict[str, Any]:
@@ -192,13 +209,13 @@ def prepare_scan(job: ScanJob) -> dict[str, Any]:
     places, moments = sampled_rows(corpus, job.sample), Path(job.moments) if job.moments else None
     if moments is not None and not moments.is_file():
         raise InputError("a file of second moments", "nothing", "Correct --moments.", file=moments)
-    limit, measured = row_token_limit(config, learner), ("samples", "temperature", "max_new_tokens")
+    limit, measure_names = row_token_limit(config, learner), ("samples", "temperature", "max_new_tokens")
     key = {
         "corpus": corpus.digest(),
         "weights": weights_digest(learner.model),
         "objective": config.train.objective,
         "limit": limit,
-        "measure": {**{name: getattr(config.measure, name) for name in measured}, "seed": config.seed},
+        "measure": {**{name: getattr(config.measure, name) for name in measure_names}, "seed": config.seed},
         "moments": hashlib.sha256(moments.read_bytes()).hexdigest() if moments else None,
         "rows": len(places),
         "shards": -(-len(places) // SHARD_ROWS),
@@ -206,8 +223,8 @@ def prepare_scan(job: ScanJob) -> dict[str, Any]:
     path = _directions_file(job)
     if any("gradients" in group.PASSES for group in groups.values()) and load_calibration(path, key) is None:
         rows = _first_rows(learner, corpus, places, _tokenising_options(key))
-        found = calibrate(learner, rows, SketchSettings(), load_moments(moments) if moments else None)
-        save_calibration(path, found, key)
+        calibration = calibrate(learner, rows, SketchSettings(), load_moments(moments) if moments else None)
+        save_calibration(path, calibration, key)
     return key
 
 
@@ -217,20 +234,20 @@ def scan_shards(job: ScanJob) -> ScannedShards:
     places, folder = sampled_rows(corpus, job.sample), _directions_file(job).parent
     calibration = load_calibration(_directions_file(job), job.key)
     tokens, kinds, columns_of = 0, Counter[str](), {name: group.NAMES for name, group in groups.items()}
-    for done, number in enumerate(job.shards):
+    for shards_done, number in enumerate(job.shards):
         missing = {name: groups[name] for name in missing_groups(shard_file(folder, number), job.key, columns_of)}
         examples = [corpus[int(place)] for place in places[number * SHARD_ROWS : (number + 1) * SHARD_ROWS]]
         rows = list(scan_rows(learner, examples, **_tokenising_options(job.key)))
         passes_needed: frozenset[Pass] = frozenset(name for group in missing.values() for name in group.PASSES)
         seed = config.seed + SCAN_SEED + number
 
-        def tell(share: float, done: int = done) -> None:
-            report((done + share) / len(job.shards))
+        def tell(share: float, shards_done: int = shards_done) -> None:
+            report((shards_done + share) / len(job.shards))
 
         passes = ScanPasses(learner, rows, passes_needed, corpus, config.measure, seed, calibration, tell)
-        found = {name: values for group in missing.values() for name, values in group.read(rows, passes).items()}
+        values_by_column = {name: values for group in missing.values() for name, values in group.read(rows, passes).items()}
         example_columns = {name: [getattr(row.example, name) for row in rows] for name in OWN_COLUMNS}
-        write_part(shard_file(folder, number), job.key, example_columns, found)
+        write_part(shard_file(folder, number), job.key, example_columns, values_by_column)
         tokens += sum(len(row.prompt) + len(row.target) for row in rows)
         kinds.update(_kind(row.example) for row in rows)
         kinds["cut"] += sum(row.cut_tokens > 0 for row in rows)
@@ -264,11 +281,15 @@ def weights_digest(model: Any) -> str:
     return digest.hexdigest()
 
 
-def _first_rows(learner: Learner, corpus: Corpus, places: np.ndarray, read: Mapping[str, Any]) -> list[ScanRow]:
+def _first_rows(
+    learner: Learner, corpus: Corpus, places: np.ndarray, tokenising_options: Mapping[str, Any]
+) -> list[ScanRow]:
     """`ROWS` rows with targets, by a hash of their ids; all where there are fewer."""
     order = sorted(places.tolist(), key=lambda place: hashlib.sha256(corpus[place].id.encode()).digest())
     targets = (example for example in map(corpus.__getitem__, order) if target_of(example) is not None)
-    return list(itertools.islice((row for row in scan_rows(learner, targets, **read) if row.target), CALIBRATION_ROWS))
+    return list(
+        itertools.islice((row for row in scan_rows(learner, targets, **tokenising_options) if row.target), CALIBRATION_ROWS)
+    )
 
 
 def _kind(example: Example) -> str:
@@ -276,7 +297,7 @@ def _kind(example: Example) -> str:
     return next((name for name in ("target", "answer", "chosen") if getattr(example, name) is not None), "none")
 
 
-def _lines(kinds: Mapping[str, int], limit: int | None) -> tuple[str, ...]:
+def _format_notes(kinds: Mapping[str, int], limit: int | None) -> tuple[str, ...]:
     """What a reader of the table has to know of the rows that were scanned now, one line each."""
     notes_by_kind = {
         "answer": "have no target; their answer is read as the target",
@@ -285,4 +306,4 @@ def _lines(kinds: Mapping[str, int], limit: int | None) -> tuple[str, ...]:
         "cut": f"are longer than {limit} tokens and are cut there, as training cuts them",
     }
     rows = sum(count for kind, count in kinds.items() if kind != "cut")
-    return tuple(f"{kinds[kind]:,} of {rows:,} rows {what}" for kind, what in notes_by_kind.items() if kinds.get(kind))
+    return tuple(f"{kinds[kind]:,} of {rows:,} rows {meaning}" for kind, meaning in notes_by_kind.items() if kinds.get(kind))

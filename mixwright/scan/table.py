@@ -52,17 +52,17 @@ def column_groups(names: Sequence[str] | None) -> dict[str, Any]:
     Raises:
         InputError: a name of neither, or a group whose packages are missing.
     """
-    every = {name: catalog.create("columns", name) for name in catalog.listing("columns")}
+    group_by_name = {name: catalog.create("columns", name) for name in catalog.listing("columns")}
     if names is None:
-        return {name: group for name, group in every.items() if not set(group.PASSES) & set(COSTLY_PASSES)}
-    columns: set[str] = set()
+        return {name: group for name, group in group_by_name.items() if not set(group.PASSES) & set(COSTLY_PASSES)}
+    group_names: set[str] = set()
     for name in names:
-        owners = {owner for owner, group in every.items() if name in (owner, "all") or name in group.NAMES}
-        if not owners:
-            known = {*every, *(column for group in every.values() for column in group.NAMES)}
-            raise unknown_name("column, or group of columns, of the scan", name, known)
-        columns |= owners
-    return {name: group for name, group in every.items() if name in columns}
+        groups = {owner for owner, group in group_by_name.items() if name in (owner, "all") or name in group.NAMES}
+        if not groups:
+            known_names = {*group_by_name, *(column for group in group_by_name.values() for column in group.NAMES)}
+            raise unknown_name("column, or group of columns, of the scan", name, known_names)
+        group_names |= groups
+    return {name: group for name, group in group_by_name.items() if name in group_names}
 
 
 def sampled_rows(corpus: Corpus, count: int | None) -> np.ndarray:
@@ -83,7 +83,7 @@ def read_matching_shard(path: Path, key: Mapping[str, Any]) -> pa.Table | None:
         table = pq.read_table(path)
     except (OSError, pa.ArrowException):
         return None
-    return table if (table.schema.metadata or {}).get(METADATA_KEY) == _text(key) else None
+    return table if (table.schema.metadata or {}).get(METADATA_KEY) == _key_bytes(key) else None
 
 
 def made_from(path: Path) -> dict[str, Any]:
@@ -98,8 +98,8 @@ def missing_groups(path: Path, key: Mapping[str, Any], names: Mapping[str, Colle
     """Groups, by the names of their columns, of which a shard does not have every column; read from its last bytes."""
     if made_from(path) != key:
         return list(names)
-    known = set(pq.read_schema(path).names)
-    return [group for group, columns in names.items() if not set(columns) <= known]
+    shard_columns = set(pq.read_schema(path).names)
+    return [group for group, columns in names.items() if not set(columns) <= shard_columns]
 
 
 def write_part(
@@ -116,14 +116,14 @@ def write_part(
     earlier = read_matching_shard(path, key)
     columns = {} if earlier is None else dict(zip(earlier.column_names, earlier.columns, strict=True))
     columns |= {name: pa.array(example_columns[name], pa.string()) for name in OWN_COLUMNS}
-    columns |= {name: _arrow(values) for name, values in found.items()}
+    columns |= {name: _to_arrow(values) for name, values in found.items()}
     order = [name for group in catalog.listing("columns") for name in catalog.load("columns", group).NAMES]
     names = [*OWN_COLUMNS, *(name for name in order if name in columns)]
     table = pa.table({name: columns[name] for name in names})
-    write_table(path, table.replace_schema_metadata({METADATA_KEY: _text(key)}))
+    write_table(path, table.replace_schema_metadata({METADATA_KEY: _key_bytes(key)}))
 
 
-def _arrow(values: np.ndarray) -> pa.Array:
+def _to_arrow(values: np.ndarray) -> pa.Array:
     if values.dtype == object:
         return pa.array(values.tolist(), pa.string())
     if values.ndim == 1:
@@ -132,7 +132,7 @@ def _arrow(values: np.ndarray) -> pa.Array:
     return pa.FixedSizeListArray.from_arrays(flat, values.shape[1])
 
 
-def _text(key: Mapping[str, Any]) -> bytes:
+def _key_bytes(key: Mapping[str, Any]) -> bytes:
     return json.dumps(key, sort_keys=True).encode()
 
 
@@ -148,21 +148,21 @@ class Scan:
     """
 
     def __init__(self, run: RunFolder | str | Path, base: str | None = None) -> None:
-        place = run.path if isinstance(run, RunFolder) else Path(run)
-        found = sorted(path.parent.name for path in (place / "scan").glob("*/part-00000.parquet"))
-        if not found or (base is not None and base not in found):
-            got = f"those of {', '.join(found)}" if found else "nothing"
-            raise InputError(f"a scan{f' of {base}' if base else ''}", got, "Run `mixwright scan` first.", file=place)
-        self.base = base or found[0]
+        folder = run.path if isinstance(run, RunFolder) else Path(run)
+        base_names = sorted(path.parent.name for path in (folder / "scan").glob("*/part-00000.parquet"))
+        if not base_names or (base is not None and base not in base_names):
+            got = f"those of {', '.join(base_names)}" if base_names else "nothing"
+            raise InputError(f"a scan{f' of {base}' if base else ''}", got, "Run `mixwright scan` first.", file=folder)
+        self.base = base or base_names[0]
         """Name of the starting model that was scanned."""
-        self.folder = place / "scan" / self.base
+        self.folder = folder / "scan" / self.base
         """Where the shards lie."""
         self.key: dict[str, Any] = json.loads((self._schema(shard_file(self.folder, 0)).metadata or {})[METADATA_KEY])
         """What it was made from: corpus, weights, rows, lengths."""
         self.parts = [shard_file(self.folder, number) for number in range(self.key["shards"])]
         """The shards, in order."""
         schemas = [self._schema(path) for path in self.parts]
-        if any((schema.metadata or {}).get(METADATA_KEY) != _text(self.key) for schema in schemas):
+        if any((schema.metadata or {}).get(METADATA_KEY) != _key_bytes(self.key) for schema in schemas):
             raise InputError("shards of one scan", "some of another", "Run `mixwright scan` again.", file=self.folder)
         self.names = tuple(name for name in schemas[0].names if all(name in schema.names for schema in schemas))
         """Columns that every shard has, `id`, `task` and `split` first."""
@@ -196,7 +196,7 @@ class Scan:
         """
         if name not in self.names:
             raise unknown_name("column of this scan", name, self.names)
-        return np.concatenate([_numpy(pq.read_table(path, columns=[name])[name]) for path in self.parts])
+        return np.concatenate([_to_numpy(pq.read_table(path, columns=[name])[name]) for path in self.parts])
 
     def rows(self, ids: Iterable[str], names: Sequence[str] | None = None) -> dict[str, np.ndarray]:
         """Columns (all, or those named) of some examples, in the order of `ids`.
@@ -204,16 +204,16 @@ class Scan:
         Raises:
             InputError: an example that was not scanned, or a column that the scan does not have.
         """
-        wanted = list(ids)
-        missing = [name for name in wanted if name not in self.places]
+        requested_ids = list(ids)
+        missing = [name for name in requested_ids if name not in self.places]
         if missing:
             got = f"{len(missing)} that are not, such as {missing[0]!r}"
             raise InputError("examples that were scanned", got, "Scan all rows: leave --sample out.", file=self.folder)
-        places = [self.places[name] for name in wanted]
+        places = [self.places[name] for name in requested_ids]
         return {name: self.column(name)[places] for name in (self.names if names is None else names)}
 
 
-def _numpy(values: pa.ChunkedArray) -> np.ndarray:
+def _to_numpy(values: pa.ChunkedArray) -> np.ndarray:
     array = values.combine_chunks()
     array = array.chunk(0) if isinstance(array, pa.ChunkedArray) else array
     if pa.types.is_fixed_size_list(array.type):

@@ -77,23 +77,23 @@ class SteeringCallback(SteeringHooks):
         reward_funcs: Callable[..., Any] | Sequence[Callable[..., Any]],
         args: GRPOConfig,
     ) -> None:
-        wanted = read_steering(steering)
-        if wanted is None:
+        config = read_steering(steering)
+        if config is None:
             remedy = "Leave the callback out, or the `steer: false`."
             raise InputError("steering, beside a SteeringCallback", "none, or steer=False", remedy)
         functions = list(reward_funcs) if isinstance(reward_funcs, Sequence) else [reward_funcs]
         _refuse(functions, args)
         self._weights = torch.tensor(args.reward_weights or [1.0] * len(functions))
         refuse_weights(self._weights, functions)
-        self.steering, self.args, self._functions = wanted, args, functions
+        self.steering, self.args, self._functions = config, args, functions
         self.trainer: Any = None
         """The trainer, if you want beta moved and KL and entropy seen."""
         rows = with_row_numbers(dataset, "SteeringCallback")
-        pool = pool_of(rows, wanted)
-        main = PartialState().is_main_process
-        sharded = bool(args.deepspeed) or PartialState().distributed_type == DistributedType.DEEPSPEED
-        reason = why_lr_is_fixed(sharded)
-        run = make_run(wanted, pool, objective="grpo", args=args, beta=float(args.beta), lr_reason=reason, main=main)
+        pool = pool_of(rows, config)
+        is_main = PartialState().is_main_process
+        is_sharded = bool(args.deepspeed) or PartialState().distributed_type == DistributedType.DEEPSPEED
+        reason = why_lr_is_fixed(is_sharded)
+        run = make_run(config, pool, objective="grpo", args=args, beta=float(args.beta), lr_reason=reason, is_main=is_main)
         super().__init__(
             run,
             micro_steps=int(args.steps_per_generation or 1) * args.num_iterations,
@@ -107,8 +107,8 @@ class SteeringCallback(SteeringHooks):
         """What the trainer is given instead of your reward functions."""
         self.train_dataset = IterableDataset.from_generator(_stream, gen_kwargs={"source": _Source(run.draws, rows)})
         """What the trainer is given instead of your dataset: rows are drawn when they are asked for."""
-        self._columns: list[list[float | None]] = []
-        self._due: set[int] = set()
+        self._reward_columns: list[list[float | None]] = []
+        self._functions_due: set[int] = set()
         self._state: Any = None
         self._model: Any = None
 
@@ -141,14 +141,20 @@ class SteeringCallback(SteeringHooks):
         folder = Path(str(self.args.output_dir)) / f"{PREFIX_CHECKPOINT_DIR}-{step}" if step else None
         self.resume(self.checkpoints.choose(folder))
         if folder is not None:
-            found = json.loads((folder / TRAINER_STATE).read_text(encoding="utf-8"))["log_history"]
-            if json.dumps(found) != json.dumps(self._state.log_history):
+            log_history = json.loads((folder / TRAINER_STATE).read_text(encoding="utf-8"))["log_history"]
+            if json.dumps(log_history) != json.dumps(self._state.log_history):
                 remedy = "Resume from a checkpoint of output_dir, best with steering.last_checkpoint()."
                 raise InputError(f"the trainer to have resumed from {folder.name} of output_dir", "another one", remedy)
-        size = int(self.args.num_generations or 1)
-        batch = int(self.args.generation_batch_size or size) // size
-        served = int(self.args.steps_per_generation or 1) * self.args.num_iterations
-        sampler = SteeredSampler(self.run.draws, 2 * batch, batch_size=batch, mini_repeat_count=size, repeat_count=served)
+        group_size = int(self.args.num_generations or 1)
+        groups_per_batch = int(self.args.generation_batch_size or group_size) // group_size
+        times_served = int(self.args.steps_per_generation or 1) * self.args.num_iterations
+        sampler = SteeredSampler(
+            self.run.draws,
+            2 * groups_per_batch,
+            batch_size=groups_per_batch,
+            mini_repeat_count=group_size,
+            repeat_count=times_served,
+        )
         self.run.checks = check_draws(self.run, sampler)
         if not hasattr(self.trainer, "beta"):
             self.run.beta_reason = "SteeringCallback was not given the trainer (steering.trainer = trainer)"
@@ -161,8 +167,8 @@ class SteeringCallback(SteeringHooks):
         """`function` under its own name; the first one called in a batch judges and steers for all of them."""
 
         @functools.wraps(function)
-        def steered(**given: Any) -> list[float | None]:
-            rows = given.pop(INDEX_COLUMN, None)
+        def steered(**arguments: Any) -> list[float | None]:
+            rows = arguments.pop(INDEX_COLUMN, None)
             if rows is None:  # evaluation data carries no row numbers
                 if getattr(self._model, "training", False):
                     raise InputError(
@@ -170,45 +176,45 @@ class SteeringCallback(SteeringHooks):
                         "rows without their numbers",
                         "Give the trainer steering.train_dataset, and let its columns reach the reward functions.",
                     )
-                return function(**given)
-            if place not in self._due:
-                self._columns = self._judge(rows, given)
-                self._due = set(range(len(self._functions)))
-            self._due.remove(place)
-            return self._columns[place]
+                return function(**arguments)
+            if place not in self._functions_due:
+                self._reward_columns = self._judge(rows, arguments)
+                self._functions_due = set(range(len(self._functions)))
+            self._functions_due.remove(place)
+            return self._reward_columns[place]
 
         steered.__name__ = name_of(function)
         return steered
 
-    def _judge(self, rows: Sequence[int], given: dict[str, Any]) -> list[list[float | None]]:
+    def _judge(self, rows: Sequence[int], arguments: dict[str, Any]) -> list[list[float | None]]:
         """All reward functions on this process's completions: observed over all processes, then refused or permuted."""
-        size = int(self.args.num_generations or 1)
+        group_size = int(self.args.num_generations or 1)
         pool, step = self.run.pool, self._state.global_step
         tasks = sorted({pool.tasks[pool.task_of[row]] for row in rows})
         functions = [limit_and_check(each, self.steering, self.run, step, tasks, len(rows)) for each in self._functions]
         # read before reward functions run, which may change what they are given
-        lengths = [len(ids) for ids in given.get("completion_ids") or ()]
-        seen = parse_answers(given["completions"], completion_options(self.run.pool, rows))
-        columns = [[torch.nan if reward is None else reward for reward in function(**given)] for function in functions]
-        table = torch.tensor(columns).T
-        groups = group_rows(rows, size)
-        totals = sum_checked(table, self._weights, self._functions, self.run, rows)
-        outcomes = gather_object(group_outcomes(self.run.pool, groups, totals, lengths, seen, step))
-        (kl, _), self.last = self.last, (None, None)
+        lengths = [len(ids) for ids in arguments.get("completion_ids") or ()]
+        forms_and_answers = parse_answers(arguments["completions"], completion_options(self.run.pool, rows))
+        columns = [[torch.nan if reward is None else reward for reward in function(**arguments)] for function in functions]
+        rewards = torch.tensor(columns).T
+        row_of_group = group_rows(rows, group_size)
+        totals = sum_checked(rewards, self._weights, self._functions, self.run, rows)
+        outcomes = gather_object(group_outcomes(self.run.pool, row_of_group, totals, lengths, forms_and_answers, step))
+        (kl, _), self.last_kl_and_entropy = self.last_kl_and_entropy, (None, None)
         batch = self.run.batches
-        count = len(gather_object(groups))
-        refused = self.run.observe(step, outcomes, rows=count, completions=count * size, kl=kl)
+        group_count = len(gather_object(row_of_group))
+        refused = self.run.observe(step, outcomes, rows=group_count, completions=group_count * group_size, kl=kl)
         self._move_beta()
         warn_at_first_batch(self.run, self._lint_settings(), outcomes, step)
-        if "log_metric" in given:  # classes built on an older TRL have none; steps.jsonl has the same numbers
+        if "log_metric" in arguments:  # classes built on an older TRL have none; steps.jsonl has the same numbers
             for name, value in self.run.drain_metrics().items():
-                given["log_metric"](name, value)
+                arguments["log_metric"](name, value)
         if self.steering.permute_rewards:
-            table = permute_in_groups(table, size, (self.args.seed, batch, PartialState().process_index))
-        out = [self.run.pool.ids[row] in refused for row in groups]
+            rewards = permute_in_groups(rewards, group_size, (self.args.seed, batch, PartialState().process_index))
+        is_refused = [self.run.pool.ids[row] in refused for row in row_of_group]
         return [
-            [None if out[place // size] or value != value else value for place, value in enumerate(column)]
-            for column in table.T.tolist()
+            [None if is_refused[place // group_size] or value != value else value for place, value in enumerate(column)]
+            for column in rewards.T.tolist()
         ]
 
     def _lint_settings(self) -> Settings:
@@ -260,10 +266,10 @@ def _refuse(functions: Sequence[Any], args: GRPOConfig) -> None:
         )
     if args.max_steps <= 0:
         raise InputError("GRPOConfig(max_steps=...)", str(args.max_steps), "A live stream has no length; set it.")
-    local = args.per_device_train_batch_size * int(args.steps_per_generation or 1)
-    if local % int(args.num_generations or 1):
+    completions_per_process = args.per_device_train_batch_size * int(args.steps_per_generation or 1)
+    if completions_per_process % int(args.num_generations or 1):
         raise InputError(
             "per_device_train_batch_size * steps_per_generation to be a multiple of num_generations",
-            f"{local} and {args.num_generations}",
+            f"{completions_per_process} and {args.num_generations}",
             "Reward functions would see parts of groups; change one of them or use SteeredGRPOTrainer.",
         )

@@ -80,9 +80,9 @@ def check_train_settings(config: RunConfig) -> Any:
     shared = {"output_dir": tempfile.gettempdir(), "learning_rate": config.train.learning_rate}
     shared |= cheap_settings(torch.accelerator.current_accelerator() or "cpu")
     with warnings.catch_warnings(action="ignore", category=FutureWarning):  # TRL sets names of its own that are to go
-        made = makers[objective](config, shared)
-        refuse_settings(made, objective)
-    return made
+        trl_config = makers[objective](config, shared)
+        refuse_settings(trl_config, objective)
+    return trl_config
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,14 +132,14 @@ def grpo_config(config: RunConfig, shared: Mapping[str, Any]) -> Any:
     from trl.trainer.grpo_config import GRPOConfig
 
     train = config.train
-    own = {
+    own_fields = {
         "per_device_train_batch_size": train.prompts * train.generations,
         "num_generations": train.generations,
         "max_completion_length": train.max_new_tokens,
         "temperature": train.temperature,
         "beta": train.beta,
     }
-    return _checked(GRPOConfig, {**shared, **own}, config, OWN_SETTING_REMEDIES | OWN_GRPO_SETTING_REMEDIES)
+    return _checked(GRPOConfig, {**shared, **own_fields}, config, OWN_SETTING_REMEDIES | OWN_GRPO_SETTING_REMEDIES)
 
 
 def sft_config(config: RunConfig, shared: Mapping[str, Any]) -> Any:
@@ -159,19 +159,23 @@ def dpo_config(config: RunConfig, shared: Mapping[str, Any]) -> Any:
     return _checked(DPOConfig, {**shared, "per_device_train_batch_size": config.train.prompts}, config, OWN_SETTING_REMEDIES)
 
 
-def _checked(cls: type[Any], given: Mapping[str, Any], config: RunConfig, own: dict[str, str]) -> Any:
-    """TRL's config of `given` and `train.settings`; fields that may not stand there, or that TRL refuses, as InputErrors."""
+def _checked(cls: type[Any], fields_given: Mapping[str, Any], config: RunConfig, own_remedies: dict[str, str]) -> Any:
+    """TRL's config of `fields_given` and `train.settings`; fields that may not stand there, or that TRL refuses, as
+    InputErrors.
+    """
     settings = to_data(config.train.settings)  # copies: TRL may change what it is given
-    known = [field.name for field in fields(cls) if field.init]
-    refused = own | UNUSED_FIELD_REMEDIES | dict.fromkeys(OUTSIDE_FIELDS, INSIDE_REMEDY)
+    known_fields = [field.name for field in fields(cls) if field.init]
+    remedy_by_field = own_remedies | UNUSED_FIELD_REMEDIES | dict.fromkeys(OUTSIDE_FIELDS, INSIDE_REMEDY)
     for name, value in settings.items():
-        none = name == "report_to" and value not in ("none", ["none"], [])
-        if name in refused or none:
-            raise InputError(f"train.settings without {name}", f"{name}: {value!r:.80}", refused.get(name, INSIDE_REMEDY))
-        if name not in known:
-            raise unknown_name(f"field of {cls.__name__} (train.settings)", name, known)
+        sends_reports = name == "report_to" and value not in ("none", ["none"], [])
+        if name in remedy_by_field or sends_reports:
+            raise InputError(
+                f"train.settings without {name}", f"{name}: {value!r:.80}", remedy_by_field.get(name, INSIDE_REMEDY)
+            )
+        if name not in known_fields:
+            raise unknown_name(f"field of {cls.__name__} (train.settings)", name, known_fields)
     try:
-        return cls(**{**given, **_typed(cls, settings)})
+        return cls(**{**fields_given, **_typed(cls, settings)})
     except (TypeError, ValueError, ImportError, OSError) as error:
         raise InputError(
             f"train settings that {cls.__name__} accepts", str(error).splitlines()[0][:200], "Correct train.settings."
@@ -186,13 +190,13 @@ def _typed(cls: type[Any], settings: Mapping[str, Any]) -> dict[str, Any]:
     """
     from pydantic import TypeAdapter, ValidationError
 
-    hints, made = get_type_hints(cls), dict(settings)
+    hints, typed_settings = get_type_hints(cls), dict(settings)
     for name, value in settings.items():
         hint = hints.get(name, Any)
         if hint in CHECKED_TYPES or (get_args(hint) and set(get_args(hint)) <= {*CHECKED_TYPES, type(None)}):
             try:
-                made[name] = TypeAdapter(hint).validate_python(value)
+                typed_settings[name] = TypeAdapter(hint).validate_python(value)
             except ValidationError as error:
                 got = f"{name}: {value!r:.60} ({error.errors()[0]['msg'].lower()})"
                 raise InputError(f"train settings as {cls.__name__} declares them", got, "Correct train.settings.") from None
-    return made
+    return typed_settings

@@ -50,8 +50,8 @@ class SteeredDPOTrainer(RowTrainer, DPOTrainer):
 
     @declares_steering(DPOTrainer)
     def __init__(self, *args: Any, steering: SteeringConfig | str | Path | bool | None = None, **kwargs: Any) -> None:
-        wanted = read_steering(steering)
-        if wanted is None:
+        config = read_steering(steering)
+        if config is None:
             super().__init__(*args, **kwargs)
             return
         check_methods(DPOTrainer, "dpo")
@@ -61,47 +61,47 @@ class SteeredDPOTrainer(RowTrainer, DPOTrainer):
         refuse_images(dataset)
         bound.arguments["train_dataset"] = dataset
         super().__init__(*bound.args[1:], **bound.kwargs)
-        self.steer_rows(wanted, dataset, objective="dpo")
+        self.steer_rows(config, dataset, objective="dpo")
         self._losses: list[torch.Tensor] = []
         """Of the micro-steps since the last optimiser step, on this process."""
 
     def compute_loss(self, model: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         """As TRL's; in training the log-probabilities of each pair are kept."""
         index = inputs.pop(INDEX_COLUMN, None)
-        if not self.steers(index):
+        if not self.is_steered_batch(index):
             return super().compute_loss(model, inputs, *args, **kwargs)
         reference = self.model if self.ref_model is None else self.ref_model
         mask = inputs["completion_mask"]
         labels = inputs["input_ids"].masked_fill(mask == 0, -100)
-        with capture_logprobs(model, labels) as policy, capture_logprobs(reference, labels) as fixed:
+        with capture_logprobs(model, labels) as policy_outputs, capture_logprobs(reference, labels) as reference_outputs:
             loss = super().compute_loss(model, inputs, *args, **kwargs)
         # The reference pass comes after the model's own; with adapters both go through the same module.
-        pair = completion_logprobs(output_at(policy, 0).log_probs, mask, self.ld_alpha)
+        pair = completion_logprobs(output_at(policy_outputs, 0).log_probs, mask, self.ld_alpha)
         if self.precompute_ref_logps:
-            base = (inputs["ref_chosen_logps"], inputs["ref_rejected_logps"])
+            reference_pair = (inputs["ref_chosen_logps"], inputs["ref_rejected_logps"])
         else:
-            base = completion_logprobs(output_at(fixed, -1).log_probs, mask, self.ld_alpha)
+            reference_pair = completion_logprobs(output_at(reference_outputs, -1).log_probs, mask, self.ld_alpha)
         tokens = mask[:, 1:].sum(1).view(2, -1).sum(0)
-        self.collect(index, *pair, *base, tokens)
+        self.collect(index, *pair, *reference_pair, tokens)
         self._losses.append(loss.detach().float())
         return loss
 
     def _hand_in(self, step: int) -> None:
-        places, columns = self.collected(step)
+        places, columns = self.take_collected(step)
         run = self.steered
         if run is None or not places:
             return
-        pairs, (*sides, tokens) = [], columns
-        for place, chosen, rejected, chosen_base, rejected_base in zip(places, *sides, strict=True):
+        pairs, (*logprob_columns, tokens) = [], columns
+        for place, chosen, rejected, chosen_base, rejected_base in zip(places, *logprob_columns, strict=True):
             cell = run.pool.cells[run.pool.cell_of[place]]
-            head = (run.pool.ids[place], cell.task, cell.level, step)
-            pair = PairOutcome(*head, None, chosen, rejected, chosen_base, rejected_base, self.beta)
+            row_fields = (run.pool.ids[place], cell.task, cell.level, step)
+            pair = PairOutcome(*row_fields, None, chosen, rejected, chosen_base, rejected_base, self.beta)
             pairs.append(replace(pair, loss=self._pair_loss(pair.margin)))
         losses: Any = gather(torch.stack(self._losses))
         self._losses.clear()
-        kept = keep_finite(pairs)
-        line = pair_line(kept, losses.mean().item()) | {"tokens": int(sum(tokens))}
-        run.observe_rows(step, kept, len(pairs), line)
+        finite_pairs = keep_finite(pairs)
+        line = pair_line(finite_pairs, losses.mean().item()) | {"tokens": int(sum(tokens))}
+        run.observe_rows(step, finite_pairs, len(pairs), line)
 
     def _begin_steering(self, step: int) -> None:
         self._losses.clear()  # what an interrupted step of an earlier call left behind
@@ -109,8 +109,10 @@ class SteeredDPOTrainer(RowTrainer, DPOTrainer):
 
     def _pair_loss(self, margin: float) -> float | None:
         """The sigmoid loss of a pair with this margin, nats; None where another loss is trained."""
-        plain = self.loss_types == ["sigmoid"] and self.loss_weights == [1.0] and self.f_divergence_type == "reverse_kl"
-        if not plain or self.use_weighting or self.label_smoothing or self.aux_loss_enabled:
+        is_plain_sigmoid = (
+            self.loss_types == ["sigmoid"] and self.loss_weights == [1.0] and self.f_divergence_type == "reverse_kl"
+        )
+        if not is_plain_sigmoid or self.use_weighting or self.label_smoothing or self.aux_loss_enabled:
             return None
         return math.log1p(math.exp(-abs(margin))) + max(-margin, 0.0)
 
@@ -121,7 +123,7 @@ class SteeredDPOTrainer(RowTrainer, DPOTrainer):
 
     def _inputs(self, items: Sequence[int]) -> tuple[dict[str, Any], Any]:
         """Model inputs and labels of prompt and chosen completion of prepared pairs."""
-        batch = self.prepared(items)
+        batch = self.prepare_batch(items)
         chosen = {name: batch[name][: len(items)] for name in ("input_ids", "attention_mask", "completion_mask")}
         mask = chosen.pop("completion_mask")
         return chosen, chosen["input_ids"].masked_fill(mask == 0, -100)

@@ -83,33 +83,33 @@ class SteeredGRPOTrainer(SteeredTrainer, GRPOTrainer):
         self.made_up_rewards: torch.Tensor | None = None
         """Taken in place of rewards, over all processes: a start-up check tries what TRL makes of them."""
         self._batch = GenerationBatch()
-        wanted = read_steering(steering)
-        if wanted is None:
+        config = read_steering(steering)
+        if config is None:
             super().__init__(*args, **kwargs)
             return
         check_methods(GRPOTrainer, "grpo")
         bound = inspect.signature(GRPOTrainer.__init__).bind(self, *args, **kwargs)
         refuse_grpo(bound.arguments.get("train_dataset"))
         dataset = with_row_numbers(bound.arguments.get("train_dataset"), "SteeredGRPOTrainer")
-        pool = pool_of(dataset, wanted)
+        pool = pool_of(dataset, config)
         bound.arguments["train_dataset"] = dataset
         super().__init__(*bound.args[1:], **bound.kwargs)
         refuse_weights(self.reward_weights, self.reward_funcs)
         settings: Any = self.args
         micro_steps = settings.steps_per_generation * self.num_iterations
-        self.steer(wanted, pool, objective="grpo", beta=self.beta, micro_steps=micro_steps)
+        self.steer(config, pool, objective="grpo", beta=self.beta, micro_steps=micro_steps)
 
     def _get_train_sampler(self, dataset: Any = None) -> Sampler:  # pyright: ignore[reportIncompatibleMethodOverride] - TRL's
-        theirs: Any = super()._get_train_sampler(dataset)
+        trl_sampler: Any = super()._get_train_sampler(dataset)
         if self.steered is None:
-            return theirs
+            return trl_sampler
         return self._serve(
             SteeredSampler(
                 self.steered.draws,
-                theirs.num_samples,
-                batch_size=theirs.batch_size,
-                mini_repeat_count=theirs.mini_repeat_count,
-                repeat_count=theirs.repeat_count,
+                trl_sampler.num_samples,
+                batch_size=trl_sampler.batch_size,
+                mini_repeat_count=trl_sampler.mini_repeat_count,
+                repeat_count=trl_sampler.repeat_count,
             )
         )
 
@@ -117,16 +117,18 @@ class SteeredGRPOTrainer(SteeredTrainer, GRPOTrainer):
         if self.steered is None:
             return super()._generate_and_score_completions(inputs)
         self._batch = batch = GenerationBatch([row[INDEX_COLUMN] for row in inputs] if is_training(self) else ())
-        plain = [{key: value for key, value in row.items() if key != INDEX_COLUMN} for row in inputs]
+        inputs_of_trl = [{key: value for key, value in row.items() if key != INDEX_COLUMN} for row in inputs]
         try:
-            output = super()._generate_and_score_completions(plain)
+            output = super()._generate_and_score_completions(inputs_of_trl)
         except RuntimeError as error:  # weights whose probabilities are no numbers stop the run as other such numbers do
             if not batch.generated and NO_PROBABILITY_MESSAGE in str(error):
                 self.hooks.finite.stop(self.state.global_step, "probability of a token", "nothing could be generated")
             raise
         if batch.refused is not None:
-            local, rank = len(inputs), self.accelerator.process_index
-            if bool((output["advantages"][batch.refused[rank * local : (rank + 1) * local]] != 0).any()):
+            rows_per_process, rank = len(inputs), self.accelerator.process_index
+            if bool(
+                (output["advantages"][batch.refused[rank * rows_per_process : (rank + 1) * rows_per_process]] != 0).any()
+            ):
                 raise RuntimeError("a refused group has advantages other than 0; stopped before a step was taken on it")
         return output
 
@@ -138,23 +140,27 @@ class SteeredGRPOTrainer(SteeredTrainer, GRPOTrainer):
         if self.steered is None:
             return super()._calculate_rewards(inputs, prompts, completions, completion_ids_list)
         # read before reward functions run, which may change what they are given, and the model's mode
-        training, step = is_training(self), self.state.global_step
+        in_training, step = is_training(self), self.state.global_step
         lengths = [len(ids) for ids in completion_ids_list]
-        seen = parse_answers(completions, completion_options(self.steered.pool, batch.rows)) if training else []
-        given = self.reward_funcs
-        self.reward_funcs = self._limited_reward_funcs(self.steered, batch.rows if training else (), len(prompts))
+        forms_and_answers = (
+            parse_answers(completions, completion_options(self.steered.pool, batch.rows)) if in_training else []
+        )
+        user_reward_funcs = self.reward_funcs
+        self.reward_funcs = self._limited_reward_funcs(self.steered, batch.rows if in_training else (), len(prompts))
         try:
             rewards = super()._calculate_rewards(inputs, prompts, completions, completion_ids_list)
-        except AsyncExit as left:
-            raise left.error from None
+        except AsyncExit as exit_error:
+            raise exit_error.error from None
         finally:
-            self.reward_funcs = given
-        if not training:
+            self.reward_funcs = user_reward_funcs
+        if not in_training:
             return rewards
-        numbers = torch.tensor(list(zip(batch.rows, lengths, strict=True)), device=self.accelerator.device)
-        gathered: Any = gather(numbers)
+        rows_and_lengths = torch.tensor(list(zip(batch.rows, lengths, strict=True)), device=self.accelerator.device)
+        gathered: Any = gather(rows_and_lengths)
         indices, lengths = gathered.T.tolist()
-        rewards, batch.refused = self._steer_rewards(self.steered, step, rewards, indices, lengths, gather_object(seen))
+        rewards, batch.refused = self._steer_rewards(
+            self.steered, step, rewards, indices, lengths, gather_object(forms_and_answers)
+        )
         return rewards
 
     def _limited_reward_funcs(self, run: RunSteering, rows: Sequence[int], count: int) -> list[Any]:
@@ -176,28 +182,28 @@ class SteeredGRPOTrainer(SteeredTrainer, GRPOTrainer):
         rewards: torch.Tensor,
         indices: Sequence[int],
         lengths: Sequence[int],
-        seen: Sequence[tuple[str, str]],
+        forms_and_answers: Sequence[tuple[str, str]],
     ) -> tuple[torch.Tensor, torch.Tensor | None]:
         """Observe whole groups, refuse, permute; all arguments gathered over processes, in row order.
 
         Returns what TRL is to make advantages of, and whether each completion is refused; None where none is.
         """
-        size = int(self.num_generations or 1)
-        rows = group_rows(indices, size)
+        group_size = int(self.num_generations or 1)
+        row_of_group = group_rows(indices, group_size)
         totals = sum_checked(rewards, self.reward_weights, self.reward_funcs, run, indices)
-        groups = group_outcomes(run.pool, rows, totals, lengths, seen, step)
-        (kl, _), self.hooks.last = self.hooks.last, (None, None)
+        groups = group_outcomes(run.pool, row_of_group, totals, lengths, forms_and_answers, step)
+        (kl, _), self.hooks.last_kl_and_entropy = self.hooks.last_kl_and_entropy, (None, None)
         batch = run.batches
-        refused = run.observe(step, groups, rows=len(rows), completions=len(totals), kl=kl)
+        refused = run.observe(step, groups, rows=len(row_of_group), completions=len(totals), kl=kl)
         self.beta = run.beta
         warn_at_first_batch(run, self._lint_settings(), groups, step)
         if self.steering.permute_rewards:
-            rewards = permute_in_groups(rewards, size, (self.args.seed, batch))
-        out = [place for place, row in enumerate(rows) if run.pool.ids[row] in refused]
-        if not out:
+            rewards = permute_in_groups(rewards, group_size, (self.args.seed, batch))
+        refused_groups = [place for place, row in enumerate(row_of_group) if run.pool.ids[row] in refused]
+        if not refused_groups:
             return rewards, None
-        taken_out = torch.isin(torch.arange(len(rewards)) // size, torch.tensor(out)).to(rewards.device)
-        return mask_refused(rewards, out, size), taken_out
+        is_refused = torch.isin(torch.arange(len(rewards)) // group_size, torch.tensor(refused_groups)).to(rewards.device)
+        return mask_refused(rewards, refused_groups, group_size), is_refused
 
     def _lint_settings(self) -> Settings:
         return read_settings(self.args, self.reward_funcs, self.reward_weights.tolist())

@@ -59,44 +59,44 @@ class SteeringHooks(TrainerCallback):
         run.find_last_without_alarm = self.checkpoints.last_without_alarm
         self.finite = FiniteGuard(run, self.checkpoints.last_whole)
         """Stops the run where a number is none."""
-        self.terminated: Any = None
+        self.sigterm_callback: Any = None
         """transformers' callback that notices SIGTERM (`enable_jit_checkpoint`), taken over so that its save is aligned."""
         self.sampler: Any = None
-        self.last: tuple[float | None, float | None] = (None, None)
+        self.last_kl_and_entropy: tuple[float | None, float | None] = (None, None)
         """KL and entropy of the last step, not yet handed to the engine."""
-        self._micro = self._in_step = 0
-        self._rates: list[float] | None = None
-        self._waiting: set[str] = set()
+        self._micro_steps_done = self._micro_steps_in_step = 0
+        self._scheduled_rates: list[float] | None = None
+        self._delayed_flags: set[str] = set()
         self._staged = -1
-        self._expected: list[int] = []
+        self._saved_layout: list[int] = []
         """What the sampler of the checkpoint served, where there is one."""
 
     def resume(self, folder: Path | None) -> Any:
         """Bring the run to a checkpoint, or to a fresh start (None); returns what was `remembered`, None if nothing."""
-        kept = self.checkpoints.load(folder)
-        self.last = tuple(kept.get("last", (None, None)))
-        self.run.checks = list(kept.get("checks", []))
-        self._expected = list(kept.get("served") or [])
-        return kept.get("remembered")
+        extra = self.checkpoints.load(folder)
+        self.last_kl_and_entropy = tuple(extra.get("last", (None, None)))
+        self.run.checks = list(extra.get("checks", []))
+        self._saved_layout = list(extra.get("served") or [])
+        return extra.get("remembered")
 
     @property
     def batch_is_done(self) -> bool:
         """Whether all steps of the last generation batch are done."""
-        return self._micro % self.micro_steps == 0
+        return self._micro_steps_done % self.micro_steps == 0
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Self-test, first canaries."""
-        self._micro = self._in_step = 0
-        self._waiting.clear()
-        self._rates = None
+        self._micro_steps_done = self._micro_steps_in_step = 0
+        self._delayed_flags.clear()
+        self._scheduled_rates = None
         self.finite.forget()
         self.run.begin()
         check_same_data(self.run)
-        served = self._served()
-        if self._expected and served and self._expected != served:
+        layout = self._read_layout()
+        if self._saved_layout and layout and self._saved_layout != layout:
             names = "rows drawn together, completions of each, times served, rows of an epoch"
             raise InputError(
-                f"the batches of this run ({names}): {self._expected}", str(served), "Resume with its batch sizes."
+                f"the batches of this run ({names}): {self._saved_layout}", str(layout), "Resume with its batch sizes."
             )
         self.begin(state.global_step)
 
@@ -111,8 +111,8 @@ class SteeringHooks(TrainerCallback):
 
     def on_substep_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Count micro-steps."""
-        self._micro += 1
-        self._in_step += 1
+        self._micro_steps_done += 1
+        self._micro_steps_in_step += 1
 
     def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Stop at numbers that are none; scale the learning rate of this step, or drop its gradients."""
@@ -128,24 +128,24 @@ class SteeringHooks(TrainerCallback):
             else:
                 factor = 0.0
         if factor != 1.0:
-            self._rates = [group["lr"] for group in optimizer.param_groups]
+            self._scheduled_rates = [group["lr"] for group in optimizer.param_groups]
             for group in optimizer.param_groups:
                 group["lr"] = group["lr"] * factor
 
     def on_optimizer_step(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Put the scheduled learning rate back before the scheduler reads it."""
-        if self._rates is not None:
-            for group, rate in zip(kwargs["optimizer"].param_groups, self._rates, strict=True):
+        if self._scheduled_rates is not None:
+            for group, rate in zip(kwargs["optimizer"].param_groups, self._scheduled_rates, strict=True):
                 group["lr"] = rate
-            self._rates = None
+            self._scheduled_rates = None
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> Any:
         """Write lines, run canaries, stop if decided, and move a save to the end of the generation batch."""
-        self._micro += 1
-        self.last = self.measured(self._in_step + 1)
-        self._in_step = 0
+        self._micro_steps_done += 1
+        self.last_kl_and_entropy = self.measured(self._micro_steps_in_step + 1)
+        self._micro_steps_in_step = 0
         self.watch(state.global_step)
-        self.run.finish_step(kl=self.last[0], entropy=self.last[1])
+        self.run.finish_step(kl=self.last_kl_and_entropy[0], entropy=self.last_kl_and_entropy[1])
         if self.run.stop:
             control.should_training_stop = True
         self._align(args, state, control)
@@ -175,65 +175,75 @@ class SteeringHooks(TrainerCallback):
         """Draws and proof."""
         self.finite.check_weights(state.global_step, kwargs["model"])
         check_same_run(self.run, state.global_step)
-        if self.terminated is not None:
-            self.terminated.on_train_end(args, state, control)
+        if self.sigterm_callback is not None:
+            self.sigterm_callback.on_train_end(args, state, control)
         self.run.finish()
         self.run.write()
 
-    def _served(self) -> list[int]:
+    def _read_layout(self) -> list[int]:
         """Layout of the live sampler, which decides where each draw goes; empty without one."""
-        found = self.sampler
-        return [found.batch_size, found.mini_repeat_count, found.repeat_count, found.rows] if found is not None else []
+        sampler = self.sampler
+        return (
+            [sampler.batch_size, sampler.mini_repeat_count, sampler.repeat_count, sampler.rows]
+            if sampler is not None
+            else []
+        )
 
-    def _check_schedule(self, kept: Mapping[str, Any]) -> None:
+    def _check_schedule(self, extra: Mapping[str, Any]) -> None:
         """Learning rates that are spread over the steps of a run are others where their number changes."""
-        saved, now = kept.get("max_steps", self.args.max_steps), self.args.max_steps
-        if saved == now or is_constant(self.args):
+        saved_steps, steps = extra.get("max_steps", self.args.max_steps), self.args.max_steps
+        if saved_steps == steps or is_constant(self.args):
             return
         name = str(getattr(self.args.lr_scheduler_type, "value", self.args.lr_scheduler_type))
         if not self.run.planned:
             raise InputError(
-                f"max_steps={saved}, as when it was saved: lr_scheduler_type {name!r} spreads learning rates over the steps",
-                f"max_steps={now}",
+                f"max_steps={saved_steps}, as when it was saved: lr_scheduler_type {name!r} spreads learning rates over the "
+                "steps",
+                f"max_steps={steps}",
                 "Resume with it. A run that may be made longer needs lr_scheduler_type='constant' from its start.",
             )
         if self.run.files.write:
             logging.getLogger("mixwright").warning(
                 "max_steps was %d and is %d: under lr_scheduler_type %r learning rates differ from those of a run begun so.",
-                saved,
-                now,
+                saved_steps,
+                steps,
                 name,
             )
 
-    def _stage(self, step: int, given: Mapping[str, Any]) -> None:
-        self.finite.check_weights(step, given["model"])
+    def _stage(self, step: int, arguments: Mapping[str, Any]) -> None:
+        self.finite.check_weights(step, arguments["model"])
         check_same_run(self.run, step)
-        kept = {"last": self.last, "whole": self.batch_is_done, "checks": self.run.checks, "remembered": self.remembered()}
-        kept |= {"served": self._served(), "max_steps": self.args.max_steps}
-        self.checkpoints.stage_state(step, kept)
+        extra = {
+            "last": self.last_kl_and_entropy,
+            "whole": self.batch_is_done,
+            "checks": self.run.checks,
+            "remembered": self.remembered(),
+        }
+        extra |= {"served": self._read_layout(), "max_steps": self.args.max_steps}
+        self.checkpoints.stage_state(step, extra)
         self._staged = step
 
     def _align(self, args: Any, state: Any, control: Any) -> None:
         """Saves wait for the end of the generation batch, or of the run; so do evaluations that choose a checkpoint."""
-        if self.terminated is not None and self.batch_is_done:
-            asked = bool(self.terminated.jit_manager.is_checkpoint_requested)
-            if any(gather_object([asked])):
+        if self.sigterm_callback is not None and self.batch_is_done:
+            save_is_requested = bool(self.sigterm_callback.jit_manager.is_checkpoint_requested)
+            if any(gather_object([save_is_requested])):
                 control.should_save = control.should_training_stop = True
-        last = control.should_training_stop or state.global_step >= state.max_steps
-        names = ["should_save"]
+        is_last_step = control.should_training_stop or state.global_step >= state.max_steps
+        flag_names = ["should_save"]
         if args.load_best_model_at_end or args.save_strategy == "best":
-            names.append("should_evaluate")
-        for name in names:
-            wanted = getattr(control, name) or name in self._waiting
-            setattr(control, name, wanted and (self.batch_is_done or last))
-            if wanted and not getattr(control, name):
-                self._waiting.add(name)
+            flag_names.append("should_evaluate")
+        for flag in flag_names:
+            is_wanted = getattr(control, flag) or flag in self._delayed_flags
+            setattr(control, flag, is_wanted and (self.batch_is_done or is_last_step))
+            if is_wanted and not getattr(control, flag):
+                self._delayed_flags.add(flag)
             else:
-                self._waiting.discard(name)
+                self._delayed_flags.discard(flag)
 
 
 def is_constant(args: Any) -> bool:
     """Whether no learning rate depends on how many steps the run has."""
     name = getattr(args.lr_scheduler_type, "value", args.lr_scheduler_type)
-    fraction = 0 < args.warmup_steps < 1 or bool(getattr(args, "warmup_ratio", None))
-    return name in ("constant", "constant_with_warmup", "inverse_sqrt", "reduce_lr_on_plateau") and not fraction
+    warmup_is_share = 0 < args.warmup_steps < 1 or bool(getattr(args, "warmup_ratio", None))
+    return name in ("constant", "constant_with_warmup", "inverse_sqrt", "reduce_lr_on_plateau") and not warmup_is_share

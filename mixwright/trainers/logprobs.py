@@ -49,16 +49,16 @@ def capture_logprobs(module: Any, labels: Int[Tensor, "batch tokens"] | None) ->
     base = base.get_base_model() if hasattr(base, "get_base_model") else base
     backbone = getattr(base, "base_model", base)
 
-    def catch(module: nn.Module, given: Any, output: Any) -> None:
+    def catch(module: nn.Module, arguments: Any, output: Any) -> None:
         if getattr(output, "last_hidden_state", None) is not None:
             states[:] = [output.last_hidden_state.detach()]
 
-    def keep(module: nn.Module, given: Any, output: Any) -> None:
+    def keep(module: nn.Module, arguments: Any, output: Any) -> None:
         if getattr(output, "log_probs", None) is not None:
             outputs.append(output)
         elif labels is not None:
-            found = _recompute(base, labels, getattr(output, "logits", None), states)
-            outputs.extend([] if found is None else [found])
+            shown = _recompute(base, labels, getattr(output, "logits", None), states)
+            outputs.extend([] if shown is None else [shown])
 
     hooks = [module.register_forward_hook(keep)]
     if backbone is not base and labels is not None:
@@ -86,7 +86,7 @@ def output_at(outputs: Sequence[Any], place: int) -> Any:
 @torch.no_grad()
 def _recompute(base: Any, labels: Tensor, logits: Tensor | None, states: Sequence[Tensor]) -> ShownLogprobs | None:
     """Log-probabilities from logits, or from hidden states and the head; None when neither gives them exactly."""
-    time = labels.shape[1]
+    token_count = labels.shape[1]
     targets = labels[:, 1:]
     mask = targets != -100
     head = None
@@ -95,12 +95,14 @@ def _recompute(base: Any, labels: Tensor, logits: Tensor | None, states: Sequenc
         if not states or any(getattr(config, name, None) for name in LOGIT_SETTINGS):
             return None
         logits, head = states[-1], base.get_output_embeddings()
-    if logits.shape[0] != len(labels) or logits.shape[1] < time:
+    if logits.shape[0] != len(labels) or logits.shape[1] < token_count:
         return None
-    rows, wanted = logits[:, -time:][:, :-1][mask], targets[mask].to(logits.device)
-    flat = torch.zeros(len(rows), device=logits.device)
+    rows, target_ids = logits[:, -token_count:][:, :-1][mask], targets[mask].to(logits.device)
+    target_logprobs = torch.zeros(len(rows), device=logits.device)
     for start in range(0, len(rows), TARGETS_AT_A_TIME):
-        part = slice(start, start + TARGETS_AT_A_TIME)
-        table = rows[part] if head is None else head(rows[part].to(head.weight.dtype))
-        flat[part] = table.float().log_softmax(-1).gather(1, wanted[part, None])[:, 0]
-    return ShownLogprobs(flat.new_zeros(mask.shape).masked_scatter(mask.to(flat.device), flat), mask)
+        chunk = slice(start, start + TARGETS_AT_A_TIME)
+        chunk_logits = rows[chunk] if head is None else head(rows[chunk].to(head.weight.dtype))
+        target_logprobs[chunk] = chunk_logits.float().log_softmax(-1).gather(1, target_ids[chunk, None])[:, 0]
+    return ShownLogprobs(
+        target_logprobs.new_zeros(mask.shape).masked_scatter(mask.to(target_logprobs.device), target_logprobs), mask
+    )

@@ -65,10 +65,14 @@ class Checkpoints:
                 "extra": dict(extra),
             }
             # an older checkpoint of this number is about to be written over: it must not look whole half way through
-            old = self.output / f"{PREFIX_CHECKPOINT_DIR}-{step}"
-            for stale in [old / TRAINER_STATE, old / f"{STATE_FILE_STEM}.json", *old.glob("rng_state*.pth")]:
+            old_checkpoint = self.output / f"{PREFIX_CHECKPOINT_DIR}-{step}"
+            for stale in [
+                old_checkpoint / TRAINER_STATE,
+                old_checkpoint / f"{STATE_FILE_STEM}.json",
+                *old_checkpoint.glob("rng_state*.pth"),
+            ]:
                 stale.unlink(missing_ok=True)
-            staged, temporary = self._staged(step), self._staged(step).with_name(f".{step}.{os.getpid()}")
+            staged, temporary = self._staging_folder(step), self._staging_folder(step).with_name(f".{step}.{os.getpid()}")
             for folder in (staged, temporary):
                 shutil.rmtree(folder, ignore_errors=True)
             temporary.mkdir(parents=True)
@@ -83,7 +87,7 @@ class Checkpoints:
         if self.saves and not folder.is_dir():
             raise RuntimeError(f"the checkpoint of step {step} is not in {self.output}: it would have no steering state")
         if self.saves:
-            self._move(folder, step)
+            self._move_state(folder, step)
             shutil.rmtree(self.run.files.folder / "saving", ignore_errors=True)
         self.run.write()
 
@@ -101,25 +105,29 @@ class Checkpoints:
             return None
         if resume is not True:
             folder = Path(resume)
-            reasons = [reason for reason in gather_object([self.problem(folder)]) if reason]
+            reasons = [reason for reason in gather_object([self.find_problem(folder)]) if reason]
             if reasons:
                 raise InputError("a whole checkpoint made under steering", reasons[0], REMEDY, file=folder)
             return folder
-        found = {folder: self.problem(folder) or self._why_passed_over(folder) for folder in self.all()}
-        resumable = [{folder.name for folder, reason in found.items() if not reason}]
-        common = set.intersection(*gather_object(resumable))
-        chosen = next((folder for folder in found if folder.name in common), None)
+        reason_by_folder = {
+            folder: self.find_problem(folder) or self._why_passed_over(folder) for folder in self.list_folders()
+        }
+        resumable = [{folder.name for folder, reason in reason_by_folder.items() if not reason}]
+        resumable_everywhere = set.intersection(*gather_object(resumable))
+        chosen = next((folder for folder in reason_by_folder if folder.name in resumable_everywhere), None)
         name = broadcast_object_list([chosen.name if chosen is not None else None])[0]
         chosen = self.output / name if name is not None else None
-        log = logging.getLogger("mixwright")
-        passed_over = [f"{folder.name} ({reason or 'not whole elsewhere'})" for folder, reason in found.items()]
+        logger = logging.getLogger("mixwright")
+        passed_over = [f"{folder.name} ({reason or 'not whole elsewhere'})" for folder, reason in reason_by_folder.items()]
         if chosen is not None:
-            passed_over = passed_over[: list(found).index(chosen)] if chosen in found else passed_over
+            passed_over = passed_over[: list(reason_by_folder).index(chosen)] if chosen in reason_by_folder else passed_over
             if passed_over and self.saves:
-                log.warning("Resuming from %s; passed over: %s.", chosen.name, "; ".join(passed_over))
+                logger.warning("Resuming from %s; passed over: %s.", chosen.name, "; ".join(passed_over))
             return chosen
-        finished = [folder for folder in found if (folder / TRAINER_STATE).exists() and _state_file(folder).exists()]
-        if any(gather_object([bool(finished) or any(map(self._unsteered, found))])):
+        finished_folders = [
+            folder for folder in reason_by_folder if (folder / TRAINER_STATE).exists() and _state_file(folder).exists()
+        ]
+        if any(gather_object([bool(finished_folders) or any(map(self._unsteered, reason_by_folder))])):
             raise InputError(
                 "a checkpoint that can be resumed",
                 "; ".join(passed_over)[:600] or "one that is not whole on every process",
@@ -127,8 +135,10 @@ class Checkpoints:
                 file=self.output,
             )
         if self.saves:
-            shown = f" ({'; '.join(passed_over)})" if passed_over else ""
-            log.warning("No save was finished in %s%s: training starts from the beginning.", self.output, shown)
+            passed_over_text = f" ({'; '.join(passed_over)})" if passed_over else ""
+            logger.warning(
+                "No save was finished in %s%s: training starts from the beginning.", self.output, passed_over_text
+            )
         return None
 
     def load(self, folder: Path | None) -> dict[str, Any]:
@@ -148,9 +158,9 @@ class Checkpoints:
                 run.files.clear()
             return {}
         if self.saves:
-            for other in self.all():  # saved whole, but killed before its state was moved in
-                if not _state_file(other).exists() and not self.problem(other):
-                    self._move(other, _step(other))
+            for unmoved in self.list_folders():  # saved whole, but killed before its state was moved in
+                if not _state_file(unmoved).exists() and not self.find_problem(unmoved):
+                    self._move_state(unmoved, _step(unmoved))
         PartialState().wait_for_everyone()
         state = read_state(folder, STATE_FILE_STEM)
         try:
@@ -165,30 +175,30 @@ class Checkpoints:
         except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
             raise InputError("a whole steering state", repr(error), REMEDY, file=_state_file(folder)) from None
 
-    def all(self) -> list[Path]:
+    def list_folders(self) -> list[Path]:
         """Checkpoint folders of the output folder, newest step first."""
         folders = [path for path in self.output.glob(f"{PREFIX_CHECKPOINT_DIR}-*") if path.is_dir() and _step(path) >= 0]
         return sorted(folders, key=_step, reverse=True)
 
-    def problem(self, folder: Path) -> str:
+    def find_problem(self, folder: Path) -> str:
         """Why a checkpoint cannot be resumed; empty when it is whole."""
         try:
-            return self._problem(folder)
+            return self._find_problem(folder)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             return f"its steering state is not whole ({error!r})"
 
-    def _problem(self, folder: Path) -> str:
+    def _find_problem(self, folder: Path) -> str:
         if not folder.is_dir():
             return "no such folder"
         if (folder / UNFINISHED_FILE).exists():
             return f"{UNFINISHED_FILE} is there: a save was interrupted"
         if (step := _saved_step(folder)) is None:
             return f"no whole {TRAINER_STATE}: the save was interrupted"
-        place = folder if _state_file(folder).exists() or not self._own(folder) else self._staged(step)
+        state_folder = folder if _state_file(folder).exists() or not self._is_own(folder) else self._staging_folder(step)
         if self._unsteered(folder):
             return f"no {_state_file(folder).name}: made without steering"
         try:
-            state = read_state(place, STATE_FILE_STEM, arrays=False)
+            state = read_state(state_folder, STATE_FILE_STEM, arrays=False)
         except InputError as error:
             return error.got
         if state.get("step") != step:
@@ -206,14 +216,18 @@ class Checkpoints:
 
     def last_whole(self, step: int) -> Path | None:
         """The newest checkpoint of at most `step` that can be resumed; None when there is none."""
-        return next((folder for folder in self.all() if _step(folder) <= step and not self.problem(folder)), None)
+        return next(
+            (folder for folder in self.list_folders() if _step(folder) <= step and not self.find_problem(folder)), None
+        )
 
     def last_without_alarm(self) -> str:
         """The newest whole checkpoint saved while no alarm stood, relative to the output folder; empty when none is left."""
-        for folder in self.all():
-            if not self.problem(folder):
+        for folder in self.list_folders():
+            if not self.find_problem(folder):
                 state = read_state(
-                    folder if _state_file(folder).exists() else self._staged(_step(folder)), STATE_FILE_STEM, arrays=False
+                    folder if _state_file(folder).exists() else self._staging_folder(_step(folder)),
+                    STATE_FILE_STEM,
+                    arrays=False,
                 )
                 if not state["engine"]["policy"]["alarmed_in_a_row"]:
                     return folder.name
@@ -223,23 +237,25 @@ class Checkpoints:
         """Why a whole checkpoint is not to be gone on from: the run was taken back, or began anew, or overflowed, since."""
         if not self.run.files.write:
             return ""
-        place = folder if _state_file(folder).exists() else self._staged(_step(folder))
-        lines = read_state(place, STATE_FILE_STEM, arrays=False)["lines"]
+        state_folder = folder if _state_file(folder).exists() else self._staging_folder(_step(folder))
+        lines = read_state(state_folder, STATE_FILE_STEM, arrays=False)["lines"]
         if name := self.run.files.first_differing(lines):
             return f"{name} no longer begins with the lines that stood there when it was saved"
         for decision in self.run.files.decided_after(lines):
-            good = decision.get("new") if decision.get("what") == "not finite" else None
-            if good is not None and _step(folder) > _step(Path(good)):
+            last_good_name = decision.get("new") if decision.get("what") == "not finite" else None
+            if last_good_name is not None and _step(folder) > _step(Path(last_good_name)):
                 return f"its weights are not known to give finite numbers: {decision['because']}, step {decision['step']}"
         return ""
 
     def _warn(self, folder: Path, state: Mapping[str, Any]) -> None:
-        log = logging.getLogger("mixwright")
+        logger = logging.getLogger("mixwright")
         name = self.run.files.first_differing(state["lines"]) if self.run.files.write else ""
         if name:
-            log.warning("%s does not begin with the lines that stood there at %s; it goes on as it is.", name, folder.name)
+            logger.warning(
+                "%s does not begin with the lines that stood there at %s; it goes on as it is.", name, folder.name
+            )
         if sorted(state["random"]) != sorted(self._random_files()) and self.saves and not self.each_node:
-            log.warning(
+            logger.warning(
                 "%s was saved by %d processes and %d resume it: TRL cannot restore random states, so completions differ "
                 "from those of an uninterrupted run.",
                 folder.name,
@@ -247,15 +263,15 @@ class Checkpoints:
                 PartialState().num_processes,
             )
         if not state["extra"].get("whole", True) and self.saves:
-            log.warning(
+            logger.warning(
                 "%s was saved in the middle of a generation batch, because the run ended there: the batch is generated "
                 "again, and its outcomes count twice.",
                 folder.name,
             )
 
-    def _move(self, folder: Path, step: int) -> None:
+    def _move_state(self, folder: Path, step: int) -> None:
         """Move the staged state into a checkpoint, its JSON last, with the sizes of the files that stand there."""
-        staged = self._staged(step)
+        staged = self._staging_folder(step)
         state = read_state(staged, STATE_FILE_STEM, arrays=False)
         archive, temporary = folder / f"{STATE_FILE_STEM}.npz", folder / f".{STATE_FILE_STEM}.npz"
         shutil.copyfile(staged / f"{STATE_FILE_STEM}.npz", temporary)
@@ -269,14 +285,14 @@ class Checkpoints:
         """Whether a checkpoint is whole as TRL's own, and has no steering state."""
         if (step := _saved_step(folder)) is None:
             return False
-        places = [folder, self._staged(step)] if self._own(folder) else [folder]
+        places = [folder, self._staging_folder(step)] if self._is_own(folder) else [folder]
         return not (folder / UNFINISHED_FILE).exists() and not any(_state_file(place).exists() for place in places)
 
-    def _own(self, folder: Path) -> bool:
+    def _is_own(self, folder: Path) -> bool:
         """Whether a checkpoint is one of this run's own output folder."""
         return folder.resolve().parent == self.output.resolve()
 
-    def _staged(self, step: int) -> Path:
+    def _staging_folder(self, step: int) -> Path:
         return self.run.files.folder / "saving" / str(step)
 
     def _random_files(self) -> list[str]:
@@ -284,11 +300,11 @@ class Checkpoints:
         state = PartialState()
         if state.num_processes == 1:
             return ["rng_state.pth"]
-        count, first = state.num_processes, 0
+        process_count, first_rank = state.num_processes, 0
         if self.each_node:
-            count = int(os.environ.get("LOCAL_WORLD_SIZE", count))
-            first = state.process_index - state.local_process_index
-        return [f"rng_state_{rank}.pth" for rank in range(first, first + count)]
+            process_count = int(os.environ.get("LOCAL_WORLD_SIZE", process_count))
+            first_rank = state.process_index - state.local_process_index
+        return [f"rng_state_{rank}.pth" for rank in range(first_rank, first_rank + process_count)]
 
 
 def _state_file(folder: Path) -> Path:
@@ -323,20 +339,20 @@ def finish_if_ended(trainer: Any, run: RunSteering, folder: Path, *, named_by_us
         named_by_user: whether the user named it, rather than asking for the last one.
     """
     state = TrainerState.load_from_json(str(folder / TRAINER_STATE))
-    steps = trainer.args.max_steps
-    if steps <= 0:
-        steps = state.max_steps if trainer.args.num_train_epochs <= state.num_train_epochs else math.inf
-    if run.stop and named_by_user and state.global_step < steps:
+    last_step = trainer.args.max_steps
+    if last_step <= 0:
+        last_step = state.max_steps if trainer.args.num_train_epochs <= state.num_train_epochs else math.inf
+    if run.stop and named_by_user and state.global_step < last_step:
         run.note(state.global_step, "stop lifted", f"resumed by name from {folder.name}; it had stopped because {run.stop}")
         run.stop = ""
-    if (state.global_step < steps and not run.stop) or trainer.is_deepspeed_enabled or trainer.is_fsdp_enabled:
+    if (state.global_step < last_step and not run.stop) or trainer.is_deepspeed_enabled or trainer.is_fsdp_enabled:
         return None
-    best = state.best_model_checkpoint if trainer.args.load_best_model_at_end else None
-    trainer._load_from_checkpoint(best if best and Path(best).is_dir() else str(folder))
+    best_checkpoint = state.best_model_checkpoint if trainer.args.load_best_model_at_end else None
+    trainer._load_from_checkpoint(best_checkpoint if best_checkpoint and Path(best_checkpoint).is_dir() else str(folder))
     trainer.state = state
     run.finish()
     run.write()
     if run.files.write:
-        why = f"it was stopped: {run.stop}" if run.stop else "no step is left"
-        logging.getLogger("mixwright").warning("The run had ended at %s: %s. Nothing was trained.", folder.name, why)
+        reason = f"it was stopped: {run.stop}" if run.stop else "no step is left"
+        logging.getLogger("mixwright").warning("The run had ended at %s: %s. Nothing was trained.", folder.name, reason)
     return TrainOutput(state.global_step, 0.0, {})

@@ -86,7 +86,7 @@ def group_outcomes(
     rows: Sequence[int],
     totals: Sequence[float],
     lengths: Sequence[int],
-    seen: Sequence[tuple[str, str]],
+    forms_and_answers: Sequence[tuple[str, str]],
     step: int,
 ) -> list[GroupOutcome]:
     """One outcome per group; completions without a finite reward are left out, and so are groups of only such ones.
@@ -96,7 +96,7 @@ def group_outcomes(
         rows: pool index of each group.
         totals: reward of each completion, groups one after another.
         lengths: tokens of each completion; empty where the trainer did not say.
-        seen: form and final answer of each completion.
+        forms_and_answers: form and final answer of each completion.
         step: optimiser steps done.
     """
     size = len(totals) // len(rows)
@@ -114,8 +114,8 @@ def group_outcomes(
                 step,
                 tuple(totals[i] for i in scored),
                 tuple(lengths[i] for i in scored) if lengths else (),
-                tuple(seen[i][0] for i in scored),
-                tuple(seen[i][1] for i in scored),
+                tuple(forms_and_answers[i][0] for i in scored),
+                tuple(forms_and_answers[i][1] for i in scored),
             )
         )
     return outcomes
@@ -129,7 +129,7 @@ def completion_options(pool: Pool, rows: Sequence[int]) -> list[Any]:
 def parse_answers(completions: Sequence[Any], options: Sequence[Any]) -> list[tuple[str, str]]:
     """Form and answer of each completion, plain or conversational; with options the place of the one that it names."""
     texts = map(text_of, completions)
-    return [(skeleton(text), read_answer(text, own)) for text, own in zip(texts, options, strict=True)]
+    return [(skeleton(text), read_answer(text, row_options)) for text, row_options in zip(texts, options, strict=True)]
 
 
 def text_of(completion: Any) -> str:
@@ -188,38 +188,38 @@ def limit_and_check(
     if isinstance(function, nn.Module | str):
         return function
     name, seconds = one_line(name_of(function)), steering.reward_seconds
-    where = one_line(f"reward function {name}, step {step}, {'task' if len(tasks) == 1 else 'tasks'} {', '.join(tasks)}")
+    call_text = one_line(f"reward function {name}, step {step}, {'task' if len(tasks) == 1 else 'tasks'} {', '.join(tasks)}")
 
-    def tell() -> None:
-        logging.getLogger("mixwright").warning("Still running after %g s: %s.", min(seconds, NAMED_AFTER_SECONDS), where)
+    def warn_slow() -> None:
+        logging.getLogger("mixwright").warning("Still running after %g s: %s.", min(seconds, NAMED_AFTER_SECONDS), call_text)
 
-    def late() -> list[float | None]:
+    def handle_timeout() -> list[float | None]:
         if steering.slow_rewards == "stop":
             remedy = "Correct it, raise reward_seconds, or count such answers as wrong: slow_rewards='wrong'."
-            raise InputError(f"rewards within {seconds:g} s", f"none ({where})", remedy)
-        sentence = f"no rewards within {seconds:g} s ({where}): {count} completions count as wrong"
+            raise InputError(f"rewards within {seconds:g} s", f"none ({call_text})", remedy)
+        sentence = f"no rewards within {seconds:g} s ({call_text}): {count} completions count as wrong"
         run.note(step, "rewards too slow", sentence)
         logging.getLogger("mixwright").warning(sentence)
         return [run.range.low] * count
 
-    def call(**given: Any) -> list[float | None]:
+    def call(**arguments: Any) -> list[float | None]:
         try:
-            return call_with_timeout(seconds, lambda: check_rewards(name, function(**given), count), tell)
+            return call_with_timeout(seconds, lambda: check_rewards(name, function(**arguments), count), warn_slow)
         except TooSlow:
-            return late()
+            return handle_timeout()
 
-    async def call_async(**given: Any) -> list[float | None]:
+    async def call_async(**arguments: Any) -> list[float | None]:
         limit = asyncio.timeout(seconds or None)
         try:
-            with tell_when_slow(seconds, tell):
+            with tell_when_slow(seconds, warn_slow):
                 async with limit:
-                    return check_rewards(name, await function(**given), count)
+                    return check_rewards(name, await function(**arguments), count)
         except (SystemExit, KeyboardInterrupt) as error:
             raise AsyncExit(error) from None
         except TimeoutError:
             if not limit.expired():
                 raise  # its own
-            return late()
+            return handle_timeout()
 
     return call_async if is_async(function) else call
 
@@ -237,16 +237,16 @@ def check_rewards(name: str, returned: Any, count: int) -> list[float | None]:
             neither a real number nor None.
     """
     expected = f"{count} rewards from {name}, a list with one for each completion"
-    entries = _listed(returned, count)
+    entries = _list_entries(returned, count)
     if entries is None:
         raise InputError(expected, one_line(SHORT_REPR.repr(returned)), REMEDY)
     if len(entries) != count:
         got = str(len(entries)) if not isinstance(returned, Iterator) or len(entries) < count else f"more than {count}"
         raise InputError(expected, got, REMEDY)
-    return [None if entry is None else _number(entry, name, place) for place, entry in enumerate(entries)]
+    return [None if entry is None else _read_number(entry, name, place) for place, entry in enumerate(entries)]
 
 
-def _listed(returned: Any, count: int) -> Sequence[Any] | None:
+def _list_entries(returned: Any, count: int) -> Sequence[Any] | None:
     """The entries; None where it is nothing that has one for each completion."""
     if isinstance(returned, list | tuple):
         return returned
@@ -255,13 +255,13 @@ def _listed(returned: Any, count: int) -> Sequence[Any] | None:
     if isinstance(returned, type | memoryview) or not hasattr(returned, "tolist"):
         return None
     try:
-        found = returned.tolist()
+        entries = returned.tolist()
     except (RuntimeError, ValueError, TypeError):
         return None
-    return found if isinstance(found, list) else None
+    return entries if isinstance(entries, list) else None
 
 
-def _number(entry: Any, name: str, place: int) -> float:
+def _read_number(entry: Any, name: str, place: int) -> float:
     number = entry
     try:
         if hasattr(number, "item"):  # of numpy and torch, whose complex numbers float() would cut to their real part
@@ -306,18 +306,18 @@ def sum_checked(
     """
     totals = weighted_sum(rewards, weights)
     run.range.names = [one_line(name_of(function)) for function in functions]
-    for table, names in ((rewards, [name_of(function) for function in functions]), (totals[:, None], [])):
-        found = (table.abs() > LARGEST_REWARD).nonzero().tolist()
-        if not found:
+    for values, names in ((rewards, [name_of(function) for function in functions]), (totals[:, None], [])):
+        too_large = (values.abs() > LARGEST_REWARD).nonzero().tolist()
+        if not too_large:
             continue
-        place, column = found[0]
-        row, value = rows[place], float(table[place, column])
+        place, column = too_large[0]
+        row, value = rows[place], float(values[place, column])
         source = names[column] if names else f"the weighted sum of {', '.join(map(name_of, functions))}"
         remedy = f"Return {run.range.low:g} for a wrong answer." if value < 0 else f"Return at most {run.range.high:g}."
         raise InputError(
             f"finite rewards of at most {LARGEST_REWARD:g} in size, or None for a completion that cannot be judged",
             f"{value:g} from {one_line(source)} for example {run.pool.ids[row]!r} "
-            f"(task {one_line(run.pool.tasks[run.pool.task_of[row]])}), {len(found)} in this batch",
+            f"(task {one_line(run.pool.tasks[run.pool.task_of[row]])}), {len(too_large)} in this batch",
             remedy if names else "Use smaller reward_weights, or smaller rewards.",
         )
     return totals.tolist()

@@ -43,44 +43,44 @@ class RowTrainer(SteeredTrainer):
         if len(prepared) == 0:
             raise InputError("rows with a target after truncation", "none", "Raise max_length or change truncation_mode.")
         rows = list(prepared[INDEX_COLUMN])  # TRL may shuffle, and drops rows that truncation left without a target
-        self._place = np.full(len(dataset), -1)
-        self._place[rows] = np.arange(len(rows))
+        self._place_of_row = np.full(len(dataset), -1)
+        self._place_of_row[rows] = np.arange(len(rows))
         self._collected: list[list[torch.Tensor]] = []
         self.data_collator = IndexCollator(self.data_collator)
         run = self.steer(steering, pool_of(dataset, steering, rows), objective=objective, beta=0.0, micro_steps=1)
         run.dropped = len(dataset) - len(rows)
 
-    def steers(self, index: torch.Tensor | None) -> bool:
+    def is_steered_batch(self, index: torch.Tensor | None) -> bool:
         """Whether this batch is one of steered training, with row numbers."""
         return self.steered is not None and index is not None and is_training(self)
 
     def collect(self, index: torch.Tensor, *columns: torch.Tensor) -> None:
         """Keep what a micro-step showed of its rows: numbers of shape (rows,), gathered over processes in sampler order."""
-        where = columns[0].device
-        gathered: Any = gather((index.to(where), *(column.detach().float() for column in columns)))
+        device = columns[0].device
+        gathered: Any = gather((index.to(device), *(column.detach().float() for column in columns)))
         self._collected.append(list(gathered))
 
-    def collected(self, step: int) -> tuple[list[int], list[list[float]]]:
+    def take_collected(self, step: int) -> tuple[list[int], list[list[float]]]:
         """Pool indices of the rows of the coming optimiser step, and the columns collected; none twice.
 
         Several processes pad the last batch of an epoch with rows seen before; they stand at its end and are left out.
         """
         if not self._collected:
             return [], []
-        table = [torch.cat(parts) for parts in zip(*self._collected, strict=True)]
+        columns = [torch.cat(parts) for parts in zip(*self._collected, strict=True)]
         self._collected.clear()
         sampler = self.hooks.sampler
         steps = math.ceil(sampler.rows / sampler.batch_size)
         count = min(sampler.batch_size, sampler.rows - (step % steps) * sampler.batch_size)
-        places = self._place[table[0][:count].cpu().numpy()].tolist()
-        return places, [column[:count].tolist() for column in table[1:]]
+        places = self._place_of_row[columns[0][:count].cpu().numpy()].tolist()
+        return places, [column[:count].tolist() for column in columns[1:]]
 
-    def prepared(self, items: Sequence[int]) -> dict[str, Any]:
+    def prepare_batch(self, items: Sequence[int]) -> dict[str, Any]:
         """The trainer's own batch of these rows, as training would see them, without row numbers."""
         self._set_signature_columns_if_needed()
         dataset: Any = self.train_dataset
-        kept = set(self._signature_columns or []) if self.args.remove_unused_columns else set(dataset.column_names)
-        rows = [{key: value for key, value in dataset[item].items() if key in kept} for item in items]
+        kept_columns = set(self._signature_columns or []) if self.args.remove_unused_columns else set(dataset.column_names)
+        rows = [{key: value for key, value in dataset[item].items() if key in kept_columns} for item in items]
         batch = dict(self.data_collator(rows))
         batch.pop(INDEX_COLUMN, None)
         return batch
@@ -89,12 +89,12 @@ class RowTrainer(SteeredTrainer):
         if self.steered is None:
             return super()._get_train_sampler(train_dataset)
         dataset: Any = self.train_dataset if train_dataset is None else train_dataset
-        micro = self._train_batch_size * self.args.world_size
-        size = len(dataset)
-        if self.args.dataloader_drop_last and size >= micro:
-            size -= size % micro  # rows that the dataloader would drop are not drawn
-        batch = micro * self.args.gradient_accumulation_steps
-        return self._serve(SteeredSampler(self.steered.draws, size, batch_size=batch, whole_batches=False))
+        rows_per_micro_step = self._train_batch_size * self.args.world_size
+        row_count = len(dataset)
+        if self.args.dataloader_drop_last and row_count >= rows_per_micro_step:
+            row_count -= row_count % rows_per_micro_step  # rows that the dataloader would drop are not drawn
+        rows_per_step = rows_per_micro_step * self.args.gradient_accumulation_steps
+        return self._serve(SteeredSampler(self.steered.draws, row_count, batch_size=rows_per_step, whole_batches=False))
 
     def _begin_steering(self, step: int) -> None:
         super()._begin_steering(step)

@@ -40,8 +40,8 @@ class SteeredSFTTrainer(RowTrainer, SFTTrainer):
 
     @declares_steering(SFTTrainer)
     def __init__(self, *args: Any, steering: SteeringConfig | str | Path | bool | None = None, **kwargs: Any) -> None:
-        wanted = read_steering(steering)
-        if wanted is None:
+        config = read_steering(steering)
+        if config is None:
             super().__init__(*args, **kwargs)
             return
         check_methods(SFTTrainer, "sft")
@@ -51,12 +51,12 @@ class SteeredSFTTrainer(RowTrainer, SFTTrainer):
         refuse_images(dataset)
         bound.arguments["train_dataset"] = dataset
         super().__init__(*bound.args[1:], **bound.kwargs)
-        self.steer_rows(wanted, dataset, objective="sft")
+        self.steer_rows(config, dataset, objective="sft")
 
     def compute_loss(self, model: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         """As TRL's; in training each example's own loss is kept."""
         index = inputs.pop(INDEX_COLUMN, None)
-        if not self.steers(index):
+        if not self.is_steered_batch(index):
             return super().compute_loss(model, inputs, *args, **kwargs)
         with capture_logprobs(model, inputs.get("labels")) as outputs:
             loss = super().compute_loss(model, inputs, *args, **kwargs)
@@ -65,7 +65,7 @@ class SteeredSFTTrainer(RowTrainer, SFTTrainer):
         return loss
 
     def _hand_in(self, step: int) -> None:
-        places, columns = self.collected(step)
+        places, columns = self.take_collected(step)
         run = self.steered
         if run is None or not places:
             return
@@ -74,8 +74,8 @@ class SteeredSFTTrainer(RowTrainer, SFTTrainer):
             cell, loss = run.pool.cells[run.pool.cell_of[place]], nats / max(1.0, tokens)
             drop = run.losses.record_and_fall(place, loss)
             outcomes.append(Outcome(run.pool.ids[place], cell.task, cell.level, step, loss, int(tokens), drop))
-        kept = keep_finite(outcomes)
-        run.observe_rows(step, kept, len(outcomes), loss_line(kept))
+        finite_outcomes = keep_finite(outcomes)
+        run.observe_rows(step, finite_outcomes, len(outcomes), loss_line(finite_outcomes))
 
     def _make_canaries(self) -> HeldOutPass | None:
         if self.steered is None:
@@ -84,5 +84,5 @@ class SteeredSFTTrainer(RowTrainer, SFTTrainer):
 
     def _inputs(self, items: Sequence[int]) -> tuple[dict[str, Any], Any]:
         """Model inputs and labels of prepared rows."""
-        batch = self.prepared(items)
+        batch = self.prepare_batch(items)
         return batch, batch.pop("labels")

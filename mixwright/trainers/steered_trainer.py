@@ -57,7 +57,7 @@ class SteeredTrainer(Trainer):
             args=self.args,
             beta=beta,
             lr_reason=why_lr_is_fixed(self.is_deepspeed_enabled),
-            main=self.accelerator.is_main_process,
+            is_main=self.accelerator.is_main_process,
         )
         self.hooks = SteeringHooks(
             self.steered,
@@ -72,7 +72,7 @@ class SteeredTrainer(Trainer):
         if getattr(self.args, "enable_jit_checkpoint", False):
             from transformers.trainer_jit_checkpoint import JITCheckpointCallback
 
-            self.hooks.terminated = self.pop_callback(JITCheckpointCallback)
+            self.hooks.sigterm_callback = self.pop_callback(JITCheckpointCallback)
         self.add_callback(self.hooks)
         return self.steered
 
@@ -91,14 +91,14 @@ class SteeredTrainer(Trainer):
             by_name = resume_from_checkpoint is not True
             resume_from_checkpoint = None
             if folder is not None:
-                done = finish_if_ended(self, self.steered, folder, named_by_user=by_name)
-                if done is not None:
-                    return done
+                output = finish_if_ended(self, self.steered, folder, named_by_user=by_name)
+                if output is not None:
+                    return output
                 resume_from_checkpoint = str(folder)
-            before, self.canaries = self.canaries, self._make_canaries()
+            earlier_canaries, self.canaries = self.canaries, self._make_canaries()
             if self.canaries is not None:
-                known = start or (before.start if before is not None else [])
-                self.canaries.start = [(tokens, logprobs) for tokens, logprobs in known]
+                start_logprobs = start or (earlier_canaries.start if earlier_canaries is not None else [])
+                self.canaries.start = [(tokens, logprobs) for tokens, logprobs in start_logprobs]
         return super().train(resume_from_checkpoint, *args, **kwargs)
 
     def training_step(self, *args: Any, **kwargs: Any) -> torch.Tensor:
@@ -140,11 +140,11 @@ class SteeredTrainer(Trainer):
 
     def _run_canaries(self, canaries: CanaryPass | HeldOutPass, step: int) -> tuple[list[CanaryOutcome], int]:
         """Outcomes of a canary pass and what it is charged, the same in all processes; said, because training waits."""
-        began = perf_counter()
+        started_at = perf_counter()
         outcomes, charged = broadcast_object_list([canaries.run(step)])[0]
         if self.accelerator.is_main_process:
-            told = "step %d: canary pass over %d items that are not trained on, %.1f s"
-            logging.getLogger("mixwright").warning(told, step, len(canaries.items), perf_counter() - began)
+            message = "step %d: canary pass over %d items that are not trained on, %.1f s"
+            logging.getLogger("mixwright").warning(message, step, len(canaries.items), perf_counter() - started_at)
         return outcomes, charged
 
     def _kl_and_entropy(self, count: int) -> tuple[float | None, float | None]:
@@ -160,9 +160,9 @@ def declares_steering(parent: type[Trainer]) -> Callable[[Init], Init]:
     """
 
     def declare(init: Init) -> Init:
-        shown = inspect.signature(parent.__init__)
-        both = [*shown.parameters.values(), inspect.signature(init).parameters["steering"]]
-        init.__signature__ = shown.replace(parameters=sorted(both, key=lambda each: each.kind))  # type: ignore[attr-defined]
+        signature = inspect.signature(parent.__init__)
+        parameters = [*signature.parameters.values(), inspect.signature(init).parameters["steering"]]
+        init.__signature__ = signature.replace(parameters=sorted(parameters, key=lambda each: each.kind))  # type: ignore[attr-defined]
         return init
 
     return declare
@@ -176,6 +176,8 @@ def is_training(trainer: Any) -> bool:
 def read_kl_and_entropy(trainer: Any, count: int) -> tuple[float | None, float | None]:
     """KL and entropy (nats per token) of the last `count` micro-steps; None for what it does not keep, or is no number."""
     metrics = getattr(trainer, "_metrics", {}).get("train", {})
-    found = [list(metrics.get(name, []))[-count:] for name in ("kl", "entropy")]
-    kl, entropy = (sum(values) / len(values) if values and all(map(math.isfinite, values)) else None for values in found)
+    values_by_metric = [list(metrics.get(name, []))[-count:] for name in ("kl", "entropy")]
+    kl, entropy = (
+        sum(values) / len(values) if values and all(map(math.isfinite, values)) else None for values in values_by_metric
+    )
     return kl, entropy

@@ -35,7 +35,7 @@ else:  # as HfArgumentParser reads it from a command line: a mapping as JSON, a 
 
 INDEX_COLUMN = "mixwright_index"
 """Column that carries a row's pool index through the trainer; taken out before reward functions see the row."""
-Slow = Literal["stop", "wrong"]
+SlowRewards = Literal["stop", "wrong"]
 DEFAULT_SELECTOR = "difficulty"
 """Of GRPO without a plan."""
 DIGEST_ROWS = 1024
@@ -121,7 +121,7 @@ class SteeringConfig:
             "models are left alone."
         },
     )
-    slow_rewards: Slow = field(
+    slow_rewards: SlowRewards = field(
         default="stop",
         metadata={
             "help": "What a call that takes longer leads to: training stops, or its completions get the reward of a wrong "
@@ -149,9 +149,9 @@ class SteeringConfig:
     )
     steer: bool = field(default=True, metadata={"help": "Whether to steer at all; otherwise training is TRL's, to the bit."})
 
-    def __new__(cls, *_: Any, **given: Any) -> Self:
+    def __new__(cls, *_: Any, **settings: Any) -> Self:
         """Raises InputError for a setting that does not exist, which would otherwise be a TypeError without a remedy."""
-        for name in given:
+        for name in settings:
             if name not in SETTING_TYPES:
                 raise unknown_name("setting of SteeringConfig(...)", name, SETTING_TYPES)
         return super().__new__(cls)
@@ -159,8 +159,8 @@ class SteeringConfig:
     def __post_init__(self) -> None:
         """Raises InputError for a value that cannot be used, or for an option that its lever does not take."""
         for name in ("columns", "options"):
-            if isinstance(said := getattr(self, name), str):  # of a command line
-                setattr(self, name, _read_json(name, said))
+            if isinstance(text := getattr(self, name), str):  # of a command line
+                setattr(self, name, _read_json(name, text))
         check_settings(self)
 
 
@@ -190,20 +190,20 @@ def read_steering(steering: SteeringConfig | str | Path | bool | None) -> Steeri
 
 def check_settings(steering: SteeringConfig) -> None:
     """Raises InputError for a value of the wrong type or sign."""
-    for name, kinds in SETTING_TYPES.items():
+    for name, types in SETTING_TYPES.items():
         value = getattr(steering, name)
-        number = kinds[0] in (int, float)
-        right = isinstance(value, kinds) and not (number and isinstance(value, bool))
-        if not right and not (value is None and name in NULLABLE_SETTINGS):
-            raise InputError(f"steering.{name} as {kinds[0].__name__.lower()}", repr(value)[:80], "Correct the value.")
-        if number and value is not None and not 0 <= value < math.inf:
+        is_number = types[0] in (int, float)
+        has_right_type = isinstance(value, types) and not (is_number and isinstance(value, bool))
+        if not has_right_type and not (value is None and name in NULLABLE_SETTINGS):
+            raise InputError(f"steering.{name} as {types[0].__name__.lower()}", repr(value)[:80], "Correct the value.")
+        if is_number and value is not None and not 0 <= value < math.inf:
             raise InputError(f"steering.{name} of 0 or more", repr(value), "Correct it, or leave it out.")
         if name == "reward_range" and value is not None:
             _check_range(value)
         if name == "options":
             _check_options(value)
-        if name == "slow_rewards" and value not in get_args(Slow):
-            raise InputError(f"steering.slow_rewards: {' or '.join(get_args(Slow))}", repr(value)[:80], "Correct it.")
+        if name == "slow_rewards" and value not in get_args(SlowRewards):
+            raise InputError(f"steering.slow_rewards: {' or '.join(get_args(SlowRewards))}", repr(value)[:80], "Correct it.")
 
 
 def _read_json(name: str, text: str) -> Any:
@@ -217,18 +217,18 @@ def _read_json(name: str, text: str) -> Any:
 
 def _check_options(value: Any) -> None:
     """Raises InputError unless each lever exists and takes the keyword arguments that are asked for."""
-    for lever, given in value.items():
+    for lever, arguments in value.items():
         if lever != "engine" and str(lever).partition(".")[0] not in LEVERS:
             raise unknown_name("lever in steering.options", str(lever), ["engine", *(f"{kind}.NAME" for kind in LEVERS)])
-        if not isinstance(given, Mapping):
+        if not isinstance(arguments, Mapping):
             expected = f"steering.options: a mapping of keyword arguments under {lever}"
-            raise InputError(expected, repr(given)[:80], "Write it as {'kind.name': {'argument': value}}.")
-        check_options(str(lever), given)
+            raise InputError(expected, repr(arguments)[:80], "Write it as {'kind.name': {'argument': value}}.")
+        check_options(str(lever), arguments)
 
 
 def _check_range(value: Any) -> None:
     """Raises InputError unless it is two finite numbers, the reward of a wrong answer and that of a right one."""
-    numbers = [each for each in value if isinstance(each, NUMBER_TYPES) and not isinstance(each, bool)]
+    numbers = [entry for entry in value if isinstance(entry, NUMBER_TYPES) and not isinstance(entry, bool)]
     if not (len(value) == len(numbers) == 2 and -math.inf < numbers[0] < numbers[1] < math.inf):
         expected = "steering.reward_range as two finite numbers, low < high"
         remedy = "Give the reward of a wrong and of a right answer, for example (-1, 1)."
@@ -276,9 +276,9 @@ def pool_of(dataset: Dataset, steering: SteeringConfig, rows: Sequence[int] | No
             raise InputError(
                 f"a column {column!r} ({name})", ", ".join(dataset.column_names), "Correct SteeringConfig.columns."
             )
-    count = len(rows) if rows is not None else len(dataset)
-    found = {name: _column(dataset, columns.get(name, name), rows) for name in STEERING_COLUMNS}
-    if found["task"] is None and columns.get("task") != "":
+    row_count = len(rows) if rows is not None else len(dataset)
+    values_by_column = {name: _read_column(dataset, columns.get(name, name), rows) for name in STEERING_COLUMNS}
+    if values_by_column["task"] is None and columns.get("task") != "":
         logging.getLogger("mixwright").warning(
             "The dataset has no column 'task' (its columns: %s), so everything is one task, 'all', and no task is steered "
             "against another. Name the column with SteeringConfig(columns={'task': ...}); {'task': ''} says that one is "
@@ -286,12 +286,18 @@ def pool_of(dataset: Dataset, steering: SteeringConfig, rows: Sequence[int] | No
             ", ".join(name for name in dataset.column_names if name != INDEX_COLUMN),
         )
     for name in ("id", "task"):
-        _whole(found[name], name, columns.get(name, name), rows)
-    ids = found["id"] or (rows if rows is not None else range(count))
-    tasks = [str(task) for task in found["task"] or ["all"] * count]
-    planned = steering.plan.cells if isinstance(steering.plan, Plan) else ()
-    cells = [Cell(cell.task, cell.level, cell.examples, cell.chance, "plan") for cell in planned]
-    columns_read = [str(i) for i in ids], tasks, _levels(found["level"]), found["answer"], found["options"]
+        _refuse_missing(values_by_column[name], name, columns.get(name, name), rows)
+    ids = values_by_column["id"] or (rows if rows is not None else range(row_count))
+    tasks = [str(task) for task in values_by_column["task"] or ["all"] * row_count]
+    planned_cells = steering.plan.cells if isinstance(steering.plan, Plan) else ()
+    cells = [Cell(cell.task, cell.level, cell.examples, cell.chance, "plan") for cell in planned_cells]
+    columns_read = (
+        [str(i) for i in ids],
+        tasks,
+        _parse_levels(values_by_column["level"]),
+        values_by_column["answer"],
+        values_by_column["options"],
+    )
     return replace(make_pool(*columns_read, cells=cells), content=content_of(dataset))
 
 
@@ -305,18 +311,20 @@ def content_of(dataset: Dataset) -> str:
     return digest.hexdigest()[:16]
 
 
-def _column(dataset: Dataset, column: str, rows: Sequence[int] | None) -> list[Any] | None:
+def _read_column(dataset: Dataset, column: str, rows: Sequence[int] | None) -> list[Any] | None:
     if column not in dataset.column_names:
         return None
     values = list(dataset[column])
     return values if rows is None else [values[row] for row in rows]
 
 
-def _whole(values: list[Any] | None, name: str, column: str, rows: Sequence[int] | None) -> None:
+def _refuse_missing(values: list[Any] | None, name: str, column: str, rows: Sequence[int] | None) -> None:
     """Raises InputError for the first row whose value is missing."""
-    place = next((place for place, value in enumerate(values or []) if value is None or value != value), None)
-    if place is not None:
-        row = place if rows is None else rows[place]
+    missing_place = next(
+        (missing_place for missing_place, value in enumerate(values or []) if value is None or value != value), None
+    )
+    if missing_place is not None:
+        row = missing_place if rows is None else rows[missing_place]
         raise InputError(
             f"a value in column {column!r} ({name}) of every row",
             f"none in row {row} (counted from 0)",
@@ -324,7 +332,7 @@ def _whole(values: list[Any] | None, name: str, column: str, rows: Sequence[int]
         )
 
 
-def _levels(values: list[Any] | None) -> list[float | None] | None:
+def _parse_levels(values: list[Any] | None) -> list[float | None] | None:
     if values is None:
         return None
     try:
@@ -370,14 +378,14 @@ def default_plan(pool: Pool, objective: str, steps: int, *, kl_penalty: bool = T
 
 def _asks_canaries(steering: SteeringConfig) -> bool:
     """Whether rows are to be watched although there is no plan that was measured."""
-    said = steering.options.get("engine", {}).get("canaries")
-    return bool(steering.canary_every or said or "monitors.canary" in steering.options)
+    canary_option = steering.options.get("engine", {}).get("canaries")
+    return bool(steering.canary_every or canary_option or "monitors.canary" in steering.options)
 
 
 def _with_options(plan: Plan, place: int, options: Mapping[str, Mapping[str, Any]]) -> Plan:
     """The plan with keyword arguments that were asked for over its own, in one stage."""
     stage = plan.stages[place]
-    merged = {**stage.options, **{name: {**stage.options.get(name, {}), **given} for name, given in options.items()}}
+    merged = {**stage.options, **{name: {**stage.options.get(name, {}), **arguments} for name, arguments in options.items()}}
     return replace(plan, stages=(*plan.stages[:place], replace(stage, options=merged), *plan.stages[place + 1 :]))
 
 
@@ -394,7 +402,14 @@ def stage_of(plan: Plan, objective: str) -> int:
 
 
 def make_run(
-    steering: SteeringConfig, pool: Pool, *, objective: str, args: Any, beta: float, lr_reason: str = "", main: bool = True
+    steering: SteeringConfig,
+    pool: Pool,
+    *,
+    objective: str,
+    args: Any,
+    beta: float,
+    lr_reason: str = "",
+    is_main: bool = True,
 ) -> RunSteering:
     """The run beside a trainer.
 
@@ -405,7 +420,7 @@ def make_run(
         args: the trainer's arguments (seed, output_dir).
         beta: its KL coefficient.
         lr_reason: why its learning rate cannot be scaled, if it cannot.
-        main: whether this process writes files.
+        is_main: whether this process writes files.
 
     Raises:
         InputError: a plan that does not fit the pool, or a plug-in that does not exist.
@@ -413,16 +428,18 @@ def make_run(
     from mixwright.plan.validate import validate_plan
     from mixwright.steer.engine import Engine
 
-    made = default_plan(pool, objective, max(1, args.max_steps), kl_penalty=beta > 0, canaries=_asks_canaries(steering))
-    plan = steering.plan if isinstance(steering.plan, Plan) else made
+    fallback_plan = default_plan(
+        pool, objective, max(1, args.max_steps), kl_penalty=beta > 0, canaries=_asks_canaries(steering)
+    )
+    plan = steering.plan if isinstance(steering.plan, Plan) else fallback_plan
     place = stage_of(plan, objective)
-    asked = {"engine": {"reward_range": list(steering.reward_range)}} if steering.reward_range is not None else {}
-    plan = _with_options(_with_options(plan, place, steering.options), place, asked)
+    asked_options = {"engine": {"reward_range": list(steering.reward_range)}} if steering.reward_range is not None else {}
+    plan = _with_options(_with_options(plan, place, steering.options), place, asked_options)
     validate_plan(plan, pool.cells)
     seed = args.seed if steering.draw_seed is None else steering.draw_seed
     folder = Path(steering.folder) if steering.folder is not None else Path(args.output_dir) / "steering"
     engine = Engine(plan, pool, seed=seed, stage=place)
-    files = SteeringFiles(folder, write=main)
+    files = SteeringFiles(folder, write=is_main)
     run = RunSteering(engine, pool, files, beta=beta, lr_reason=lr_reason, objective=objective)
     run.patience, run.planned = steering.unscored_batches, isinstance(steering.plan, Plan)
     if steering.replay is not None:

@@ -13,13 +13,13 @@ from mixwright.errors import InputError
 from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS
 from mixwright.records import RunManifest, to_data
 from mixwright.run.folder import RunFolder, read_json, write_json, write_text
-from mixwright.verdict.page.blocks import FIRST_SCREEN_ORDER, Part, filled
+from mixwright.verdict.page.blocks import FIRST_SCREEN_ORDER, Part, keep_filled
 from mixwright.verdict.page.evidence import decoding_of, describe_run, seeds_of, trial_of
-from mixwright.verdict.page.terms import explained_once
-from mixwright.verdict.rules.basis import recommended
-from mixwright.verdict.rules.cells import CellSeen, cells_of
-from mixwright.verdict.rules.claims import every_claim, judge
-from mixwright.verdict.rules.next_steps import steps_of
+from mixwright.verdict.page.terms import explain_once
+from mixwright.verdict.rules.basis import recommend_run
+from mixwright.verdict.rules.cells import PageCell, cells_of
+from mixwright.verdict.rules.claims import judge, read_claims
+from mixwright.verdict.rules.next_steps import list_next_steps
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -38,14 +38,14 @@ def render(run: RunFolder) -> Path:
     """
     from mixwright.verdict.page.page import render_page
 
-    known = (run.manifest, run.audit, run.plan, run.claims, run.path / "measure", run.path / "trial")
-    if not any(part.exists() for part in known):
+    run_parts = (run.manifest, run.audit, run.plan, run.claims, run.path / "measure", run.path / "trial")
+    if not any(run_part.exists() for run_part in run_parts):
         got = "a folder without anything of a run" if run.path.is_dir() else "nothing"
         raise InputError("a run folder", got, "Name the folder that `mixwright run` wrote.", file=run.path)
     if claims := judge(run):
         write_json(run.claims, claims)
     parts = sections(run)
-    write_json(run.data, data_of(run, parts))
+    write_json(run.data, collect_data(run, parts))
     write_text(run.page, render_page(f"Verdict: {run.path.resolve().name}", describe_run(run), parts))
     return run.page
 
@@ -68,27 +68,34 @@ def summarise(run: RunFolder, console: Console, *, full: bool = False, without: 
 
 def sections(run: RunFolder) -> list[Part]:
     """(name, title, order, blocks) of every section that has something to say, in page order."""
-    outcome, found = decoding_of(run), []
+    outcome, shown_sections = decoding_of(run), []
     for name in catalog.listing("sections"):
         section = catalog.create("sections", name)
         if outcome in GRADED_OUTCOMES or section.SHOWN_UNGRADED:
-            found.append((name, section.TITLE, section.ORDER, section.blocks(run)))
-    over = "items" if seeds_of(run) == 1 else "seeds and items"
-    parts = explained_once(sorted(found, key=lambda part: (part[2], part[0])), outcome, over)
-    return [(name, title, order, kept) for name, title, order, blocks in parts if (kept := filled(blocks))]
+            shown_sections.append((name, section.TITLE, section.ORDER, section.blocks(run)))
+    interval_units = "items" if seeds_of(run) == 1 else "seeds and items"
+    parts = explain_once(sorted(shown_sections, key=lambda part: (part[2], part[0])), outcome, interval_units)
+    return [
+        (name, title, order, filled_blocks) for name, title, order, blocks in parts if (filled_blocks := keep_filled(blocks))
+    ]
 
 
-def data_of(run: RunFolder, parts: Sequence[Part]) -> dict[str, Any]:
+def collect_data(run: RunFolder, parts: Sequence[Part]) -> dict[str, Any]:
     """Everything that the page shows, JSON-ready; what is not known is null.
 
     Args:
         run: judged.
         parts: the sections of its page, in order.
     """
-    (found, seen), result = recommended(run), trial_of(run)
+    (recommendation, basis), result = recommend_run(run), trial_of(run)
     outcome = result.decoding if result else decoding_of(run)
     reading = READINGS[outcome]
-    said = None if found is None else plain(found) | {"next": [plain(step) for step in steps_of(run, found, seen)]}
+    recommendation_data = (
+        None
+        if recommendation is None
+        else to_json_ready(recommendation)
+        | {"next": [to_json_ready(step) for step in list_next_steps(run, recommendation, basis)]}
+    )
     return {
         "format": FORMAT_VERSION,
         "run": run.path.resolve().name,
@@ -100,18 +107,18 @@ def data_of(run: RunFolder, parts: Sequence[Part]) -> dict[str, Any]:
             "lower_is_better": reading.sign < 0,
             "graded": outcome in GRADED_OUTCOMES,
         },
-        "recommendation": said,
-        "rests_on": plain(seen),
-        "judgements": plain(result.judgements if result else ()),
-        "effects": plain(result.effects if result else ()),
-        "claims": plain(every_claim(run)),
-        "cells": [_cell(cell) for cell in cells_of(run)],
-        "settings": plain(read_json(run.manifest, RunManifest).settings if run.manifest.is_file() else {}),
-        "sections": [{"name": name, "title": title, "blocks": plain(blocks)} for name, title, _, blocks in parts],
+        "recommendation": recommendation_data,
+        "rests_on": to_json_ready(basis),
+        "judgements": to_json_ready(result.judgements if result else ()),
+        "effects": to_json_ready(result.effects if result else ()),
+        "claims": to_json_ready(read_claims(run)),
+        "cells": [_cell_data(cell) for cell in cells_of(run)],
+        "settings": to_json_ready(read_json(run.manifest, RunManifest).settings if run.manifest.is_file() else {}),
+        "sections": [{"name": name, "title": title, "blocks": to_json_ready(blocks)} for name, title, _, blocks in parts],
     }
 
 
-def _cell(cell: CellSeen) -> dict[str, Any]:
+def _cell_data(cell: PageCell) -> dict[str, Any]:
     claim = cell.claim
     greedy, sampled = (
         None if pair is None else {"before": pair[0], "after": pair[1]} for pair in (cell.greedy, cell.sampled)
@@ -125,22 +132,22 @@ def _cell(cell: CellSeen) -> dict[str, Any]:
         "after": claim.after if claim.difference.n else None,
         "greedy": greedy,
         "sampled": sampled,
-        "change": plain(claim.difference),
-        "chance_level": plain(cell.chance),
+        "change": to_json_ready(claim.difference),
+        "chance_level": to_json_ready(cell.chance),
     }
 
 
-def plain(value: Any) -> Any:
+def to_json_ready(value: Any) -> Any:
     """JSON-ready values; blocks keep the name of their kind, numbers that are none become null."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        fields = {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+        fields = {field.name: to_json_ready(getattr(value, field.name)) for field in dataclasses.fields(value)}
         return (
             {"kind": type(value).__name__, **fields} if type(value).__module__ == "mixwright.verdict.page.blocks" else fields
         )
     if isinstance(value, Mapping):
-        return {str(key): plain(part) for key, part in value.items()}
+        return {str(key): to_json_ready(part) for key, part in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(part) for part in value]
+        return [to_json_ready(part) for part in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return to_data(value)

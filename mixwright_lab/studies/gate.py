@@ -34,9 +34,9 @@ from mixwright.estimates.intervals import share_interval
 from mixwright.estimates.outcome import ItemScores
 from mixwright.records import Interval, Measurement
 from mixwright.run.folder import RunFolder, write_measurements
-from mixwright.verdict.rules.basis import gate_answer, recommended
+from mixwright.verdict.rules.basis import gate_answer, recommend_run
 from mixwright.verdict.rules.gate import check_protected
-from mixwright.verdict.rules.gate_asked import GateAsked, write_asked
+from mixwright.verdict.rules.gate_asked import GateAsked, write_question
 from mixwright_lab.studies.jobs import run_in_processes
 from mixwright_lab.studies.report import Goal, Result, run
 
@@ -247,8 +247,8 @@ def faked(job: tuple[str, int]) -> list[Row]:
     with tempfile.TemporaryDirectory() as folder:
         made = write_comparison(Path(folder), name, seed)
         for question, asked in QUESTIONS.items():
-            write_asked(made, asked)
-            found, result = recommended(made)[0], gate_answer(made)
+            write_question(made, asked)
+            found, result = recommend_run(made)[0], gate_answer(made)
             sentence, code = found.sentence if found else "", result.code() if result else -1
             fits = (sentence.startswith(SHIPPED), sentence.startswith(REFUSED)) == (code == 0, code == 3)
             rows.append({"fake": name, "seed": seed, "question": question, "code": code, "sentence": sentence, "fits": fits})

@@ -134,7 +134,7 @@ def agreement(learner: Learner, rows: Sequence[Any], calibration: Any) -> dict[s
     learner.model.zero_grad(set_to_none=True)
     whole = torch.stack(found).numpy()
     small = np.concatenate(
-        [calibration.sketch(learner).of(learner, rows[i : i + 32]).numpy() for i in range(0, len(rows), 32)]
+        [calibration.sketch(learner).sketch_rows(learner, rows[i : i + 32]).numpy() for i in range(0, len(rows), 32)]
     )
     small = small.astype(np.float16).astype(np.float32)
     pairs = np.triu_indices(len(rows), 1)

@@ -34,12 +34,12 @@ class Competence(Columns):
 
     def read(self, rows: Sequence[ScanRow], passes: ScanPasses) -> Mapping[str, np.ndarray]:
         """See the class."""
-        found = {name: np.full(len(rows), np.nan, dtype=np.float32) for name in self.NAMES}
-        for i, made in enumerate(passes.rollouts):
-            if made is None:
+        values_by_name = {name: np.full(len(rows), np.nan, dtype=np.float32) for name in self.NAMES}
+        for i, rollouts in enumerate(passes.rollouts):
+            if rollouts is None:
                 continue
-            found["greedy"][i] = made.success("greedy")
-            found["pass_1"][i] = made.success("pass@1")
-            found["pass_k"][i] = float(made.correct.any())
-            found["outcomes"][i] = len({sample.text.strip() for sample in made.samples})
-        return found
+            values_by_name["greedy"][i] = rollouts.success("greedy")
+            values_by_name["pass_1"][i] = rollouts.success("pass@1")
+            values_by_name["pass_k"][i] = float(rollouts.correct.any())
+            values_by_name["outcomes"][i] = len({sample.text.strip() for sample in rollouts.samples})
+        return values_by_name

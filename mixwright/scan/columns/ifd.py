@@ -34,12 +34,12 @@ class Ifd(Columns):
 
     def read(self, rows: Sequence[ScanRow], passes: ScanPasses) -> Mapping[str, np.ndarray]:
         """See the class."""
-        alone, ifd = np.full((2, len(rows)), np.nan, dtype=np.float32)
-        for i, (row, after, single) in enumerate(zip(rows, passes.target, passes.response_only, strict=True)):
-            if after is None or single is None or not row.example.prompt:
+        nll_alone, ifd = np.full((2, len(rows)), np.nan, dtype=np.float32)
+        for i, (row, readings, alone_logprobs) in enumerate(zip(rows, passes.target, passes.response_only, strict=True)):
+            if readings is None or alone_logprobs is None or not row.example.prompt:
                 continue
-            mean = single.mean(dtype=float)
-            alone[i] = -mean
+            mean_logprob = alone_logprobs.mean(dtype=float)
+            nll_alone[i] = -mean_logprob
             with np.errstate(over="ignore"):
-                ifd[i] = np.exp(mean - after.logprobs.mean(dtype=float))
-        return {"nll_alone": alone, "ifd": ifd}
+                ifd[i] = np.exp(mean_logprob - readings.logprobs.mean(dtype=float))
+        return {"nll_alone": nll_alone, "ifd": ifd}

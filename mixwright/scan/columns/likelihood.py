@@ -45,16 +45,16 @@ class Likelihood(Columns):
 
     def read(self, rows: Sequence[ScanRow], passes: ScanPasses) -> Mapping[str, np.ndarray]:
         """See the class."""
-        found = {name: np.full(len(rows), np.nan, dtype=np.float32) for name in self.NAMES}
+        values_by_name = {name: np.full(len(rows), np.nan, dtype=np.float32) for name in self.NAMES}
         for i, (row, readings) in enumerate(zip(rows, passes.target, strict=True)):
             if readings is None:
                 continue
             losses = -readings.logprobs.astype(float)
-            lowest = np.sort(losses)[::-1][: max(1, math.ceil(self.share * len(losses)))]
-            found["nll"][i] = losses.mean()
-            found["nll_max"][i] = losses.max()
-            found["min_k"][i] = -lowest.mean()
+            largest_losses = np.sort(losses)[::-1][: max(1, math.ceil(self.share * len(losses)))]
+            values_by_name["nll"][i] = losses.mean()
+            values_by_name["nll_max"][i] = losses.max()
+            values_by_name["min_k"][i] = -largest_losses.mean()
             if not row.cut_tokens:
                 text = plain(target_of(row.example)).encode("utf-8", errors="replace")
-                found["zlib_ratio"][i] = losses.sum() / math.log(2) / (8 * len(zlib.compress(text)))
-        return found
+                values_by_name["zlib_ratio"][i] = losses.sum() / math.log(2) / (8 * len(zlib.compress(text)))
+        return values_by_name

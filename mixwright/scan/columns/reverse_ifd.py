@@ -36,12 +36,14 @@ class ReverseIfd(Columns):
 
     def read(self, rows: Sequence[ScanRow], passes: ScanPasses) -> Mapping[str, np.ndarray]:
         """See the class."""
-        found = {name: np.full(len(rows), np.nan, dtype=np.float32) for name in self.NAMES}
-        for i, (own, given) in enumerate(zip(passes.prompt, passes.prompt_given_target, strict=True)):
-            if own is None or given is None:
+        values_by_name = {name: np.full(len(rows), np.nan, dtype=np.float32) for name in self.NAMES}
+        for i, (alone_logprobs, given_target_logprobs) in enumerate(
+            zip(passes.prompt, passes.prompt_given_target, strict=True)
+        ):
+            if alone_logprobs is None or given_target_logprobs is None:
                 continue
-            alone, after = -own.mean(dtype=float), -given.mean(dtype=float)
-            found["nll_prompt"][i], found["nll_prompt_alone"][i] = after, alone
+            nll_alone, nll_given_target = -alone_logprobs.mean(dtype=float), -given_target_logprobs.mean(dtype=float)
+            values_by_name["nll_prompt"][i], values_by_name["nll_prompt_alone"][i] = nll_given_target, nll_alone
             with np.errstate(over="ignore"):
-                found["r_ifd"][i] = np.exp(after - alone)
-        return found
+                values_by_name["r_ifd"][i] = np.exp(nll_given_target - nll_alone)
+        return values_by_name

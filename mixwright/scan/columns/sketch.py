@@ -35,8 +35,8 @@ class Sketch(Columns):
 
     def read(self, rows: Sequence[ScanRow], passes: ScanPasses) -> Mapping[str, np.ndarray]:
         """See the class."""
-        found = passes.gradients
-        vectors = torch.from_numpy(found)  # numpy is slow at float16
+        sketches = passes.gradients
+        vectors = torch.from_numpy(sketches)  # numpy is slow at float16
         norms = torch.linalg.vector_norm(vectors, dim=1)
         units = (vectors / norms.clamp_min(1e-30)[:, None]).half().numpy()
         return {"sketch": units, "sketch_norm": norms.numpy()}

@@ -59,21 +59,21 @@ def schedule_passes(trainer: Any, run: RunSteering, asked_steps: int | None, ite
     rows_read = 2 * rows_per_step if run.objective == "dpo" else rows_per_step
     affordable_canaries = BUDGET_SHARE * rows_read * row_cost_canaries  # by each step
     if asked_steps is not None:
-        every = asked_steps
+        steps_between = asked_steps
     elif steps > 0:
         affordable_passes = int(steps * affordable_canaries / items) - PASSES_AT_START
-        every = max(MIN_STEPS_BETWEEN, math.ceil(steps / affordable_passes)) if affordable_passes > 0 else steps + 1
+        steps_between = max(MIN_STEPS_BETWEEN, math.ceil(steps / affordable_passes)) if affordable_passes > 0 else steps + 1
     else:
-        every = max(MIN_STEPS_BETWEEN, math.ceil(items / affordable_canaries))
+        steps_between = max(MIN_STEPS_BETWEEN, math.ceil(items / affordable_canaries))
     because = f"{items} items, and a process trains on {rows_per_step} a step: they may cost {BUDGET_SHARE:.0%} of the work"
-    if 0 < steps < every:
+    if 0 < steps < steps_between:
         if run.batches == 0:
             cause = f"a pass every {asked_steps} steps was asked for" if asked_steps is not None else because
             run.note(0, "canaries off", f"{cause}; in {steps} steps there is no second look, and no loss can show")
         return 0
-    if asked_steps is None and every > MIN_STEPS_BETWEEN and run.batches == 0:
-        run.note(0, f"canaries every {every} steps", because)
-    return every
+    if asked_steps is None and steps_between > MIN_STEPS_BETWEEN and run.batches == 0:
+        run.note(0, f"canaries every {steps_between} steps", because)
+    return steps_between
 
 
 def row_cost_canaries(iterations: int) -> float:
@@ -132,14 +132,14 @@ class CanaryPass:
             self.prompts, count=1, temperature=0.0, max_new_tokens=self.max_new_tokens, seed=self.seed
         )
         answers = [group[0] for group in groups]
-        rewards = self.grade(self.items, [a.text for a in answers], [list(a.token_ids) for a in answers])
-        now = self.learner.logprobs(self.prompts, [tokens for tokens, _ in self.start]) if self.start else []
+        rewards = self.grade(self.items, [answer.text for answer in answers], [list(answer.token_ids) for answer in answers])
+        logprobs_now = self.learner.logprobs(self.prompts, [tokens for tokens, _ in self.start]) if self.start else []
         outcomes = []
         for place, item in enumerate(self.items):
             if math.isnan(rewards[place]):
                 continue  # no reward function could judge it
             cell = self.pool.cells[self.pool.cell_of[item]]
-            kl = kl_per_token(self.start[place][1], now[place]) if self.start else None
+            kl = kl_per_token(self.start[place][1], logprobs_now[place]) if self.start else None
             name = self.pool.ids[item]
             success, start = self.success_now_and_first(name, rewards[place])
             outcomes.append(CanaryOutcome(name, cell.task, cell.level, step, success, kl, start))
@@ -148,7 +148,7 @@ class CanaryPass:
 
 def kl_per_token(start: Sequence[float], now: Sequence[float]) -> float | None:
     """KL(start || now) in nats per token from log-probabilities of tokens that start drew; None without tokens."""
-    gaps = [b - a for a, b in zip(start, now, strict=True)]
+    gaps = [after - before for before, after in zip(start, now, strict=True)]
     return sum(math.exp(gap) - 1 - gap for gap in gaps) / len(gaps) if gaps else None
 
 
@@ -162,8 +162,10 @@ def make_canaries(trainer: Any, run: RunSteering, steering: SteeringConfig) -> C
         if run.batches == 0:
             run.note(0, "canaries off", reason)
         return None
-    every = schedule_passes(trainer, run, steering.canary_every, len(items), row_cost_canaries(trainer.num_iterations))
-    if every == 0:
+    steps_between = schedule_passes(
+        trainer, run, steering.canary_every, len(items), row_cost_canaries(trainer.num_iterations)
+    )
+    if steps_between == 0:
         return None
     rows = [trainer.train_dataset[item] for item in items]
     model = trainer.accelerator.unwrap_model(trainer.model)
@@ -176,7 +178,7 @@ def make_canaries(trainer: Any, run: RunSteering, steering: SteeringConfig) -> C
         success_now_and_first=run.range.success_now_and_first,
         max_new_tokens=trainer.max_completion_length,
         seed=trainer.args.seed,
-        every=every,
+        every=steps_between,
     )
 
 
@@ -185,11 +187,11 @@ def grade_rows(
 ) -> list[float]:
     """The trainer's own reward functions on completions of rows, weighted and summed; NaN where none could judge."""
     rows = [trainer.train_dataset[index] for index in indices]
-    given = () if trainer.args.remove_unused_columns else rows[0]
-    columns = {key: [row[key] for row in rows] for key in given if key not in (INDEX_COLUMN, "prompt", "completion")}
-    chat = not isinstance(rows[0]["prompt"], str)
-    completions = [[{"role": "assistant", "content": text}] for text in texts] if chat else list(texts)
-    table = torch.full((len(rows), len(trainer.reward_funcs)), torch.nan)
+    column_names = () if trainer.args.remove_unused_columns else rows[0]
+    columns = {key: [row[key] for row in rows] for key in column_names if key not in (INDEX_COLUMN, "prompt", "completion")}
+    is_chat = not isinstance(rows[0]["prompt"], str)
+    completions = [[{"role": "assistant", "content": text}] for text in texts] if is_chat else list(texts)
+    rewards_table = torch.full((len(rows), len(trainer.reward_funcs)), torch.nan)
     run, step = trainer.steered, trainer.state.global_step
     tasks = sorted({run.pool.tasks[run.pool.task_of[index]] for index in indices})
     for number, function in enumerate(trainer.reward_funcs):
@@ -202,8 +204,8 @@ def grade_rows(
             log_metric=lambda name, value: None,
             **columns,
         )
-        table[:, number] = torch.tensor([math.nan if reward is None else reward for reward in rewards])
-    return sum_checked(table, trainer.reward_weights.cpu(), trainer.reward_funcs, run, indices)
+        rewards_table[:, number] = torch.tensor([math.nan if reward is None else reward for reward in rewards])
+    return sum_checked(rewards_table, trainer.reward_weights.cpu(), trainer.reward_funcs, run, indices)
 
 
 def _why_none(trainer: Any) -> str:

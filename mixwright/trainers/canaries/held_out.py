@@ -63,32 +63,35 @@ class HeldOutPass:
         random = torch.Generator().manual_seed(self.seed)
         self.start = [([], []) for _ in self.items]
         tokens = 0
-        for place, table, gold in self._read():
-            mass = table.exp().cumsum(1)
+        for place, log_probabilities, targets in self._read():
+            cumulated = log_probabilities.exp().cumsum(1)
             # Scaled to the last sum, which rounding leaves a little off 1, so that no token outside the vocabulary is hit.
-            threshold = torch.rand(len(gold), 1, generator=random).to(mass.device) * mass[:, -1:]
-            drawn = torch.searchsorted(mass, threshold).clamp_max(table.shape[1] - 1)
-            self.start[place] = (drawn[:, 0].tolist(), table.gather(1, drawn)[:, 0].tolist())
-            tokens += len(gold)
+            threshold = torch.rand(len(targets), 1, generator=random).to(cumulated.device) * cumulated[:, -1:]
+            sampled = torch.searchsorted(cumulated, threshold).clamp_max(log_probabilities.shape[1] - 1)
+            self.start[place] = (sampled[:, 0].tolist(), log_probabilities.gather(1, sampled)[:, 0].tolist())
+            tokens += len(targets)
         return tokens
 
     def run(self, step: int) -> tuple[list[CanaryOutcome], int]:
         """Outcomes of all items now, and the target tokens to charge."""
-        found: dict[int, CanaryOutcome] = {}
+        outcome_by_place: dict[int, CanaryOutcome] = {}
         tokens = 0
-        for place, table, gold in self._read():
-            tokens += len(gold)
-            mean = table.gather(1, gold[:, None]).mean().item()
-            success = math.exp(mean) if math.isfinite(mean) else 0.0  # a model that has overflowed can nothing any more
+        for place, log_probabilities, targets in self._read():
+            tokens += len(targets)
+            mean_logprob = log_probabilities.gather(1, targets[:, None]).mean().item()
+            # a model that has overflowed can nothing any more
+            success = math.exp(mean_logprob) if math.isfinite(mean_logprob) else 0.0
             kl = None
             if self.start:
-                drawn, before = self.start[place]
-                now = table.gather(1, torch.tensor(drawn, device=table.device)[:, None])[:, 0].tolist()
-                kl = kl_per_token(before, now) if all(map(math.isfinite, now)) else None
+                sampled, logprobs_before = self.start[place]
+                logprobs_now = log_probabilities.gather(1, torch.tensor(sampled, device=log_probabilities.device)[:, None])[
+                    :, 0
+                ].tolist()
+                kl = kl_per_token(logprobs_before, logprobs_now) if all(map(math.isfinite, logprobs_now)) else None
             item = self.items[place]
             cell = self.pool.cells[self.pool.cell_of[item]]
-            found[place] = CanaryOutcome(self.pool.ids[item], cell.task, cell.level, step, success, kl)
-        return [found[place] for place in sorted(found)], tokens
+            outcome_by_place[place] = CanaryOutcome(self.pool.ids[item], cell.task, cell.level, step, success, kl)
+        return [outcome_by_place[place] for place in sorted(outcome_by_place)], tokens
 
     def _read(self) -> Iterator[tuple[int, Float[Tensor, "time vocabulary"], Int[Tensor, " time"]]]:
         """(place, log-probabilities at the target positions, target tokens) per item; items without targets are left out."""

@@ -57,9 +57,9 @@ def check_methods(parent: type, objective: str) -> None:
     """Raises InputError when a method of TRL's trainer is missing or takes other arguments than those relied on."""
     for name, parameters in REQUIRED_METHODS[objective].items():
         method = getattr(parent, name, None)
-        found = tuple(inspect.signature(method).parameters)[1:] if callable(method) else None
-        if found is None or found[: len(parameters)] != parameters:
-            shown = "no such method" if found is None else f"({', '.join(found)})"
+        actual = tuple(inspect.signature(method).parameters)[1:] if callable(method) else None
+        if actual is None or actual[: len(parameters)] != parameters:
+            shown = "no such method" if actual is None else f"({', '.join(actual)})"
             raise _changed(f"{parent.__name__}.{name}({', '.join(parameters)})", shown)
 
 
@@ -70,12 +70,12 @@ def check_attributes(trainer: Any, objective: str) -> None:
             raise _changed(f"an attribute {name} of {type(trainer).__mro__[1].__name__}", "none")
 
 
-def _changed(expected: str, found: str) -> InputError:
+def _changed(expected: str, actual: str) -> InputError:
     import transformers
     import trl
 
     return InputError(
         f"{expected} in TRL",
-        f"{found} in TRL {trl.__version__} with transformers {transformers.__version__}",
+        f"{actual} in TRL {trl.__version__} with transformers {transformers.__version__}",
         "Install a TRL version of the range in Mixwright's pyproject.toml, or train with steering=None.",
     )

@@ -49,11 +49,11 @@ class FiniteGuard:
         """Before the optimiser moves anything. Raises InputError when a loss or a gradient of the step is not finite."""
         losses, self._losses = self._losses, []
         parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
-        scaled = getattr(optimizer, "scaler", None) is not None
+        has_scaler = getattr(optimizer, "scaler", None) is not None
         if losses and not bool(torch.isfinite(torch.stack([loss.float() for loss in losses])).all()):
-            if not scaled or not all_finite(parameters):
+            if not has_scaler or not all_finite(parameters):
                 self.stop(step, "loss", "the weights have not been moved by it")
-        elif not scaled and not all_finite(parameter.grad for parameter in parameters):
+        elif not has_scaler and not all_finite(parameter.grad for parameter in parameters):
             self.stop(step, "gradient", "the weights have not been moved by it", last_good_step=step)
 
     def check_weights(self, step: int, model: Any) -> None:
@@ -61,28 +61,28 @@ class FiniteGuard:
         if not all_finite(parameter for parameter in model.parameters() if parameter.requires_grad):
             self.stop(step, "weight", "no step was made with it and no checkpoint saved")
 
-    def stop(self, step: int, what: str, state: str, *, last_good_step: int | None = None) -> NoReturn:
+    def stop(self, step: int, quantity: str, state: str, *, last_good_step: int | None = None) -> NoReturn:
         """Write down the end of the run and raise InputError.
 
         Args:
             step: optimiser steps done.
-            what: was no finite number.
+            quantity: was no finite number.
             state: of the weights.
             last_good_step: last step after which the weights gave finite losses; None is the one before, because nothing
                 else shows that weights are good.
         """
         folder = self.last_whole_checkpoint(step - 1 if last_good_step is None else last_good_step)
-        back = "There is no whole checkpoint before it: begin with"
+        advice = "There is no whole checkpoint before it: begin with"
         if folder is not None:
-            back = f"Resume from {folder}, the last whole checkpoint whose losses were finite, with"
-        because = f"a {what} is not a finite number; {state}"
+            advice = f"Resume from {folder}, the last whole checkpoint whose losses were finite, with"
+        because = f"a {quantity} is not a finite number; {state}"
         self.run.finish()
         # resuming with True reads the name: what is newer is passed over
         self.run.files.write_decisions(
             [Decision(step, "not finite", None, folder.name if folder is not None else "", because)]
         )
         self.run.write()
-        raise InputError(f"finite numbers at step {step}", because, f"{back} {REMEDY}.")
+        raise InputError(f"finite numbers at step {step}", because, f"{advice} {REMEDY}.")
 
 
 def all_finite(tensors: Iterable[Tensor | None]) -> bool:

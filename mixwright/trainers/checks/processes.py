@@ -39,8 +39,11 @@ def check_same_run(run: RunSteering, step: int) -> None:
         return
     gathered = gather_object([(len(run.draws), zlib.crc32(run.draws.rows.tobytes()), checksum(run))])
     if len(set(gathered)) > 1:
-        shown = "; ".join(f"process {rank}: {n} draws {a:08x}, state {b:08x}" for rank, (n, a, b) in enumerate(gathered))
-        raise RuntimeError(f"step {step}: the processes no longer draw and decide the same ({shown}); stopped")
+        states_text = "; ".join(
+            f"process {rank}: {draw_count} draws {draw_checksum:08x}, state {state_checksum:08x}"
+            for rank, (draw_count, draw_checksum, state_checksum) in enumerate(gathered)
+        )
+        raise RuntimeError(f"step {step}: the processes no longer draw and decide the same ({states_text}); stopped")
 
 
 def checksum(run: RunSteering) -> int:

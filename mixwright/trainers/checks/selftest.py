@@ -28,14 +28,16 @@ def check_draws(run: RunSteering, sampler: SteeredSampler) -> list[str]:
     Raises:
         RuntimeError: naming the check that failed.
     """
-    before = run.engine.state_dict()
+    engine_state = run.engine.state_dict()
     try:
         _check_order(run.engine.draw, sampler)
         shares = run.engine.wanted_shares()
         drawn = Counter(run.pool.tasks[run.pool.task_of[row]] for row in run.engine.draw(SHARE_DRAWS))
     finally:
-        run.engine.load_state_dict(before)
-    _require("state restored", run.engine.state_dict() == before, "the engine's state after the test differs from before")
+        run.engine.load_state_dict(engine_state)
+    _require(
+        "state restored", run.engine.state_dict() == engine_state, "the engine's state after the test differs from before"
+    )
     for task, weight in shares.items():
         gap = abs(drawn[task] - weight * SHARE_DRAWS)
         # Low-discrepancy drawing stays within 1 of the share; 2 % allows for a start mid-cycle.
@@ -46,13 +48,23 @@ def check_draws(run: RunSteering, sampler: SteeredSampler) -> list[str]:
 
 def _check_order(draw: Callable[[int], Sequence[int]], sampler: SteeredSampler) -> None:
     """Two batches through a sampler like the live one, against TRL's own RepeatSampler on the same rows."""
-    size, repeats, served = sampler.batch_size, sampler.mini_repeat_count, sampler.repeat_count
+    rows_per_batch, repeats, times_served = sampler.batch_size, sampler.mini_repeat_count, sampler.repeat_count
     log = DrawLog(draw)
-    served_rows = list(SteeredSampler(log, 2 * size, batch_size=size, mini_repeat_count=repeats, repeat_count=served))
+    served_rows = list(
+        SteeredSampler(
+            log, 2 * rows_per_batch, batch_size=rows_per_batch, mini_repeat_count=repeats, repeat_count=times_served
+        )
+    )
     groups = [served_rows[start : start + repeats] for start in range(0, len(served_rows), repeats)]
     _require("groups whole", all(len(set(group)) == 1 for group in groups), f"{repeats} completions do not share a row")
-    places = RepeatSampler(range(2 * size), mini_repeat_count=repeats, batch_size=size, repeat_count=served, shuffle=False)
-    expected = [log.rows[place] for place in places]
+    expected_places = RepeatSampler(
+        range(2 * rows_per_batch),
+        mini_repeat_count=repeats,
+        batch_size=rows_per_batch,
+        repeat_count=times_served,
+        shuffle=False,
+    )
+    expected = [log.rows[place] for place in expected_places]
     _require("TRL's order", served_rows == expected, "the index order differs from RepeatSampler's")
 
 
@@ -67,35 +79,39 @@ def check_refusal(trainer: Any) -> str:
     """
     if trainer.tools or trainer.environment_factories is not None:
         return "refused group has advantage 0 (checked at each refusal instead: tools or environments are in use)"
-    size = trainer.num_generations
+    group_size = trainer.num_generations
     rewards = torch.zeros(trainer.args.generation_batch_size, len(trainer.reward_funcs))
     heaviest = int(trainer.reward_weights.abs().argmax())  # the others stay equal, so that weights cannot cancel out
     rewards[:, heaviest] = (torch.arange(len(rewards)) % 2).float()
     admitted = _advantages(trainer, rewards)
     signal = bool((admitted != 0).all()) or not float(trainer.reward_weights[heaviest])
-    _require("admitted group has a signal", signal, f"{admitted[:size].tolist()}")
-    refused = _advantages(trainer, mask_refused(rewards, [0], size))[:size]
+    _require("admitted group has a signal", signal, f"{admitted[:group_size].tolist()}")
+    refused = _advantages(trainer, mask_refused(rewards, [0], group_size))[:group_size]
     _require("refused group has advantage 0", bool((refused == 0).all()), f"{refused.tolist()}")
     return "refused group has advantage 0"
 
 
 def _advantages(trainer: Any, rewards: torch.Tensor) -> torch.Tensor:
     """Advantages that TRL gives to a reward table, gathered over processes."""
-    ends = getattr(trainer, "eos_token_ids", None) or [trainer._tokenizer.eos_token_id]  # TRL before 1.14 knows one
-    local, end = len(rewards) // trainer.accelerator.num_processes, ends[0]
-    rows = [dict(trainer.train_dataset[0]) for _ in range(local)]
-    made_up = {"prompt_ids": [[end]] * local, "completion_ids": [[end]] * local, "logprobs": [[0.0]] * local}
-    kept = (trainer._metrics, trainer._logs, trainer.rollout_func, trainer.model.training)
+    end_tokens = getattr(trainer, "eos_token_ids", None) or [trainer._tokenizer.eos_token_id]  # TRL before 1.14 knows one
+    rows_per_process, end_token = len(rewards) // trainer.accelerator.num_processes, end_tokens[0]
+    rows = [dict(trainer.train_dataset[0]) for _ in range(rows_per_process)]
+    made_up = {
+        "prompt_ids": [[end_token]] * rows_per_process,
+        "completion_ids": [[end_token]] * rows_per_process,
+        "logprobs": [[0.0]] * rows_per_process,
+    }
+    trainer_state = (trainer._metrics, trainer._logs, trainer.rollout_func, trainer.model.training)
     tokens = trainer.state.num_input_tokens_seen
-    trainer._metrics, trainer._logs = copy.deepcopy(kept[:2])
+    trainer._metrics, trainer._logs = copy.deepcopy(trainer_state[:2])
     trainer.rollout_func, trainer.made_up_rewards = (lambda prompts, _: dict(made_up)), rewards
     trainer.model.train()
     try:
         return trainer.accelerator.gather(trainer._generate_and_score_completions(rows)["advantages"])
     finally:
-        trainer._metrics, trainer._logs, trainer.rollout_func = kept[:3]
+        trainer._metrics, trainer._logs, trainer.rollout_func = trainer_state[:3]
         trainer.made_up_rewards, trainer.state.num_input_tokens_seen = None, tokens
-        trainer.model.train(kept[3])
+        trainer.model.train(trainer_state[3])
 
 
 def _require(name: str, passed: bool, message: str) -> None:

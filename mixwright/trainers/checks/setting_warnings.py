@@ -94,12 +94,12 @@ def read_settings(args: Any, functions: Sequence[Any], weights: Sequence[float])
         functions: reward functions or models.
         weights: one per function.
     """
-    scale = str(getattr(args, "scale_rewards", "group"))
+    scale_rewards = str(getattr(args, "scale_rewards", "group"))
     return Settings(
         float(getattr(args, "beta", 0.0)),
         str(getattr(args, "loss_type", "dapo")),
         str(getattr(args, "multi_objective_aggregation", "sum_then_normalize")),
-        {"True": "group", "False": "none"}.get(scale, scale),
+        {"True": "group", "False": "none"}.get(scale_rewards, scale_rewards),
         tuple(_reward(function, float(weight)) for function, weight in zip(functions, weights, strict=True)),
     )
 
@@ -120,12 +120,12 @@ def lint_novelty(settings: Settings) -> Lint | None:
     """A reward for variety that is summed with the others before the sum is scaled by its spread in the group."""
     if (settings.aggregation, settings.scale_rewards) != ("sum_then_normalize", "group"):
         return None
-    counted = [reward for reward in settings.rewards if reward.weight]
-    for reward in counted if len(counted) > 1 else []:
-        found = NOVELTY_NAMES.search(reward.name)
-        if not (reward.marked_novelty or found):
+    weighted_rewards = [reward for reward in settings.rewards if reward.weight]
+    for reward in weighted_rewards if len(weighted_rewards) > 1 else []:
+        match = NOVELTY_NAMES.search(reward.name)
+        if not (reward.marked_novelty or match):
             continue
-        marker = "its attribute novelty" if reward.marked_novelty or found is None else f"{found.group()!r} in its name"
+        marker = "its attribute novelty" if reward.marked_novelty or match is None else f"{match.group()!r} in its name"
         return _lint(
             "novelty",
             f"{reward.name} looks like a reward for variety (by {marker}), and scale_rewards='group' divides the sum of "
@@ -140,15 +140,15 @@ def lint_novelty(settings: Settings) -> Lint | None:
 def lint_too_hard(plan: Plan, pool: Pool) -> Lint | None:
     """Most rows are of cells that were measured as hopeless or lucky."""
     states = {cell.key: cell.state for cell in plan.cells}
-    total, is_hard = len(pool.cell_of), [states.get(cell.key) in ("hopeless", "lucky") for cell in pool.cells]
-    hard_rows = int(np.array(is_hard, dtype=bool)[pool.cell_of].sum())
-    if 2 * hard_rows <= total:
+    row_count, is_hard_cell = len(pool.cell_of), [states.get(cell.key) in ("hopeless", "lucky") for cell in pool.cells]
+    hard_rows = int(np.array(is_hard_cell, dtype=bool)[pool.cell_of].sum())
+    if 2 * hard_rows <= row_count:
         return None
     return _lint(
         "too_hard",
-        f"{hard_rows} of {total} rows ({hard_rows / total:.0%}) are of cells that the plan calls hopeless or lucky: what "
-        "succeeds there is mostly chance, and the rare success gets the largest advantage. Keep the gate too_hard, start "
-        "with beta above 0, and add rows that the model can solve now and then",
+        f"{hard_rows} of {row_count} rows ({hard_rows / row_count:.0%}) are of cells that the plan calls hopeless or lucky: "
+        "what succeeds there is mostly chance, and the rare success gets the largest advantage. Keep the gate too_hard, "
+        "start with beta above 0, and add rows that the model can solve now and then",
         "arXiv 2605.28388",
     )
 
@@ -175,19 +175,20 @@ def lint_lengths(settings: Settings, groups: Sequence[GroupOutcome]) -> Lint | N
     if settings.loss_type not in PER_SEQUENCE_LOSSES:
         return None
     for task, shares in _format_shares(groups).items():
-        tokens: dict[str, list[int]] = defaultdict(list)
+        lengths_by_format: dict[str, list[int]] = defaultdict(list)
         for group in groups:
             if group.task == task and group.lengths:
                 for name, length in zip(group.formats, group.lengths, strict=True):
-                    tokens[name].append(length)
-        means = sorted((fmean(tokens[name]), name) for name in shares if tokens[name])
-        for (short, one), (long, other) in combinations(means, 2):
-            if long >= LENGTH_RATIO * short:
+                    lengths_by_format[name].append(length)
+        means = sorted((fmean(lengths_by_format[name]), name) for name in shares if lengths_by_format[name])
+        for (short_tokens, short_format), (long_tokens, long_format) in combinations(means, 2):
+            if long_tokens >= LENGTH_RATIO * short_tokens:
                 return _lint(
                     "lengths",
                     f"loss_type={settings.loss_type!r} divides each completion's loss by its own length, and the formats of "
-                    f"{task} differ in it ({one!r:.40} {short:.0f} tokens, {other!r:.40} {long:.0f}): a token of a short "
-                    "right answer counts for more, of a long wrong one for less. Use loss_type='dapo' or 'dr_grpo'",
+                    f"{task} differ in it ({short_format!r:.40} {short_tokens:.0f} tokens, {long_format!r:.40} "
+                    f"{long_tokens:.0f}): a token of a short right answer counts for more, of a long wrong one for "
+                    "less. Use loss_type='dapo' or 'dr_grpo'",
                     "arXiv 2503.20783",
                 )
     return None
@@ -203,14 +204,16 @@ def _warn(run: RunSteering, step: int, lints: Sequence[Lint | None]) -> None:
 
 def _format_shares(groups: Sequence[GroupOutcome]) -> dict[str, dict[str, float]]:
     """Task -> format -> share, where a task is answered in a few formats."""
-    totals: Counter[str] = Counter()
+    answer_counts: Counter[str] = Counter()
     for group in groups:
-        totals[group.task] += len(group.formats)
-    found = {}
+        answer_counts[group.task] += len(group.formats)
+    shares_by_task = {}
     for task, shares in formats_in_use(groups, FORMAT_SHARE).items():
         if sum(shares.values()) >= COVERED_SHARE:
-            found[task] = {name: share for name, share in shares.items() if share * totals[task] >= MIN_FORMAT_COMPLETIONS}
-    return found
+            shares_by_task[task] = {
+                name: share for name, share in shares.items() if share * answer_counts[task] >= MIN_FORMAT_COMPLETIONS
+            }
+    return shares_by_task
 
 
 def _lint(name: str, sentence: str, source: str) -> Lint:

@@ -53,15 +53,15 @@ def answer_pair(
         names: what before and after are called.
         between: further checkpoints, each with what it is called.
     """
-    asked, said = item["before"], {"before": names[0], "after": names[1], **(between or {})}
+    before_row, name_by_time = item["before"], {"before": names[0], "after": names[1], **(between or {})}
     texts = {when: str(row["completion"] or "") for when, row in item.items()}
     scores = {when: float(row["score"] or 0.0) for when, row in item.items()}
-    told = {when: name + CUT_MARK * bool(item[when].get("cut")) for when, name in said.items()}
-    others = tuple(Answer(told[when], texts[when], scores[when]) for when in between or {})
-    title = " · ".join(part for part in (asked["task"] or "", level(asked["level"])) if part)
-    shown = told["before"], told["after"]
-    prompt, gold = str(asked["prompt"] or ""), str(asked["answer"] or "")
-    return Pair(title, prompt, gold, texts["before"], texts["after"], scores["before"], scores["after"], shown, others)
+    label_by_time = {when: name + CUT_MARK * bool(item[when].get("cut")) for when, name in name_by_time.items()}
+    others = tuple(Answer(label_by_time[when], texts[when], scores[when]) for when in between or {})
+    title = " · ".join(part for part in (before_row["task"] or "", level(before_row["level"])) if part)
+    labels = label_by_time["before"], label_by_time["after"]
+    prompt, gold = str(before_row["prompt"] or ""), str(before_row["answer"] or "")
+    return Pair(title, prompt, gold, texts["before"], texts["after"], scores["before"], scores["after"], labels, others)
 
 
 def take_turns(rows: Sequence[T], group_of: Callable[[T], str]) -> list[T]:

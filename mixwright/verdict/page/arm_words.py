@@ -14,7 +14,9 @@ RATIO_SUFFIX = ".ratio"
 def effect_of(result: TrialResult, arm: str, against: str) -> Effect | None:
     """The effect on the primary outcome, if the trial has it."""
     name = READINGS[result.decoding].name
-    return next((e for e in result.effects if (e.arm, e.against, e.name) == (arm, against, name)), None)
+    return next(
+        (effect for effect in result.effects if (effect.arm, effect.against, effect.name) == (arm, against, name)), None
+    )
 
 
 def effect_word(result: TrialResult, effect: Effect) -> str:
@@ -24,8 +26,8 @@ def effect_word(result: TrialResult, effect: Effect) -> str:
 
 def format_outcome(outcome: Outcome) -> str:
     """`success, greedy, all held-out items, mean over tasks`."""
-    how = f", {outcome}" if outcome in GRADED_OUTCOMES else ""
-    return f"{READINGS[outcome].title}{how}, all held-out items, mean over tasks"
+    decoding_text = f", {outcome}" if outcome in GRADED_OUTCOMES else ""
+    return f"{READINGS[outcome].title}{decoding_text}, all held-out items, mean over tasks"
 
 
 def unit_of(result: TrialResult, effect: Effect) -> str:
@@ -37,12 +39,16 @@ def unit_of(result: TrialResult, effect: Effect) -> str:
 
 def format_effect(result: TrialResult, effect: Effect) -> str:
     """The difference with its interval, in its unit."""
-    unit, found = unit_of(result, effect), effect.difference
-    return f"{found.value:.2f} [{found.low:.2f}, {found.high:.2f}]" if unit == "ratio" else format_change(found, unit)
+    unit, difference = unit_of(result, effect), effect.difference
+    return (
+        f"{difference.value:.2f} [{difference.low:.2f}, {difference.high:.2f}]"
+        if unit == "ratio"
+        else format_change(difference, unit)
+    )
 
 
 def differences(result: TrialResult, name: str, arm: str, against: str) -> tuple[float, ...]:
     """Arm minus reference in one number, one per seed that has both."""
     values = {(row.arm, row.seed): row.value for row in result.rows if row.name == name}
-    both = [(values.get((arm, seed)), values.get((against, seed))) for seed in result.seeds]
-    return tuple(a - b for a, b in both if a is not None and b is not None)
+    pairs = [(values.get((arm, seed)), values.get((against, seed))) for seed in result.seeds]
+    return tuple(of_arm - of_reference for of_arm, of_reference in pairs if of_arm is not None and of_reference is not None)

@@ -42,7 +42,7 @@ class ThreeCheckpoints:
     """The start, and the one that the page is about."""
 
 
-def three_of(run: RunFolder) -> ThreeCheckpoints | None:
+def read_three_checkpoints(run: RunFolder) -> ThreeCheckpoints | None:
     """The three checkpoints of a comparison; None where there is no third one. Raises InputError for broken files."""
     sides, path = comparisons(run).get(headline_arm(run)), beside_file(run)
     if sides is None or not path.is_file():
@@ -59,9 +59,9 @@ def three_of(run: RunFolder) -> ThreeCheckpoints | None:
 def shorten_paths(paths: Sequence[str]) -> tuple[str, str, str]:
     """Last parts of three paths, more of them where two end alike."""
     before, other, after = paths
-    most = max(len(PurePath(path).parts) for path in paths)
-    for parts in range(1, most + 1):
-        names = [str(PurePath(*PurePath(path).parts[-parts:])) for path in (before, other, after)]
+    longest = max(len(PurePath(path).parts) for path in paths)
+    for part_count in range(1, longest + 1):
+        names = [str(PurePath(*PurePath(path).parts[-part_count:])) for path in (before, other, after)]
         if len(set(names)) == len(set(paths)):
             return names[0], names[1], names[2]
     return before, other, after

@@ -273,17 +273,17 @@ def folded_claims(summary: str, caption: str, claims: Sequence[Claim], outcome: 
     return Fold(summary, (Claims(caption, tuple(claims), outcome),))
 
 
-def filled(blocks: Sequence[Block]) -> list[Block]:
+def keep_filled(blocks: Sequence[Block]) -> list[Block]:
     """The blocks that hold something; folds and grids lose what is empty in them, and go when nothing is left."""
-    kept: list[Block] = []
+    filled_blocks: list[Block] = []
     for block in blocks:
         if isinstance(block, Fold | Grid):
-            inner = tuple(filled(block.blocks))
-            if inner:
-                kept.append(replace(block, blocks=inner))
+            inner_blocks = tuple(keep_filled(block.blocks))
+            if inner_blocks:
+                filled_blocks.append(replace(block, blocks=inner_blocks))
         elif _content(block):
-            kept.append(block)
-    return kept
+            filled_blocks.append(block)
+    return filled_blocks
 
 
 def _content(block: Block) -> object:

@@ -50,10 +50,10 @@ def render_svg(chart: Chart) -> str:
         height = 250 + 16 * len(chart.series) if isinstance(chart, Lines) else 60 + 34 * len(chart.rows)
         figure = Figure(figsize=(CHART_WIDTH_PIXELS / 72, height / 72), dpi=72, layout="constrained")
         axes = figure.add_subplot()
-        _lines(axes, chart) if isinstance(chart, Lines) else _forest(axes, chart)
-        out = io.StringIO()
-        figure.savefig(out, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
-    return _inline(out.getvalue(), line(chart.alternative, limit=1000))
+        _draw_lines(axes, chart) if isinstance(chart, Lines) else _draw_forest(axes, chart)
+        svg = io.StringIO()
+        figure.savefig(svg, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+    return _inline(svg.getvalue(), line(chart.alternative, limit=1000))
 
 
 def _inline(text: str, alternative: str) -> str:
@@ -75,22 +75,22 @@ def _shorten(text: str) -> str:
     return shown if len(shown) <= 24 else shown[:23] + "…"
 
 
-def _lines(axes: Axes, chart: Lines) -> None:
+def _draw_lines(axes: Axes, chart: Lines) -> None:
     for place, series in enumerate(chart.series):
         y, low, high = ([100 * value for value in values] for values in (series.y, series.low, series.high))
         colour = SERIES[place % 4]
-        look: dict[str, Any] = {"linestyle": LINE_STYLES[place % 4], "marker": LINE_MARKS[place % 4]}
+        line_style: dict[str, Any] = {"linestyle": LINE_STYLES[place % 4], "marker": LINE_MARKS[place % 4]}
         axes.fill_between(series.x, low, high, color=colour, alpha=0.16, linewidth=0)
-        axes.plot(series.x, y, color=colour, markersize=4, linewidth=1.8, label=_shorten(series.name), **look)
+        axes.plot(series.x, y, color=colour, markersize=4, linewidth=1.8, label=_shorten(series.name), **line_style)
     axes.set(ylim=(0, 100), xlabel=line(chart.x_label), ylabel=line(chart.y_label))
     axes.set_xlim(left=0)
     axes.grid(axis="y", color=RULE, linewidth=0.6)
     axes.set_axisbelow(True)
-    if (several := len(chart.series)) > 1:
-        axes.figure.legend(loc="outside lower center", ncols=1 if several > 3 else several, handlelength=2.6)
+    if (series_count := len(chart.series)) > 1:
+        axes.figure.legend(loc="outside lower center", ncols=1 if series_count > 3 else series_count, handlelength=2.6)
 
 
-def _forest(axes: Axes, chart: Forest) -> None:
+def _draw_forest(axes: Axes, chart: Forest) -> None:
     rows, scale, compares = chart.rows[::-1], chart.scale, chart.margin is not None
     edges = [scale * end for row in rows if row.value is not None for end in (row.low, row.high, *row.points)]
     if chart.margin is not None:

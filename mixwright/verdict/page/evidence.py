@@ -18,7 +18,7 @@ from mixwright.run.folder import RunFolder, read_json, read_measurements, read_p
 from mixwright.verdict.page.text import count
 
 
-def json_lines(path: Path) -> Iterator[dict[str, Any]]:
+def read_json_lines(path: Path) -> Iterator[dict[str, Any]]:
     """The objects of a JSON-lines file, one at a time; none when there is no file. Raises InputError with file and line."""
     if not path.is_file():
         return
@@ -31,31 +31,31 @@ def json_lines(path: Path) -> Iterator[dict[str, Any]]:
             except (json.JSONDecodeError, RecursionError) as error:
                 item, got = None, str(error)[:120]
             if not isinstance(item, dict):
-                wanted, got = "one JSON object per line", got or type(item).__name__
-                raise InputError(wanted, got, "Remove the line.", file=path, line=number)
+                expected, got = "one JSON object per line", got or type(item).__name__
+                raise InputError(expected, got, "Remove the line.", file=path, line=number)
             yield item
 
 
-def number(item: dict[str, Any], name: str) -> float | None:
+def finite_number(item: dict[str, Any], name: str) -> float | None:
     """A finite number of a JSON object, or None."""
     value = item.get(name)
     return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
 
 
-def version_of(path: Path) -> tuple[int, int] | None:
+def file_version(path: Path) -> tuple[int, int] | None:
     """Which version of a file this is, so that what was read of it can be kept; None without one."""
-    found = path.stat() if path.is_file() else None
-    return (found.st_ino, found.st_mtime_ns) if found else None
+    status = path.stat() if path.is_file() else None
+    return (status.st_ino, status.st_mtime_ns) if status else None
 
 
 @functools.lru_cache(maxsize=8)
-def _trial(path: Path, version: tuple[int, int] | None) -> TrialResult | None:
+def _read_trial(path: Path, version: tuple[int, int] | None) -> TrialResult | None:
     return read_json(path, TrialResult) if version else None
 
 
 def trial_of(run: RunFolder) -> TrialResult | None:
     """The trial's result, if there was one; kept, because sections ask for it again. Raises InputError for a broken one."""
-    return _trial(run.result, version_of(run.result))
+    return _read_trial(run.result, file_version(run.result))
 
 
 def plan_of(run: RunFolder) -> Plan | None:
@@ -66,12 +66,12 @@ def plan_of(run: RunFolder) -> Plan | None:
 def decoding_of(run: RunFolder) -> Outcome:
     """What the run's settings read the primary outcome from: a decoding (greedy by default), or what is not graded."""
     path = run.path / "run.yaml"
-    measure = read_yaml(path, dict[str, Any]).get("measure") if path.is_file() else None
-    measure = measure if isinstance(measure, dict) else {}
-    probes = measure.get("probes")
-    known = [name for name in probes if isinstance(name, str)] if isinstance(probes, list) else []
-    decoding = "sampled" if measure.get("decoding") == "sampled" else "greedy"
-    return outcome_of(known, decoding) or decoding
+    measure_settings = read_yaml(path, dict[str, Any]).get("measure") if path.is_file() else None
+    measure_settings = measure_settings if isinstance(measure_settings, dict) else {}
+    probes = measure_settings.get("probes")
+    probe_names = [name for name in probes if isinstance(name, str)] if isinstance(probes, list) else []
+    decoding = "sampled" if measure_settings.get("decoding") == "sampled" else "greedy"
+    return outcome_of(probe_names, decoding) or decoding
 
 
 def arm_branches(run: RunFolder) -> dict[str, list[tuple[int, Path]]]:
@@ -79,12 +79,12 @@ def arm_branches(run: RunFolder) -> dict[str, list[tuple[int, Path]]]:
 
     Once the trial has its result, branches that it does not speak of (dropped seeds, arms of earlier settings) are left out.
     """
-    found: dict[str, list[tuple[int, Path]]] = {}
+    branches: dict[str, list[tuple[int, Path]]] = {}
     result = trial_of(run)
     for arm, seed, folder in run.branches():
         if result is None or (arm in result.arms and seed in result.seeds):  # others are of earlier settings
-            found.setdefault(arm, []).append((seed, folder))
-    return {arm: found[arm] for arm in result.arms if arm in found} if result else dict(sorted(found.items()))
+            branches.setdefault(arm, []).append((seed, folder))
+    return {arm: branches[arm] for arm in result.arms if arm in branches} if result else dict(sorted(branches.items()))
 
 
 def leading_folders(run: RunFolder) -> list[Path]:
@@ -101,8 +101,8 @@ def headline_arm(run: RunFolder) -> str:
     result = trial_of(run)
     if result is None:
         return next(iter(arm_branches(run)), "")
-    others = {*result.references, *result.nulls, *result.ablations}
-    levers = [arm for arm in result.arms if arm not in others]
+    other_arms = {*result.references, *result.nulls, *result.ablations}
+    levers = [arm for arm in result.arms if arm not in other_arms]
     return next(iter([*levers, *(effect.arm for effect in result.effects), *result.arms]), "")
 
 
@@ -121,12 +121,12 @@ def describe_run(run: RunFolder) -> str:
 
 def before_after_caption(run: RunFolder) -> str:
     """`Success before and after (arm steered against its start)`: a caption of claims."""
-    told = READINGS[decoding_of(run)].title
-    return f"{told[:1].upper()}{told[1:]} before and after{arm_suffix(run)}"
+    title = READINGS[decoding_of(run)].title
+    return f"{title[:1].upper()}{title[1:]} before and after{arm_suffix(run)}"
 
 
 @functools.lru_cache(maxsize=128)
-def _scores(path: Path, _version: tuple[int, int] | None) -> ItemScores:
+def _read_scores(path: Path, _version: tuple[int, int] | None) -> ItemScores:
     try:
         return item_scores(read_measurements(path))
     except InputError as error:
@@ -139,7 +139,7 @@ def scores(path: Path) -> ItemScores:
     Raises:
         InputError: the table is broken, or of an earlier version.
     """
-    return _scores(path, version_of(path))
+    return _read_scores(path, file_version(path))
 
 
 Sides = tuple[Sequence[ItemScores], Sequence[ItemScores]]
@@ -156,12 +156,12 @@ def comparisons(run: RunFolder) -> dict[str, Sides]:
         arm: [(folder / "before.parquet", folder / "after.parquet") for _, folder in branches]
         for arm, branches in sorted(arm_branches(run).items())
     } or {"": [(run.measurements("before"), run.measurements("after"))]}
-    found: dict[str, Sides] = {}
-    for arm, both in files.items():
-        known = [(scores(before), scores(after)) for before, after in both if before.is_file() and after.is_file()]
-        if known:
-            found[arm] = ([old for old, _ in known], [new for _, new in known])
-    return found
+    sides_by_arm: dict[str, Sides] = {}
+    for arm, paths in files.items():
+        pairs = [(scores(before), scores(after)) for before, after in paths if before.is_file() and after.is_file()]
+        if pairs:
+            sides_by_arm[arm] = ([old for old, _ in pairs], [new for _, new in pairs])
+    return sides_by_arm
 
 
 def leading_sides(run: RunFolder) -> Sides | None:
@@ -191,8 +191,14 @@ def rows_of(run: RunFolder) -> Counter[str]:
 
 def paired_scores(run: RunFolder, arm: str, against: str) -> Sides | None:
     """What two arms could do after training, per seed that both finished: the reference first. None without such seeds."""
-    own, other = (
+    arm_files, reference_files = (
         {seed: folder / "after.parquet" for seed, folder in arm_branches(run).get(name, [])} for name in (arm, against)
     )
-    seeds = [seed for seed in own if seed in other and own[seed].is_file() and other[seed].is_file()]
-    return ([scores(other[seed]) for seed in seeds], [scores(own[seed]) for seed in seeds]) if seeds else None
+    seeds = [
+        seed
+        for seed in arm_files
+        if seed in reference_files and arm_files[seed].is_file() and reference_files[seed].is_file()
+    ]
+    return (
+        ([scores(reference_files[seed]) for seed in seeds], [scores(arm_files[seed]) for seed in seeds]) if seeds else None
+    )

@@ -38,14 +38,14 @@ def render_page(title: str, about: str, parts: Sequence[Part]) -> str:
         about: one line on what run this is.
         parts: sections in order.
     """
-    headline = next((b for _, _, _, blocks in parts for b in blocks if isinstance(b, Headline)), None)
-    first = [part for part in parts if part[2] < FIRST_SCREEN_ORDER]
+    headline = next((block for _, _, _, blocks in parts for block in blocks if isinstance(block, Headline)), None)
+    first_screen = [part for part in parts if part[2] < FIRST_SCREEN_ORDER]
     return _template().render(
         title=title,
         about=about,
         headline=headline,
-        top=[part for part in first if not part[1]],
-        columns=[part for part in first if part[1]],
+        top=[part for part in first_screen if not part[1]],
+        columns=[part for part in first_screen if part[1]],
         rest=[part for part in parts if part[2] >= FIRST_SCREEN_ORDER],
         css=Markup(Path(__file__).with_name("page.css").read_text(encoding="utf-8")),
     )
@@ -75,10 +75,10 @@ def _template() -> Template:
         "level": text.level,
         "svg": lambda chart: Markup(render_svg(chart)),
         "numbers": chart_table,
-        "told": format_kind,
+        "kind_in_words": format_kind,
         "heat": lambda share: min(int(share * HEAT_COLOUR_COUNT), HEAT_COLOUR_COUNT - 1) if share is not None else "none",
         "axis": axis_positions,
-        "words": lambda block: {cell.mark for _, cells in block.rows for cell in cells if cell is not None},
+        "used_marks": lambda block: {cell.mark for _, cells in block.rows for cell in cells if cell is not None},
         "narrow": lambda blocks: all(isinstance(block, Lines | Forest | Terms) for block in blocks),
     }
     environment.globals["marks"] = SIGN_BY_KIND
@@ -107,8 +107,8 @@ def axis_positions(claims: Sequence[Claim]) -> list[dict[str, float]]:
     low = min(0.0, *(claim.difference.low for claim in claims))
     high = max(0.0, *(claim.difference.high for claim in claims))
     span = (high - low) or 1.0
-    found = []
-    for moved in (claim.difference for claim in claims):
-        places = {"low": moved.low, "value": moved.value, "high": moved.high, "zero": 0.0}
-        found.append({name: round(4 + 92 * (value - low) / span, 1) for name, value in places.items()})
-    return found
+    positions = []
+    for difference in (claim.difference for claim in claims):
+        ends = {"low": difference.low, "value": difference.value, "high": difference.high, "zero": 0.0}
+        positions.append({name: round(4 + 92 * (value - low) / span, 1) for name, value in ends.items()})
+    return positions

@@ -28,10 +28,10 @@ def show(console: Console, title: str, blocks: Sequence[Block]) -> None:
     if title:
         console.print(Rule(Text(line(title), style="bold"), align="left", style="dim"))
     for block in blocks:
-        _block(console, block)
+        _print_block(console, block)
 
 
-def _block(console: Console, block: Block) -> None:
+def _print_block(console: Console, block: Block) -> None:
     match block:
         case kinds.Headline():
             console.print(Text(line(block.text, limit=600), style=f"bold {STYLE_BY_TONE[block.tone]}"))
@@ -39,65 +39,68 @@ def _block(console: Console, block: Block) -> None:
                 value = (line(fact.value), STYLE_BY_TONE[fact.tone])
                 console.print(Text.assemble("  ", line(fact.label), "  ", value, f"  {line(fact.note)}"))
         case kinds.Paragraph():
-            said = f"{block.lead}. {block.text}" if block.lead else block.text
-            console.print(Text(line(said, limit=1000), style=STYLE_BY_TONE[block.tone]))
+            paragraph_text = f"{block.lead}. {block.text}" if block.lead else block.text
+            console.print(Text(line(paragraph_text, limit=1000), style=STYLE_BY_TONE[block.tone]))
         case Claims():
-            console.print(_claims(block))
+            console.print(_claims_table(block))
         case kinds.HeatMap():
             rows = [
-                (name, *("" if c is None else f"{percent(c.before)} → {percent(c.after)}" for c in cells))
+                (name, *("" if cell is None else f"{percent(cell.before)} → {percent(cell.after)}" for cell in cells))
                 for name, cells in block.rows
             ]
-            console.print(_table(Table(block.caption, ("task", *block.columns), rows)))
+            console.print(_block_table(Table(block.caption, ("task", *block.columns), rows)))
         case kinds.Terms():
-            told = "; ".join(f"{word}: {meaning}" for word, meaning in zip(block.words, block.meanings, strict=True))
-            console.print(Text(f"{told}.", style="dim"))
+            terms_text = "; ".join(f"{word}: {meaning}" for word, meaning in zip(block.words, block.meanings, strict=True))
+            console.print(Text(f"{terms_text}.", style="dim"))
         case Table():
-            console.print(_table(block))
+            console.print(_block_table(block))
         case kinds.Lines() | kinds.Forest():
             console.print(Text(f"{line(block.caption)}: {line(block.alternative, limit=1000)}"))
         case kinds.Texts():
             for pair in block.pairs:
                 console.print(Text(f"{line(pair.title)}: {line(pair.prompt)} (answer {line(pair.answer)})"))
-                sides = [(pair.names[0], pair.score_before, pair.before), *((o.name, o.score, o.text) for o in pair.between)]
+                sides = [
+                    (pair.names[0], pair.score_before, pair.before),
+                    *((other.name, other.score, other.text) for other in pair.between),
+                ]
                 sides.append((pair.names[1], pair.score_after, pair.after))
-                wide = max(len(line(name)) for name, _, _ in sides)
+                name_width = max(len(line(name)) for name, _, _ in sides)
                 for name, score, text in sides:
-                    console.print(Text(f"  {line(name):{wide}} {score:.2g}: {line(text)}"))
+                    console.print(Text(f"  {line(name):{name_width}} {score:.2g}: {line(text)}"))
         case kinds.Code():
             console.print(Text(f"{line(block.caption)}: {line(block.text, limit=1000)}"))
         case kinds.Fold():
             console.print(Text(f"({line(block.summary, limit=600)}: on the page)", style="dim"))
         case kinds.Grid():
             for inner in block.blocks:
-                _block(console, inner)
+                _print_block(console, inner)
 
 
-def _claims(block: Claims) -> Rich:
+def _claims_table(block: Claims) -> Rich:
     unit = READINGS[block.outcome].unit
-    table = _empty(
+    table = _empty_table(
         ("task", "before", "after", "change" if unit == "share" else f"change, {unit}", "95 % interval", "word"),
         (1, 2, 3, 4),
     )
     for claim in block.claims:
-        moved = claim.difference
+        difference = claim.difference
         name = cell_name(line(claim.task), claim.level, whole=claim.whole)
-        after = (amount(claim.after, unit), change(moved.value, unit), format_interval(moved, unit))
-        known = after if moved.n > 0 else (NO_VALUE_SIGN,) * 3
-        row = (name, amount(claim.before, unit), *known, format_kind(claim.kind, block.outcome))
+        after = (amount(claim.after, unit), change(difference.value, unit), format_interval(difference, unit))
+        after_cells = after if difference.n > 0 else (NO_VALUE_SIGN,) * 3
+        row = (name, amount(claim.before, unit), *after_cells, format_kind(claim.kind, block.outcome))
         table.add_row(*(Text(text, style=STYLE_BY_KIND.get(claim.kind, "")) for text in row))
     return table
 
 
-def _table(block: Table) -> Rich:
-    table, beyond = _empty(block.columns, block.numeric), len(block.rows) - MOST_TABLE_ROWS
+def _block_table(block: Table) -> Rich:
+    table, hidden_rows = _empty_table(block.columns, block.numeric), len(block.rows) - MOST_TABLE_ROWS
     for row in block.rows[:MOST_TABLE_ROWS]:
         table.add_row(*(Text(line(text)) for text in row))
-    table.caption = f"{beyond} more rows on the page" if beyond > 0 else None
+    table.caption = f"{hidden_rows} more rows on the page" if hidden_rows > 0 else None
     return table
 
 
-def _empty(columns: Sequence[str], numeric: Sequence[int]) -> Rich:
+def _empty_table(columns: Sequence[str], numeric: Sequence[int]) -> Rich:
     table = Rich(box=box.SIMPLE_HEAD, pad_edge=False, header_style="dim")
     for place, column in enumerate(columns):
         table.add_column(Text(line(column)), justify="right" if place in numeric else "left", overflow="fold")

@@ -52,29 +52,29 @@ UNGRADED_MEANINGS: dict[Outcome, dict[str, str]] = {
 """The same where nothing is graded, in which these differ."""
 
 
-def explained_once(parts: Sequence[Part], outcome: Outcome = "greedy", over: str = "seeds and items") -> list[Part]:
+def explain_once(parts: Sequence[Part], outcome: Outcome = "greedy", interval_units: str = "seeds and items") -> list[Part]:
     """The sections with every term explained where it first stands; what is left empty must be filtered out afterwards.
 
     Args:
         parts: the sections.
         outcome: what the page is about.
-        over: what its intervals are over.
+        interval_units: what its intervals are over.
     """
-    known: set[str] = set()
-    found = MEANING_BY_TERM | UNGRADED_MEANINGS.get(outcome, {})
-    meaning = {word: text.format(over=over) for word, text in found.items()}
-    return [(name, title, order, _once(blocks, known, meaning)) for name, title, order, blocks in parts]
+    explained_terms: set[str] = set()
+    templates = MEANING_BY_TERM | UNGRADED_MEANINGS.get(outcome, {})
+    meaning = {word: text.format(over=interval_units) for word, text in templates.items()}
+    return [(name, title, order, _explain_blocks(blocks, explained_terms, meaning)) for name, title, order, blocks in parts]
 
 
-def _once(blocks: Sequence[Block], known: set[str], meaning: Mapping[str, str]) -> list[Block]:
-    found: list[Block] = []
+def _explain_blocks(blocks: Sequence[Block], explained_terms: set[str], meaning: Mapping[str, str]) -> list[Block]:
+    explained: list[Block] = []
     for block in blocks:
         if isinstance(block, Terms):
-            new = tuple(word for word in dict.fromkeys(block.words) if word in meaning and word not in known)
-            known.update(new)
-            found.append(Terms(new, tuple(meaning[word] for word in new)))
+            new_terms = tuple(word for word in dict.fromkeys(block.words) if word in meaning and word not in explained_terms)
+            explained_terms.update(new_terms)
+            explained.append(Terms(new_terms, tuple(meaning[word] for word in new_terms)))
         elif isinstance(block, Fold | Grid):
-            found.append(replace(block, blocks=tuple(_once(block.blocks, known, meaning))))
+            explained.append(replace(block, blocks=tuple(_explain_blocks(block.blocks, explained_terms, meaning))))
         else:
-            found.append(block)
-    return found
+            explained.append(block)
+    return explained

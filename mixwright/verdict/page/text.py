@@ -16,14 +16,14 @@ def visible(text: str, *, limit: int = 4000) -> str:
 
     Newlines and tabs stay. What is left can neither steer a terminal nor reorder or hide its neighbours.
     """
-    cut = len(text) - limit
+    hidden_characters = len(text) - limit
     shown = text[:limit]
     if not shown.isascii() or not shown.isprintable():
-        shown = "".join(map(_letter, shown))
-    return shown if cut <= 0 else f"{shown}… ({cut} more characters)"
+        shown = "".join(map(_show_letter, shown))
+    return shown if hidden_characters <= 0 else f"{shown}… ({hidden_characters} more characters)"
 
 
-def _letter(letter: str) -> str:
+def _show_letter(letter: str) -> str:
     if letter in "\n\t" or letter in JOINERS:
         return letter
     hidden = unicodedata.category(letter) in ("Cc", "Cf", "Cs", "Cn", "Co", "Zl", "Zp")
@@ -40,9 +40,9 @@ def percent(share: float | None) -> str:
     return NO_VALUE_SIGN if share is None else f"{round(100 * share)} %"
 
 
-def format_share(found: Interval | None) -> str:
+def format_share(share: Interval | None) -> str:
     """A share with half the width of its 95 % interval: `34 % ± 8`; a dash for None."""
-    return NO_VALUE_SIGN if found is None else f"{percent(found.value)} ± {100 * (found.high - found.low) / 2:.0f}"
+    return NO_VALUE_SIGN if share is None else f"{percent(share.value)} ± {100 * (share.high - share.low) / 2:.0f}"
 
 
 def points(difference: float) -> str:
@@ -79,16 +79,20 @@ def between(low: float, high: float, unit: str = "share") -> str:
     return f"[{change(low, unit)}, {change(high, unit)}]"
 
 
-def format_interval(found: Interval, unit: str = "share") -> str:
+def format_interval(difference: Interval, unit: str = "share") -> str:
     """The same of a record; one item that was read has no spread, and so no interval, where the unit has no bounds."""
-    if found.n == 1 and found.low == found.high:
+    if difference.n == 1 and difference.low == difference.high:
         return "[one item: no interval]"
-    return between(found.low, found.high, unit)
+    return between(difference.low, difference.high, unit)
 
 
-def format_change(found: Interval | None, unit: str = "share") -> str:
+def format_change(difference: Interval | None, unit: str = "share") -> str:
     """`+4.2 [+1.0, +7.4]` in its unit, shares in points; a dash for what was not measured."""
-    return f"{change(found.value, unit)} {format_interval(found, unit)}" if found is not None and found.n else NO_VALUE_SIGN
+    return (
+        f"{change(difference.value, unit)} {format_interval(difference, unit)}"
+        if difference is not None and difference.n
+        else NO_VALUE_SIGN
+    )
 
 
 def format_p(p: float, name: str = "") -> str:
@@ -103,9 +107,9 @@ def level(value: float | None) -> str:
     return "" if value is None else f"level {value:g}"
 
 
-def cell_name(task: str, level_of: float | None, *, whole: bool = False) -> str:
+def cell_name(task: str, level_number: float | None, *, whole: bool = False) -> str:
     """`gcd level 2`, `gcd all levels` of a whole task, `gcd` of a task without levels."""
-    return f"{task} {level(level_of) or ('all levels' if whole else '')}".strip()
+    return f"{task} {level(level_number) or ('all levels' if whole else '')}".strip()
 
 
 def format_cell(claim: Claim) -> str:
@@ -116,8 +120,12 @@ def format_cell(claim: Claim) -> str:
 def name_of(measured_name: str) -> str:
     """A measured name in words: `success.sampled` is `success, sampled`, `zero_signal_share` the `zero-signal share`."""
     head, *rest = (part.replace("_", " ") for part in measured_name.split("."))
-    words = {"zero signal share": "zero-signal share", "teaching share": "share of informative groups", "swapped": "S"}
-    return ", ".join([words.get(head, "D" if head == "dependence" else head), *rest])
+    word_by_head = {
+        "zero signal share": "zero-signal share",
+        "teaching share": "share of informative groups",
+        "swapped": "S",
+    }
+    return ", ".join([word_by_head.get(head, "D" if head == "dependence" else head), *rest])
 
 
 def count(number: int, thing: str) -> str:

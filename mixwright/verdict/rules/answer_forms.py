@@ -21,9 +21,9 @@ from mixwright.records import Example, plain
 from mixwright.run.folder import RunFolder, read_json, write_json
 from mixwright.skeleton import skeleton
 from mixwright.verdict.page.answers import is_right, pair_answers
-from mixwright.verdict.page.evidence import version_of
+from mixwright.verdict.page.evidence import file_version
 from mixwright.verdict.page.text import count
-from mixwright.verdict.rules.marks import asked_for, find_marks
+from mixwright.verdict.rules.marks import find_marks, is_asked_for
 
 Feature = Literal[
     "empty", "cut", "prompt copied", "one answer", "shorter", "longer", "own form gone", "new form", "form of another task"
@@ -62,13 +62,13 @@ class FormChange:
     """Items that were answered before and after."""
     p: float
     """One-sided exact p value."""
-    adjusted: float
+    adjusted_p: float
     """The same after Holm's correction."""
     reported: bool = False
     """Whether it is shown: significant, in half of the items where the feature is a form, and not what the task asks for."""
-    shown: str = ""
+    pattern: str = ""
     """The answer, skeleton or mark that it is about; empty for other features."""
-    other: str = ""
+    other_task: str = ""
     """The task whose form it is; of `form of another task` alone."""
 
 
@@ -79,28 +79,29 @@ class _Item:
     texts: tuple[str, str]
     """Before and after."""
     cut: tuple[bool, bool] | None
-    right: bool
+    is_right_after: bool
     """After."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
+class _TaskFeature:
     """A feature of a task, item by item."""
 
     task: str
     feature: Feature
     before: Sequence[bool]
     after: Sequence[bool]
-    able: bool = True
+    reportable: bool = True
     """Whether it would be reported if it were significant."""
-    shown: str = ""
-    other: str = ""
+    pattern: str = ""
+    other_task: str = ""
 
     @property
-    def moved(self) -> tuple[int, int]:
+    def changed_counts(self) -> tuple[int, int]:
         """Items that show it after alone, and before alone; the other way round of a form that may have gone."""
         pairs = list(zip(self.before, self.after, strict=True))
-        new, old = (sum(one and not other for other, one in pairs), sum(one and not other for one, other in pairs))
+        new = sum(after and not before for before, after in pairs)
+        old = sum(before and not after for before, after in pairs)
         return (old, new) if self.feature == "own form gone" else (new, old)
 
 
@@ -112,108 +113,128 @@ def form_changes(rows: Iterable[Mapping[str, Any]], trained: Shares | None = Non
         trained: marks of the training rows, where they are known.
     """
     tasks: dict[str, list[_Item]] = defaultdict(list)
-    for (task, _), both in sorted(pair_answers(rows).items()):
-        old, new = both["before"], both["after"]
+    for (task, _), answers in sorted(pair_answers(rows).items()):
+        old, new = answers["before"], answers["after"]
         cut = None if None in (old.get("cut"), new.get("cut")) else (bool(old["cut"]), bool(new["cut"]))
         texts = str(old["completion"] or ""), str(new["completion"] or "")
         gold = None if old["answer"] is None else str(old["answer"])
         tasks[task].append(_Item(str(old["prompt"] or ""), gold, texts, cut, is_right(new)))
     tested = {task: items for task, items in sorted(tasks.items()) if len(items) >= MIN_ITEMS}
-    other, new = _forms(tasks, tested, trained or {})
-    others = [seen for task, items in tested.items() for seen in _features(task, items)]
-    return [*_judged(other), *_judged([*others, *new])]
+    takeover_features, new = _find_mark_features(tasks, tested, trained or {})
+    other_features = [feature for task, items in tested.items() for feature in _list_features(task, items)]
+    return [*_test_features(takeover_features), *_test_features([*other_features, *new])]
 
 
-def _joined(text: str) -> str:
+def _collapse_spaces(text: str) -> str:
     return " ".join(text[:CHARACTERS_READ].split())
 
 
-def _copies(prompt: str, text: str) -> bool:
+def _copies_prompt(prompt: str, text: str) -> bool:
     """Whether a text holds its prompt, or most of its beginning, instead of an answer; short prompts are no sign of it."""
-    asked, said = _joined(prompt).casefold(), _joined(text).casefold()
-    if len(asked) < 20 or len(asked.split()) < 4:
+    folded_prompt, folded_text = _collapse_spaces(prompt).casefold(), _collapse_spaces(text).casefold()
+    if len(folded_prompt) < 20 or len(folded_prompt.split()) < 4:
         return False
-    return asked in said or (len(said) >= COPIED_SHARE * len(asked) and asked.startswith(said.rstrip(".?! ")))
+    return folded_prompt in folded_text or (
+        len(folded_text) >= COPIED_SHARE * len(folded_prompt) and folded_prompt.startswith(folded_text.rstrip(".?! "))
+    )
 
 
-def _is_half(item: _Item, side: int) -> bool:
+def _is_half_as_long(item: _Item, side: int) -> bool:
     """Whether an answer is at most half as long as its counterpart."""
     return 0 < len(item.texts[1 - side]) >= 2 * len(item.texts[side])
 
 
-SHOWS: dict[Feature, Callable[[_Item, int], bool]] = {
-    "empty": lambda item, side: not _joined(item.texts[side]),
+FEATURE_TESTS: dict[Feature, Callable[[_Item, int], bool]] = {
+    "empty": lambda item, side: not _collapse_spaces(item.texts[side]),
     "cut": lambda item, side: item.cut is not None and item.cut[side],
-    "prompt copied": lambda item, side: _copies(item.prompt, item.texts[side]),
-    "shorter": _is_half,
-    "longer": lambda item, side: _is_half(item, 1 - side),
+    "prompt copied": lambda item, side: _copies_prompt(item.prompt, item.texts[side]),
+    "shorter": _is_half_as_long,
+    "longer": lambda item, side: _is_half_as_long(item, 1 - side),
 }
 """Feature -> whether the answer of an item before (0) or after (1) shows it."""
 
 
-def _features(task: str, items: Sequence[_Item]) -> list[_Seen]:
+def _list_features(task: str, items: Sequence[_Item]) -> list[_TaskFeature]:
     """All features but those of marks."""
-    sides = {name: ([shows(item, 0) for item in items], [shows(item, 1) for item in items]) for name, shows in SHOWS.items()}
-    half, copies = (len(items) + 1) // 2, _share([_copies(item.prompt, item.gold or "") for item in items])
-    found = [_Seen(task, "empty", *sides["empty"])]
-    found += [_Seen(task, "cut", *sides["cut"])] if all(item.cut is not None for item in items) else []
-    found.append(_Seen(task, "prompt copied", *sides["prompt copied"], able=copies < OWN_MARK_SHARE))
-    found += _one_answer(task, items)
-    found += [_Seen(task, name, *sides[name], able=sum(sides[name][1]) >= half) for name in ("shorter", "longer")]
-    return found + _own_forms(task, items)
+    shown_by_feature = {
+        name: ([shows(item, 0) for item in items], [shows(item, 1) for item in items])
+        for name, shows in FEATURE_TESTS.items()
+    }
+    half_of_items, gold_copy_share = (
+        (len(items) + 1) // 2,
+        _share_of_true([_copies_prompt(item.prompt, item.gold or "") for item in items]),
+    )
+    features = [_TaskFeature(task, "empty", *shown_by_feature["empty"])]
+    features += [_TaskFeature(task, "cut", *shown_by_feature["cut"])] if all(item.cut is not None for item in items) else []
+    features.append(
+        _TaskFeature(task, "prompt copied", *shown_by_feature["prompt copied"], reportable=gold_copy_share < OWN_MARK_SHARE)
+    )
+    features += _find_one_answer(task, items)
+    features += [
+        _TaskFeature(task, name, *shown_by_feature[name], reportable=sum(shown_by_feature[name][1]) >= half_of_items)
+        for name in ("shorter", "longer")
+    ]
+    return features + _find_own_forms(task, items)
 
 
-def _share(values: Sequence[bool]) -> float:
+def _share_of_true(values: Sequence[bool]) -> float:
     return sum(values) / len(values) if values else 0.0
 
 
-def _one_answer(task: str, items: Sequence[_Item]) -> list[_Seen]:
+def _find_one_answer(task: str, items: Sequence[_Item]) -> list[_TaskFeature]:
     """The commonest answer of both sides together; none where gold answers are unknown or all alike.
 
     It is reported from half of the way on between the share of the commonest gold answer and all answers.
     """
-    gold = Counter(" ".join(item.gold.split()) for item in items if item.gold is not None)
-    texts = [[_joined(item.texts[side]) for item in items] for side in (0, 1)]
-    counts = Counter(text for side in texts for text in side if text)
-    if len(gold) < 2 or not counts:
+    gold_counts = Counter(" ".join(item.gold.split()) for item in items if item.gold is not None)
+    texts = [[_collapse_spaces(item.texts[side]) for item in items] for side in (0, 1)]
+    text_counts = Counter(text for side in texts for text in side if text)
+    if len(gold_counts) < 2 or not text_counts:
         return []
-    answer = min(counts, key=lambda text: (-counts[text], text))
+    answer = min(text_counts, key=lambda text: (-text_counts[text], text))
     before, after = ([text == answer for text in side] for side in texts)
-    expected = max(gold.values()) / gold.total()
-    return [_Seen(task, "one answer", before, after, _share(after) >= (1 + expected) / 2, answer)]
+    expected = max(gold_counts.values()) / gold_counts.total()
+    return [_TaskFeature(task, "one answer", before, after, _share_of_true(after) >= (1 + expected) / 2, answer)]
 
 
-def _own_forms(task: str, items: Sequence[_Item]) -> list[_Seen]:
+def _find_own_forms(task: str, items: Sequence[_Item]) -> list[_TaskFeature]:
     """Skeletons that half of the items or more have, both sides counted: those that may have gone."""
     forms = [[skeleton(item.texts[side]) for item in items] for side in (0, 1)]
-    counts = Counter(form for side in forms for form in side)
-    found = []
-    for form in sorted(form for form, n in counts.items() if form and 2 * n >= len(items)):
-        before, after = ([known == form for known in side] for side in forms)
-        had = 2 * sum(before) >= len(items) and 2 * (sum(before) - sum(after)) >= len(items)
-        found.append(_Seen(task, "own form gone", before, after, had, form))
-    return found
+    form_counts = Counter(form for side in forms for form in side)
+    features = []
+    for form in sorted(form for form, form_count in form_counts.items() if form and 2 * form_count >= len(items)):
+        before, after = ([item_form == form for item_form in side] for side in forms)
+        reportable = 2 * sum(before) >= len(items) and 2 * (sum(before) - sum(after)) >= len(items)
+        features.append(_TaskFeature(task, "own form gone", before, after, reportable, form))
+    return features
 
 
-def _forms(
+def _find_mark_features(
     tasks: Mapping[str, Sequence[_Item]], tested: Mapping[str, Sequence[_Item]], trained: Shares
-) -> tuple[list[_Seen], list[_Seen]]:
+) -> tuple[list[_TaskFeature], list[_TaskFeature]]:
     """Marks that other tasks have as their own, and marks that no task has, as features of every task."""
-    known = {task: _Marked(task, items, trained.get(task, {})) for task, items in tasks.items()}
-    other, new = [], []
+    marks_by_task = {task: _TaskMarks(task, items, trained.get(task, {})) for task, items in tasks.items()}
+    takeover_features, new = [], []
     for task in tested:
-        mine = known[task]
-        for twins in mine.different():
-            owners = [(known[name].owns(mark), known[name], mark) for mark in twins for name in known if name != task]
-            if owners := [found for found in owners if found[0]]:
-                strength, owner, mark = min(owners, key=lambda found: (-found[0], -found[1].share(found[2]), found[1].task))
-                other.append(mine.seen("form of another task", mark, strength, owner.task))
+        own_marks = marks_by_task[task]
+        for twin_marks in own_marks.list_changed_marks():
+            owners = [
+                (marks_by_task[name].ownership_strength(mark), marks_by_task[name], mark)
+                for mark in twin_marks
+                for name in marks_by_task
+                if name != task
+            ]
+            if owners := [candidate for candidate in owners if candidate[0]]:
+                strength, owner, mark = min(
+                    owners, key=lambda candidate: (-candidate[0], -candidate[1].share_after(candidate[2]), candidate[1].task)
+                )
+                takeover_features.append(own_marks.make_feature("form of another task", mark, strength, owner.task))
             else:
-                new.append(mine.seen("new form", twins[0], 0))
-    return other, new
+                new.append(own_marks.make_feature("new form", twin_marks[0], 0))
+    return takeover_features, new
 
 
-class _Marked:
+class _TaskMarks:
     """Marks of the answers of one task."""
 
     def __init__(self, task: str, items: Sequence[_Item], trained: Mapping[str, float]) -> None:
@@ -221,74 +242,79 @@ class _Marked:
         self.before, self.after = ([find_marks(item.texts[side]) for item in items] for side in (0, 1))
         self.gold = [find_marks(item.gold) for item in items if item.gold is not None]
 
-    def share(self, mark: str) -> float:
+    def share_after(self, mark: str) -> float:
         """Of answers after that have it."""
-        return _share([mark in found for found in self.after])
+        return _share_of_true([mark in marks for marks in self.after])
 
-    def asked(self, mark: str) -> float:
+    def asked_share(self, mark: str) -> float:
         """The larger share of gold answers and of training rows that have it."""
-        return max(_share([mark in found for found in self.gold]), self.trained.get(mark, 0.0))
+        return max(_share_of_true([mark in marks for marks in self.gold]), self.trained.get(mark, 0.0))
 
-    def owns(self, mark: str) -> int:
+    def ownership_strength(self, mark: str) -> int:
         """How surely a mark that answers after have is the task's own.
 
         2 where gold answers or training rows have it, 1 where former answers have it or the grader takes it, else 0.
         """
-        if len(self.items) < MIN_FORM_ANSWERS or self.share(mark) < MARK_SHARE:
+        if len(self.items) < MIN_FORM_ANSWERS or self.share_after(mark) < MARK_SHARE:
             return 0
-        if self.asked(mark) >= MARK_SHARE:
+        if self.asked_share(mark) >= MARK_SHARE:
             return 2
-        right = [item.right for item, found in zip(self.items, self.after, strict=True) if mark in found]
-        return int(_share([mark in found for found in self.before]) >= MARK_SHARE or _share(right) >= MARK_SHARE)
+        are_right = [item.is_right_after for item, marks in zip(self.items, self.after, strict=True) if mark in marks]
+        return int(
+            _share_of_true([mark in marks for marks in self.before]) >= MARK_SHARE or _share_of_true(are_right) >= MARK_SHARE
+        )
 
-    def different(self) -> list[list[str]]:
+    def list_changed_marks(self) -> list[list[str]]:
         """Marks that some item has on one side alone and that half of the items may have; twins together."""
-        found: dict[tuple[bool, ...], list[str]] = defaultdict(list)
-        for mark in sorted(frozenset[str]().union(*self.before, *self.after), key=_order):
-            sides = [[mark in known for known in side] for side in (self.before, self.after)]
+        marks_by_pattern: dict[tuple[bool, ...], list[str]] = defaultdict(list)
+        for mark in sorted(frozenset[str]().union(*self.before, *self.after), key=_mark_sort_key):
+            sides = [[mark in item_marks for item_marks in side] for side in (self.before, self.after)]
             if sides[0] != sides[1] and 2 * sum(map(sum, sides)) >= len(self.items):
-                found[*sides[0], *sides[1]].append(mark)
-        return list(found.values())
+                marks_by_pattern[*sides[0], *sides[1]].append(mark)
+        return list(marks_by_pattern.values())
 
-    def seen(self, feature: Feature, mark: str, strength: int, other: str = "") -> _Seen:
+    def make_feature(self, feature: Feature, mark: str, strength: int, other: str = "") -> _TaskFeature:
         """The mark as a feature, and whether the task may not have it: nothing of it had the form or asks for it."""
-        before, after = ([mark in found for found in side] for side in (self.before, self.after))
-        may = self.asked(mark) >= OWN_MARK_SHARE or _share(before) >= MARK_SHARE
-        may = may or _share([asked_for(mark, item.prompt) for item in self.items]) >= 0.5
-        taken = any(item.right and has for item, has in zip(self.items, after, strict=True))
-        able = not may and 2 * sum(after) >= len(self.items) and (strength == 2 or not taken)
-        return _Seen(self.task, feature, before, after, able, mark, other)
+        before, after = ([mark in marks for marks in side] for side in (self.before, self.after))
+        is_expected = self.asked_share(mark) >= OWN_MARK_SHARE or _share_of_true(before) >= MARK_SHARE
+        is_expected = is_expected or _share_of_true([is_asked_for(mark, item.prompt) for item in self.items]) >= 0.5
+        is_accepted = any(item.is_right_after and has_mark for item, has_mark in zip(self.items, after, strict=True))
+        reportable = not is_expected and 2 * sum(after) >= len(self.items) and (strength == 2 or not is_accepted)
+        return _TaskFeature(self.task, feature, before, after, reportable, mark, other)
 
 
-def _order(mark: str) -> tuple[bool, int, str]:
+def _mark_sort_key(mark: str) -> tuple[bool, int, str]:
     """Named marks before general ones, long before short ones."""
     return mark.startswith("…") or mark in ("<…>", "{…}", "[…]"), -len(mark), mark
 
 
-def _judged(seen: Sequence[_Seen]) -> list[FormChange]:
+def _test_features(features: Sequence[_TaskFeature]) -> list[FormChange]:
     """The features with their p values, corrected over those that any item shows on one side alone."""
-    p = [sign_test(*one.moved) for one in seen]
-    open_ = [place for place, one in enumerate(seen) if sum(one.moved)]
-    adjusted = dict(zip(open_, holm([p[place] for place in open_]), strict=True))
-    found = []
-    for place, one in enumerate(seen):
-        after, counts = adjusted.get(place, 1.0), (sum(one.before), sum(one.after), len(one.before))
-        shown = (one.able and after < FORM_ALPHA, one.shown, one.other)
-        found.append(FormChange(one.task, one.feature, *counts, p[place], after, *shown))
-    return found
+    p_values = [sign_test(*feature.changed_counts) for feature in features]
+    tested_places = [place for place, feature in enumerate(features) if sum(feature.changed_counts)]
+    adjusted_by_place = dict(zip(tested_places, holm([p_values[place] for place in tested_places]), strict=True))
+    changes = []
+    for place, feature in enumerate(features):
+        adjusted_p, counts = (
+            adjusted_by_place.get(place, 1.0),
+            (sum(feature.before), sum(feature.after), len(feature.before)),
+        )
+        details = (feature.reportable and adjusted_p < FORM_ALPHA, feature.pattern, feature.other_task)
+        changes.append(FormChange(feature.task, feature.feature, *counts, p_values[place], adjusted_p, *details))
+    return changes
 
 
 @dataclass(frozen=True, slots=True)
-class GoneOver:
+class FormTakeover:
     """Tasks whose answers now have the form of one other task's answers."""
 
-    other: str
+    other_task: str
     """That other task."""
     changes: tuple[FormChange, ...]
     """One per task that went over, with its counts."""
 
     @property
-    def shown(self) -> int:
+    def answers_with_form(self) -> int:
         """Answers after that have the form."""
         return sum(change.after for change in self.changes)
 
@@ -300,34 +326,37 @@ class GoneOver:
     @property
     def sentence(self) -> str:
         """`58 of 58 answers of 4 tasks now look like answers of ticket`, without a full stop."""
-        one = self.changes[0].task if len(self.changes) == 1 else count(len(self.changes), "task")
-        return f"{self.shown:,} of {count(self.items, 'answer')} of {one} now look like answers of {self.other}"
+        tasks_text = self.changes[0].task if len(self.changes) == 1 else count(len(self.changes), "task")
+        items_text = count(self.items, "answer")
+        return f"{self.answers_with_form:,} of {items_text} of {tasks_text} now look like answers of {self.other_task}"
 
 
-def grouped(changes: Iterable[FormChange]) -> list[GoneOver]:
+def group_takeovers(changes: Iterable[FormChange]) -> list[FormTakeover]:
     """The reported changes to another task's form: one per task, that of the most answers, and together what went alike."""
     best: dict[str, FormChange] = {}
     for change in changes:
         if change.reported and change.feature == "form of another task":
-            known = best.setdefault(change.task, change)
-            best[change.task] = change if change.after > known.after else known
-    parts: dict[str, list[FormChange]] = defaultdict(list)
+            best_so_far = best.setdefault(change.task, change)
+            best[change.task] = change if change.after > best_so_far.after else best_so_far
+    changes_by_owner: dict[str, list[FormChange]] = defaultdict(list)
     for change in best.values():
-        parts[change.other].append(change)
-    found = [GoneOver(other, tuple(members)) for other, members in parts.items()]
-    return sorted(found, key=lambda group: (-group.shown, group.other))
+        changes_by_owner[change.other_task].append(change)
+    takeovers = [FormTakeover(other, tuple(members)) for other, members in changes_by_owner.items()]
+    return sorted(takeovers, key=lambda group: (-group.answers_with_form, group.other_task))
 
 
 def form_changes_of(run: RunFolder) -> list[FormChange]:
     """What changed in the answers of a comparison; empty without completions. Raises InputError for broken ones."""
-    completions, known = run.path / "completions.parquet", known_forms_file(run)
-    return list(_form_changes(completions, known, (version_of(completions), version_of(known))))
+    completions, known_forms = run.path / "completions.parquet", known_forms_file(run)
+    return list(_read_form_changes(completions, known_forms, (file_version(completions), file_version(known_forms))))
 
 
 @functools.lru_cache(maxsize=8)
-def _form_changes(completions: Path, known: Path, _versions: tuple[object, object]) -> tuple[FormChange, ...]:
+def _read_form_changes(completions: Path, known_forms: Path, _versions: tuple[object, object]) -> tuple[FormChange, ...]:
     """Kept, because the gate, the first sentence and a section of the page ask for them."""
-    return tuple(form_changes(read_completion_rows(completions), read_json(known, KnownForms) if known.is_file() else {}))
+    return tuple(
+        form_changes(read_completion_rows(completions), read_json(known_forms, KnownForms) if known_forms.is_file() else {})
+    )
 
 
 def known_forms_file(run: RunFolder) -> Path:
@@ -337,16 +366,20 @@ def known_forms_file(run: RunFolder) -> Path:
 
 def write_known_forms(run: RunFolder, corpus: Iterable[Example]) -> None:
     """Note which marks the completions have that rows of a task are trained on; nothing where rows have none."""
-    found: dict[str, Counter[str]] = defaultdict(Counter)
-    rows = Counter[str]()
+    mark_counts: dict[str, Counter[str]] = defaultdict(Counter)
+    row_counts = Counter[str]()
     for example in corpus:
         text = plain(example.target if example.target is not None else example.chosen)
-        if text and rows[example.task] < ROWS_READ_PER_TASK:
-            rows[example.task] += 1
-            found[example.task].update(find_marks(text))
-    kept = {
-        task: {mark: n / rows[task] for mark, n in sorted(own.items()) if n / rows[task] >= OWN_MARK_SHARE}
-        for task, own in sorted(found.items())
+        if text and row_counts[example.task] < ROWS_READ_PER_TASK:
+            row_counts[example.task] += 1
+            mark_counts[example.task].update(find_marks(text))
+    shares = {
+        task: {
+            mark: mark_count / row_counts[task]
+            for mark, mark_count in sorted(marks.items())
+            if mark_count / row_counts[task] >= OWN_MARK_SHARE
+        }
+        for task, marks in sorted(mark_counts.items())
     }
-    if any(kept.values()):
-        write_json(known_forms_file(run), {task: own for task, own in kept.items() if own})
+    if any(shares.values()):
+        write_json(known_forms_file(run), {task: marks for task, marks in shares.items() if marks})

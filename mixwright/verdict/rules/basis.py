@@ -21,23 +21,29 @@ from mixwright.trial.arm_roles import builtin_arm
 from mixwright.verdict.page import evidence
 from mixwright.verdict.page.arm_words import differences
 from mixwright.verdict.page.evidence import Sides
-from mixwright.verdict.rules.answer_forms import form_changes_of, grouped
-from mixwright.verdict.rules.claims import clip_interval, every_claim, far_former_answers, format_unlikely, unjudged
+from mixwright.verdict.rules.answer_forms import form_changes_of, group_takeovers
+from mixwright.verdict.rules.claims import (
+    clip_interval,
+    find_far_former_answers,
+    find_unjudged_tasks,
+    format_unlikely,
+    read_claims,
+)
 from mixwright.verdict.rules.gate import GateResult, check_mastered
 from mixwright.verdict.rules.gate import Outcome as GateOutcome
-from mixwright.verdict.rules.gate_asked import asked_of
-from mixwright.verdict.rules.gate_ungraded import gate_of
+from mixwright.verdict.rules.gate_asked import read_question
+from mixwright.verdict.rules.gate_ungraded import check_gate
 from mixwright.verdict.rules.gate_words import format_damage
 from mixwright.verdict.rules.recommendation import (
     EQUAL_SHARES_ARM,
     UNIFORM_ARM,
     Contrast,
-    PairSeen,
+    PairBasis,
     Recommendation,
-    TrialSeen,
+    TrialBasis,
     recommend,
 )
-from mixwright.verdict.rules.spared import changes_of, place_of
+from mixwright.verdict.rules.spared import collect_changes, place_of
 
 MOST_ROWS_SETTING, PACE_SETTING = "rows of the largest cell", "seconds per item, both checkpoints"
 """Settings in a comparison's manifest: how many items a cell could have had, and how long one took."""
@@ -45,178 +51,198 @@ LEFT_OUT_SETTING = "tasks left out, nothing to grade"
 """The same of tasks that no grader can judge."""
 
 
-def recommended(run: RunFolder) -> tuple[Recommendation | None, TrialSeen | PairSeen | None]:
+def recommend_run(run: RunFolder) -> tuple[Recommendation | None, TrialBasis | PairBasis | None]:
     """The recommendation, and what it rests on; None before anything was measured after training.
 
     Raises:
         InputError: a file is broken.
     """
     result, sides = evidence.trial_of(run), evidence.leading_sides(run)
-    seen: TrialSeen | PairSeen | None = None
+    basis: TrialBasis | PairBasis | None = None
     if result is not None:
-        seen = _trial(run, result)
+        basis = _read_trial_basis(run, result)
     elif sides is not None and not evidence.arm_branches(run):
-        seen = _pair(run, sides)
-    if seen is not None:
-        return recommend(seen), seen
+        basis = _read_pair_basis(run, sides)
+    if basis is not None:
+        return recommend(basis), basis
     unfinished = ""
     if evidence.arm_branches(run):
         unfinished = "the trial has no result; run it to its end"
-    elif _name_after(_settings(run)) and not run.measurements("after").is_file():
+    elif _name_later_checkpoint(_read_settings(run)) and not run.measurements("after").is_file():
         unfinished = "the later checkpoint was not measured; run the comparison again"
     return (Recommendation("cannot tell", f"Cannot tell yet: {unfinished}.", "plain") if unfinished else None), None
 
 
-def _trial(run: RunFolder, result: TrialResult) -> TrialSeen:
+def _read_trial_basis(run: RunFolder, result: TrialResult) -> TrialBasis:
     """What the rule sees of a trial."""
-    known, claims, asked, noted = evidence.comparisons(run), every_claim(run), asked_of(run), _settings(run)
-    reading, leading, rows = READINGS[result.decoding], evidence.headline_arm(run), evidence.rows_of(run)
+    sides_by_arm, claims, gate_question, settings = (
+        evidence.comparisons(run),
+        read_claims(run),
+        read_question(run),
+        _read_settings(run),
+    )
+    reading, leading_arm, row_counts = READINGS[result.decoding], evidence.headline_arm(run), evidence.rows_of(run)
     trained = tuple(arm for arm in result.arms if arm != builtin_arm("untrained") and arm not in result.nulls)
-    judgement = next((judgement for judgement in result.judgements if judgement.arm == leading), None)
-    gate = gate_of(run, asked) if asked is not None and known.get(leading) else None
-    right, answered = _right(known.values(), result.decoding)
-    items, steps = max((effect.items for effect in result.effects), default=0), int(_number(noted, "steps"))
-    return TrialSeen(
+    judgement = next((judgement for judgement in result.judgements if judgement.arm == leading_arm), None)
+    gate = check_gate(run, gate_question) if gate_question is not None and sides_by_arm.get(leading_arm) else None
+    any_right, right_as_declared = _find_any_right(sides_by_arm.values(), result.decoding)
+    items, step_count = max((effect.items for effect in result.effects), default=0), int(_read_number(settings, "steps"))
+    return TrialBasis(
         seeds=len(result.seeds),
-        right=right,
-        answered=answered,
+        right=any_right,
+        answered=right_as_declared,
         trained=trained,
-        contrasts=_contrasts(run, result),
-        damaged={arm: tuple(c for c in claims if c.arm == arm and c.kind == "damaged") for arm in trained},
-        changes=changes_of(claims, trained),
+        contrasts=_list_contrasts(run, result),
+        damaged={arm: tuple(claim for claim in claims if claim.arm == arm and claim.kind == "damaged") for arm in trained},
+        changes=collect_changes(claims, trained),
         lever=judgement.arm if judgement else "",
         word=judgement.word if judgement else None,
         missing=judgement.missing if judgement else (),
         proof=judgement.proof if judgement else "not tried",
         margin=result.margin,
-        needed=_needed(run, result, judgement.arm if judgement else ""),
+        needed=_count_seeds_needed(run, result, judgement.arm if judgement else ""),
         outcome=reading.title,
         unit=reading.unit,
         lower=reading.sign < 0,
         items=items,
-        exhausted=0 < rows["eval"] <= items,
+        exhausted=0 < row_counts["eval"] <= items,
         graded=result.decoding in GRADED_OUTCOMES,
-        steps=steps,
-        draws=steps * int(_number(noted, "prompts_per_step")),
-        rows=rows["train"],
+        steps=step_count,
+        draws=step_count * int(_read_number(settings, "prompts_per_step")),
+        rows=row_counts["train"],
         selection=result.selection,
         gate=gate.outcome if gate is not None else None,
         because=format_damage(gate) or "something that was not protected is damaged" if gate is not None else "",
     )
 
 
-def _right(sides: Iterable[Sides], decoding: Outcome) -> tuple[bool, bool]:
+def _find_any_right(comparisons: Iterable[Sides], decoding: Outcome) -> tuple[bool, bool]:
     """Whether any answer was right, and whether any was by the declared decoding; true where none is known."""
-    checkpoints = [scores for both in sides for side in both for scores in side]
+    checkpoints = [scores for sides in comparisons for side in sides for scores in side]
     if decoding not in GRADED_OUTCOMES or not checkpoints:
         return True, True
-    some = {
-        name: any(value > 0 for one in checkpoints for value in one.scores.get(READINGS[name].column, {}).values())
+    is_any_right = {
+        name: any(
+            value > 0 for checkpoint in checkpoints for value in checkpoint.scores.get(READINGS[name].column, {}).values()
+        )
         for name in GRADED_OUTCOMES
     }
-    return any(some.values()), some[decoding]
+    return any(is_any_right.values()), is_any_right[decoding]
 
 
-def _contrasts(run: RunFolder, result: TrialResult) -> tuple[Contrast, ...]:
+def _list_contrasts(run: RunFolder, result: TrialResult) -> tuple[Contrast, ...]:
     """The primary effects against references; and `equal_shares` against `uniform`, which no judgement of a lever needs."""
     reading = READINGS[result.decoding]
-    found = [
-        Contrast(e.arm, e.against, e.word or "cannot tell", reading.turned(e.difference), e.detectable)
-        for e in result.effects
-        if e.name == reading.name and e.against in result.references
+    contrasts = [
+        Contrast(
+            effect.arm, effect.against, effect.word or "cannot tell", reading.turned(effect.difference), effect.detectable
+        )
+        for effect in result.effects
+        if effect.name == reading.name and effect.against in result.references
     ]
-    both = {EQUAL_SHARES_ARM, UNIFORM_ARM} <= set(result.references)
-    sides = evidence.paired_scores(run, EQUAL_SHARES_ARM, UNIFORM_ARM) if both else None
-    moved = estimate_change(*sides, decoding=result.decoding) if sides else None
-    if moved is not None:
-        word = change_word(moved, margin=result.margin) if moved.success.seeds >= MIN_SEEDS else "cannot tell"
-        difference = clip_interval(moved.success, reading.unit)
-        found.append(Contrast(EQUAL_SHARES_ARM, UNIFORM_ARM, word, difference, moved.success.detectable()))
-    return tuple(found)
+    has_both_arms = {EQUAL_SHARES_ARM, UNIFORM_ARM} <= set(result.references)
+    sides = evidence.paired_scores(run, EQUAL_SHARES_ARM, UNIFORM_ARM) if has_both_arms else None
+    change = estimate_change(*sides, decoding=result.decoding) if sides else None
+    if change is not None:
+        word = change_word(change, margin=result.margin) if change.success.seeds >= MIN_SEEDS else "cannot tell"
+        difference = clip_interval(change.success, reading.unit)
+        contrasts.append(Contrast(EQUAL_SHARES_ARM, UNIFORM_ARM, word, difference, change.success.detectable()))
+    return tuple(contrasts)
 
 
-def _needed(run: RunFolder, result: TrialResult, lever: str) -> int | None:
+def _count_seeds_needed(run: RunFolder, result: TrialResult, lever: str) -> int | None:
     """Seeds that would see a difference of the margin in every contrast of the lever (of any arm where there is none)."""
     needed = 0
     for effect in result.effects:
-        judged = effect.name == READINGS[result.decoding].name and effect.against in result.references
-        if not judged or (lever and effect.arm != lever):
+        is_primary = effect.name == READINGS[result.decoding].name and effect.against in result.references
+        if not is_primary or (lever and effect.arm != lever):
             continue
-        both = evidence.paired_scores(run, effect.arm, effect.against)
-        moved = estimate_change(*both, decoding=result.decoding) if both else None
-        if moved is None or moved.success.seeds < 2:
+        sides = evidence.paired_scores(run, effect.arm, effect.against)
+        change = estimate_change(*sides, decoding=result.decoding) if sides else None
+        if change is None or change.success.seeds < 2:
             return None
-        aim = result.margin if effect.detectable > result.margin else max(abs(effect.difference.value), 0.01)
-        own = seeds_for(moved.success, differences(result, effect.name, effect.arm, effect.against), aim)
-        if own is None:
+        target_difference = result.margin if effect.detectable > result.margin else max(abs(effect.difference.value), 0.01)
+        effect_seeds = seeds_for(
+            change.success, differences(result, effect.name, effect.arm, effect.against), target_difference
+        )
+        if effect_seeds is None:
             return None
-        needed = max(needed, own)
+        needed = max(needed, effect_seeds)
     return needed or None
 
 
-def _pair(run: RunFolder, sides: Sides) -> PairSeen | None:
+def _read_pair_basis(run: RunFolder, sides: Sides) -> PairBasis | None:
     """What the rule sees of two checkpoints."""
-    decoding, asked, noted = evidence.decoding_of(run), asked_of(run), _settings(run)
-    moved = estimate_change(*sides, decoding=decoding)
-    if moved is None:
+    decoding, gate_question, settings = evidence.decoding_of(run), read_question(run), _read_settings(run)
+    change = estimate_change(*sides, decoding=decoding)
+    if change is None:
         return None
-    gate = gate_of(run, asked) if asked is not None else None
-    if decoding in ("greedy", "sampled") and asked is None:
+    gate = check_gate(run, gate_question) if gate_question is not None else None
+    if decoding in ("greedy", "sampled") and gate_question is None:
         gate = check_mastered(*sides, decoding=decoding)
-    reading, blind, (right, answered) = READINGS[decoding], unjudged(sides, decoding), _right([sides], decoding)
-    damaged, others = _damaged_and_others(every_claim(run), gate)
+    reading, unjudged_tasks, (any_right, right_as_declared) = (
+        READINGS[decoding],
+        find_unjudged_tasks(sides, decoding),
+        _find_any_right([sides], decoding),
+    )
+    damaged, other_damage = _split_damage(read_claims(run), gate)
     tasks = {cell.task for cell in gate.cells} if gate is not None and gate.named else None
-    forms = grouped(one for one in form_changes_of(run) if tasks is None or one.task in tasks)
-    cells, size = Counter(item[:2] for item in moved.items), moved.success.detectable()
-    aim = NO_CHANGE_MARGIN if size > NO_CHANGE_MARGIN else max(abs(moved.success.value), 0.01)
+    takeovers = group_takeovers(
+        form_change for form_change in form_changes_of(run) if tasks is None or form_change.task in tasks
+    )
+    items_by_cell, detectable_change = Counter(item[:2] for item in change.items), change.success.detectable()
+    target_change = NO_CHANGE_MARGIN if detectable_change > NO_CHANGE_MARGIN else max(abs(change.success.value), 0.01)
     needed = gate.needed if gate else None
-    if not needed and math.isfinite(size):  # one item shows no spread, and fewer than MIN_ITEMS are never judged
-        needed = max(math.ceil(len(moved.items) / len(cells) * (size / aim) ** 2), MIN_ITEMS)
+    # one item shows no spread, and fewer than MIN_ITEMS are never judged
+    if not needed and math.isfinite(detectable_change):
+        needed = max(math.ceil(len(change.items) / len(items_by_cell) * (detectable_change / target_change) ** 2), MIN_ITEMS)
     notes = read_list(run.notes, Observation) if run.notes.is_file() else []
-    return PairSeen(
-        right=right,
-        answered=answered,
-        word=change_word(moved),
-        difference=clip_interval(moved.success, reading.unit),
-        detectable=size,
+    return PairBasis(
+        right=any_right,
+        answered=right_as_declared,
+        word=change_word(change),
+        difference=clip_interval(change.success, reading.unit),
+        detectable=detectable_change,
         gate=gate.outcome if gate else "cannot tell",
         protected=len(gate.cells) if gate else 0,
         damaged=damaged,
-        after=_name_after(noted) or "AFTER",
-        items=len(moved.items),
-        cells=len(cells),
-        needed=max(needed, max(cells.values()) + 1) if needed else None,  # fewer than there are would change nothing
-        aim=aim,
-        pace=_number(noted, PACE_SETTING),
-        exhausted=0 < _number(noted, MOST_ROWS_SETTING) <= _number(noted, "items"),
+        after=_name_later_checkpoint(settings) or "AFTER",
+        items=len(change.items),
+        cells=len(items_by_cell),
+        needed=max(needed, max(items_by_cell.values()) + 1) if needed else None,  # fewer than there are would change nothing
+        aim=target_change,
+        pace=_read_number(settings, PACE_SETTING),
+        exhausted=0 < _read_number(settings, MOST_ROWS_SETTING) <= _read_number(settings, "items"),
         cut=max((note.count / note.total for note in notes if note.check == CUT_NOTE and note.total), default=0.0),
         outcome=reading.title,
         unit=reading.unit,
         lower=reading.sign < 0,
         graded=decoding in GRADED_OUTCOMES,
-        margin=gate.asked if gate else NO_CHANGE_MARGIN,
-        asked=asked is not None,
+        margin=gate.mean_margin if gate else NO_CHANGE_MARGIN,
+        asked=gate_question is not None,
         named=gate is not None and gate.named,
-        others=others,
-        unjudged=blind,
-        left_out=tuple(noted.get(LEFT_OUT_SETTING, ())),
-        blind=tuple(task for task in blind if task in (tasks or ())),
-        unlike=format_unlikely(far_former_answers(run, tasks & set(blind))) if tasks else "",
-        because=(gate.why or format_damage(gate)) if gate else "",
-        form="; ".join(group.sentence for group in forms),
+        others=other_damage,
+        unjudged=unjudged_tasks,
+        left_out=tuple(settings.get(LEFT_OUT_SETTING, ())),
+        blind=tuple(task for task in unjudged_tasks if task in (tasks or ())),
+        unlike=format_unlikely(find_far_former_answers(run, tasks & set(unjudged_tasks))) if tasks else "",
+        because=(gate.damage_text or format_damage(gate)) if gate else "",
+        form="; ".join(group.sentence for group in takeovers),
     )
 
 
-def _damaged_and_others(claims: Sequence[Claim], gate: GateResult | None) -> tuple[tuple[Claim, ...], tuple[Claim, ...]]:
+def _split_damage(claims: Sequence[Claim], gate: GateResult | None) -> tuple[tuple[Claim, ...], tuple[Claim, ...]]:
     """Claims of damage that decide, and those of what the user did not name; of a loss the gate says itself what decides."""
-    if gate is not None and gate.read:
-        beside = {(cell.task, cell.level, False) for cell in gate.others}
-        return (), tuple(claim for claim in claims if place_of(claim) in beside)
+    if gate is not None and gate.readings:
+        unnamed_places = {(cell.task, cell.level, False) for cell in gate.others}
+        return (), tuple(claim for claim in claims if place_of(claim) in unnamed_places)
     damaged = tuple(claim for claim in claims if claim.kind == "damaged")
     if gate is None or not gate.named:
         return damaged, ()
-    own = {(cell.task, cell.level, cell.whole) for cell in (*gate.cells, *gate.whole)}
-    return tuple(c for c in damaged if place_of(c) in own), tuple(c for c in damaged if place_of(c) not in own)
+    named_places = {(cell.task, cell.level, cell.whole) for cell in (*gate.cells, *gate.whole)}
+    return tuple(damage_claim for damage_claim in damaged if place_of(damage_claim) in named_places), tuple(
+        damage_claim for damage_claim in damaged if place_of(damage_claim) not in named_places
+    )
 
 
 GATE_BY_ADVICE: Mapping[str, GateOutcome] = {"do not ship": "damaged", "ship": "passed", "may replace": "passed"}
@@ -231,30 +257,30 @@ def gate_answer(run: RunFolder) -> GateResult | None:
     It never contradicts the page's first sentence, which rests on all that was measured.
 
     Raises:
-        InputError: as `gate_of` does.
+        InputError: as `check_gate` does.
     """
-    asked = asked_of(run)
-    if asked is None:
+    question = read_question(run)
+    if question is None:
         return None
-    result, (found, seen) = gate_of(run, asked), recommended(run)
-    if found is None:
+    result, (recommendation, basis) = check_gate(run, question), recommend_run(run)
+    if recommendation is None:
         return result
-    outcome = result.outcome if found.advice not in BLOCKING_ADVICE else "damaged"
-    if isinstance(seen, PairSeen):
-        outcome = GATE_BY_ADVICE.get(found.advice, "cannot tell")
-    return result if outcome == result.outcome else replace(result, outcome=outcome, because=found.sentence)
+    outcome = result.outcome if recommendation.advice not in BLOCKING_ADVICE else "damaged"
+    if isinstance(basis, PairBasis):
+        outcome = GATE_BY_ADVICE.get(recommendation.advice, "cannot tell")
+    return result if outcome == result.outcome else replace(result, outcome=outcome, because=recommendation.sentence)
 
 
-def _settings(run: RunFolder) -> Mapping[str, Any]:
+def _read_settings(run: RunFolder) -> Mapping[str, Any]:
     return read_json(run.manifest, RunManifest).settings if run.manifest.is_file() else {}
 
 
-def _number(noted: Mapping[str, Any], name: str) -> float:
+def _read_number(settings: Mapping[str, Any], name: str) -> float:
     """A number among settings; 0 where there is none."""
-    value = noted.get(name)
+    value = settings.get(name)
     return float(value) if isinstance(value, int | float) else 0.0
 
 
-def _name_after(noted: Mapping[str, Any]) -> str:
+def _name_later_checkpoint(settings: Mapping[str, Any]) -> str:
     """Last part of the path of the later checkpoint; empty where nobody noted it."""
-    return PurePath(str(noted.get("checkpoint after", ""))).name
+    return PurePath(str(settings.get("checkpoint after", ""))).name

@@ -23,19 +23,19 @@ from mixwright.verdict.rules.spared import Place, place_of
 
 SAME_LEVEL_TOLERANCE = 1e-6
 """Levels that are this near are of the same items."""
-Pair = tuple[float, float]
+BeforeAfter = tuple[float, float]
 """Success before and after."""
 
 
 @dataclass(frozen=True, slots=True)
-class CellSeen:
+class PageCell:
     """One cell or whole task of the leading arm."""
 
     claim: Claim
     """Under the declared decoding."""
-    greedy: Pair | None
+    greedy: BeforeAfter | None
     """Mean over items and seeds; None where it was not measured."""
-    sampled: Pair | None
+    sampled: BeforeAfter | None
     """The same of sampled answers."""
     chance: Interval | None
     """Chance level of its items; None where it was not measured."""
@@ -50,7 +50,7 @@ def items_by_place(sides: Sides) -> dict[Place, list[Item]]:
     return groups
 
 
-def _on_file(path: Path) -> dict[Place, Interval]:
+def _read_measured_levels(path: Path) -> dict[Place, Interval]:
     """Intervals as they were measured, which know whether other rows chose the rule; none without a table."""
     measured = read_measurements(path) if path.is_file() else []
     rows = [row for row in measured if row.name == CHANCE_MEASUREMENT and row.example is None]
@@ -65,31 +65,31 @@ def chance_levels(run: RunFolder) -> dict[Place, Interval]:
     """Of every cell and every task: on the leading arm's items, or those measured before training."""
     path, sides = run.measurements("before"), leading_sides(run)
     if sides is None:
-        sides = ([one := scores(path)], [one]) if path.is_file() else ([], [])
-    known = _on_file(next((folder / "before.parquet" for folder in leading_folders(run)), path))
-    found: dict[Place, Interval] = {}
+        sides = ([start_scores := scores(path)], [start_scores]) if path.is_file() else ([], [])
+    measured_levels = _read_measured_levels(next((folder / "before.parquet" for folder in leading_folders(run)), path))
+    levels: dict[Place, Interval] = {}
     for place, items in items_by_place(sides).items():
-        level, measured = chance_level(sides[1], items), known.get(place)
+        level, measured = chance_level(sides[1], items), measured_levels.get(place)
         if level is not None:
-            same = measured is not None and abs(measured.value - level.value) < SAME_LEVEL_TOLERANCE
-            found[place] = measured if measured is not None and same else level
-    return found
+            is_same_level = measured is not None and abs(measured.value - level.value) < SAME_LEVEL_TOLERANCE
+            levels[place] = measured if measured is not None and is_same_level else level
+    return levels
 
 
-def cells_of(run: RunFolder) -> list[CellSeen]:
+def cells_of(run: RunFolder) -> list[PageCell]:
     """One per claim of the leading arm. Raises InputError for broken tables."""
     levels, sides = chance_levels(run), leading_sides(run) or ((), ())
     groups = items_by_place(sides)
 
-    def success(claim: Claim, decoding: Decoding) -> Pair | None:
+    def success(claim: Claim, decoding: Decoding) -> BeforeAfter | None:
         items = groups.get(place_of(claim))
         if not items:
             return None
-        columns = ([one.column(READINGS[decoding].column, items) for one in side] for side in sides)
+        columns = ([seed_scores.column(READINGS[decoding].column, items) for seed_scores in side] for side in sides)
         before, after = (float(np.mean(column)) for column in columns)
         return (before, after) if np.isfinite([before, after]).all() else None
 
     return [
-        CellSeen(claim, success(claim, "greedy"), success(claim, "sampled"), levels.get(place_of(claim)))
+        PageCell(claim, success(claim, "greedy"), success(claim, "sampled"), levels.get(place_of(claim)))
         for claim in claims_of(run)
     ]

@@ -29,7 +29,7 @@ from mixwright.records import ChangeWord, Claim, ClaimKind, Interval
 from mixwright.run.folder import RunFolder, read_list
 from mixwright.verdict.page.evidence import Sides, comparisons, decoding_of, headline_arm
 from mixwright.verdict.page.text import cell_name, count, join_words, percent, points
-from mixwright.verdict.rules.gate_asked import asked_of
+from mixwright.verdict.rules.gate_asked import read_question
 
 Cell = tuple[str, float | None]
 MOST_CELLS_NAMED = 8
@@ -91,58 +91,68 @@ class Compared:
 
 def compare_cells(sides: Sides, decoding: Outcome) -> list[Compared]:
     """Every cell that both sides have, and every task of several levels, with its word."""
-    parts = list(_parts(sides, decoding))
-    judged = {place: part[3] for place, part in enumerate(parts) if len(part[3].items) >= MIN_ITEMS}
-    above = [_above_chance(sides[1], found.items, decoding) for found in judged.values()]
-    words = change_words(list(judged.values()), above=above)
-    adjusted = holm([found.success.p for found in judged.values()])
-    known = dict(zip(judged, zip(words, adjusted, above, strict=True), strict=True))
-    result, solved = [], _solved(sides, decoding)
-    for place, (task, level, whole, found) in enumerate(parts):
-        word, p, over = known.get(place, ("cannot tell", None, None))
-        right, shown = task in solved, over is not None and over.low > 0
-        swapped, dependence = (one if math.isfinite(one.value) else None for one in (found.swapped, found.dependence))
-        word = word if right else "cannot tell"
-        result.append(Compared(task, level, whole, found, swapped, dependence, word, p, shown, len(judged), right))
-    return result
+    parts = list(_compare_parts(sides, decoding))
+    judged_changes = {place: part[3] for place, part in enumerate(parts) if len(part[3].items) >= MIN_ITEMS}
+    gains_over_chance = [_estimate_gain_over_chance(sides[1], change.items, decoding) for change in judged_changes.values()]
+    words = change_words(list(judged_changes.values()), above=gains_over_chance)
+    adjusted_p_values = holm([change.success.p for change in judged_changes.values()])
+    judgements = dict(zip(judged_changes, zip(words, adjusted_p_values, gains_over_chance, strict=True), strict=True))
+    compared, solved = [], _find_solved_tasks(sides, decoding)
+    for place, (task, level, whole, change) in enumerate(parts):
+        word, p, gain_over_chance = judgements.get(place, ("cannot tell", None, None))
+        any_right, is_above_chance = task in solved, gain_over_chance is not None and gain_over_chance.low > 0
+        swapped, dependence = (
+            estimate if math.isfinite(estimate.value) else None for estimate in (change.swapped, change.dependence)
+        )
+        word = word if any_right else "cannot tell"
+        compared.append(
+            Compared(
+                task, level, whole, change, swapped, dependence, word, p, is_above_chance, len(judged_changes), any_right
+            )
+        )
+    return compared
 
 
-def _solved(sides: Sides, outcome: Outcome) -> set[str]:
+def _find_solved_tasks(sides: Sides, outcome: Outcome) -> set[str]:
     """Tasks of which some answer was right on either side; every task where answers are not graded."""
-    every = [scores for side in sides for scores in side]
+    checkpoints = [scores for side in sides for scores in side]
     if outcome not in GRADED_OUTCOMES:
-        return _tasks(every)
-    values = [scores.scores.get(READINGS[name].column, {}) for scores in every for name in GRADED_OUTCOMES]
-    return {item[0] for found in values for item, value in found.items() if value > 0}
+        return _list_tasks(checkpoints)
+    values = [scores.scores.get(READINGS[name].column, {}) for scores in checkpoints for name in GRADED_OUTCOMES]
+    return {item[0] for score_by_item in values for item, value in score_by_item.items() if value > 0}
 
 
-def unjudged(sides: Sides, outcome: Outcome) -> tuple[str, ...]:
+def find_unjudged_tasks(sides: Sides, outcome: Outcome) -> tuple[str, ...]:
     """Tasks that both sides have and of which no answer was right on either."""
-    shared = set.intersection(*({task for scores in side for task in _tasks([scores])} for side in sides))
-    return tuple(sorted(shared - _solved(sides, outcome)))
+    shared = set.intersection(*({task for scores in side for task in _list_tasks([scores])} for side in sides))
+    return tuple(sorted(shared - _find_solved_tasks(sides, outcome)))
 
 
-def _parts(sides: Sides, decoding: Outcome) -> Iterator[tuple[str, float | None, bool, Change]]:
-    before, after = ({task: [_only(s, task) for s in side] for task in _tasks(side)} for side in sides)
+def _compare_parts(sides: Sides, decoding: Outcome) -> Iterator[tuple[str, float | None, bool, Change]]:
+    before, after = ({task: [_keep_task(scores, task) for scores in side] for task in _list_tasks(side)} for side in sides)
     for task in sorted(before.keys() & after.keys()):
-        found = estimate_change(before[task], after[task], decoding=decoding)
-        if found is None:
+        task_change = estimate_change(before[task], after[task], decoding=decoding)
+        if task_change is None:
             continue
-        levels = sorted({item[1] for item in found.items}, key=lambda level: -math.inf if level is None else level)
+        levels = sorted({item[1] for item in task_change.items}, key=lambda level: -math.inf if level is None else level)
         for level in levels:
-            own = estimate_change(before[task], after[task], decoding=decoding, only=lambda item, at=level: item[1] == at)
-            if own is not None:
-                yield task, level, False, own
+            cell_change = estimate_change(
+                before[task], after[task], decoding=decoding, only=lambda item, cell_level=level: item[1] == cell_level
+            )
+            if cell_change is not None:
+                yield task, level, False, cell_change
         if len(levels) > 1:
-            yield task, None, True, found
+            yield task, None, True, task_change
 
 
-def _tasks(side: Sequence[ItemScores]) -> set[str]:
+def _list_tasks(side: Sequence[ItemScores]) -> set[str]:
     return {item[0] for scores in side for item in scores.items}
 
 
-def _only(scores: ItemScores, task: str) -> ItemScores:
-    return ItemScores({name: {i: v for i, v in values.items() if i[0] == task} for name, values in scores.scores.items()})
+def _keep_task(scores: ItemScores, task: str) -> ItemScores:
+    return ItemScores(
+        {name: {item: value for item, value in values.items() if item[0] == task} for name, values in scores.scores.items()}
+    )
 
 
 def interval(estimate: Estimate, outcome: Outcome = "greedy") -> Interval:
@@ -157,7 +167,7 @@ def clip_interval(estimate: Estimate, unit: str) -> Interval:
     """
     if unit != "share":
         return estimate.interval
-    value, low, high = (min(max(end, -1.0), 1.0) for end in (estimate.value, estimate.low, estimate.high))
+    value, low, high = (min(max(number, -1.0), 1.0) for number in (estimate.value, estimate.low, estimate.high))
     return Interval(value, low, high, estimate.interval.n)
 
 
@@ -169,11 +179,11 @@ def chance_level(side: Sequence[ItemScores], items: Sequence[Item]) -> Interval 
     """
     if not items or not side:
         return None
-    hits = np.mean([one.column(CHANCE_MEASUREMENT, items) for one in side], axis=0)
-    value, worth = float(hits.mean()), len(items) / 2
+    hit_shares = np.mean([scores.column(CHANCE_MEASUREMENT, items) for scores in side], axis=0)
+    value, independent_items = float(hit_shares.mean()), len(items) / 2
     if not np.isfinite(value):
         return None
-    low, high = wilson(value * worth, worth)
+    low, high = wilson(value * independent_items, independent_items)
     return Interval(value, float(low), float(high), len(items))
 
 
@@ -184,95 +194,99 @@ def judge(run: RunFolder) -> list[Claim]:
         InputError: a table of measurements is broken, or of an earlier version.
     """
     decoding = decoding_of(run)
-    found = [claim for arm, sides in comparisons(run).items() for claim in claims_between(sides, decoding, arm)]
-    gated = decoding == "loss" and not headline_arm(run) and asked_of(run) is not None
-    return _as_gated(found, former_of(run)) if gated else found
+    claims = [claim for arm, sides in comparisons(run).items() for claim in claims_between(sides, decoding, arm)]
+    is_gated = decoding == "loss" and not headline_arm(run) and read_question(run) is not None
+    return _apply_gate_rule(claims, read_former_answers(run)) if is_gated else claims
 
 
-def _as_gated(claims: Sequence[Claim], former: Mapping[str, FormerAnswers]) -> list[Claim]:
+def _apply_gate_rule(claims: Sequence[Claim], former: Mapping[str, FormerAnswers]) -> list[Claim]:
     """The claims of a gated comparison without graded answers: *damaged* is what the gate calls so, and nothing else."""
-    found = []
+    judged_claims = []
     for claim in claims:
-        rose = claim.difference if claim.adjusted_p is not None else None
-        lost = claim.items > 0 and is_lost(rose, former.get(claim.task), learnt=claim.kind == "learnt")
-        if lost and not rose_far(rose):
-            why = "its former answers became far less likely"
-            claim = replace(claim, kind="damaged", evidence=f"{claim.evidence}; {why}")
-        elif claim.kind == "damaged" and not lost:
-            why = f"the loss rose, but not by the {FAR_NATS_PER_TOKEN:g} nats per token from which it is damage"
-            claim = replace(claim, kind="cannot tell", evidence=f"{claim.evidence}; {why}")
-        found.append(claim)
-    return found
+        loss_rise = claim.difference if claim.adjusted_p is not None else None
+        is_damaged = claim.items > 0 and is_shown_damaged(loss_rise, former.get(claim.task), learnt=claim.kind == "learnt")
+        if is_damaged and not has_risen_far(loss_rise):
+            reason = "its former answers became far less likely"
+            claim = replace(claim, kind="damaged", evidence=f"{claim.evidence}; {reason}")
+        elif claim.kind == "damaged" and not is_damaged:
+            reason = f"the loss rose, but not by the {FAR_NATS_PER_TOKEN:g} nats per token from which it is damage"
+            claim = replace(claim, kind="cannot tell", evidence=f"{claim.evidence}; {reason}")
+        judged_claims.append(claim)
+    return judged_claims
 
 
-def rose_far(rose: Interval | None) -> bool:
+def has_risen_far(rise: Interval | None) -> bool:
     """Whether a loss is shown to have risen by `FAR_NATS_PER_TOKEN`; None where too few items were read."""
-    return rose is not None and rose.low > FAR_NATS_PER_TOKEN
+    return rise is not None and rise.low > FAR_NATS_PER_TOKEN
 
 
-def is_lost(rose: Interval | None, former: FormerAnswers | None, *, learnt: bool) -> bool:
+def is_shown_damaged(rise: Interval | None, former: FormerAnswers | None, *, learnt: bool) -> bool:
     """Whether a cell is damaged.
 
     Args:
-        rose: change of its held-out loss, after minus before; None where too few items were read.
+        rise: change of its held-out loss, after minus before; None where too few items were read.
         former: of its task; None where nothing was read.
         learnt: whether its targets are shown to have become likelier, so that what it answered before may be gone.
     """
-    gone = former is not None and former.high < -FAR_NATS_PER_TOKEN and not learnt
-    return gone or rose_far(rose)
+    former_is_lost = former is not None and former.high < -FAR_NATS_PER_TOKEN and not learnt
+    return former_is_lost or has_risen_far(rise)
 
 
-def former_of(run: RunFolder) -> Mapping[str, FormerAnswers]:
+def read_former_answers(run: RunFolder) -> Mapping[str, FormerAnswers]:
     """Task -> how its former answers moved; empty where none were read."""
     path = former_file(run)
-    return {one.task: one for one in read_list(path, FormerAnswers)} if path.is_file() else {}
+    return {answers.task: answers for answers in read_list(path, FormerAnswers)} if path.is_file() else {}
 
 
-def far_former_answers(run: RunFolder, tasks: Collection[str]) -> list[FormerAnswers]:
+def find_far_former_answers(run: RunFolder, tasks: Collection[str]) -> list[FormerAnswers]:
     """Tasks whose former answers are shown to have become less likely by `FAR_NATS_PER_TOKEN`, the furthest first."""
-    found = former_of(run).values()
-    return sorted((one for one in found if one.task in tasks and one.high < -FAR_NATS_PER_TOKEN), key=lambda one: one.change)
-
-
-def format_unlikely(found: Sequence[FormerAnswers]) -> str:
-    """`its own former answers to capitals and sums became far less likely, by 3.1 to 4.2 nats a token`; empty for none."""
-    if not found:
-        return ""
-    most, least = (f"{-one.change:.2g}" for one in (found[0], found[-1]))
-    by = most if most == least else f"{least} to {most}"
-    return (
-        f"its own former answers to {join_words([one.task for one in found])} became far less likely, by {by} nats a token"
+    answers = read_former_answers(run).values()
+    return sorted(
+        (task_answers for task_answers in answers if task_answers.task in tasks and task_answers.high < -FAR_NATS_PER_TOKEN),
+        key=lambda task_answers: task_answers.change,
     )
+
+
+def format_unlikely(answers: Sequence[FormerAnswers]) -> str:
+    """`its own former answers to capitals and sums became far less likely, by 3.1 to 4.2 nats a token`; empty for none."""
+    if not answers:
+        return ""
+    largest, smallest = (f"{-task_answers.change:.2g}" for task_answers in (answers[0], answers[-1]))
+    nats_range = largest if largest == smallest else f"{smallest} to {largest}"
+    tasks = join_words([task_answers.task for task_answers in answers])
+    return f"its own former answers to {tasks} became far less likely, by {nats_range} nats a token"
 
 
 def claims_between(sides: Sides, decoding: Outcome, arm: str = "") -> list[Claim]:
     """Claims of one arm."""
-    found = [_claim(part, sides, decoding, arm) for part in compare_cells(sides, decoding)]
-    return found + [_unmeasured(cell, sides, decoding, arm) for cell in missing_cells(sides)]
+    claims = [_make_claim(part, sides, decoding, arm) for part in compare_cells(sides, decoding)]
+    return claims + [_make_unmeasured_claim(cell, sides, decoding, arm) for cell in find_missing_cells(sides)]
 
 
-def missing_cells(sides: Sides) -> list[Cell]:
+def find_missing_cells(sides: Sides) -> list[Cell]:
     """Cells that were measured before, but share no item with what was measured after."""
     before, after = ([set(scores.items) for scores in side] for side in sides)
     shared = {item[:2] for item in set.intersection(*before, *after)}
-    return sorted({item[:2] for items in before for item in items} - shared, key=lambda c: (c[0], c[1] is not None, c[1]))
+    return sorted(
+        {item[:2] for items in before for item in items} - shared, key=lambda cell: (cell[0], cell[1] is not None, cell[1])
+    )
 
 
-def _claim(part: Compared, sides: Sides, decoding: Outcome, arm: str) -> Claim:
+def _make_claim(part: Compared, sides: Sides, decoding: Outcome, arm: str) -> Claim:
     items, kind, seeds = part.change.items, KIND_BY_WORD[part.word], part.change.success.seeds
-    before, after = (float(np.mean([s.column(READINGS[decoding].column, items) for s in side])) for side in sides)
-    level = chance_level(sides[1], items)
-    rests = f"{count(seeds, 'seed')} x " * (seeds > 1) + f"{count(len(items), 'item')}, paired"
+    before, after = (float(np.mean([scores.column(READINGS[decoding].column, items) for scores in side])) for side in sides)
+    chance = chance_level(sides[1], items)
+    evidence = f"{count(seeds, 'seed')} x " * (seeds > 1) + f"{count(len(items), 'item')}, paired"
     if len(items) < MIN_ITEMS:
-        rests += f"; fewer than {MIN_ITEMS} items"
+        evidence += f"; fewer than {MIN_ITEMS} items"
     elif kind == "cannot tell":
-        rests += f"; {_why(part, level, before)}"
+        evidence += f"; {_explain_undecided(part, chance, before)}"
     return Claim(
-        kind, part.task, part.level, before, after, interval(part.change.success, decoding), rests,
+        kind, part.task, part.level, before, after, interval(part.change.success, decoding), evidence,
         arm=arm,
         swapped=interval(part.swapped) if part.swapped is not None else None,
         dependence=interval(part.dependence) if part.dependence is not None else None,
-        chance=level.value if level is not None else 0.0,
+        chance=chance.value if chance is not None else 0.0,
         detectable=part.change.success.detectable(part.family),
         adjusted_p=part.adjusted_p,
         whole=part.whole,
@@ -280,51 +294,56 @@ def _claim(part: Compared, sides: Sides, decoding: Outcome, arm: str) -> Claim:
     )  # fmt: skip
 
 
-def _why(part: Compared, chance: Interval | None, before: float) -> str:
+def _explain_undecided(part: Compared, chance: Interval | None, before: float) -> str:
     """Why nothing is claimed about a part that was measured; success before bounds what could be seen."""
-    moved, reading = part.change.success, READINGS[part.change.outcome]
+    success_change, reading = part.change.success, READINGS[part.change.outcome]
     if not part.any_right:
         return NO_ANSWER
-    signed = moved.low > 0 or moved.high < 0
-    rose = (moved.value > 0) == (reading.sign > 0)
-    said = f"{reading.title} {'rose' if rose else 'fell'}"
-    if 1 < moved.seeds < MIN_SEEDS:
-        return f"{f'{said}, but ' if signed else ''}nothing is judged with fewer than {MIN_SEEDS} seeds"
-    if moved.low > 0 and not part.above_chance and reading.unit == "share":
+    has_sign = success_change.low > 0 or success_change.high < 0
+    is_rise = (success_change.value > 0) == (reading.sign > 0)
+    movement = f"{reading.title} {'rose' if is_rise else 'fell'}"
+    if 1 < success_change.seeds < MIN_SEEDS:
+        return f"{f'{movement}, but ' if has_sign else ''}nothing is judged with fewer than {MIN_SEEDS} seeds"
+    if success_change.low > 0 and not part.above_chance and reading.unit == "share":
         level = percent(chance.value) if chance is not None else "not measured"
-        return f"{said}, but is not shown to be above the chance level ({level})"
+        return f"{movement}, but is not shown to be above the chance level ({level})"
     significant = part.adjusted_p is not None and part.adjusted_p < SIGN_ALPHA
-    if moved.low > 0 and significant and part.change.outcome in GRADED_OUTCOMES:
-        return f"{said}, but whether by skill or by the commonest answer is not shown"
-    if signed:
-        return f"{said}, but this is not significant after correction over {count(part.family, 'claim')}"
-    seen, unit = moved.detectable(part.family), reading.unit
-    if unit == "share" and seen > max(before, 1 - before):
+    if success_change.low > 0 and significant and part.change.outcome in GRADED_OUTCOMES:
+        return f"{movement}, but whether by skill or by the commonest answer is not shown"
+    if has_sign:
+        return f"{movement}, but this is not significant after correction over {count(part.family, 'claim')}"
+    detectable, unit = success_change.detectable(part.family), reading.unit
+    if unit == "share" and detectable > max(before, 1 - before):
         return f"too few items to see any change from {percent(before)}"
-    size = f"{points(seen).lstrip('+')} points" if unit == "share" else f"{seen:.3g} {unit}"
-    return f"a change of {size} would be seen in 4 of 5 cases"
+    size_text = f"{points(detectable).lstrip('+')} points" if unit == "share" else f"{detectable:.3g} {unit}"
+    return f"a change of {size_text} would be seen in 4 of 5 cases"
 
 
-def _above_chance(after: Sequence[ItemScores], items: Sequence[Item], decoding: Outcome) -> Estimate | None:
+def _estimate_gain_over_chance(after: Sequence[ItemScores], items: Sequence[Item], decoding: Outcome) -> Estimate | None:
     """Success after minus what the chance rule earns, of the same items and decoding; a loss has no chance level."""
     if READINGS[decoding].unit != "share":
         return None
-    own = np.array(
+    gains = np.array(
         [scores.column(READINGS[decoding].column, items) - scores.column(CHANCE_MEASUREMENT, items) for scores in after]
     )
-    levels = {cell: place for place, cell in enumerate(dict.fromkeys(item[:2] for item in items))}
-    return estimate_crossed(own, [levels[item[:2]] for item in items])
+    cell_numbers = {cell: place for place, cell in enumerate(dict.fromkeys(item[:2] for item in items))}
+    return estimate_crossed(gains, [cell_numbers[item[:2]] for item in items])
 
 
-def _unmeasured(cell: Cell, sides: Sides, decoding: Outcome, arm: str) -> Claim:
-    values = [v for s in sides[0] for item, v in s.scores.get(READINGS[decoding].column, {}).items() if item[:2] == cell]
+def _make_unmeasured_claim(cell: Cell, sides: Sides, decoding: Outcome, arm: str) -> Claim:
+    values = [
+        value
+        for scores in sides[0]
+        for item, value in scores.scores.get(READINGS[decoding].column, {}).items()
+        if item[:2] == cell
+    ]
     before = float(np.mean(values)) if values else 0.0
     return Claim(
         "cannot tell", *cell, before, before, Interval(0.0, -1.0, 1.0, 0), "not measured after on the same items", arm
     )
 
 
-def every_claim(run: RunFolder) -> list[Claim]:
+def read_claims(run: RunFolder) -> list[Claim]:
     """The claims on file, of every arm, or judged now when there is no file."""
     return read_list(run.claims, Claim) if run.claims.is_file() else judge(run)
 
@@ -332,40 +351,40 @@ def every_claim(run: RunFolder) -> list[Claim]:
 def claims_of(run: RunFolder) -> list[Claim]:
     """The same of the leading arm."""
     arm = headline_arm(run)
-    return [claim for claim in every_claim(run) if claim.arm == arm]
+    return [claim for claim in read_claims(run) if claim.arm == arm]
 
 
-def undecided_because(claims: Collection[Claim], seeds: int) -> str:
+def explain_undecided(claims: Collection[Claim], seeds: int) -> str:
     """A sentence on why some claims say "cannot tell": too few seeds whatever the items, else the items; or nothing."""
     if 1 < seeds < MIN_SEEDS:
         return f"Nothing is judged with fewer than {MIN_SEEDS} seeds, and there were {seeds}."
-    judged = [claim for claim in claims if not too_few(claim)]
-    blind = sum(claim.kind == "cannot tell" for claim in judged)
-    return f"{blind} of {count(len(judged), 'claim')} cannot be decided by these items." if blind else ""
+    judged = [claim for claim in claims if not has_too_few_items(claim)]
+    undecided = sum(claim.kind == "cannot tell" for claim in judged)
+    return f"{undecided} of {count(len(judged), 'claim')} cannot be decided by these items." if undecided else ""
 
 
-def too_few(claim: Claim) -> bool:
+def has_too_few_items(claim: Claim) -> bool:
     """Whether it is of too few items to be judged."""
     return 0 < claim.items < MIN_ITEMS
 
 
 def format_not_judged(claims: Collection[Claim]) -> str:
     """What names the cells of too few items; empty where there are none. A whole task is named by its cells."""
-    few = [claim for claim in claims if too_few(claim) and not claim.whole]
-    if not few:
+    small_claims = [claim for claim in claims if has_too_few_items(claim) and not claim.whole]
+    if not small_claims:
         return ""
-    names = [cell_name(claim.task, claim.level) for claim in few]
-    more = f" and {len(names) - MOST_CELLS_NAMED} more" if len(names) > MOST_CELLS_NAMED else ""
+    names = [cell_name(claim.task, claim.level) for claim in small_claims]
+    rest = f" and {len(names) - MOST_CELLS_NAMED} more" if len(names) > MOST_CELLS_NAMED else ""
     verb = "is" if len(names) == 1 else "are"
-    listed = f"{', '.join(names[:MOST_CELLS_NAMED])}{more}"
+    listed = f"{', '.join(names[:MOST_CELLS_NAMED])}{rest}"
     return f"{count(len(names), 'cell')} of fewer than {MIN_ITEMS} items {verb} not judged: {listed}"
 
 
-def cells_first(claims: Collection[Claim], *kinds: ClaimKind) -> list[Claim]:
+def sort_cells_first(claims: Collection[Claim], *kinds: ClaimKind) -> list[Claim]:
     """Claims of some kinds, largest first; a whole task comes after all cells when one of its own cells is among them."""
-    found = [claim for claim in claims if claim.kind in kinds]
-    known = {claim.task for claim in found if not claim.whole}
-    return sorted(found, key=lambda claim: (claim.whole and claim.task in known, -abs(claim.difference.value)))
+    chosen = [claim for claim in claims if claim.kind in kinds]
+    tasks_with_cells = {claim.task for claim in chosen if not claim.whole}
+    return sorted(chosen, key=lambda claim: (claim.whole and claim.task in tasks_with_cells, -abs(claim.difference.value)))
 
 
 def format_family(claims: Collection[Claim]) -> str:

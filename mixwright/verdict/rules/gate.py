@@ -78,7 +78,7 @@ class CellLoss:
     """Whether the loss that it had to exclude by itself is excluded, where there was one."""
 
     @property
-    def lost(self) -> bool:
+    def is_damaged(self) -> bool:
         """Shown to be damaged."""
         return self.word in LOSS_WORDS
 
@@ -108,7 +108,8 @@ class GateResult:
     cells: tuple[CellLoss, ...]
     """The protected cells."""
     limit: float | None
-    """Loss of one cell of `least` items or more that had to be excluded; None where a significant loss alone decides."""
+    """Loss of one cell of `cell_rule_items` items or more that had to be excluded; None where a significant loss alone
+    decides."""
     dependence: Estimate | None = None
     """Mean change of D over the same cells and items."""
     whole: tuple[CellLoss, ...] = ()
@@ -119,25 +120,25 @@ class GateResult:
     """The user said what matters: other cells are reported, and do not fail."""
     needed: int | None = None
     """Items per cell that would pass an unharmed checkpoint in about nine of ten cases; None where items cannot help."""
-    small: tuple[TooSmall, ...] = ()
+    too_small: tuple[TooSmall, ...] = ()
     """Cells that would be protected, were they not too small to decide it."""
     margin: float | None = None
     """Mean loss by which the named cells are judged as one group, a share; None: `MEAN_LOSS_MARGIN`, `limit` of each."""
-    least: int = 0
+    cell_rule_items: int = 0
     """Items from which on a cell had to exclude it."""
-    unseen: float | None = None
+    unseen_loss: float | None = None
     """Largest loss of one cell that such a gate would pass in more than one of twenty cases; None where it would none."""
     because: str = ""
     """What the page says, where that and not the protected cells decided."""
-    read: tuple[str, ...] = ()
+    readings: tuple[str, ...] = ()
     """Where no answer was graded, what was read of each protected cell, a line each."""
-    why: str = ""
+    damage_text: str = ""
     """Where no answer was graded, what is damaged."""
     look: Look | None = None
     """Which of the planned looks this is; None where all items were measured at once."""
 
     @property
-    def asked(self) -> float:
+    def mean_margin(self) -> float:
         """Mean loss that had to be excluded, a share."""
         return MEAN_LOSS_MARGIN if self.margin is None else self.margin
 
@@ -176,112 +177,140 @@ def check_protected(
         look: which of the planned looks it is. Intervals are those of the look; before the last one the page's words stop
             nothing that its boundary would not, and a cell whose items will be enough has to exclude its loss already.
     """
-    sides, asked = (before, after), MEAN_LOSS_MARGIN if margin is None else margin
-    places = _places(compare_cells(sides, decoding), protected)
-    cells, whole, others = (tuple(_at_look(sides, one, decoding, look) for one in part) for part in places)
-    sizes = tuple(sorted(cell.change.items for cell in cells if cell.change is not None))
-    least = _least(sizes, asked, look) if sizes and margin is None and not each else None
-    limit = MEAN_LOSS_MARGIN if each else EXCLUDED_CELL_LOSS if least is not None else None
-    cells = tuple(replace(one, excluded=_excludes(sides, one, decoding, limit, least or 0, look)) for one in cells)
-    known = {(cell.task, cell.level) for cell in cells if cell.change is not None}
-    wanted = None if items is None else set(items)
+    sides, mean_margin = (before, after), MEAN_LOSS_MARGIN if margin is None else margin
+    cell_groups = _group_losses(compare_cells(sides, decoding), protected)
+    cells, whole, others = (
+        tuple(_apply_look(sides, cell_loss, decoding, look) for cell_loss in group) for group in cell_groups
+    )
+    item_counts = tuple(sorted(cell.change.items for cell in cells if cell.change is not None))
+    cell_rule_items = (
+        _find_cell_rule_items(item_counts, mean_margin, look) if item_counts and margin is None and not each else None
+    )
+    limit = MEAN_LOSS_MARGIN if each else EXCLUDED_CELL_LOSS if cell_rule_items is not None else None
+    cells = tuple(
+        replace(cell_loss, excluded=_excludes_limit(sides, cell_loss, decoding, limit, cell_rule_items or 0, look))
+        for cell_loss in cells
+    )
+    compared_cells = {(cell.task, cell.level) for cell in cells if cell.change is not None}
+    mean_items = None if items is None else set(items)
 
-    def meant(item: Item) -> bool:
-        return item[:2] in known and (wanted is None or item in wanted)
+    def counts_in_mean(item: Item) -> bool:
+        return item[:2] in compared_cells and (mean_items is None or item in mean_items)
 
-    added = Z if look is None else look.z()
-    moved = estimate_change(before, after, decoding=decoding, weigh="cells", only=meant, added=added)
+    z = Z if look is None else look.z()
+    change = estimate_change(before, after, decoding=decoding, weigh="cells", only=counts_in_mean, added=z)
     deciding = (*cells, *whole, *(() if named else others))
-    damaged, safe = any(_shown(cell, look) for cell in deciding), not any(cell.lost for cell in deciding)
-    mean = depends = needed = None
-    if moved is not None and math.isfinite(moved.success.value):
-        mean, part = (one if look is None else look.with_look_interval(one) for one in (moved.success, moved.dependence))
-        depends = part if math.isfinite(part.value) else None
-        near, measured = mean.low > -asked, len(sizes) == len(cells)
-        safe &= near and (depends is None or depends.low > -asked)
-        safe &= measured and all(cell.excluded for cell in cells)
-        damaged |= (depends is not None and depends.high < -asked) or (mean.high < 0 and not near)
-        if not safe and not damaged and measured and (look is None or look.last):  # else more items follow anyway
-            churn = max(CHURN_SHARE, churn_for_error(mean.error, sizes))
-            needed = items_for(len(sizes), margin=asked, churn=churn, cell_rule=margin is None)
+    is_damaged, is_safe = (
+        any(_is_shown_damaged(cell, look) for cell in deciding),
+        not any(cell.is_damaged for cell in deciding),
+    )
+    mean = dependence = needed = None
+    if change is not None and math.isfinite(change.success.value):
+        mean, mean_dependence = (
+            estimate if look is None else look.with_look_interval(estimate)
+            for estimate in (change.success, change.dependence)
+        )
+        dependence = mean_dependence if math.isfinite(mean_dependence.value) else None
+        is_above_margin, all_measured = mean.low > -mean_margin, len(item_counts) == len(cells)
+        is_safe &= is_above_margin and (dependence is None or dependence.low > -mean_margin)
+        is_safe &= all_measured and all(cell.excluded for cell in cells)
+        is_damaged |= (dependence is not None and dependence.high < -mean_margin) or (mean.high < 0 and not is_above_margin)
+        if not is_safe and not is_damaged and all_measured and (look is None or look.last):  # else more items follow anyway
+            churn = max(CHURN_SHARE, churn_for_error(mean.error, item_counts))
+            needed = items_for(len(item_counts), margin=mean_margin, churn=churn, cell_rule=margin is None)
             needed = items_to_exclude(MEAN_LOSS_MARGIN, 1, churn) if each else needed
     return GateResult(
-        outcome="damaged" if damaged else "passed" if safe and mean is not None else "cannot tell",
+        outcome="damaged" if is_damaged else "passed" if is_safe and mean is not None else "cannot tell",
         mean=mean,
         cells=cells,
         limit=limit,
-        dependence=depends,
+        dependence=dependence,
         whole=whole,
         others=others,
         named=named,
         needed=needed,
         margin=margin,
-        least=least or 0,
-        unseen=largest_undetected_loss(sizes, asked, least) if sizes and not each else None,
+        cell_rule_items=cell_rule_items or 0,
+        unseen_loss=largest_undetected_loss(item_counts, mean_margin, cell_rule_items) if item_counts and not each else None,
         look=look,
     )
 
 
-def _places(found: Sequence[Compared], protected: Collection[Cell]) -> tuple[tuple[CellLoss, ...], ...]:
+def _group_losses(compared: Sequence[Compared], protected: Collection[Cell]) -> tuple[tuple[CellLoss, ...], ...]:
     """The protected cells, damaged whole tasks of which all cells are protected, and everything else that is damaged."""
-    every = {(part.task, part.level): part for part in found if not part.whole}
-    owned = {task for task, _ in protected if all(cell in protected for cell in every if cell[0] == task)}
-    parts = [_cell(part.task, part.level, part) for part in found if part.whole or (part.task, part.level) not in protected]
-    whole = tuple(part for part in parts if part.whole and part.task in owned and part.lost)
-    others = tuple(part for part in parts if part.lost and part not in whole)
-    return tuple(_cell(*cell, every.get(cell)) for cell in protected), whole, others
+    compared_by_cell = {(part.task, part.level): part for part in compared if not part.whole}
+    protected_tasks = {
+        task for task, _ in protected if all(cell in protected for cell in compared_by_cell if cell[0] == task)
+    }
+    losses = [
+        _make_cell_loss(part.task, part.level, part)
+        for part in compared
+        if part.whole or (part.task, part.level) not in protected
+    ]
+    whole = tuple(part for part in losses if part.whole and part.task in protected_tasks and part.is_damaged)
+    others = tuple(part for part in losses if part.is_damaged and part not in whole)
+    return tuple(_make_cell_loss(*cell, compared_by_cell.get(cell)) for cell in protected), whole, others
 
 
-def _cell(task: str, level: float | None, part: Compared | None) -> CellLoss:
+def _make_cell_loss(task: str, level: float | None, part: Compared | None) -> CellLoss:
     """A cell as the page judges it; without a change where it was not judged."""
     if part is None or part.adjusted_p is None:
         return CellLoss(task, level, None)
     return CellLoss(task, level, part.change.success, part.adjusted_p, part.dependence, part.word, part.whole)
 
 
-def _at_look(sides: tuple[Side, Side], cell: CellLoss, decoding: Decoding, look: Look | None) -> CellLoss:
+def _apply_look(sides: tuple[Side, Side], cell: CellLoss, decoding: Decoding, look: Look | None) -> CellLoss:
     """The cell with intervals that hold at the look, no wider than a share can change."""
-    found = None if look is None or cell.change is None else _change(sides, cell, decoding, look.z())
-    if look is None or found is None:
+    change = None if look is None or cell.change is None else _estimate_cell_change(sides, cell, decoding, look.z())
+    if look is None or change is None:
         return cell
-    own, depends = (look.with_look_interval(part) for part in (found.success, found.dependence))
-    own = replace(own, low=max(own.low, -1.0), high=min(own.high, 1.0))
-    return replace(cell, change=own, dependence=depends if math.isfinite(depends.value) else None)
+    success, dependence = (look.with_look_interval(part) for part in (change.success, change.dependence))
+    success = replace(success, low=max(success.low, -1.0), high=min(success.high, 1.0))
+    return replace(cell, change=success, dependence=dependence if math.isfinite(dependence.value) else None)
 
 
-def _change(sides: tuple[Side, Side], cell: CellLoss, decoding: Decoding, added: float) -> Change | None:
-    place, task = (cell.task, cell.level), cell.task if cell.whole else None
-    return estimate_change(*sides, decoding=decoding, only=lambda item: task == item[0] or place == item[:2], added=added)
+def _estimate_cell_change(sides: tuple[Side, Side], cell: CellLoss, decoding: Decoding, z: float) -> Change | None:
+    cell_place, whole_task = (cell.task, cell.level), cell.task if cell.whole else None
+    return estimate_change(
+        *sides, decoding=decoding, only=lambda item: whole_task == item[0] or cell_place == item[:2], added=z
+    )
 
 
-def _least(sizes: tuple[int, ...], asked: float, look: Look | None) -> int | None:
+def _find_cell_rule_items(item_counts: tuple[int, ...], mean_margin: float, look: Look | None) -> int | None:
     """Items from which on a cell has to exclude a loss by itself: those at the last look, as far as this one has come."""
     if look is None or look.last:
-        return find_min_items_for_cell_rule(sizes, asked)
-    share = look.planned_looks / look.number
-    found = find_min_items_for_cell_rule(tuple(round(share * size) for size in sizes), asked)
-    return None if found is None else math.floor(found / share)
+        return find_min_items_for_cell_rule(item_counts, mean_margin)
+    looks_ratio = look.planned_looks / look.number
+    cell_rule_items = find_min_items_for_cell_rule(
+        tuple(round(looks_ratio * item_count) for item_count in item_counts), mean_margin
+    )
+    return None if cell_rule_items is None else math.floor(cell_rule_items / looks_ratio)
 
 
-def _shown(cell: CellLoss, look: Look | None) -> bool:
+def _is_shown_damaged(cell: CellLoss, look: Look | None) -> bool:
     """Whether it is shown to be damaged; before the last look success alone shows it, beyond the boundary of that look."""
     if look is None or look.last:
-        return cell.lost
+        return cell.is_damaged
     return cell.word == "worsens" and cell.adjusted_p < 1 - look.confidence()
 
 
-def _excludes(
-    sides: tuple[Side, Side], cell: CellLoss, decoding: Decoding, limit: float | None, least: int, look: Look | None
+def _excludes_limit(
+    sides: tuple[Side, Side],
+    cell: CellLoss,
+    decoding: Decoding,
+    limit: float | None,
+    cell_rule_items: int,
+    look: Look | None,
 ) -> bool:
     """Whether the cell excludes the limit, of success and of D; true where none holds for it."""
-    if limit is None or cell.change is None or cell.change.items < least:
+    if limit is None or cell.change is None or cell.change.items < cell_rule_items:
         return True
     if limit != EXCLUDED_CELL_LOSS:
         return cell.change.low > -limit
     alpha = 1 - CELL_INTERVAL_LEVEL
-    added, confidence = (Z_CELL, CELL_INTERVAL_LEVEL) if look is None else (look.z(alpha), look.confidence(alpha))
-    found = _change(sides, cell, decoding, added)
-    parts = [part for part in (found.success, found.dependence) if math.isfinite(part.value)] if found else []
+    z, confidence = (Z_CELL, CELL_INTERVAL_LEVEL) if look is None else (look.z(alpha), look.confidence(alpha))
+    change = _estimate_cell_change(sides, cell, decoding, z)
+    parts = [part for part in (change.success, change.dependence) if math.isfinite(part.value)] if change else []
     return all(excludes_cell_loss(part.value, part.error, part.freedom, confidence) for part in parts)
 
 
@@ -289,36 +318,40 @@ def check_mastered(
     before: Side, after: Side, *, decoding: Decoding = "greedy", each: bool = False, look: Look | None = None
 ) -> GateResult:
     """The gate over what was mastered before, on the items that did not decide it."""
-    rest = {item for scores in before for item in scores.items if not decides_protection(item)}
-    found = check_protected(
-        before, after, mastered_cells(before, decoding), decoding=decoding, each=each, items=rest, look=look
+    judged_items = {item for scores in before for item in scores.items if not decides_protection(item)}
+    result = check_protected(
+        before, after, mastered_cells(before, decoding), decoding=decoding, each=each, items=judged_items, look=look
     )
-    small = find_too_small(before, decoding)
-    if small and look is not None and not look.last and found.outcome == "passed":  # they may be protected at a later look
-        found = replace(found, outcome="cannot tell")
-    return replace(found, small=small)
+    too_small = find_too_small(before, decoding)
+    # they may be protected at a later look
+    if too_small and look is not None and not look.last and result.outcome == "passed":
+        result = replace(result, outcome="cannot tell")
+    return replace(result, too_small=too_small)
 
 
 def find_too_small(before: Side, decoding: Decoding) -> tuple[TooSmall, ...]:
     """Cells over the band on all of their items, greedy or sampled, of which fewer than `MIN_ITEMS` decide."""
-    found: dict[Cell, TooSmall] = {}
+    too_small: dict[Cell, TooSmall] = {}
     for name in (READINGS[decoding].column, READINGS["sampled"].column):
         values: dict[Cell, dict[Item, list[float]]] = defaultdict(lambda: defaultdict(list))
         for item, value in (pair for scores in before for pair in scores.scores.get(name, {}).items()):
             values[item[:2]][item].append(value)
         for cell, items in values.items():
-            share, deciding = float(np.mean([np.mean(own) for own in items.values()])), sum(map(decides_protection, items))
+            share, deciding = (
+                float(np.mean([np.mean(item_values) for item_values in items.values()])),
+                sum(map(decides_protection, items)),
+            )
             if deciding < MIN_ITEMS and share >= BAND[1]:
-                found.setdefault(cell, TooSmall(cell, share, len(items), deciding))
-    return tuple(found[cell] for cell in sorted(found, key=cell_order))
+                too_small.setdefault(cell, TooSmall(cell, share, len(items), deciding))
+    return tuple(too_small[cell] for cell in sorted(too_small, key=cell_order))
 
 
-def check_run(run: RunFolder, asked: GateAsked) -> GateResult:
+def check_run(run: RunFolder, question: GateAsked) -> GateResult:
     """The gate over what a run folder holds, of its leading arm where there was a trial.
 
     Args:
         run: the folder.
-        asked: what is protected, and by which margin.
+        question: what is protected, and by which margin.
 
     Raises:
         InputError: nothing was measured before and after, or a name was not measured before.
@@ -328,21 +361,21 @@ def check_run(run: RunFolder, asked: GateAsked) -> GateResult:
         got, remedy = "none", "Run the trial, or compare two checkpoints, first."
         raise InputError("measurements before and after", got, remedy, file=run.path)
     if decoding not in ("greedy", "sampled"):  # held-out loss is judged by `gate_ungraded`
-        wanted, remedy = (
+        expected, remedy = (
             "graded answers, by which the gate judges a loss",
             "Give the gate a corpus with answers that a grader can judge.",
         )
-        raise InputError(wanted, f"a run of {decoding} alone", remedy, file=run.path)
-    return check_sides(sides, decoding, asked)
+        raise InputError(expected, f"a run of {decoding} alone", remedy, file=run.path)
+    return check_sides(sides, decoding, question)
 
 
-def check_sides(sides: tuple[Side, Side], decoding: Decoding, asked: GateAsked) -> GateResult:
+def check_sides(sides: tuple[Side, Side], decoding: Decoding, question: GateAsked) -> GateResult:
     """The gate over two sides; it raises the same for a name as `check_run`."""
-    if not asked.protect:
-        return check_mastered(*sides, decoding=decoding, each=asked.each, look=asked.look)
-    cells = named_cells(sides[0], asked.protect)
+    if not question.protect:
+        return check_mastered(*sides, decoding=decoding, each=question.each, look=question.look)
+    cells = named_cells(sides[0], question.protect)
     return check_protected(
-        *sides, cells, decoding=decoding, each=asked.each, named=True, margin=asked.margin, look=asked.look
+        *sides, cells, decoding=decoding, each=question.each, named=True, margin=question.margin, look=question.look
     )
 
 
@@ -353,10 +386,10 @@ def named_cells(before: Side, names: Sequence[str]) -> list[Cell]:
         InputError: one was not measured before: a slip of the pen must not open the gate.
     """
     cells = list(dict.fromkeys(item[:2] for scores in before for item in scores.items))
-    known = {name for cell in cells for name in (cell[0], cell_key(*cell))}
+    known_names = {name for cell in cells for name in (cell[0], cell_key(*cell))}
     for name in names:
-        if name not in known:
-            raise unknown_name("task or cell that was measured (--protect)", name, known)
+        if name not in known_names:
+            raise unknown_name("task or cell that was measured (--protect)", name, known_names)
     return [cell for cell in cells if cell[0] in names or cell_key(*cell) in names]
 
 
@@ -369,9 +402,9 @@ def items_for(cells: int, *, margin: float = MEAN_LOSS_MARGIN, churn: float = CH
         churn: share of the answers that change for no reason.
         cell_rule: whether each cell is to exclude a loss by itself, too.
     """
-    number = max(cells, 1)
-    own = items_excluding_cell_loss(number, churn) if cell_rule else MIN_ITEMS
-    return max(items_to_exclude(margin, number, churn), own)
+    cell_count = max(cells, 1)
+    cell_rule_items = items_excluding_cell_loss(cell_count, churn) if cell_rule else MIN_ITEMS
+    return max(items_to_exclude(margin, cell_count, churn), cell_rule_items)
 
 
 def items_to_measure(cells: int, *, chosen: bool, margin: float | None = None) -> int:
@@ -384,5 +417,5 @@ def items_to_measure(cells: int, *, chosen: bool, margin: float | None = None) -
     """
     if margin is not None:
         return items_for(cells, margin=margin, cell_rule=False)
-    wanted = items_for(cells)
-    return wanted if chosen else math.ceil(wanted * ONE_IN_DECIDES / (ONE_IN_DECIDES - 1))
+    item_count = items_for(cells)
+    return item_count if chosen else math.ceil(item_count * ONE_IN_DECIDES / (ONE_IN_DECIDES - 1))

@@ -28,17 +28,17 @@ class GateAsked:
     """Which of the planned looks it was asked at; None where all items were measured at once."""
 
 
-def asked_file(run: RunFolder) -> Path:
+def question_file(run: RunFolder) -> Path:
     """Where the question stands."""
     return run.path / "gate.json"
 
 
-def write_asked(run: RunFolder, asked: GateAsked) -> None:
+def write_question(run: RunFolder, question: GateAsked) -> None:
     """Note what the gate is asked, for the page."""
-    write_json(asked_file(run), asked)
+    write_json(question_file(run), question)
 
 
-def asked_of(run: RunFolder) -> GateAsked | None:
+def read_question(run: RunFolder) -> GateAsked | None:
     """What the gate was asked last; None where it was not.
 
     A folder that was measured in looks is always asked at the last of them, also where the file is lost: one that knew of no
@@ -47,20 +47,20 @@ def asked_of(run: RunFolder) -> GateAsked | None:
     Raises:
         InputError: a broken file, or a manifest that does not say which look it was.
     """
-    path, look = asked_file(run), _look_of(run)
-    asked = read_json(path, GateAsked) if path.is_file() else None
-    return asked if look is None else replace(asked or GateAsked(), look=look)
+    path, look = question_file(run), _read_look(run)
+    question = read_json(path, GateAsked) if path.is_file() else None
+    return question if look is None else replace(question or GateAsked(), look=look)
 
 
-def _look_of(run: RunFolder) -> Look | None:
+def _read_look(run: RunFolder) -> Look | None:
     """The look that the manifest names; None where there were none."""
-    told = read_json(run.manifest, RunManifest).settings.get(LOOK_SETTING) if run.manifest.is_file() else None
-    if told is None:
+    look_text = read_json(run.manifest, RunManifest).settings.get(LOOK_SETTING) if run.manifest.is_file() else None
+    if look_text is None:
         return None
-    look = parse_look(told) if isinstance(told, str) else None
+    look = parse_look(look_text) if isinstance(look_text, str) else None
     if look is None:
         remedy = "Compare again, or put back what stood there."
         raise InputError(
-            f"settings.{LOOK_SETTING} as `look 2 of 4, 240 of 480 items`", repr(told)[:80], remedy, file=run.manifest
+            f"settings.{LOOK_SETTING} as `look 2 of 4, 240 of 480 items`", repr(look_text)[:80], remedy, file=run.manifest
         )
     return look

@@ -72,19 +72,19 @@ PATTERNS_ASKED: dict[str, re.Pattern[str]] = {
 
 def find_marks(text: str) -> frozenset[str]:
     """The marks of structure of one answer; empty for plain words. Of a long text both ends are read."""
-    text = answer_part(text).strip()
+    text = drop_thoughts(text).strip()
     if len(text) > 2 * CHARACTERS_READ:
         text = f"{text[:CHARACTERS_READ]} … {text[-CHARACTERS_READ:]}"
-    found = {"<|…|>"} if _SPECIAL.search(text) else set[str]()
+    marks = {"<|…|>"} if _SPECIAL.search(text) else set[str]()
     text = _SPECIAL.sub(" ", text)
-    found |= {mark for mark, pattern in PATTERNS_ANYWHERE.items() if pattern.search(text)}
-    found |= {f"<{name.lower()}>" for name in _TAG.findall(text)[:20]}
-    found |= {f"\\{name}{{…}}" for name in _WRAPPER.findall(text)[:20]}
-    found |= {f"{name.lower()}:" for name in (*_LABEL.findall(text)[:20], *_ANSWER.findall(text)[:20])}
-    return frozenset(found | _beginnings(text, KEYS in found))
+    marks |= {mark for mark, pattern in PATTERNS_ANYWHERE.items() if pattern.search(text)}
+    marks |= {f"<{name.lower()}>" for name in _TAG.findall(text)[:20]}
+    marks |= {f"\\{name}{{…}}" for name in _WRAPPER.findall(text)[:20]}
+    marks |= {f"{name.lower()}:" for name in (*_LABEL.findall(text)[:20], *_ANSWER.findall(text)[:20])}
+    return frozenset(marks | _find_beginnings(text, KEYS in marks))
 
 
-def answer_part(text: str) -> str:
+def drop_thoughts(text: str) -> str:
     """What follows the thoughts of a model that thinks aloud; empty where it was cut before it came to an answer."""
     for name in THOUGHT_TAGS:
         _, end, rest = text.rpartition(f"</{name}>")
@@ -95,23 +95,23 @@ def answer_part(text: str) -> str:
     return text
 
 
-def _beginnings(text: str, keys: bool) -> set[str]:
+def _find_beginnings(text: str, has_keys: bool) -> set[str]:
     """Marks of how a text begins, inside a fence of code too, and of a text that is one word with a sign in it."""
     fence = _FENCED.match(text)
     bare = (text[fence.end() :] if fence else text).lstrip("$ \n")
     wrapped = re.match(r"(?:\\[\[(]\s*)?\\([A-Za-z]{2,20})\{", bare)
-    found = {f"\\{wrapped.group(1)}{{…}}"} if wrapped else set[str]()
-    found |= {mark for mark, pattern in PATTERNS_AT_START.items() if pattern.match(bare)}
-    if keys:  # what begins with a brace or a bracket is said by its keys
-        found -= {"{…}", "[…]"}
-    whole = bare.rstrip(" .")
-    for pattern in (_TOKEN, _SPACED) if len(whole) <= 200 else ():
-        if sign := pattern.match(whole):
-            found.add(f"…{sign.group(1)}…")
-    return found
+    marks = {f"\\{wrapped.group(1)}{{…}}"} if wrapped else set[str]()
+    marks |= {mark for mark, pattern in PATTERNS_AT_START.items() if pattern.match(bare)}
+    if has_keys:  # what begins with a brace or a bracket is said by its keys
+        marks -= {"{…}", "[…]"}
+    trimmed = bare.rstrip(" .")
+    for pattern in (_TOKEN, _SPACED) if len(trimmed) <= 200 else ():
+        if sign := pattern.match(trimmed):
+            marks.add(f"…{sign.group(1)}…")
+    return marks
 
 
-def asked_for(mark: str, prompt: str) -> bool:
+def is_asked_for(mark: str, prompt: str) -> bool:
     r"""Whether a prompt names the mark itself (`\boxed`, `<answer>`, JSON, the choices), so that an answer with it obeys."""
     if len(prompt) > 8 * CHARACTERS_READ:
         prompt = f"{prompt[: 4 * CHARACTERS_READ]}\n{prompt[-4 * CHARACTERS_READ :]}"

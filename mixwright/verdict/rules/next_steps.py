@@ -14,7 +14,7 @@ from mixwright.records import RunManifest, Selection
 from mixwright.run.folder import RunFolder, read_json
 from mixwright.verdict.page.blocks import Code
 from mixwright.verdict.page.text import count, percent
-from mixwright.verdict.rules.recommendation import Advice, PairSeen, Recommendation, TrialSeen
+from mixwright.verdict.rules.recommendation import Advice, PairBasis, Recommendation, TrialBasis
 
 DEFAULT_COMMAND = "mixwright run run.yaml"
 """Where nobody noted how the run was started."""
@@ -25,39 +25,44 @@ STAGE_COMMANDS = ("measure", "plan", "steer", "trial")
 """Commands of a single stage."""
 
 
-def steps_of(run: RunFolder, found: Recommendation, seen: TrialSeen | PairSeen | None) -> list[Code]:
+def list_next_steps(run: RunFolder, recommendation: Recommendation, basis: TrialBasis | PairBasis | None) -> list[Code]:
     """What to do next, the first thing first; at least one."""
     manifest = read_json(run.manifest, RunManifest) if run.manifest.is_file() else None
     command = manifest.command if manifest else ""
     if command.split(" ")[1:2] and command.split(" ")[1] in STAGE_COMMANDS:  # go on from there, not do one stage again
         words = command.split(" ")
         command = " ".join([words[0], "run", *words[2:]])
-    if isinstance(seen, PairSeen):
-        return _of_comparison(found.advice, command or COMPARE_COMMAND, seen, manifest.settings if manifest else {})
+    if isinstance(basis, PairBasis):
+        return _list_steps_after_comparison(
+            recommendation.advice, command or COMPARE_COMMAND, basis, manifest.settings if manifest else {}
+        )
     settings = run.path / "run.yaml"
     if not command and settings.is_file():
         command = shlex.join(["mixwright", "run", str(settings), "--folder", str(run.path)])
-    return _of_trial(run, found.advice, command or DEFAULT_COMMAND, seen)
+    return _list_steps_after_trial(run, recommendation.advice, command or DEFAULT_COMMAND, basis)
 
 
-def _of_trial(run: RunFolder, advice: Advice, again: str, seen: TrialSeen | None) -> list[Code]:
+def _list_steps_after_trial(run: RunFolder, advice: Advice, command: str, basis: TrialBasis | None) -> list[Code]:
     """Another training goes into a folder of its own, as do more items: what was measured rests on the old ones."""
-    free = next(name for number in itertools.count(2) if not Path(name := f"{run.path}-{number}").exists())
-    elsewhere, words = with_option(again, "--folder", free), shlex.split(again)
-    plan, seeds = f'steering="{run.plan}"', seen.needed if seen else None
-    reach = ", or leave out what is out of reach" if seen is None or seen.graded else ""
-    slower = (f"Take a fifth of train.learning_rate in the settings{reach}, and try again", elsewhere)
+    free_folder = next(name for number in itertools.count(2) if not Path(name := f"{run.path}-{number}").exists())
+    command_elsewhere, words = with_option(command, "--folder", free_folder), shlex.split(command)
+    plan, seeds = f'steering="{run.plan}"', basis.needed if basis else None
+    reach = ", or leave out what is out of reach" if basis is None or basis.graded else ""
+    slower = (f"Take a fifth of train.learning_rate in the settings{reach}, and try again", command_elsewhere)
     longer = (
         "Nothing was damaged, and nothing moved: take more steps (train.steps) or another train.learning_rate, and try again"
     )
-    undecided = (f"Write trial.seeds: {seeds} into the settings, and go on" if seeds else "Go on", again)
-    if seen is not None and not seeds:
-        known = f" than {seen.items:,}" if seen.items else ""
-        undecided = (f"Take more held-out items{known} (measure.items in the settings), and try again", elsewhere)
-        if seen.exhausted:
-            asked = f"All {seen.items:,} held-out items were measured: add rows to the held-out file, and try again"
-            undecided = (asked, elsewhere)
-    told = {
+    undecided = (f"Write trial.seeds: {seeds} into the settings, and go on" if seeds else "Go on", command)
+    if basis is not None and not seeds:
+        more_than = f" than {basis.items:,}" if basis.items else ""
+        undecided = (
+            f"Take more held-out items{more_than} (measure.items in the settings), and try again",
+            command_elsewhere,
+        )
+        if basis.exhausted:
+            step_text = f"All {basis.items:,} held-out items were measured: add rows to the held-out file, and try again"
+            undecided = (step_text, command_elsewhere)
+    step_by_advice = {
         "train": ("Give your TRL trainer the plan", plan),
         "train with losses": ("If that is acceptable, give your TRL trainer the plan", plan),
         "equal shares": (
@@ -67,32 +72,32 @@ def _of_trial(run: RunFolder, advice: Advice, again: str, seen: TrialSeen | None
         ),
         "keep uniform": ("Leave your TRL trainer as it is", "steering=None"),
         "check the grader": ("See which graders there are, and name another one in the settings", GRADERS_COMMAND),
-        "gate": ("Take a plan that keeps what is protected (data with `keep:`, or --rehearse), and try again", again),
-        "none right": (ADVICE_NONE_RIGHT, again),
-        "missing": ("Add what is missing to trial.arms in the settings, and go on", again),
-        "too few seeds": (f"Write trial.seeds: {seeds or 8} into the settings, and go on", again),
+        "gate": ("Take a plan that keeps what is protected (data with `keep:`, or --rehearse), and try again", command),
+        "none right": (ADVICE_NONE_RIGHT, command),
+        "missing": ("Add what is missing to trial.arms in the settings, and go on", command),
+        "too few seeds": (f"Write trial.seeds: {seeds or 8} into the settings, and go on", command),
         "cannot tell": undecided,
         "stop": slower,
         "do not train": slower,
         "not this plan": slower,
-        "no gain": (longer, elsewhere) if seen is not None and seen.no_effect else slower,
+        "no gain": (longer, command_elsewhere) if basis is not None and basis.no_effect else slower,
     }
-    if advice == "mined rows" and seen is not None and seen.selection is not None:
-        return [Code(*_of_mined(run, again, seen.selection))]
+    if advice == "mined rows" and basis is not None and basis.selection is not None:
+        return [Code(*_find_step_for_mined_rows(run, command, basis.selection))]
     export = shlex.join([words[0], "plan", *words[2:], "--export", "FORMAT"])
     others = "For another trainer, write its weights and its order (trl, axolotl, llama-factory, verl)"
-    return [Code(*told[advice]), *([Code(others, export)] if advice in ("train", "train with losses") else [])]
+    return [Code(*step_by_advice[advice]), *([Code(others, export)] if advice in ("train", "train with losses") else [])]
 
 
-def _of_mined(run: RunFolder, again: str, found: Selection) -> tuple[str, str]:
+def _find_step_for_mined_rows(run: RunFolder, command_again: str, selection: Selection) -> tuple[str, str]:
     """What to do with mined rows that were tried."""
-    if found.advice in ("train on it", "fewer rows do"):
-        return "Train on these rows", str(run.path / "mine" / f"{found.name}.parquet")
-    if found.advice == "cannot tell":
-        return ADVICE_NONE_RIGHT, again
-    words = shlex.split(again)
+    if selection.advice in ("train on it", "fewer rows do"):
+        return "Train on these rows", str(run.path / "mine" / f"{selection.name}.parquet")
+    if selection.advice == "cannot tell":
+        return ADVICE_NONE_RIGHT, command_again
+    words = shlex.split(command_again)
     if words[1:2] == ["mine"]:
-        command = with_option(again, "--miner", "MINER")
+        command = with_option(command_again, "--miner", "MINER")
     else:
         command = with_option(shlex.join([words[0], "trial", *words[2:]]), "--data", "MINER")
     return "Leave the data as they are, or try what another miner takes", command
@@ -100,55 +105,62 @@ def _of_mined(run: RunFolder, again: str, found: Selection) -> tuple[str, str]:
 
 def with_option(command: str, name: str, value: str) -> str:
     """The command with an option of that value, once: where it stands already, its value is replaced."""
-    kept: list[str] = []
+    option_words: list[str] = []
     words = iter(shlex.split(command))
     for word in words:
         if word != name and not word.startswith(f"{name}="):
-            kept.append(word)
+            option_words.append(word)
             continue
         if word == name:
             next(words, None)
-        kept += [name, value] if name not in kept else []
-    return shlex.join(kept if name in kept else [*kept, name, value])
+        option_words += [name, value] if name not in option_words else []
+    return shlex.join(option_words if name in option_words else [*option_words, name, value])
 
 
-def _of_comparison(advice: Advice, again: str, seen: PairSeen, settings: Mapping[str, Any]) -> list[Code]:
+def _list_steps_after_comparison(advice: Advice, command: str, basis: PairBasis, settings: Mapping[str, Any]) -> list[Code]:
     """What to do after comparing two checkpoints; first of all to let completions end, where nothing can be told."""
     lengths = [settings.get(name) for name in ("max_new_tokens", "continued_tokens")]
-    steps, room = [], max((length for length in lengths if isinstance(length, int)), default=None)
-    unknown = advice in ("cannot tell", "check the grader", "unjudged", "none right")
-    if unknown and seen.cut >= WARNING_CUT_SHARE and room is not None:
-        again, cut = with_option(again, "--max-new-tokens", str(2 * room)), percent(seen.cut)
-        asked = f"Raise --max-new-tokens: {cut} of completions were cut at {room:,} tokens and graded as they are"
-        steps.append(Code(asked, again))
-    words, needed = shlex.split(again), seen.needed
-    if advice == "cannot tell" and seen.exhausted and needed:
+    steps, token_limit = [], max((length for length in lengths if isinstance(length, int)), default=None)
+    is_undecided = advice in ("cannot tell", "check the grader", "unjudged", "none right")
+    if is_undecided and basis.cut >= WARNING_CUT_SHARE and token_limit is not None:
+        command, cut_share = with_option(command, "--max-new-tokens", str(2 * token_limit)), percent(basis.cut)
+        step_text = (
+            f"Raise --max-new-tokens: {cut_share} of completions were cut at {token_limit:,} tokens and graded as they are"
+        )
+        steps.append(Code(step_text, command))
+    words, needed = shlex.split(command), basis.needed
+    if advice == "cannot tell" and basis.exhausted and needed:
         source = "--eval" if "--eval" in words else "--corpus"
-        more = with_option(with_option(again, source, "FILE_WITH_MORE_ROWS"), "--items", str(needed))
-        each = max(needed - seen.items // seen.cells, 1)
-        every = f"All {seen.items:,} items of the file were" if seen.items > 1 else "The only item of the file was"
-        return [*steps, Code(f"{every} measured: add about {each:,} rows per task and level to it", more)]
-    minutes = math.ceil((needed or 0) * seen.cells * seen.pace / 60)
+        longer_command = with_option(with_option(command, source, "FILE_WITH_MORE_ROWS"), "--items", str(needed))
+        rows_per_cell = max(needed - basis.items // basis.cells, 1)
+        measured_text = f"All {basis.items:,} items of the file were" if basis.items > 1 else "The only item of the file was"
+        return [
+            *steps,
+            Code(f"{measured_text} measured: add about {rows_per_cell:,} rows per task and level to it", longer_command),
+        ]
+    minutes = math.ceil((needed or 0) * basis.cells * basis.pace / 60)
     price = f", about {count(minutes, 'minute')} at the speed of this comparison" if minutes else ""
-    gated = again if "--gate" in words else f"{again} --gate"
-    told = {
-        "no gain": ("Leave the model before as it is, or ask the same of a later checkpoint", again),
-        "ship": ("Ask the same of every later checkpoint; exit code 0 only when a loss is excluded", gated),
-        "may replace": ("Ask the same of every later checkpoint", gated),
-        "do not ship": ("Read all of what was lost", f"{again} --full"),
+    gated_command = command if "--gate" in words else f"{command} --gate"
+    step_by_advice = {
+        "no gain": ("Leave the model before as it is, or ask the same of a later checkpoint", command),
+        "ship": ("Ask the same of every later checkpoint; exit code 0 only when a loss is excluded", gated_command),
+        "may replace": ("Ask the same of every later checkpoint", gated_command),
+        "do not ship": ("Read all of what was lost", f"{command} --full"),
         "check the grader": ("See which graders there are, and name another one", GRADERS_COMMAND),
         "unjudged": ("See which graders there are, and name another one for these tasks", GRADERS_COMMAND),
-        "none right": ("Compare checkpoints that have some items right, or take easier items", again),
-        "cannot tell": (f"Measure more items{price}", with_option(again, "--items", str(needed)) if needed else again),
+        "none right": ("Compare checkpoints that have some items right, or take easier items", command),
+        "cannot tell": (f"Measure more items{price}", with_option(command, "--items", str(needed)) if needed else command),
     }
-    if advice in ("may replace", "unjudged") and not seen.graded:
-        asked = "See whether its answers are right: compare both on examples with answers that can be graded"
-        return [*steps, Code(asked, f"{COMPARE_COMMAND} --gate")]
-    steps.append(Code(*told[advice]))
-    if advice == "do not ship" and seen.graded:  # the plan that keeps what was lost in supervised training
+    if advice in ("may replace", "unjudged") and not basis.graded:
+        step_text = "See whether its answers are right: compare both on examples with answers that can be graded"
+        return [*steps, Code(step_text, f"{COMPARE_COMMAND} --gate")]
+    steps.append(Code(*step_by_advice[advice]))
+    if advice == "do not ship" and basis.graded:  # the plan that keeps what was lost in supervised training
         before = words[2] if words[1:2] == ["verdict"] and len(words) > 3 else "BEFORE"
-        source = next((words[at + 1] for at, word in enumerate(words[:-1]) if word == "--corpus"), "FILE")
+        source = next((words[place + 1] for place, word in enumerate(words[:-1]) if word == "--corpus"), "FILE")
         parts = ["mixwright", "plan", before, "--corpus", "TRAIN", "--eval", source, "--objective", "sft"]
-        asked = "Train again with a share of the steps for what was lost (REQUESTS: ordinary ones, with or without answers)"
-        steps.append(Code(asked, shlex.join([*parts, "--rehearse", "REQUESTS"])))
+        step_text = (
+            "Train again with a share of the steps for what was lost (REQUESTS: ordinary ones, with or without answers)"
+        )
+        steps.append(Code(step_text, shlex.join([*parts, "--rehearse", "REQUESTS"])))
     return steps

@@ -43,15 +43,19 @@ class Recommendation:
     """How it is coloured."""
 
 
-def recommend(seen: TrialSeen | PairSeen) -> Recommendation:
+def recommend(basis: TrialBasis | PairBasis) -> Recommendation:
     """The advice of the first rule that holds."""
-    if isinstance(seen, TrialSeen):
-        found: Advice = next(name for name, holds in TRIAL_RULES if holds(seen))
-        taken = found != "mined rows" or (seen.selection is not None and seen.selection.advice == "train on it")
-        proven = seen.proof == "beats its nulls" and taken and not seen.damaged.get(seen.lever)
-        return Recommendation(found, _of_trial(found, seen), _tone(found, proven=proven))
-    other: Advice = next(name for name, holds in PAIR_RULES if holds(seen))
-    return Recommendation(other, _of_pair(other, seen), _tone(other, proven=seen.gate == "passed"))
+    if isinstance(basis, TrialBasis):
+        advice: Advice = next(name for name, holds in TRIAL_RULES if holds(basis))
+        is_worth_training = advice != "mined rows" or (
+            basis.selection is not None and basis.selection.advice == "train on it"
+        )
+        is_proven = basis.proof == "beats its nulls" and is_worth_training and not basis.damaged.get(basis.lever)
+        return Recommendation(advice, _format_trial_sentence(advice, basis), _tone(advice, proven=is_proven))
+    pair_advice: Advice = next(name for name, holds in PAIR_RULES if holds(basis))
+    return Recommendation(
+        pair_advice, _format_pair_sentence(pair_advice, basis), _tone(pair_advice, proven=basis.gate == "passed")
+    )
 
 
 def _tone(advice: Advice, *, proven: bool) -> Tone:
@@ -77,7 +81,7 @@ class Contrast:
 
 
 @dataclass(frozen=True, slots=True)
-class TrialSeen:
+class TrialBasis:
     """What the recommendation of a trial rests on."""
 
     seeds: int
@@ -134,9 +138,13 @@ class TrialSeen:
     @property
     def no_effect(self) -> bool:
         """Whether nothing is damaged, and every arm that trains is shown to be within the margin of not training."""
-        found = [self.contrast(arm, FROZEN_ARM) for arm in self.trained]
-        near = all(c is not None and abs(c.difference.low) < self.margin for c in found)
-        return near and all(self.at_best_equal(arm, FROZEN_ARM) for arm in self.trained) and not any(self.damaged.values())
+        contrasts = [self.contrast(arm, FROZEN_ARM) for arm in self.trained]
+        is_within_margin = all(contrast is not None and abs(contrast.difference.low) < self.margin for contrast in contrasts)
+        return (
+            is_within_margin
+            and all(self.at_best_equal(arm, FROZEN_ARM) for arm in self.trained)
+            and not any(self.damaged.values())
+        )
 
     def contrast(self, arm: str, against: str) -> Contrast | None:
         """One contrast, if the trial has it."""
@@ -144,13 +152,13 @@ class TrialSeen:
 
     def word_of(self, arm: str, against: str) -> ChangeWord | None:
         """What the difference of two arms is called, if the trial has it."""
-        found = self.contrast(arm, against)
-        return found.word if found is not None else None
+        contrast = self.contrast(arm, against)
+        return contrast.word if contrast is not None else None
 
     def at_best_equal(self, arm: str, against: str) -> bool:
         """Shown not to be better by the margin."""
-        found = self.contrast(arm, against)
-        return found is not None and found.difference.n > 0 and found.difference.high < self.margin
+        contrast = self.contrast(arm, against)
+        return contrast is not None and contrast.difference.n > 0 and contrast.difference.high < self.margin
 
     def damaged_everywhere(self) -> list[str]:
         """Tasks in which every arm that trains damaged something."""
@@ -160,106 +168,108 @@ class TrialSeen:
     def named_losses(self) -> dict[Place, str]:
         """What the lever damaged, and every cell of a task that all arms damage, as a sentence names it."""
         everywhere = self.damaged_everywhere()
-        lost = [*self.damaged.get(self.lever, ())]
-        lost += [claim for claims in self.damaged.values() for claim in claims if claim.task in everywhere]
-        return {place_of(claim): format_cell(claim) for claim in lost}
+        damage_claims = [*self.damaged.get(self.lever, ())]
+        damage_claims += [claim for claims in self.damaged.values() for claim in claims if claim.task in everywhere]
+        return {place_of(claim): format_cell(claim) for claim in damage_claims}
 
 
-def _every(seen: TrialSeen, holds: Callable[[str], bool]) -> bool:
-    return bool(seen.trained) and all(map(holds, seen.trained))
+def _holds_for_every_arm(basis: TrialBasis, holds_for: Callable[[str], bool]) -> bool:
+    return bool(basis.trained) and all(map(holds_for, basis.trained))
 
 
-def _equal_shares_win(seen: TrialSeen) -> bool:
-    return all(seen.word_of(EQUAL_SHARES_ARM, other) == "improves" for other in (FROZEN_ARM, UNIFORM_ARM))
+def _equal_shares_win(basis: TrialBasis) -> bool:
+    return all(basis.word_of(EQUAL_SHARES_ARM, other) == "improves" for other in (FROZEN_ARM, UNIFORM_ARM))
 
 
-def _uniform_is_best(seen: TrialSeen) -> bool:
-    others = [arm for arm in seen.trained if arm != UNIFORM_ARM]
-    improves = seen.word_of(UNIFORM_ARM, FROZEN_ARM) == "improves"
-    return improves and all(seen.at_best_equal(arm, UNIFORM_ARM) for arm in others)
+def _uniform_is_best(basis: TrialBasis) -> bool:
+    others = [arm for arm in basis.trained if arm != UNIFORM_ARM]
+    improves = basis.word_of(UNIFORM_ARM, FROZEN_ARM) == "improves"
+    return improves and all(basis.at_best_equal(arm, UNIFORM_ARM) for arm in others)
 
 
-TRIAL_RULES: tuple[tuple[Advice, Callable[[TrialSeen], bool]], ...] = (
-    ("check the grader", lambda seen: not seen.right),
-    ("none right", lambda seen: not seen.answered and seen.selection is None),
-    ("too few seeds", lambda seen: seen.seeds < MIN_SEEDS),
-    ("stop", lambda seen: bool(seen.damaged_everywhere())),
-    ("do not train", lambda seen: _every(seen, lambda arm: seen.word_of(arm, FROZEN_ARM) == "worsens")),
-    ("gate", lambda seen: seen.gate not in (None, "passed") and (seen.word == "helps" or seen.selection is not None)),
-    ("mined rows", lambda seen: seen.selection is not None),
-    ("train", lambda seen: seen.word == "helps" and not seen.damaged.get(seen.lever)),
-    ("train with losses", lambda seen: seen.word == "helps"),
+TRIAL_RULES: tuple[tuple[Advice, Callable[[TrialBasis], bool]], ...] = (
+    ("check the grader", lambda basis: not basis.right),
+    ("none right", lambda basis: not basis.answered and basis.selection is None),
+    ("too few seeds", lambda basis: basis.seeds < MIN_SEEDS),
+    ("stop", lambda basis: bool(basis.damaged_everywhere())),
+    ("do not train", lambda basis: _holds_for_every_arm(basis, lambda arm: basis.word_of(arm, FROZEN_ARM) == "worsens")),
+    ("gate", lambda basis: basis.gate not in (None, "passed") and (basis.word == "helps" or basis.selection is not None)),
+    ("mined rows", lambda basis: basis.selection is not None),
+    ("train", lambda basis: basis.word == "helps" and not basis.damaged.get(basis.lever)),
+    ("train with losses", lambda basis: basis.word == "helps"),
     ("equal shares", _equal_shares_win),
     ("keep uniform", _uniform_is_best),
-    ("no gain", lambda seen: _every(seen, lambda arm: seen.at_best_equal(arm, FROZEN_ARM))),
-    ("not this plan", lambda seen: seen.word == "harms"),
-    ("missing", lambda seen: bool(seen.missing)),
-    ("cannot tell", lambda seen: True),
+    ("no gain", lambda basis: _holds_for_every_arm(basis, lambda arm: basis.at_best_equal(arm, FROZEN_ARM))),
+    ("not this plan", lambda basis: basis.word == "harms"),
+    ("missing", lambda basis: bool(basis.missing)),
+    ("cannot tell", lambda basis: True),
 )
 """Rules for a trial, in order."""
 
 
-def _of_trial(advice: Advice, seen: TrialSeen) -> str:
-    plan = "this plan" if seen.lever in ("", STEERED_ARM) else f"arm {seen.lever}"
-    damaged = {place_of(claim): format_cell(claim) for claim in seen.damaged.get(seen.lever, ())}
-    others, lost = [arm for arm in seen.trained if arm != seen.lever], join_words(list(damaged.values()))
-    spared = format_spared(damaged, seen.changes, others, seen.margin, lower=seen.lower)
-    spared = f" ({spared})" if spared else ""
-    own = [found for found in seen.contrasts if found.arm == seen.lever]
-    sizes = join_words([format_amount(found.difference.value, seen.unit) for found in own])
-    against = join_words([found.against for found in own])
-    harm = f"a higher {seen.outcome}" if seen.lower else "a loss"
-    better, unit = "lower" if seen.lower else "better", format_unit(seen.unit)
-    gain = f"{seen.outcome} is {better} by {sizes} {unit} than with {against}"
-    margin = f"{format_amount(seen.margin, seen.unit)} {unit}"
-    gains = f"gains {margin}" if seen.graded else f"{'lowers' if seen.lower else 'raises'} {seen.outcome} by {margin}"
-    drawn = f" in {count(seen.steps, 'step')}" if seen.steps else ""
-    if seen.steps and seen.draws and seen.rows:
-        drawn += f", which drew {count(seen.draws, 'time')} from {count(seen.rows, 'training row')}"
-    told = {
+def _format_trial_sentence(advice: Advice, basis: TrialBasis) -> str:
+    plan = "this plan" if basis.lever in ("", STEERED_ARM) else f"arm {basis.lever}"
+    damaged = {place_of(claim): format_cell(claim) for claim in basis.damaged.get(basis.lever, ())}
+    other_arms, damaged_text = [arm for arm in basis.trained if arm != basis.lever], join_words(list(damaged.values()))
+    spared_text = format_spared(damaged, basis.changes, other_arms, basis.margin, lower=basis.lower)
+    spared_text = f" ({spared_text})" if spared_text else ""
+    lever_contrasts = [contrast for contrast in basis.contrasts if contrast.arm == basis.lever]
+    sizes = join_words([format_amount(contrast.difference.value, basis.unit) for contrast in lever_contrasts])
+    against = join_words([contrast.against for contrast in lever_contrasts])
+    better_arms = join_words([contrast.against for contrast in lever_contrasts if contrast.word == "worsens"])
+    harm = f"a higher {basis.outcome}" if basis.lower else "a loss"
+    better, unit = "lower" if basis.lower else "better", format_unit(basis.unit)
+    gain = f"{basis.outcome} is {better} by {sizes} {unit} than with {against}"
+    margin = f"{format_amount(basis.margin, basis.unit)} {unit}"
+    gains = f"gains {margin}" if basis.graded else f"{'lowers' if basis.lower else 'raises'} {basis.outcome} by {margin}"
+    drawn_text = f" in {count(basis.steps, 'step')}" if basis.steps else ""
+    if basis.steps and basis.draws and basis.rows:
+        drawn_text += f", which drew {count(basis.draws, 'time')} from {count(basis.rows, 'training row')}"
+    sentence_by_advice = {
         "check the grader": CHECK_GRADER_SENTENCE,
         "none right": NONE_RIGHT_SENTENCE,
-        "too few seeds": f"Cannot tell: {count(seen.seeds, 'seed')}, and nothing is judged with fewer than {MIN_SEEDS}; "
-        f"take {seen.needed or 8} seeds.",
-        "stop": f"Stop: {with_verb([f'task {task}' for task in seen.damaged_everywhere()])} being damaged by every arm "
-        f"({join_words(seen.trained)}).",
+        "too few seeds": f"Cannot tell: {count(basis.seeds, 'seed')}, and nothing is judged with fewer than {MIN_SEEDS}; "
+        f"take {basis.needed or 8} seeds.",
+        "stop": f"Stop: {with_verb([f'task {task}' for task in basis.damaged_everywhere()])} being damaged by every arm "
+        f"({join_words(basis.trained)}).",
         "do not train": "Do not train on this data yet: not training is better than every arm.",
-        "gate": f"Do not use {plan} yet: {seen.because}."
-        if seen.gate == "damaged"
+        "gate": f"Do not use {plan} yet: {basis.because}."
+        if basis.gate == "damaged"
         else f"Cannot tell whether {plan} is safe: the gate's items cannot exclude a loss of what is protected.",
-        "mined rows": (seen.selection.sentence if seen.selection else "") + (f" It damages {lost}{spared}." if lost else ""),
+        "mined rows": (basis.selection.sentence if basis.selection else "")
+        + (f" It damages {damaged_text}{spared_text}." if damaged_text else ""),
         "train": f"Train with {plan}: {gain}.",
-        "train with losses": f"Train with {plan} only if {harm} on {lost} is acceptable{spared}: {gain}.",
+        "train with losses": f"Train with {plan} only if {harm} on {damaged_text} is acceptable{spared_text}: {gain}.",
         "equal shares": "Use equal shares: drawing tasks and levels equally often beats not training and uniform sampling"
-        + (f", and {plan} is not shown to beat them." if seen.lever else "."),
+        + (f", and {plan} is not shown to beat them." if basis.lever else "."),
         "keep uniform": "Keep uniform: nothing here beats it."
-        if len(seen.trained) > 1
+        if len(basis.trained) > 1
         else "Keep uniform: it is better than not training, and no other arm was tried.",
-        "no gain": f"No gain: no arm {gains} over not training{drawn}.",
-        "not this plan": f"Do not use {plan}: {join_words([c.against for c in own if c.word == 'worsens'])} did better.",
-        "missing": f"Cannot tell: {join_words(seen.missing)} did not run, and without it nothing is said to help.",
-        "cannot tell": _format_seeds(seen),
+        "no gain": f"No gain: no arm {gains} over not training{drawn_text}.",
+        "not this plan": f"Do not use {plan}: {better_arms} did better.",
+        "missing": f"Cannot tell: {join_words(basis.missing)} did not run, and without it nothing is said to help.",
+        "cannot tell": _format_seeds(basis),
     }
-    return told[advice]
+    return sentence_by_advice[advice]
 
 
-def _format_seeds(seen: TrialSeen) -> str:
+def _format_seeds(basis: TrialBasis) -> str:
     """What the seeds at hand can show, and what a smaller difference would take."""
-    own = [found for found in seen.contrasts if not seen.lever or found.arm == seen.lever]
-    size = max((found.detectable for found in own), default=0.0)
-    if not size:
+    contrasts = [contrast for contrast in basis.contrasts if not basis.lever or contrast.arm == basis.lever]
+    detectable = max((contrast.detectable for contrast in contrasts), default=0.0)
+    if not detectable:
         return "Cannot tell: nothing was compared."
-    told = f"{format_amount(size, seen.unit)} {format_unit(seen.unit)}"
-    head = f"Cannot tell: {count(seen.seeds, 'seed')} {'sees' if seen.seeds == 1 else 'see'} a difference of {told}"
-    if seen.needed is not None:
-        return f"{head}; take {seen.needed} seeds."
-    known = f" than the {seen.items:,} there are" if seen.exhausted else ""
-    margin = format_amount(seen.margin, seen.unit)
-    return f"{head}, and more seeds alone would not see one of {margin}; take more held-out items{known}."
+    size_text = f"{format_amount(detectable, basis.unit)} {format_unit(basis.unit)}"
+    head = f"Cannot tell: {count(basis.seeds, 'seed')} {'sees' if basis.seeds == 1 else 'see'} a difference of {size_text}"
+    if basis.needed is not None:
+        return f"{head}; take {basis.needed} seeds."
+    more_than = f" than the {basis.items:,} there are" if basis.exhausted else ""
+    margin = format_amount(basis.margin, basis.unit)
+    return f"{head}, and more seeds alone would not see one of {margin}; take more held-out items{more_than}."
 
 
 @dataclass(frozen=True, slots=True)
-class PairSeen:
+class PairBasis:
     """What the recommendation of a comparison of two checkpoints rests on."""
 
     right: bool
@@ -324,101 +334,116 @@ class PairSeen:
     """Which protected cells the gate calls damaged, and by what."""
 
 
-def _would_ship(seen: PairSeen) -> bool:
+def _would_ship(basis: PairBasis) -> bool:
     """Whether nothing that was judged speaks against it: the gate passes, or was not asked and has nothing to protect."""
-    free = not seen.protected and not seen.asked and seen.word == "improves"
-    return seen.graded and (seen.gate == "passed" or free)
+    is_free = not basis.protected and not basis.asked and basis.word == "improves"
+    return basis.graded and (basis.gate == "passed" or is_free)
 
 
-def _worse(seen: PairSeen) -> bool:
+def _is_worse(basis: PairBasis) -> bool:
     """Whether the whole outcome got worse, where nobody said what matters; of a loss that is gated its size decides."""
-    return not (seen.named or (seen.asked and not seen.graded)) and seen.word in ("worsens", "less dependent", "commonest")
+    return not (basis.named or (basis.asked and not basis.graded)) and basis.word in (
+        "worsens",
+        "less dependent",
+        "commonest",
+    )
 
 
-PAIR_RULES: tuple[tuple[Advice, Callable[[PairSeen], bool]], ...] = (
-    ("do not ship", lambda seen: bool(seen.form)),
-    ("do not ship", lambda seen: bool(seen.unlike)),
-    ("check the grader", lambda seen: not seen.right),
-    ("none right", lambda seen: not seen.answered),
-    ("do not ship", lambda seen: bool(seen.damaged) or seen.gate == "damaged"),
-    ("do not ship", _worse),
-    ("unjudged", lambda seen: bool(seen.blind if seen.named else seen.unjudged or seen.left_out) and _would_ship(seen)),
-    ("unjudged", lambda seen: seen.asked and not seen.graded),
-    ("ship", lambda seen: not seen.unjudged and not seen.left_out and seen.word == "improves" and _would_ship(seen)),
-    ("may replace", lambda seen: seen.gate == "passed" or (seen.word == "improves" and not seen.graded)),
-    ("no gain", lambda seen: seen.word == "no change" and not seen.graded),
-    ("cannot tell", lambda seen: True),
+PAIR_RULES: tuple[tuple[Advice, Callable[[PairBasis], bool]], ...] = (
+    ("do not ship", lambda basis: bool(basis.form)),
+    ("do not ship", lambda basis: bool(basis.unlike)),
+    ("check the grader", lambda basis: not basis.right),
+    ("none right", lambda basis: not basis.answered),
+    ("do not ship", lambda basis: bool(basis.damaged) or basis.gate == "damaged"),
+    ("do not ship", _is_worse),
+    (
+        "unjudged",
+        lambda basis: bool(basis.blind if basis.named else basis.unjudged or basis.left_out) and _would_ship(basis),
+    ),
+    ("unjudged", lambda basis: basis.asked and not basis.graded),
+    ("ship", lambda basis: not basis.unjudged and not basis.left_out and basis.word == "improves" and _would_ship(basis)),
+    ("may replace", lambda basis: basis.gate == "passed" or (basis.word == "improves" and not basis.graded)),
+    ("no gain", lambda basis: basis.word == "no change" and not basis.graded),
+    ("cannot tell", lambda basis: True),
 )
 """Rules for two checkpoints, in order."""
 
 
-def _of_pair(advice: Advice, seen: PairSeen) -> str:
+def _format_pair_sentence(advice: Advice, basis: PairBasis) -> str:
     """The sentence of an advice."""
-    name, unit, by = seen.after, format_unit(seen.unit), seen.difference.value
-    up, down = ("lower", "higher") if seen.lower else ("better", "worse")
-    moved = f"{seen.outcome} is {up if by >= 0 else down} by {format_amount(by, seen.unit)} {unit}"
-    less = {
-        "worsens": moved,
+    name, unit, difference = basis.after, format_unit(basis.unit), basis.difference.value
+    word_better, word_worse = ("lower", "higher") if basis.lower else ("better", "worse")
+    direction = word_better if difference >= 0 else word_worse
+    change_text = f"{basis.outcome} is {direction} by {format_amount(difference, basis.unit)} {unit}"
+    worse_text = {
+        "worsens": change_text,
         "commonest": "it gives the commonest answer more often, which is no skill",
         "less dependent": "its answers depend less on their prompts",
-    }.get(seen.word, "")
-    what = "named" if seen.named else "mastered"
+    }.get(basis.word, "")
+    protected_word = "named" if basis.named else "mastered"
     if advice == "do not ship":
-        why = f"{with_verb(_named(seen.damaged))} damaged" if seen.damaged else less
-        if seen.form or seen.unlike:
-            why = seen.form or f"{seen.unlike}, and no grader that was named or chosen judges the new ones"
-        elif not seen.damaged and seen.gate == "damaged":
-            why = seen.because or f"what was {what} is damaged"
-        return f"Do not ship {name}: {why}."
-    beside = f". Not named, and damaged: {join_words(_named(seen.others))}" if seen.others else ""
-    safe = f"a mean loss of {format_amount(seen.margin, 'share')} points on what was {what} is excluded"
-    safe = (safe if seen.protected else "nothing was mastered before that could be lost") + beside
-    if seen.named and seen.unjudged:
-        safe += f". Not judged, since no answer was right before or after: {join_words(seen.unjudged)}"
-    if seen.named and seen.left_out:
-        safe += f". Not measured, since nothing can be graded: {join_words(seen.left_out)}"
-    if blind := seen.blind or seen.unjudged:
-        unknown = f"{join_words(blind)}, where no answer was right before or after; check the grader"
+        reason = f"{with_verb(_name_cells(basis.damaged))} damaged" if basis.damaged else worse_text
+        if basis.form or basis.unlike:
+            reason = basis.form or f"{basis.unlike}, and no grader that was named or chosen judges the new ones"
+        elif not basis.damaged and basis.gate == "damaged":
+            reason = basis.because or f"what was {protected_word} is damaged"
+        return f"Do not ship {name}: {reason}."
+    others_text = f". Not named, and damaged: {join_words(_name_cells(basis.others))}" if basis.others else ""
+    safe_text = f"a mean loss of {format_amount(basis.margin, 'share')} points on what was {protected_word} is excluded"
+    safe_text = (safe_text if basis.protected else "nothing was mastered before that could be lost") + others_text
+    if basis.named and basis.unjudged:
+        safe_text += f". Not judged, since no answer was right before or after: {join_words(basis.unjudged)}"
+    if basis.named and basis.left_out:
+        safe_text += f". Not measured, since nothing can be graded: {join_words(basis.left_out)}"
+    if unjudged_tasks := basis.blind or basis.unjudged:
+        unknown_text = f"{join_words(unjudged_tasks)}, where no answer was right before or after; check the grader"
     else:
         remedy = "name graders, or what is to be kept (--protect)"
-        unknown = f"{join_words(seen.left_out)}, where nothing can be graded; {remedy}"
-    undamaged = "nothing that needs no grader is shown to be damaged"
-    if seen.others:
-        undamaged = "nothing that was named is shown to be damaged by what needs no grader"
-    gained = f"though {less}" if less else "for no gain that is shown" if seen.word != "improves" else f"and {moved}"
-    told = {
-        "unjudged": f"Cannot tell: {moved}, but nothing says what became of {unknown}."
-        if seen.graded
-        else f"Cannot tell: {moved}; {undamaged}, and no answer was graded{beside}.",
+        unknown_text = f"{join_words(basis.left_out)}, where nothing can be graded; {remedy}"
+    undamaged_text = "nothing that needs no grader is shown to be damaged"
+    if basis.others:
+        undamaged_text = "nothing that was named is shown to be damaged by what needs no grader"
+    gain_text = (
+        f"though {worse_text}"
+        if worse_text
+        else "for no gain that is shown"
+        if basis.word != "improves"
+        else f"and {change_text}"
+    )
+    sentence_by_advice = {
+        "unjudged": f"Cannot tell: {change_text}, but nothing says what became of {unknown_text}."
+        if basis.graded
+        else f"Cannot tell: {change_text}; {undamaged_text}, and no answer was graded{others_text}.",
         "check the grader": CHECK_GRADER_SENTENCE,
         "none right": NONE_RIGHT_SENTENCE,
-        "ship": f"Ship {name}: {moved}, and {safe}.",
-        "may replace": f"{name} may be shipped, {gained}: {safe}."
-        if seen.graded
-        else f"{name} may replace the model before: {moved}. Whether its answers are right is not known: none was graded.",
-        "no gain": f"Nothing is gained by {name}: {seen.outcome} changed by less than "
-        f"{format_amount(NO_CHANGE_MARGIN, seen.unit)} {unit}.",
-        "cannot tell": _format_items(seen),
+        "ship": f"Ship {name}: {change_text}, and {safe_text}.",
+        "may replace": f"{name} may be shipped, {gain_text}: {safe_text}."
+        if basis.graded
+        else f"{name} may replace the model before: {change_text}. Whether its answers are right is not known: none was "
+        "graded.",
+        "no gain": f"Nothing is gained by {name}: {basis.outcome} changed by less than "
+        f"{format_amount(NO_CHANGE_MARGIN, basis.unit)} {unit}.",
+        "cannot tell": _format_items(basis),
     }
-    return told[advice]
+    return sentence_by_advice[advice]
 
 
-def _named(claims: Sequence[Claim]) -> list[str]:
+def _name_cells(claims: Sequence[Claim]) -> list[str]:
     """The cells among the claims; whole tasks where there are none."""
     return [format_cell(claim) for claim in [claim for claim in claims if not claim.whole] or claims]
 
 
-def _format_items(seen: PairSeen) -> str:
+def _format_items(basis: PairBasis) -> str:
     """What the items at hand can show, and how many a smaller change would take."""
-    unit, more = format_unit(seen.unit), "add rows to it" if seen.exhausted else "take more items"
-    items = "one item" if seen.items == 1 else count(seen.items, "item")
-    if seen.exhausted:
-        items = "the only item of the file" if seen.items == 1 else f"all {items} of the file"
-    most = 1.0 if seen.unit == "share" else math.inf
-    if seen.items < MIN_ITEMS or not seen.detectable < most:
-        return f"Cannot tell: {items} {'is' if seen.items == 1 else 'are'} too few to see any change; {more}."
-    size, aim = (format_amount(value, seen.unit) for value in (seen.detectable, seen.aim))
+    unit, remedy = format_unit(basis.unit), "add rows to it" if basis.exhausted else "take more items"
+    items = "one item" if basis.items == 1 else count(basis.items, "item")
+    if basis.exhausted:
+        items = "the only item of the file" if basis.items == 1 else f"all {items} of the file"
+    largest_possible = 1.0 if basis.unit == "share" else math.inf
+    if basis.items < MIN_ITEMS or not basis.detectable < largest_possible:
+        return f"Cannot tell: {items} {'is' if basis.items == 1 else 'are'} too few to see any change; {remedy}."
+    size, aim = (format_amount(value, basis.unit) for value in (basis.detectable, basis.aim))
     head = f"Cannot tell: {items} can only show a change of {size} {unit} or more"
-    if not seen.needed:
-        return f"{head}; {more}."
-    return f"{head}; a change of {aim} {unit} takes about {seen.needed:,} items per task and level."
+    if not basis.needed:
+        return f"{head}; {remedy}."
+    return f"{head}; a change of {aim} {unit} takes about {basis.needed:,} items per task and level."

@@ -24,15 +24,18 @@ def place_of(claim: Claim) -> Place:
     return claim.task, claim.level, claim.whole
 
 
-def changes_of(claims: Sequence[Claim], trained: Sequence[str]) -> dict[str, tuple[Claim, ...]]:
+def collect_changes(claims: Sequence[Claim], trained: Sequence[str]) -> dict[str, tuple[Claim, ...]]:
     """The claims of each arm that trained about what any of them damaged.
 
     Args:
         claims: of every arm.
         trained: arms that train.
     """
-    hurt = {place_of(claim) for claim in claims if claim.arm in trained and claim.kind == "damaged"}
-    return {arm: tuple(c for c in claims if c.arm == arm and place_of(c) in hurt) for arm in trained}
+    damaged_places = {place_of(claim) for claim in claims if claim.arm in trained and claim.kind == "damaged"}
+    return {
+        arm: tuple(arm_claim for arm_claim in claims if arm_claim.arm == arm and place_of(arm_claim) in damaged_places)
+        for arm in trained
+    }
 
 
 def excludes_loss(claim: Claim, margin: float, *, lower: bool = False) -> bool:
@@ -43,8 +46,8 @@ def excludes_loss(claim: Claim, margin: float, *, lower: bool = False) -> bool:
         margin: size that does not matter, in the unit of the outcome.
         lower: whether a lower value of the outcome is better.
     """
-    moved = claim.difference
-    return moved.n > 0 and (-moved.high if lower else moved.low) > -margin
+    difference = claim.difference
+    return difference.n > 0 and (-difference.high if lower else difference.low) > -margin
 
 
 def format_spared(
@@ -68,12 +71,14 @@ def format_spared(
     groups: dict[tuple[str, ...], list[str]] = {}
     for place, name in named.items():
         groups.setdefault(tuple(arm for arm in others if place in sparing[arm]), []).append(name)
-    told = []
+    sentences = []
     for arms, names in groups.items():
-        what = "it" if len(names) == 1 else "each of them" if arms else "any of them"
-        what = join_words(names) if len(groups) > 1 else what
-        told.append(f"{join_words(arms) or 'no other arm'} {'are' if len(arms) > 1 else 'is'} shown to spare {what}")
-    return "; ".join(told)
+        spared_text = "it" if len(names) == 1 else "each of them" if arms else "any of them"
+        spared_text = join_words(names) if len(groups) > 1 else spared_text
+        sentences.append(
+            f"{join_words(arms) or 'no other arm'} {'are' if len(arms) > 1 else 'is'} shown to spare {spared_text}"
+        )
+    return "; ".join(sentences)
 
 
 def spared_table(named: Mapping[Place, str], changes: Changes, unit: str) -> list[Block]:
@@ -84,12 +89,12 @@ def spared_table(named: Mapping[Place, str], changes: Changes, unit: str) -> lis
         changes: the same, the arm that the page is about first.
         unit: of the outcome.
     """
-    known = {arm: {place_of(claim): claim.difference for claim in claims} for arm, claims in changes.items()}
-    found = [
-        (name, *(format_change(own.get(place), unit) for own in known.values()))
+    differences_by_arm = {arm: {place_of(claim): claim.difference for claim in claims} for arm, claims in changes.items()}
+    rows = [
+        (name, *(format_change(differences.get(place), unit) for differences in differences_by_arm.values()))
         for place, name in named.items()
-        if any(place in own for own in known.values())
+        if any(place in differences for differences in differences_by_arm.values())
     ]
     caption = f"After minus before, in {format_unit(unit)}, each interval by itself"
-    table = Table(caption, ("", *changes), found, tuple(range(1, len(changes) + 1)))
-    return [Fold("What is lost, under every arm that trained", (table,))] if found else []
+    table = Table(caption, ("", *changes), rows, tuple(range(1, len(changes) + 1)))
+    return [Fold("What is lost, under every arm that trained", (table,))] if rows else []

@@ -15,7 +15,7 @@ from mixwright.measure.former import FormerAnswers, former_file
 from mixwright.run.folder import RunFolder, read_list
 from mixwright.verdict.page.blocks import Block, Fold, Paragraph, Table
 from mixwright.verdict.page.text import between, change, count, format_p, join_words, line
-from mixwright.verdict.rules.answer_forms import FORM_ALPHA, Feature, FormChange, form_changes_of, grouped
+from mixwright.verdict.rules.answer_forms import FORM_ALPHA, Feature, FormChange, form_changes_of, group_takeovers
 
 WORDS_BY_FEATURE: dict[Feature, tuple[str, str]] = {
     "empty": ("empty", "empty"),
@@ -46,87 +46,95 @@ class AnswerForms(Section):
 
     def blocks(self, run: RunFolder) -> list[Block]:
         """Nothing without completions before and after."""
-        return [*_forms(form_changes_of(run)), *_former(run)]
+        return [*_form_blocks(form_changes_of(run)), *_former_blocks(run)]
 
 
-def _forms(changes: Sequence[FormChange]) -> list[Block]:
-    found = [one for one in changes if one.reported]
-    moved = [one for one in changes if one.before != one.after]
+def _form_blocks(changes: Sequence[FormChange]) -> list[Block]:
+    reported = [form_change for form_change in changes if form_change.reported]
+    changed = [form_change for form_change in changes if form_change.before != form_change.after]
     blocks: list[Block] = []
-    for group in grouped(found):
-        before = sum(one.before for one in group.changes)
-        names = [one.task for one in group.changes]
-        tasks = f" Tasks: {join_words(_first(names, '{} more'))}." if len(names) > 1 else ""
-        text = f"{group.sentence} ({_shown(group.changes[0])}); {before:,} did before. No grader is asked for this.{tasks}"
+    for group in group_takeovers(reported):
+        before = sum(form_change.before for form_change in group.changes)
+        names = [form_change.task for form_change in group.changes]
+        tasks = f" Tasks: {join_words(_name_first(names, '{} more'))}." if len(names) > 1 else ""
+        pattern = _format_pattern(group.changes[0])
+        text = f"{group.sentence} ({pattern}); {before:,} did before. No grader is asked for this.{tasks}"
         blocks.append(Paragraph(text, "bad", "Form of answers"))
     for feature in FAULT_FEATURES:
-        alike = [one for one in found if one.feature == feature]
-        told = [f"{one.after:,} of {one.items:,} in {one.task}, {one.before:,} before" for one in alike]
-        if alike:  # `12 of 30 answers of capitals are empty, 0 before`, task by task
-            one, several = WORDS_BY_FEATURE[feature]
-            what = one.format(_shown(alike[0])) if len(alike) == 1 else several
-            more = "; ".join(_first(told, f"and {count(len(told) - MOST_TASKS_NAMED, 'more task')}"))
-            blocks.append(Paragraph(f"Answers that are {what}: {more}.", "caution", "Form of answers"))
-    if found:
-        kinds: list[Feature] = list(dict.fromkeys(one.feature for one in found))
-        features = ", ".join(WORDS_BY_FEATURE[kind][1] for kind in kinds)
-        table = _table("Form of answers, what changed", found)
-        return [*blocks, Fold(f"Form of answers: {count(len(found), 'change')} ({features})", (table,))]
+        same_feature = [form_change for form_change in reported if form_change.feature == feature]
+        counts = [
+            f"{form_change.after:,} of {form_change.items:,} in {form_change.task}, {form_change.before:,} before"
+            for form_change in same_feature
+        ]
+        if same_feature:  # `12 of 30 answers of capitals are empty, 0 before`, task by task
+            words_for_one, words_for_several = WORDS_BY_FEATURE[feature]
+            is_single = len(same_feature) == 1
+            feature_text = words_for_one.format(_format_pattern(same_feature[0])) if is_single else words_for_several
+            counts_text = "; ".join(_name_first(counts, f"and {count(len(counts) - MOST_TASKS_NAMED, 'more task')}"))
+            blocks.append(Paragraph(f"Answers that are {feature_text}: {counts_text}.", "caution", "Form of answers"))
+    if reported:
+        features: list[Feature] = list(dict.fromkeys(form_change.feature for form_change in reported))
+        features_text = ", ".join(WORDS_BY_FEATURE[kind][1] for kind in features)
+        table = _change_table("Form of answers, what changed", reported)
+        return [*blocks, Fold(f"Form of answers: {count(len(reported), 'change')} ({features_text})", (table,))]
     summary = f"Form of answers: none of {count(len(changes), 'test')} shows a change"
-    return [Fold(summary, (_table("Form of answers, changes that are not shown", moved),))] if moved else []
+    return [Fold(summary, (_change_table("Form of answers, changes that are not shown", changed),))] if changed else []
 
 
-def _first(parts: list[str], more: str) -> list[str]:
+def _name_first(parts: list[str], more: str) -> list[str]:
     """The first `MOST_TASKS_NAMED`, and a word on how many more there are."""
-    beyond = len(parts) - MOST_TASKS_NAMED
-    return [*parts[:MOST_TASKS_NAMED], *([more.format(beyond)] if beyond > 0 else [])]
+    unnamed = len(parts) - MOST_TASKS_NAMED
+    return [*parts[:MOST_TASKS_NAMED], *([more.format(unnamed)] if unnamed > 0 else [])]
 
 
-def _shown(found: FormChange) -> str:
-    return line(found.shown, limit=MOST_CHARACTERS_SHOWN)
+def _format_pattern(form_change: FormChange) -> str:
+    return line(form_change.pattern, limit=MOST_CHARACTERS_SHOWN)
 
 
-def _former(run: RunFolder) -> list[Block]:
+def _former_blocks(run: RunFolder) -> list[Block]:
     """Former answers that became less probable, task by task, and all of them folded."""
     path = former_file(run)
-    found = sorted(read_list(path, FormerAnswers), key=lambda each: each.change) if path.is_file() else []
-    fallen = [each for each in found if each.high < KEPT_CHANGE_NATS[0]]
-    told = [f"{-each.change:.2g} [{-each.high:.2g}, {-each.low:.2g}] in {each.task}" for each in fallen]
-    by = join_words(_first(told, count(len(told) - MOST_TASKS_NAMED, "more task")))
-    kept, lost = (between(low, high, "nats") for low, high in (KEPT_CHANGE_NATS, LOST_CHANGE_NATS))
+    answers = sorted(read_list(path, FormerAnswers), key=lambda task_answers: task_answers.change) if path.is_file() else []
+    fallen = [task_answers for task_answers in answers if task_answers.high < KEPT_CHANGE_NATS[0]]
+    falls = [
+        f"{-task_answers.change:.2g} [{-task_answers.high:.2g}, {-task_answers.low:.2g}] in {task_answers.task}"
+        for task_answers in fallen
+    ]
+    falls_text = join_words(_name_first(falls, count(len(falls) - MOST_TASKS_NAMED, "more task")))
+    kept_range, lost_range = (between(low, high, "nats") for low, high in (KEPT_CHANGE_NATS, LOST_CHANGE_NATS))
     text = (
-        f"Its own former answers became less likely, in nats a token, by {by}. For scale, in one model of 135 million "
-        f"parameters the change lay in {kept} for tasks that were kept and in {lost} for tasks that were lost; "
-        "what is learnt anew falls, too."
+        f"Its own former answers became less likely, in nats a token, by {falls_text}. For scale, in one model of 135 "
+        f"million parameters the change lay in {kept_range} for tasks that were kept and in {lost_range} for tasks that "
+        "were lost; what is learnt anew falls, too."
     )
     rows = [
         (
-            each.task,
-            f"{each.items:,}",
-            f"{each.tokens:,}",
-            change(each.before, "nats"),
-            change(each.change, "nats"),
-            between(each.low, each.high, "nats"),
+            task_answers.task,
+            f"{task_answers.items:,}",
+            f"{task_answers.tokens:,}",
+            change(task_answers.before, "nats"),
+            change(task_answers.change, "nats"),
+            between(task_answers.low, task_answers.high, "nats"),
         )
-        for each in found
+        for task_answers in answers
     ]
     columns = ("task", "answers", "tokens", "before", "change", "95 % interval")
     table = Table("Log-probability of former answers, nats a token", columns, rows, (1, 2, 3, 4))
-    said: list[Block] = [Paragraph(text, "caution", "Former answers")] if fallen else []
-    return [*said, Fold(f"Likelihood of former answers: {count(len(found), 'task')}", (table,))] if found else []
+    warnings: list[Block] = [Paragraph(text, "caution", "Former answers")] if fallen else []
+    return [*warnings, Fold(f"Likelihood of former answers: {count(len(answers), 'task')}", (table,))] if answers else []
 
 
-def _table(caption: str, changes: Sequence[FormChange]) -> Table:
+def _change_table(caption: str, changes: Sequence[FormChange]) -> Table:
     rows = [
         (
-            one.task,
-            WORDS_BY_FEATURE[one.feature][0].format(_shown(one), one.other),
-            f"{one.before:,}",
-            f"{one.after:,}",
-            f"{one.items:,}",
-            format_p(one.adjusted),
+            form_change.task,
+            WORDS_BY_FEATURE[form_change.feature][0].format(_format_pattern(form_change), form_change.other_task),
+            f"{form_change.before:,}",
+            f"{form_change.after:,}",
+            f"{form_change.items:,}",
+            format_p(form_change.adjusted_p),
         )
-        for one in changes
+        for form_change in changes
     ]
     columns = ("task", "answers that are", "before", "after", "items", "p")
     return Table(f"{caption} (p < {FORM_ALPHA:g} after Holm's correction)", columns, rows, (2, 3, 4, 5))

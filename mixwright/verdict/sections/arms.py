@@ -49,26 +49,47 @@ class Arms(Section):
         roles = f"References: {', '.join(result.references) or 'none'}. Nulls: {', '.join(result.nulls) or 'none ran'}."
         if result.ablations:
             roles += f" Ablations, the plan without one part: {', '.join(result.ablations)}."
-        near = f"{format_amount(result.margin, unit)} {format_unit(unit)}"
-        drawn = f" Dots are seeds; changes inside the shaded strip, {near} either way, do not matter."
-        text = f"{count(len(result.seeds), 'seed')}, paired; {format_outcome(result.decoding)}. {roles}{drawn}"
-        judged = [(j.arm, j.word, j.because, ", ".join(j.missing) or NO_VALUE_SIGN, j.proof) for j in result.judgements]
-        each = [(e.task, name_of(e.name), e.arm, e.against, format_effect(result, e), format_p(e.p)) for e in result.by_task]
-        in_each = ("task", "number", "arm", "against", "difference", "p")
-        spent = ", ".join(f"{arm} {amount(rollouts, 'rollouts')}" for arm, rollouts in result.rollouts.items())
-        spent = f"Rollouts charged, measuring and canaries included: {spent or 'none'}."
+        margin_text = f"{format_amount(result.margin, unit)} {format_unit(unit)}"
+        chart_note = f" Dots are seeds; changes inside the shaded strip, {margin_text} either way, do not matter."
+        text = f"{count(len(result.seeds), 'seed')}, paired; {format_outcome(result.decoding)}. {roles}{chart_note}"
+        judgement_rows = [
+            (
+                judgement.arm,
+                judgement.word,
+                judgement.because,
+                ", ".join(judgement.missing) or NO_VALUE_SIGN,
+                judgement.proof,
+            )
+            for judgement in result.judgements
+        ]
+        task_rows = [
+            (
+                effect.task,
+                name_of(effect.name),
+                effect.arm,
+                effect.against,
+                format_effect(result, effect),
+                format_p(effect.p),
+            )
+            for effect in result.by_task
+        ]
+        task_columns = ("task", "number", "arm", "against", "difference", "p")
+        rollouts_text = ", ".join(f"{arm} {amount(rollouts, 'rollouts')}" for arm, rollouts in result.rollouts.items())
+        rollouts_text = f"Rollouts charged, measuring and canaries included: {rollouts_text or 'none'}."
         targets = ", ".join(f"{name_of(name)} {percent(value)}" for name, value in result.target.items())
         return [
             Paragraph(text),
             Table(
-                "What is said of each lever", ("lever", "word", "what decided", "did not run", "against its nulls"), judged
+                "What is said of each lever",
+                ("lever", "word", "what decided", "did not run", "against its nulls"),
+                judgement_rows,
             ),
             *_charts(result),
-            _comparisons(result),
-            Fold("Levers in each task", (Table("Each task by itself, not judged", in_each, each, (4, 5)),)),
-            Paragraph(spent if graded or any(result.rollouts.values()) else ""),
+            _comparison_table(result),
+            Fold("Levers in each task", (Table("Each task by itself, not judged", task_columns, task_rows, (4, 5)),)),
+            Paragraph(rollouts_text if graded or any(result.rollouts.values()) else ""),
             Paragraph(f"Targets, fixed before the run: {targets}." if targets and graded else ""),
-            Fold("Raw rows, one per arm and seed", (_raw(result),)),
+            Fold("Raw rows, one per arm and seed", (_raw_table(result),)),
             Fold("How these numbers are made", tuple(map(Paragraph, result.notes))),
         ]
 
@@ -78,9 +99,12 @@ def _charts(result: TrialResult) -> list[Block]:
     groups: dict[str, list[Effect]] = defaultdict(list)
     for effect in result.effects:
         groups[effect.name].append(effect)
-    first = groups.pop(READINGS[result.decoding].name, [])
-    rest = Grid(tuple(_forest(result, effects) for effects in groups.values()))
-    return [*([_forest(result, first)] if first else []), Fold("Charts of the other numbers", (rest,))]
+    primary_effects = groups.pop(READINGS[result.decoding].name, [])
+    other_charts = Grid(tuple(_forest(result, effects) for effects in groups.values()))
+    return [
+        *([_forest(result, primary_effects)] if primary_effects else []),
+        Fold("Charts of the other numbers", (other_charts,)),
+    ]
 
 
 def _forest(result: TrialResult, effects: list[Effect]) -> Block:
@@ -97,8 +121,10 @@ def _forest(result: TrialResult, effects: list[Effect]) -> Block:
         )
         for effect in effects
     )
-    said = {e: f", {effect_word(result, e)}" if e.word else "" for e in effects}
-    text = "; ".join(f"{e.arm} against {e.against}: {format_effect(result, e)}{said[e]}" for e in effects)
+    word_by_effect = {shown: f", {effect_word(result, shown)}" if shown.word else "" for shown in effects}
+    text = "; ".join(
+        f"{shown.arm} against {shown.against}: {format_effect(result, shown)}{word_by_effect[shown]}" for shown in effects
+    )
     caption = name_of(name)[:1].upper() + name_of(name)[1:]
     if unit == "ratio":
         return Forest(caption, text + ".", "ratio, arm over reference", rows)
@@ -107,12 +133,15 @@ def _forest(result: TrialResult, effects: list[Effect]) -> Block:
     return Forest(caption, text + ".", label, rows, margin, scale)
 
 
-def _comparisons(result: TrialResult) -> Table:
+def _comparison_table(result: TrialResult) -> Table:
     """Every effect; without the columns of S, D and censored runs where nothing is graded, which has none of them."""
     rows = []
     for effect in result.effects:
         unit = unit_of(result, effect)
-        arm, against = (f"{one} (null)" if one in result.nulls else one for one in (effect.arm, effect.against))
+        arm, against = (
+            f"{name_of_arm} (null)" if name_of_arm in result.nulls else name_of_arm
+            for name_of_arm in (effect.arm, effect.against)
+        )
         row = {
             "number": name_of(effect.name),
             "arm": arm,
@@ -129,13 +158,13 @@ def _comparisons(result: TrialResult) -> Table:
             row = {name: text for name, text in row.items() if name not in ("change of S", "change of D", "censored")}
         rows.append(row)
     columns = tuple(rows[0]) if rows else ()
-    numeric = tuple(at for at, name in enumerate(columns) if name not in ("number", "arm", "against", "word"))
+    numeric = tuple(column for column, name in enumerate(columns) if name not in ("number", "arm", "against", "word"))
     return Table("Every comparison against another arm", columns, [tuple(row.values()) for row in rows], numeric)
 
 
-def _raw(result: TrialResult) -> Table:
-    spent = any(row.value for row in result.rows if row.name == ROLLOUTS_NUMBER)
-    rows = [row for row in result.rows if spent or row.name != ROLLOUTS_NUMBER]
+def _raw_table(result: TrialResult) -> Table:
+    has_rollouts = any(row.value for row in result.rows if row.name == ROLLOUTS_NUMBER)
+    rows = [row for row in result.rows if has_rollouts or row.name != ROLLOUTS_NUMBER]
     names = list(dict.fromkeys(row.name for row in rows))
     values = {(row.arm, row.seed, row.name): amount(row.value, row.unit) for row in rows}
     branches = dict.fromkeys((row.arm, row.seed) for row in result.rows)

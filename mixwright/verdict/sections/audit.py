@@ -43,36 +43,45 @@ class AuditSection(Section):
             name = path.stem.removeprefix("audit").strip("_-. ").replace("_", " ")
             about = f"Other data ({name}), not this run's: " if name else ""
             levels = {} if name else chance_levels(run)
-            seen = [_with_chance_level(one, levels) for one in read_list(path, Observation)]
-            seen.sort(key=lambda one: SEVERITIES.index(one.severity))
-            opened = [one for one in seen if one.severity == "error"][:MOST_ERRORS_OPEN]
-            for one in opened:
-                where = f"{one.check} in {one.task}" if one.task else one.check
-                errors.append(Paragraph(f"{about}{where}: {one.message} {one.remedy}".strip(), "bad"))
-            others.append(_folded(about, seen[len(opened) :]))
+            observations = [_with_chance_level(observation, levels) for observation in read_list(path, Observation)]
+            observations.sort(key=lambda observation: SEVERITIES.index(observation.severity))
+            open_errors = [observation for observation in observations if observation.severity == "error"][:MOST_ERRORS_OPEN]
+            for observation in open_errors:
+                check_text = f"{observation.check} in {observation.task}" if observation.task else observation.check
+                errors.append(Paragraph(f"{about}{check_text}: {observation.message} {observation.remedy}".strip(), "bad"))
+            others.append(_fold_observations(about, observations[len(open_errors) :]))
         return [*(errors or [Paragraph("No error found.")]), *others] if files else []
 
 
-def _folded(about: str, observations: list[Observation]) -> Block:
+def _fold_observations(about: str, observations: list[Observation]) -> Block:
     """What does not stand open: warnings, then infos."""
     rows = [
-        (o.severity, o.check, o.task or "all", f"{o.count:,} of {o.total:,}", o.message, o.remedy)
-        for o in observations[:MOST_OBSERVATIONS_SHOWN]
+        (
+            observation.severity,
+            observation.check,
+            observation.task or "all",
+            f"{observation.count:,} of {observation.total:,}",
+            observation.message,
+            observation.remedy,
+        )
+        for observation in observations[:MOST_OBSERVATIONS_SHOWN]
     ]
-    counts = Counter(o.severity for o in observations)
+    counts = Counter(observation.severity for observation in observations)
     summary = ", ".join(count(counts[word], word) for word in SEVERITIES if counts[word])
     table = Table("Observations of the audit", ("severity", "check", "task", "seen", "what", "remedy"), rows)
-    beyond = len(observations) - len(rows)
-    rest = Paragraph(f"{beyond:,} more observations stand in the audit's JSON file." if beyond else "")
-    return Fold(f"{about}{summary}", (table, rest))
+    hidden_count = len(observations) - len(rows)
+    rest_note = Paragraph(f"{hidden_count:,} more observations stand in the audit's JSON file." if hidden_count else "")
+    return Fold(f"{about}{summary}", (table, rest_note))
 
 
-def _with_chance_level(seen: Observation, levels: Mapping[Place, Interval]) -> Observation:
+def _with_chance_level(observation: Observation, levels: Mapping[Place, Interval]) -> Observation:
     """An observation of a cell's chance level with the level that the page has; the audit's own is that of training rows."""
-    about = seen.evidence[0] if seen.check == "difficulty" and seen.evidence else {}
-    level = levels.get((seen.task or "", about.get("level"), False)) if "chance" in about else None
+    details = observation.evidence[0] if observation.check == "difficulty" and observation.evidence else {}
+    level = levels.get((observation.task or "", details.get("level"), False)) if "chance" in details else None
     if level is None:
-        return seen
-    name, answer, rows = cell_key(seen.task or "", about.get("level")), about.get("answer"), about.get("rows")
+        return observation
+    name, answer, rows = cell_key(observation.task or "", details.get("level")), details.get("answer"), details.get("rows")
     text = f"{name}: a rule without the skill is right in {format_share(level)} points of the held-out items."
-    return replace(seen, message=f"{text} The majority answer is {answer!r}: {rows} of {seen.total} training rows.")
+    return replace(
+        observation, message=f"{text} The majority answer is {answer!r}: {rows} of {observation.total} training rows."
+    )

@@ -19,13 +19,13 @@ from mixwright.estimates.readings import READINGS, Outcome
 from mixwright.records import Claim
 from mixwright.run.folder import RunFolder
 from mixwright.verdict.page.answers import answer_pair, is_right, read_answers, take_turns
-from mixwright.verdict.page.beside import BESIDE_NAME, ThreeCheckpoints, three_of
+from mixwright.verdict.page.beside import BESIDE_NAME, ThreeCheckpoints, read_three_checkpoints
 from mixwright.verdict.page.blocks import Block, Fold, Paragraph, Table, Texts
 from mixwright.verdict.page.evidence import Sides, decoding_of
 from mixwright.verdict.page.text import count, percent
 from mixwright.verdict.rules.claims import claims_between
 from mixwright.verdict.rules.gate import check_sides
-from mixwright.verdict.rules.gate_asked import asked_of
+from mixwright.verdict.rules.gate_asked import read_question
 
 MOST_PAIRS_OPEN, MOST_PAIRS_SHOWN = 2, 24
 
@@ -37,43 +37,47 @@ class BesideSection(Section):
 
     def blocks(self, run: RunFolder) -> list[Block]:
         """Nothing where no other checkpoint stands beside."""
-        three = three_of(run)
+        three = read_three_checkpoints(run)
         if three is None:
             return []
         decoding = decoding_of(run)
         start, other, after = three.names
         items = [item for item in read_answers(run.path / "completions.parquet") if BESIDE_NAME in item]
-        right = [item for item in items if is_right(item["before"])]
-        kept = [item for item in right if is_right(item["after"]) and not is_right(item[BESIDE_NAME])]
-        lost = sum(is_right(item[BESIDE_NAME]) and not is_right(item["after"]) for item in right)
-        told = (
-            f"Of the greedy answers that were right before, {after} kept {len(kept):,} that {other} lost, and lost "
-            f"{lost:,} that {other} kept."
+        right_before = [item for item in items if is_right(item["before"])]
+        kept_by_after = [item for item in right_before if is_right(item["after"]) and not is_right(item[BESIDE_NAME])]
+        lost_by_after = sum(is_right(item[BESIDE_NAME]) and not is_right(item["after"]) for item in right_before)
+        counts_text = (
+            f"Of the greedy answers that were right before, {after} kept {len(kept_by_after):,} that {other} lost, and lost "
+            f"{lost_by_after:,} that {other} kept."
         )
-        examples = take_turns(kept, lambda item: item["before"]["task"] or "")[:MOST_PAIRS_SHOWN]
+        examples = take_turns(kept_by_after, lambda item: item["before"]["task"] or "")[:MOST_PAIRS_SHOWN]
         shown = tuple(answer_pair(item, (start, after), {BESIDE_NAME: other}) for item in examples)
-        what = f"answers that {other} lost and {after} kept"
+        examples_text = f"answers that {other} lost and {after} kept"
         caption = f"Success per task, {decoding}; loss and gain: significant against {start}, by Holm's correction"
         return [
-            Paragraph(_gates(run, three, decoding), lead=f"{other} and {after} beside {start}"),
-            Table(caption, ("task", "items", start, other, after), _rows(three, decoding), (1,)),
-            Paragraph(told),
-            Texts(f"A{what[1:]}", shown[:MOST_PAIRS_OPEN]),
-            Fold(f"{len(shown) - MOST_PAIRS_OPEN} more {what}", (Texts(f"More {what}", shown[MOST_PAIRS_OPEN:]),)),
+            Paragraph(_format_gates(run, three, decoding), lead=f"{other} and {after} beside {start}"),
+            Table(caption, ("task", "items", start, other, after), _task_rows(three, decoding), (1,)),
+            Paragraph(counts_text),
+            Texts(f"A{examples_text[1:]}", shown[:MOST_PAIRS_OPEN]),
+            Fold(
+                f"{len(shown) - MOST_PAIRS_OPEN} more {examples_text}",
+                (Texts(f"More {examples_text}", shown[MOST_PAIRS_OPEN:]),),
+            ),
         ]
 
 
-def _gates(run: RunFolder, three: ThreeCheckpoints, decoding: Outcome) -> str:
+def _format_gates(run: RunFolder, three: ThreeCheckpoints, decoding: Outcome) -> str:
     """What the gate says of both, by the same question; else how many items are compared."""
-    asked = asked_of(run)
+    question = read_question(run)
     items = f"{count(len(shared_items(*three.other, three.after[1])), 'item')} measured for all three."
-    if asked is None or decoding not in ("greedy", "sampled"):
+    if question is None or decoding not in ("greedy", "sampled"):
         return items
-    one, other = (check_sides(sides, decoding, asked).outcome for sides in (three.other, three.after))
-    return f"The gate says of {three.names[1]} {one}, of {three.names[2]} {other}, by the same items and margin; {items}"
+    other_outcome, after_outcome = (check_sides(sides, decoding, question).outcome for sides in (three.other, three.after))
+    outcomes = f"{three.names[1]} {other_outcome}, of {three.names[2]} {after_outcome}"
+    return f"The gate says of {outcomes}, by the same items and margin; {items}"
 
 
-def _rows(three: ThreeCheckpoints, decoding: Outcome) -> list[tuple[str, ...]]:
+def _task_rows(three: ThreeCheckpoints, decoding: Outcome) -> list[tuple[str, ...]]:
     columns = [_success_after(sides, decoding) for sides in (three.other, three.after)]
     tasks: dict[str, list[Item]] = defaultdict(list)
     for item in shared_items(*three.other, three.after[1]):
@@ -81,7 +85,14 @@ def _rows(three: ThreeCheckpoints, decoding: Outcome) -> list[tuple[str, ...]]:
     rows = []
     for task, items in sorted(tasks.items()):
         start = float(np.mean([scores.column(READINGS[decoding].column, items) for scores in three.after[0]]))
-        rows.append((task, str(len(items)), percent(start), *(known.get(task, "not measured") for known in columns)))
+        rows.append(
+            (
+                task,
+                str(len(items)),
+                percent(start),
+                *(success_by_task.get(task, "not measured") for success_by_task in columns),
+            )
+        )
     return rows
 
 
@@ -90,8 +101,11 @@ def _success_after(sides: Sides, decoding: Outcome) -> dict[str, str]:
     tasks: dict[str, list[Claim]] = defaultdict(list)
     for claim in claims_between(sides, decoding):
         tasks[claim.task].append(claim)
-    whole = {task: own[0] if len(own) == 1 else next((c for c in own if c.whole), None) for task, own in tasks.items()}
-    return {task: f"{percent(claim.after)}{_word(claim)}" for task, claim in whole.items() if claim is not None}
+    task_claims = {
+        task: claims[0] if len(claims) == 1 else next((task_claim for task_claim in claims if task_claim.whole), None)
+        for task, claims in tasks.items()
+    }
+    return {task: f"{percent(claim.after)}{_word(claim)}" for task, claim in task_claims.items() if claim is not None}
 
 
 def _word(claim: Claim) -> str:

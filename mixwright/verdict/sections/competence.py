@@ -16,8 +16,8 @@ from mixwright.run.folder import RunFolder
 from mixwright.verdict.page.blocks import Block, Claims, Fold, HeatCell, HeatMap, Paragraph, Terms
 from mixwright.verdict.page.evidence import arm_branches, decoding_of, headline_arm
 from mixwright.verdict.page.text import count, format_share, level
-from mixwright.verdict.rules.cells import CellSeen, cells_of
-from mixwright.verdict.rules.claims import claims_of, every_claim, format_kind, format_not_judged, too_few
+from mixwright.verdict.rules.cells import PageCell, cells_of
+from mixwright.verdict.rules.claims import claims_of, format_kind, format_not_judged, has_too_few_items, read_claims
 
 ABOUT = (
     "Each field has success before and after ({}), its sign, the change in points with its 95 % interval, "
@@ -37,49 +37,60 @@ class Competence(Section):
 
     def blocks(self, run: RunFolder) -> list[Block]:
         """The leading arm's heat map; other arms as counts with their claims folded."""
-        every, declared = cells_of(run), decoding_of(run)
-        if not every:
+        all_cells, declared = cells_of(run), decoding_of(run)
+        if not all_cells:
             return []
         blocks: list[Block] = []
-        if cells := [cell for cell in every if not too_few(cell.claim)]:
-            levels = any(cell.chance is not None for cell in cells)
+        if cells := [cell for cell in all_cells if not has_too_few_items(cell.claim)]:
+            has_chance_level = any(cell.chance is not None for cell in cells)
             words = ["no change" if cell.claim.kind == "unchanged" else format_kind(cell.claim.kind) for cell in cells]
-            other = "success under the other decoding, " if any(cell.greedy and cell.sampled for cell in cells) else ""
-            about = [Paragraph(ABOUT.format(declared, other)), _heat_map(cells, declared)]
-            why, terms = ([Paragraph(WHY_ONE)], ["chance level"]) if levels else ([], [])
-            blocks += [*about, *why, Terms(("cell", *terms, "[low, high]", *words))]
+            other_decoding = (
+                "success under the other decoding, " if any(cell.greedy and cell.sampled for cell in cells) else ""
+            )
+            map_blocks = [Paragraph(ABOUT.format(declared, other_decoding)), _heat_map(cells, declared)]
+            chance_note, terms = ([Paragraph(WHY_ONE)], ["chance level"]) if has_chance_level else ([], [])
+            blocks += [*map_blocks, *chance_note, Terms(("cell", *terms, "[low, high]", *words))]
         if left_out := format_not_judged(claims_of(run)):
             blocks.append(Paragraph(f"{left_out}."))
-        everything = every_claim(run)
+        all_claims = read_claims(run)
         for arm in (name for name in arm_branches(run) if name != headline_arm(run)):
-            own = [claim for claim in everything if claim.arm == arm]
-            moved = tuple(claim for claim in own if claim.kind in ("learnt", "damaged"))
-            learnt = sum(claim.kind == "learnt" for claim in moved)
-            text = f"Arm {arm}: {learnt} learnt, {len(moved) - learnt} damaged, of {count(len(own), 'claim')}"
-            if own:
-                blocks.append(Fold(text, (Claims(f"Claims of arm {arm}", moved),)) if moved else Paragraph(f"{text}."))
+            arm_claims = [claim for claim in all_claims if claim.arm == arm]
+            changed_claims = tuple(claim for claim in arm_claims if claim.kind in ("learnt", "damaged"))
+            learnt = sum(claim.kind == "learnt" for claim in changed_claims)
+            text = (
+                f"Arm {arm}: {learnt} learnt, {len(changed_claims) - learnt} damaged, of {count(len(arm_claims), 'claim')}"
+            )
+            if arm_claims:
+                blocks.append(
+                    Fold(text, (Claims(f"Claims of arm {arm}", changed_claims),))
+                    if changed_claims
+                    else Paragraph(f"{text}.")
+                )
         return blocks
 
 
-def _heat_map(found: list[CellSeen], declared: Outcome) -> HeatMap:
-    by_task: dict[str, dict[float | None, CellSeen]] = defaultdict(dict)
-    for cell in found:
+def _heat_map(cells: list[PageCell], declared: Outcome) -> HeatMap:
+    by_task: dict[str, dict[float | None, PageCell]] = defaultdict(dict)
+    for cell in cells:
         by_task[cell.claim.task][cell.claim.level] = cell
-    levels = sorted({c.claim.level for c in found if c.claim.level is not None})
-    columns: list[float | None] = [*levels, *([None] if any(None in cells for cells in by_task.values()) else [])]
-    names = tuple(level(at) or ("all levels" if levels else "success") for at in columns)
+    levels = sorted({page_cell.claim.level for page_cell in cells if page_cell.claim.level is not None})
+    columns: list[float | None] = [
+        *levels,
+        *([None] if any(None in cell_by_level for cell_by_level in by_task.values()) else []),
+    ]
+    names = tuple(level(column) or ("all levels" if levels else "success") for column in columns)
     rows = [
-        (task, tuple(_cell(cells[at], declared) if at in cells else None for at in columns))
-        for task, cells in sorted(by_task.items())
+        (task, tuple(_cell(cell_by_level[column], declared) if column in cell_by_level else None for column in columns))
+        for task, cell_by_level in sorted(by_task.items())
     ]
     return HeatMap(f"Success before and after, {declared}, in percent", names, tuple(rows))
 
 
-def _cell(cell: CellSeen, declared: Outcome) -> HeatCell:
+def _cell(cell: PageCell, declared: Outcome) -> HeatCell:
     claim = cell.claim
     if not claim.difference.n:
         return HeatCell(claim.before, None, claim.kind)
-    other, name = (cell.sampled, "sampled") if declared == "greedy" else (cell.greedy, "greedy")
-    beside = [] if other is None else [f"{name} {round(100 * other[0])} → {round(100 * other[1])}"]
-    beside += [] if cell.chance is None else [f"chance {format_share(cell.chance)}"]
-    return HeatCell(claim.before, claim.after, claim.kind, claim.difference, tuple(beside))
+    other_success, name = (cell.sampled, "sampled") if declared == "greedy" else (cell.greedy, "greedy")
+    notes = [] if other_success is None else [f"{name} {round(100 * other_success[0])} → {round(100 * other_success[1])}"]
+    notes += [] if cell.chance is None else [f"chance {format_share(cell.chance)}"]
+    return HeatCell(claim.before, claim.after, claim.kind, claim.difference, tuple(notes))

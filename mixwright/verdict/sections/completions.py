@@ -42,13 +42,13 @@ class Completions(Section):
             take_turns([pair for pair in pairs if _kind(pair) == kind], lambda pair: pair.title)
             for kind in ("gained", "lost", "changed", "same")
         )
-        moved = [pair for both in zip_longest(gained, lost) for pair in both if pair is not None]
-        shown = tuple([*moved, *changed, *same][:MOST_SHOWN])
-        more = Texts("More examples", shown[MOST_OPEN:])
+        rescored = [pair for pair_of_kinds in zip_longest(gained, lost) for pair in pair_of_kinds if pair is not None]
+        shown = tuple([*rescored, *changed, *same][:MOST_SHOWN])
+        more_texts = Texts("More examples", shown[MOST_OPEN:])
         return [
             Paragraph(text),
             Texts("Examples", shown[:MOST_OPEN]),
-            Fold(f"{len(shown) - MOST_OPEN} more examples", (more,)),
+            Fold(f"{len(shown) - MOST_OPEN} more examples", (more_texts,)),
         ]
 
 

@@ -15,16 +15,16 @@ from mixwright.run.folder import RunFolder
 from mixwright.verdict.page.blocks import Block, Claims, Fold, Paragraph, Table, Terms, folded_claims
 from mixwright.verdict.page.evidence import arm_suffix, before_after_caption, decoding_of, seeds_of
 from mixwright.verdict.page.text import amount, cell_name, count
-from mixwright.verdict.rules.basis import recommended
+from mixwright.verdict.rules.basis import recommend_run
 from mixwright.verdict.rules.claims import (
     MOST_CLAIMS_OPEN,
-    cells_first,
     claims_of,
+    explain_undecided,
     format_family,
     format_kind,
     format_not_judged,
-    too_few,
-    undecided_because,
+    has_too_few_items,
+    sort_cells_first,
 )
 
 
@@ -41,33 +41,47 @@ class Damaged(Section):
         if not claims:
             return []
         unit, word = READINGS[outcome].unit, format_kind("unchanged", outcome)
-        found, same = cells_first(claims, "damaged", "less dependent"), cells_first(claims, "unchanged")
-        blind = cells_first([claim for claim in claims if not too_few(claim)], "cannot tell")
-        small = [
-            (cell_name(c.task, c.level), str(c.items), amount(c.before, unit), amount(c.after, unit))
-            for c in claims
-            if too_few(c) and not c.whole
+        losses, unchanged = sort_cells_first(claims, "damaged", "less dependent"), sort_cells_first(claims, "unchanged")
+        undecided = sort_cells_first([claim for claim in claims if not has_too_few_items(claim)], "cannot tell")
+        small_rows = [
+            (
+                cell_name(small_claim.task, small_claim.level),
+                str(small_claim.items),
+                amount(small_claim.before, unit),
+                amount(small_claim.after, unit),
+            )
+            for small_claim in claims
+            if has_too_few_items(small_claim) and not small_claim.whole
         ]
-        table = Table("Before and after, too few items to judge", ("cell", "items", "before", "after"), small, (1, 2, 3))
-        less = any(claim.kind == "less dependent" for claim in found)
-        words = {"damaged": True, "depends less on the prompt": less, "cannot tell": blind, "no change": same}
-        why = f" Damage is not excluded: {undecided_because(claims, seeds_of(run))}" if blind else ""
+        table = Table(
+            "Before and after, too few items to judge", ("cell", "items", "before", "after"), small_rows, (1, 2, 3)
+        )
+        has_less_dependent = any(claim.kind == "less dependent" for claim in losses)
+        used_terms = {
+            "damaged": True,
+            "depends less on the prompt": has_less_dependent,
+            "cannot tell": undecided,
+            "no change": unchanged,
+        }
+        undecided_text = f" Damage is not excluded: {explain_undecided(claims, seeds_of(run))}" if undecided else ""
         return [
-            Paragraph("" if found else _nothing(run) + why),
-            Claims(caption, tuple(found[:MOST_CLAIMS_OPEN]), outcome),
+            Paragraph("" if losses else _format_no_damage(run) + undecided_text),
+            Claims(caption, tuple(losses[:MOST_CLAIMS_OPEN]), outcome),
             Fold(format_not_judged(claims), (table,)),
-            folded_claims(f"{len(found) - MOST_CLAIMS_OPEN} more", caption, found[MOST_CLAIMS_OPEN:], outcome),
-            folded_claims(f"Cannot tell: {count(len(blind), 'claim')}", "Cannot tell, and why", blind, outcome),
-            folded_claims(f"{word[:1].upper()}{word[1:]}: {len(same)}", f"The whole interval shows {word}", same, outcome),
-            Terms(tuple(term for term, used in words.items() if used)),
+            folded_claims(f"{len(losses) - MOST_CLAIMS_OPEN} more", caption, losses[MOST_CLAIMS_OPEN:], outcome),
+            folded_claims(f"Cannot tell: {count(len(undecided), 'claim')}", "Cannot tell, and why", undecided, outcome),
+            folded_claims(
+                f"{word[:1].upper()}{word[1:]}: {len(unchanged)}", f"The whole interval shows {word}", unchanged, outcome
+            ),
+            Terms(tuple(term for term, is_used in used_terms.items() if is_used)),
             Fold("How many of these are chance?", (Paragraph(format_family(claims)),)),
         ]
 
 
-def _nothing(run: RunFolder) -> str:
+def _format_no_damage(run: RunFolder) -> str:
     """That no claim is one of damage; the page's first sentence may still be against the later checkpoint."""
-    found, _ = recommended(run)
-    if found is not None and found.advice == "do not ship":
+    recommendation, _ = recommend_run(run)
+    if recommendation is not None and recommendation.advice == "do not ship":
         title = READINGS[decoding_of(run)].title
         return f"No single change of {title} is shown to be damage; the first sentence says what is."
     return f"Nothing is shown to be damaged{arm_suffix(run)}."

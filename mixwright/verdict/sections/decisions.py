@@ -15,7 +15,7 @@ from typing import Any
 from mixwright.contracts import Section
 from mixwright.run.folder import RunFolder
 from mixwright.verdict.page.blocks import Block, Fold, Paragraph, Table
-from mixwright.verdict.page.evidence import arm_branches, headline_arm, json_lines, number
+from mixwright.verdict.page.evidence import arm_branches, finite_number, headline_arm, read_json_lines
 from mixwright.verdict.page.text import NO_VALUE_SIGN, count
 
 MOST_GROUPS_OPEN = 12
@@ -27,7 +27,7 @@ MEANING_BY_PREFIX = {
 """Beginning of a decision's name -> what it means."""
 
 
-Taken = list[tuple[int, dict[str, Any]]]
+TakenDecisions = list[tuple[int, dict[str, Any]]]
 """Decisions of one name, each with its seed."""
 
 
@@ -43,52 +43,56 @@ class Decisions(Section):
         arm = headline_arm(run)
         files = [(seed, folder / "decisions.jsonl") for seed, folder in arm_branches(run).get(arm, [])]
         if not files:
-            alone = (run.path / "steering" / "decisions.jsonl", run.path / "decisions.jsonl")
-            files = [(0, path) for path in alone if path.is_file()][:1]
-        groups: dict[str, Taken] = defaultdict(list)
+            single_files = (run.path / "steering" / "decisions.jsonl", run.path / "decisions.jsonl")
+            files = [(0, path) for path in single_files if path.is_file()][:1]
+        groups: dict[str, TakenDecisions] = defaultdict(list)
         for seed, path in files:
-            for item in json_lines(path):
+            for item in read_json_lines(path):
                 groups[str(item.get("what", "?"))].append((seed, item))
         if not groups:
-            silent = any(path.is_file() for _, path in files)
-            return [Paragraph(f"{arm or 'The run'} took no decision and raised no alarm.")] if silent else []
-        alarms = [(what, taken) for what, taken in groups.items() if what.startswith("alarm.")]
-        others = [(what, taken) for what, taken in groups.items() if not what.startswith("alarm.")]
+            has_files = any(path.is_file() for _, path in files)
+            return [Paragraph(f"{arm or 'The run'} took no decision and raised no alarm.")] if has_files else []
+        alarms = [(decision_name, taken) for decision_name, taken in groups.items() if decision_name.startswith("alarm.")]
+        others = [
+            (decision_name, taken) for decision_name, taken in groups.items() if not decision_name.startswith("alarm.")
+        ]
         others.sort(key=lambda group: -len(group[1]))
-        decided, rung = (sum(len(taken) for _, taken in part) for part in (others, alarms))
-        over = f" over {count(len(files), 'seed')} of arm {arm}" if arm else ""
+        decision_count, alarm_count = (sum(len(taken) for _, taken in part) for part in (others, alarms))
+        seeds_text = f" over {count(len(files), 'seed')} of arm {arm}" if arm else ""
         rare = others[MOST_GROUPS_OPEN:]
         return [
-            Paragraph(f"{count(decided, 'decision')} and {count(rung, 'alarm')}{over}."),
+            Paragraph(f"{count(decision_count, 'decision')} and {count(alarm_count, 'alarm')}{seeds_text}."),
             _table("Alarms", alarms),
             _table("Decisions", others[:MOST_GROUPS_OPEN]),
             Fold(f"{len(rare)} more kinds", (_table("Rarer decisions", rare),)),
             *(
                 Paragraph(text)
                 for begin, text in MEANING_BY_PREFIX.items()
-                if any(what.startswith(begin) for what, _ in others)
+                if any(decision_name.startswith(begin) for decision_name, _ in others)
             ),
         ]
 
 
-def _table(caption: str, groups: Iterable[tuple[str, Taken]]) -> Table:
+def _table(caption: str, groups: Iterable[tuple[str, TakenDecisions]]) -> Table:
     rows = []
-    for what, taken in groups:
+    for decision_name, taken in groups:
         first = min((item for _, item in taken), key=_step)
-        last = max((item for _, item in reversed(taken)), key=_end)
-        seeds, moved = len({seed for seed, _ in taken}), f"{_short(first.get('old'))} → {_short(last.get('new'))}"
+        last = max((item for _, item in reversed(taken)), key=_last_step)
+        seeds, change_text = len({seed for seed, _ in taken}), f"{_short(first.get('old'))} → {_short(last.get('new'))}"
         because = str(last.get("because", ""))
-        rows.append((what, str(len(taken)), str(seeds), f"{_step(first):g} to {_end(last):g}", moved, because))
+        rows.append(
+            (decision_name, str(len(taken)), str(seeds), f"{_step(first):g} to {_last_step(last):g}", change_text, because)
+        )
     return Table(caption, ("what", "times", "seeds", "steps", "first → last", "because (last)"), rows, (1, 2, 3))
 
 
 def _step(item: dict[str, Any]) -> float:
-    return number(item, "step") or 0.0
+    return finite_number(item, "step") or 0.0
 
 
-def _end(item: dict[str, Any]) -> float:
+def _last_step(item: dict[str, Any]) -> float:
     """Step at which a decision was last taken."""
-    return max(_step(item), number(item, "last") or 0.0)
+    return max(_step(item), finite_number(item, "last") or 0.0)
 
 
 def _short(value: Any) -> str:

@@ -32,10 +32,10 @@ class Decomposition(Section):
         result, arm = trial_of(run), headline_arm(run)
         decoding = result.decoding if result else decoding_of(run)
         others = [name for name in result.references if name != arm] if result else []
-        sides = {f"{arm} against {name}": both for name in others if (both := paired_scores(run, arm, name))}
-        if not sides and (plain := leading_sides(run)):
-            sides = {"After against before": plain}
-        tables = [table for name, both in sides.items() if (table := _table(name, both, decoding)).rows]
+        sides = {f"{arm} against {name}": arm_sides for name in others if (arm_sides := paired_scores(run, arm, name))}
+        if not sides and (plain_sides := leading_sides(run)):
+            sides = {"After against before": plain_sides}
+        tables = [table for name, arm_sides in sides.items() if (table := _table(name, arm_sides, decoding)).rows]
         if not tables:
             return []
         return [Terms(("S", "D")), tables[0], *(Fold(table.caption, (table,)) for table in tables[1:])]
@@ -45,8 +45,8 @@ def _table(name: str, sides: Sides, decoding: Outcome) -> Table:
     rows = []
     for part in compare_cells(sides, decoding):
         parts = (part.change.success, part.swapped, part.dependence)
-        moved = (format_change(interval(found) if found is not None else None) for found in parts)
+        changes = (format_change(interval(estimate) if estimate is not None else None) for estimate in parts)
         if len(items := part.change.items) >= MIN_ITEMS:
             cell = cell_name(part.task, part.level, whole=part.whole)
-            rows.append((cell, str(len(items)), *moved, format_word(part.word)))
+            rows.append((cell, str(len(items)), *changes, format_word(part.word)))
     return Table(f"{name}: change in points, success {decoding}", COLUMNS, rows, (1, 2, 3, 4))

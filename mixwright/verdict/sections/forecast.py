@@ -37,17 +37,17 @@ class ForecastSection(Section):
         if plan is None or sides is None:
             return []
         bars, rows = [], []
-        for said in (one for one in plan.forecast if one.name == SUCCESS_COLUMN):
-            own = [item for item in sides[1][0].items if item[0] == said.task]
-            found = estimate_change(*sides, decoding="sampled", weigh="cells", only=own)
-            if found is None:
+        for forecast in (task_forecast for task_forecast in plan.forecast if task_forecast.name == SUCCESS_COLUMN):
+            task_items = [item for item in sides[1][0].items if item[0] == forecast.task]
+            change = estimate_change(*sides, decoding="sampled", weigh="cells", only=task_items)
+            if change is None:
                 continue
-            after = fmean(mean_score(scores, SUCCESS_COLUMN, found.items, by="cells") for scores in sides[1])
-            word = "below" if after < said.low else "above" if after > said.high else "inside"
-            span = f"{percent(said.expected)} ({percent(said.low)} to {percent(said.high)})"
-            moved = format_change(interval(found.success))
-            bars.append(ForestRow(said.task, said.expected, said.low, said.high, (after,), word))
-            rows.append((said.task, percent(said.before), span, percent(after), moved, word))
+            after = fmean(mean_score(scores, SUCCESS_COLUMN, change.items, by="cells") for scores in sides[1])
+            word = "below" if after < forecast.low else "above" if after > forecast.high else "inside"
+            expected_range = f"{percent(forecast.expected)} ({percent(forecast.low)} to {percent(forecast.high)})"
+            change_text = format_change(interval(change.success))
+            bars.append(ForestRow(forecast.task, forecast.expected, forecast.low, forecast.high, (after,), word))
+            rows.append((forecast.task, percent(forecast.before), expected_range, percent(after), change_text, word))
         if not rows:
             return []
         hits, expected = sum(bar.note == "inside" for bar in bars), RANGE_COVERAGE * len(bars)

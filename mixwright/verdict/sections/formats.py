@@ -40,48 +40,56 @@ class FormatsSection(Section):
             if forecast.name.startswith(FORM_SHARE_NAME_PREFIX):
                 expected[forecast.task].append(forecast)
         measured = read_measurements(path) if path.is_file() else []
-        warned = [Paragraph(text, "caution") for text in warnings_of(measured, plan)]
+        warnings = [Paragraph(text, "caution") for text in warnings_of(measured, plan)]
         if not expected:
-            return [*warned]
-        seen = _after(run)
-        rows, undecided, hits, runs, luck = [], 0, 0, 0, 0.0
-        for task, own in sorted(expected.items()):
-            winner, shares = predict_winner(own), [found[task] for found in seen if task in found]
-            won = Counter(_winner(forms) for forms in shares if forms.keys() - {OTHER_FORMS})
+            return [*warnings]
+        shares_by_seed = _read_shares_after(run)
+        rows, undecided, hits, runs, expected_by_guess = [], 0, 0, 0, 0.0
+        for task, forecasts_of_task in sorted(expected.items()):
+            winner, shares = (
+                predict_winner(forecasts_of_task),
+                [seed_shares[task] for seed_shares in shares_by_seed if task in seed_shares],
+            )
+            wins = Counter(_find_winner(forms) for forms in shares if forms.keys() - {OTHER_FORMS})
             undecided += winner is None
             if winner is not None:  # a guess is right as often as there are formats in the forecast
-                hits, runs, luck = hits + won[winner], runs + won.total(), luck + won.total() / len(own)
-            rows += [_row(forecast, winner, won, shares) for forecast in own]
+                hits, runs, expected_by_guess = (
+                    hits + wins[winner],
+                    runs + wins.total(),
+                    expected_by_guess + wins.total() / len(forecasts_of_task),
+                )
+            rows += [_form_row(forecast, winner, wins, shares) for forecast in forecasts_of_task]
         text = f"{count(len(expected), 'task')} had a choice of formats; undecided before the run: {undecided}."
         if runs:
-            text += (
-                f" The predicted format became the commonest in {hits} of {runs} runs; a guess would be right in {luck:.1f}."
-            )
+            text += f" The predicted format became the commonest in {hits} of {runs} runs; "
+            text += f"a guess would be right in {expected_by_guess:.1f}."
         columns = ("task", "format", "before", "expected (80 % range)", "after", "winner")
-        return [Paragraph(text), *warned, Table("Shares of answer formats", columns, rows, (2, 3, 4))]
+        return [Paragraph(text), *warnings, Table("Shares of answer formats", columns, rows, (2, 3, 4))]
 
 
-def _after(run: RunFolder) -> list[Shares]:
+def _read_shares_after(run: RunFolder) -> list[Shares]:
     """Shares after the run, per seed."""
-    found = []
+    shares_by_seed = []
     for path in [folder / "after.parquet" for folder in leading_folders(run)] or [run.measurements("after")]:
         shares: Shares = defaultdict(dict)
         for row in read_measurements(path) if path.is_file() else ():
             if row.name.startswith(FORM_SHARE_NAME_PREFIX) and row.example is None:
                 shares[row.task][row.name.removeprefix(FORM_SHARE_NAME_PREFIX)] = row.value
-        found.append(dict(shares))
-    return found
+        shares_by_seed.append(dict(shares))
+    return shares_by_seed
 
 
-def _winner(shares: dict[str, float]) -> str:
+def _find_winner(shares: dict[str, float]) -> str:
     """The commonest of the forms that have names."""
     return max((form for form in shares if form != OTHER_FORMS), key=lambda form: (shares[form], form))
 
 
-def _row(said: Forecast, winner: str | None, won: Counter[str], seen: Sequence[dict[str, float]]) -> tuple[str, ...]:
-    form = said.name.removeprefix(FORM_SHARE_NAME_PREFIX)
-    after = percent(fmean(shares.get(form, 0.0) for shares in seen)) if seen else "not measured"
+def _form_row(
+    forecast: Forecast, winner: str | None, wins: Counter[str], shares_by_seed: Sequence[dict[str, float]]
+) -> tuple[str, ...]:
+    form = forecast.name.removeprefix(FORM_SHARE_NAME_PREFIX)
+    after = percent(fmean(shares.get(form, 0.0) for shares in shares_by_seed)) if shares_by_seed else "not measured"
     words = ["predicted"] if form == winner else []
-    words += [f"won {won[form]} of {won.total()}"] if won[form] else []
-    span = f"{percent(said.expected)} ({percent(said.low)} to {percent(said.high)})"
-    return said.task, form, percent(said.before), span, after, ", ".join(words)
+    words += [f"won {wins[form]} of {wins.total()}"] if wins[form] else []
+    expected_range = f"{percent(forecast.expected)} ({percent(forecast.low)} to {percent(forecast.high)})"
+    return forecast.task, form, percent(forecast.before), expected_range, after, ", ".join(words)

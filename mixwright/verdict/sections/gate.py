@@ -27,13 +27,13 @@ class Gate(Section):
 
     def blocks(self, run: RunFolder) -> list[Block]:
         """Nothing where the gate was not asked, or nothing is measured any more."""
-        found = gate_answer(run) if leading_sides(run) else None
-        if found is None:
+        result = gate_answer(run) if leading_sides(run) else None
+        if result is None:
             return []
-        limits = [f"{text[:1].upper()}{text[1:]}." for text in (*format_look(found), *excludable_lines(found))]
-        cells = [(name, said) for name, _, said in (told.partition(": ") for told in format_cells(found))]
+        limits = [f"{text[:1].upper()}{text[1:]}." for text in (*format_look(result), *excludable_lines(result))]
+        cells = [(name, shown) for name, _, shown in (cell_line.partition(": ") for cell_line in format_cells(result))]
         return [
-            Paragraph(gate_lines(found)[0], TONE_BY_OUTCOME[found.outcome], "Gate"),
+            Paragraph(gate_lines(result)[0], TONE_BY_OUTCOME[result.outcome], "Gate"),
             Paragraph(" ".join(limits), lead="What these items can show"),
             Fold("Cells of the gate", (Table("Protected cells, and others that fell", ("cell", "what is shown"), cells),)),
         ]

@@ -42,7 +42,11 @@ class GoldSection(Section):
         if sides is None or not tasks:
             return []
         groups = [(task, [task]) for task in tasks] + ([("all of these", tasks)] if len(tasks) > 1 else [])
-        rows = [row for name, own in groups if (row := _row(name, own, sides, greedy=decoding_of(run) == "greedy"))]
+        rows = [
+            row
+            for name, group_tasks in groups
+            if (row := _row(name, group_tasks, sides, greedy=decoding_of(run) == "greedy"))
+        ]
         others = sorted({item[0] for item in shared_items(*sides)} - set(tasks))
         left_out = f" Not read of {join_some(others)}: their graders accept more than one string." if others else ""
         columns = ("task", "items read", "before", "after", "change", "success, plain", "success, adjusted")
@@ -51,17 +55,24 @@ class GoldSection(Section):
 
 
 def _row(name: str, tasks: list[str], sides: Sides, *, greedy: bool) -> tuple[str, ...] | None:
-    moved = gold_change(sides, tasks)
-    if moved is None:
+    probability_change = gold_change(sides, tasks)
+    if probability_change is None:
         return None
     before, after = (
-        float(np.mean([mean_score(one, GOLD_MEASUREMENT, moved.items, by="items") for one in side])) for side in sides
+        float(np.mean([mean_score(scores, GOLD_MEASUREMENT, probability_change.items, by="items") for scores in side]))
+        for side in sides
     )
-    plain = estimate_change(*sides, decoding="greedy", weigh="items", only=lambda item: item[0] in tasks) if greedy else None
-    found = adjusted_change(sides[0][0], sides[1][0], plain.items) if plain is not None and len(sides[0]) == 1 else None
-    changes = (moved.success, plain.success if plain else None, found)
-    told = (format_change(change.interval if change is not None else None) for change in changes)
-    return name, f"{len(moved.items):,}", percent(before), percent(after), *told
+    plain_change = (
+        estimate_change(*sides, decoding="greedy", weigh="items", only=lambda item: item[0] in tasks) if greedy else None
+    )
+    adjusted = (
+        adjusted_change(sides[0][0], sides[1][0], plain_change.items)
+        if plain_change is not None and len(sides[0]) == 1
+        else None
+    )
+    changes = (probability_change.success, plain_change.success if plain_change else None, adjusted)
+    change_texts = (format_change(change.interval if change is not None else None) for change in changes)
+    return name, f"{len(probability_change.items):,}", percent(before), percent(after), *change_texts
 
 
 def read_tasks(sides: Sides) -> list[str]:
@@ -80,9 +91,10 @@ def gold_change(sides: Sides, tasks: Collection[str]) -> Change | None:
 def gold_fact(sides: Sides) -> list[Fact]:
     """The same of all tasks that were read, in one line; empty where none was."""
     tasks = read_tasks(sides)
-    moved = gold_change(sides, tasks) if tasks else None
-    if moved is None:
+    probability_change = gold_change(sides, tasks) if tasks else None
+    if probability_change is None:
         return []
-    found = moved.success.interval
-    note = f"{format_interval(found)}; {count(len(moved.items), 'item')} of {join_some(tasks)}, read and not judged"
-    return [Fact("change of the gold answer's probability", f"{points(found.value)} points", note)]
+    interval = probability_change.success.interval
+    items_text = count(len(probability_change.items), "item")
+    note = f"{format_interval(interval)}; {items_text} of {join_some(tasks)}, read and not judged"
+    return [Fact("change of the gold answer's probability", f"{points(interval.value)} points", note)]

@@ -14,7 +14,7 @@ from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS
 from mixwright.run.folder import RunFolder
 from mixwright.verdict.page.blocks import Block, Claims, Paragraph, Terms, folded_claims
 from mixwright.verdict.page.evidence import arm_suffix, before_after_caption, decoding_of, seeds_of
-from mixwright.verdict.rules.claims import MOST_CLAIMS_OPEN, cells_first, claims_of, format_kind, undecided_because
+from mixwright.verdict.rules.claims import MOST_CLAIMS_OPEN, claims_of, explain_undecided, format_kind, sort_cells_first
 
 
 class Learnt(Section):
@@ -29,14 +29,14 @@ class Learnt(Section):
         claims, outcome, caption = claims_of(run), decoding_of(run), before_after_caption(run)
         if not claims:
             return []
-        found, other = cells_first(claims, "learnt"), cells_first(claims, "commonest", "sharper")
-        nothing = f"Nothing is shown to be learnt{arm_suffix(run)}. {undecided_because(claims, seeds_of(run))}".rstrip()
+        gains, other_rises = sort_cells_first(claims, "learnt"), sort_cells_first(claims, "commonest", "sharper")
+        no_gain_text = f"Nothing is shown to be learnt{arm_suffix(run)}. {explain_undecided(claims, seeds_of(run))}".rstrip()
         parts = ("S", "D") if outcome in GRADED_OUTCOMES else ()
         chance = ("chance level",) if READINGS[outcome].unit == "share" else ()
         return [
-            Paragraph("" if found else nothing),
-            Claims(caption, tuple(found[:MOST_CLAIMS_OPEN]), outcome),
-            folded_claims(f"{len(found) - MOST_CLAIMS_OPEN} more", caption, found[MOST_CLAIMS_OPEN:], outcome),
-            folded_claims(f"{len(other)} rose without being learnt", caption, other),
-            Terms(("cell", "learnt", *parts, *chance, *(format_kind(claim.kind) for claim in other))),
+            Paragraph("" if gains else no_gain_text),
+            Claims(caption, tuple(gains[:MOST_CLAIMS_OPEN]), outcome),
+            folded_claims(f"{len(gains) - MOST_CLAIMS_OPEN} more", caption, gains[MOST_CLAIMS_OPEN:], outcome),
+            folded_claims(f"{len(other_rises)} rose without being learnt", caption, other_rises),
+            Terms(("cell", "learnt", *parts, *chance, *(format_kind(claim.kind) for claim in other_rises))),
         ]

@@ -35,5 +35,5 @@ class Measuring(Section):
             )
             for note in notes[:MOST_NOTES]
         ]
-        beyond = len(notes) - MOST_NOTES
-        return [*shown, *([Paragraph(f"{beyond:,} more stand in {run.notes.name}.")] if beyond > 0 else [])]
+        hidden_notes = len(notes) - MOST_NOTES
+        return [*shown, *([Paragraph(f"{hidden_notes:,} more stand in {run.notes.name}.")] if hidden_notes > 0 else [])]

@@ -24,25 +24,27 @@ class ReturnedSection(Section):
     def blocks(self, run: RunFolder) -> list[Block]:
         """Nothing where no lost answers were asked again."""
         path = returned_file(run)
-        found = read_json(path, Returned) if path.is_file() else None
-        return [Paragraph(format_returned(found), lead="Answers lost")] if found is not None else []
+        counts = read_json(path, Returned) if path.is_file() else None
+        return [Paragraph(format_returned(counts), lead="Answers lost")] if counts is not None else []
 
 
-def format_returned(found: Returned) -> str:
+def format_returned(counts: Returned) -> str:
     """The counts in words, and what they do not show."""
-    lost = f"{count(found.lost, 'answer')} {'was' if found.lost == 1 else 'were'} lost"
-    were = "was" if found.not_askable == 1 else "were"
-    kept = f"{count(found.not_askable, 'answer')} {were} not asked again, because the first word"
-    hidden = f" {kept} has the answer in it or leaves no room." if found.not_askable else ""
-    if not found.asked:
-        return f"{lost}.{hidden}"
+    lost_text = f"{count(counts.lost, 'answer')} {'was' if counts.lost == 1 else 'were'} lost"
+    were_or_was = "was" if counts.not_askable == 1 else "were"
+    not_asked_text = f"{count(counts.not_askable, 'answer')} {were_or_was} not asked again, because the first word"
+    not_asked_sentence = f" {not_asked_text} has the answer in it or leaves no room." if counts.not_askable else ""
+    if not counts.asked:
+        return f"{lost_text}.{not_asked_sentence}"
     text = (
-        f"{lost}; of {found.asked:,} asked again, {found.returned:,} return when the earlier answer's first word is given."
+        f"{lost_text}; of {counts.asked:,} asked again, {counts.returned:,} return when the earlier answer's first word is "
+        "given."
     )
-    if found.other_asked:
+    if counts.other_asked:
         text += (
             f" With the first word of another answer of the same task, which knows nothing of the item, "
-            f"{found.other_returned:,} of {found.other_asked:,} return: what the words give away is at most the difference."
+            f"{counts.other_returned:,} of {counts.other_asked:,} return: what the words give away is at most the "
+            "difference."
         )
-    rest = "An answer that returns was not gone, but in use nobody gives its first word"
-    return f"{text}{hidden} {rest}; of those that do not return, nothing is shown of why."
+    caveat = "An answer that returns was not gone, but in use nobody gives its first word"
+    return f"{text}{not_asked_sentence} {caveat}; of those that do not return, nothing is shown of why."

@@ -34,12 +34,14 @@ class Settings(Section):
         if not run.manifest.is_file():
             return []
         manifest = read_json(run.manifest, RunManifest)
-        about = {name: value for name, value in (("made", manifest.created), ("starting model", manifest.parent)) if value}
-        first = {name: manifest.settings[name] for name in FIRST_SETTINGS if name in manifest.settings}
-        settings = about | first | dict(sorted(manifest.settings.items()))
+        run_facts = {
+            name: value for name, value in (("made", manifest.created), ("starting model", manifest.parent)) if value
+        }
+        first_settings = {name: manifest.settings[name] for name in FIRST_SETTINGS if name in manifest.settings}
+        settings = run_facts | first_settings | dict(sorted(manifest.settings.items()))
         if settings.get("objective") in ("sft", "dpo"):  # `beta` of 0 is GRPO's, and not what DPO or SFT train with
-            idle = {"scale_rewards", *COMPLETION_SETTINGS, *([] if settings.get("beta") else ["beta"])}
-            settings = {name: value for name, value in settings.items() if name not in idle}
+            unused_settings = {"scale_rewards", *COMPLETION_SETTINGS, *([] if settings.get("beta") else ["beta"])}
+            settings = {name: value for name, value in settings.items() if name not in unused_settings}
         parts = {"Seeds": manifest.seeds, "Versions": manifest.versions, "Inputs, sha256": manifest.inputs}
         return [
             Code("Repeat", manifest.command),

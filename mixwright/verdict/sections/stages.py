@@ -34,30 +34,36 @@ class Stages(Section):
         plan, folders, declared = plan_of(run), leading_folders(run), decoding_of(run)
         if plan is None or len(plan.stages) < 2 or declared not in GRADED_OUTCOMES:
             return []
-        found: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
+        success_by_stage: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
         rehearsed = Counter[str]()
         for folder in folders:
             for number in range(len(plan.stages)):
                 path = folder / "stages" / str(number + 1) / "measured.parquet"
                 measured = read_measurements(path) if path.is_file() else []
                 for task, (success, _) in success_of(measured, READINGS[declared].column).items():
-                    found[task][number].append(success)
+                    success_by_stage[task][number].append(success)
             for path in (folder / "stages").glob("*/stage.json"):
                 rehearsed.update(read_json(path, dict[str, Any]).get("rehearses", []))
-        if not found:
+        if not success_by_stage:
             return []
         rows = [
-            (task, *(_cell(by_stage.get(n), stage.expected.get(task)) for n, stage in enumerate(plan.stages)))
-            for task, by_stage in sorted(found.items())
+            (
+                task,
+                *(
+                    _cell(by_stage.get(stage_number), stage.expected.get(task))
+                    for stage_number, stage in enumerate(plan.stages)
+                ),
+            )
+            for task, by_stage in sorted(success_by_stage.items())
         ]
         columns = ("task", *(f"{number} {stage.name}" for number, stage in enumerate(plan.stages, 1)))
         arm = headline_arm(run)
         caption = f"Success after each stage, {declared}, in percent, mean over {len(folders)} seeds (arm {arm})"
-        told = ", ".join(f"{task} in {times} stages" for task, times in sorted(rehearsed.items()))
-        text = f"Rehearsed because it was measured below what was expected: {told}." if told else ""
+        rehearsed_text = ", ".join(f"{task} in {times} stages" for task, times in sorted(rehearsed.items()))
+        text = f"Rehearsed because it was measured below what was expected: {rehearsed_text}." if rehearsed_text else ""
         return [Paragraph(ABOUT), Table(caption, columns, rows, tuple(range(1, len(columns)))), Paragraph(text)]
 
 
 def _cell(values: list[float] | None, expected: float | None) -> str:
-    told = "" if values is None else percent(fmean(values))
-    return told if expected is None else f"{told} ({percent(expected)})"
+    mean_text = "" if values is None else percent(fmean(values))
+    return mean_text if expected is None else f"{mean_text} ({percent(expected)})"

@@ -36,31 +36,39 @@ class Transfer(Section):
             return []
 
         def cell(task: str, before: str, after: str, change: str) -> HeatCell | None:
-            old, new, known = (rows.get((task, name)) for name in (before, after, change))
-            if old is None or new is None:
+            old_row, new_row, change_row = (rows.get((task, name)) for name in (before, after, change))
+            if old_row is None or new_row is None:
                 return None
-            moved = Interval(known.value, known.low, known.high, known.n) if known else None
-            return HeatCell(old.value, new.value, _kind(moved), moved)
+            difference = Interval(change_row.value, change_row.low, change_row.high, change_row.n) if change_row else None
+            return HeatCell(old_row.value, new_row.value, _kind(difference), difference)
 
         runs = [*tasks, "all tasks together"]
-        first = [
+        from_start = [
             (task, tuple(cell(task, start, f"success after {name}", f"change at the start by {name}") for name in runs))
             for task in tasks
         ]
-        second = []
+        after_own_task = []
         for task in tasks:
-            own = f"success after {task}"
-            second.append((task, tuple(cell(task, own, f"{own}, then {name}", f"change by {name}") for name in tasks)))
-        later = tuple(second) if any(found for _, cells in second for found in cells) else ()
-        both = [(rows.get((task, "entropy at the start")), rows.get((task, f"entropy after {task}"))) for task in tasks]
-        drifted = ", ".join(f"{old.task} {old.value:.2f} to {new.value:.2f}" for old, new in both if old and new)
-        told = f"Entropy of answers by a run on the task itself, nats per token: {drifted}." if drifted else ""
-        then = tuple(f"then {task}" for task in tasks)
+            own_start = f"success after {task}"
+            after_own_task.append(
+                (task, tuple(cell(task, own_start, f"{own_start}, then {name}", f"change by {name}") for name in tasks))
+            )
+        after_own_rows = tuple(after_own_task) if any(found for _, cells in after_own_task for found in cells) else ()
+        entropies = [(rows.get((task, "entropy at the start")), rows.get((task, f"entropy after {task}"))) for task in tasks]
+        drifted = ", ".join(
+            f"{old_row.task} {old_row.value:.2f} to {new_row.value:.2f}"
+            for old_row, new_row in entropies
+            if old_row and new_row
+        )
+        entropy_text = f"Entropy of answers by a run on the task itself, nats per token: {drifted}." if drifted else ""
+        then_columns = tuple(f"then {task}" for task in tasks)
         return [
             Paragraph(ABOUT),
-            HeatMap("Success at the start and after a short run", tuple(f"after {name}" for name in runs), tuple(first)),
-            HeatMap("Success after a run on the task itself, and after another run", then, later),
-            Paragraph(told),
+            HeatMap(
+                "Success at the start and after a short run", tuple(f"after {name}" for name in runs), tuple(from_start)
+            ),
+            HeatMap("Success after a run on the task itself, and after another run", then_columns, after_own_rows),
+            Paragraph(entropy_text),
         ]
 
 
