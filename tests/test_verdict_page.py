@@ -25,7 +25,7 @@ from mixwright.verdict.page.text import visible
 from mixwright.verdict.rules.claims import judge
 from mixwright.verdict.stage import render, sections, summarise
 
-CSS = Path(mixwright.verdict.__file__).with_name("page.css").read_text(encoding="utf-8")
+CSS = (Path(mixwright.verdict.__file__).with_name("page") / "page.css").read_text(encoding="utf-8")
 HOSTILE = {
     "chain_sum": "<script>alert(1)</script>",
     "gcd": "</style></title><img src=x onerror=alert(1)>",
@@ -206,9 +206,11 @@ def test_a_run_without_results_has_a_page_that_says_so_and_what_is_no_run_is_an_
 
 def test_a_broken_line_is_named(tmp_path: Path) -> None:
     run = build(tmp_path, seeds=1)
-    with (run.branch("steered", 0) / "steps.jsonl").open("a") as file:
+    path = run.branch("steered", 0) / "decisions.jsonl"
+    whole_lines = len(path.read_text(encoding="utf-8").splitlines())
+    with path.open("a") as file:
         file.write("{broken\n")
-    with pytest.raises(InputError, match=r"steps\.jsonl, line 61"):
+    with pytest.raises(InputError, match=rf"decisions\.jsonl, line {whole_lines + 1}"):
         render(run)
     assert not run.page.exists()
 

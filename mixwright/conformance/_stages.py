@@ -12,8 +12,8 @@ import numpy as np
 from mixwright.conformance import samples
 from mixwright.conformance.promises import (
     check_plugin,
+    docstring_lines,
     model_state,
-    module_docstring_lines,
     require,
     require_valid_plan,
     round_trip,
@@ -50,7 +50,7 @@ def check_grader(cls: type[Grader], examples: Sequence[Example] | None = None) -
     """
     grader = check_plugin(cls)
     examples = list(examples or samples.gradable_examples())
-    unit = next(line for line in module_docstring_lines(cls) if line.startswith("Unit:"))
+    unit = next(line for line in docstring_lines(cls) if line.startswith("Unit:"))
     strict = "partial credit" not in unit
     grader.grade(examples[0], "")  # libraries that it imports on first use may touch the random state; its grading may not
     with same_randomness():

@@ -24,20 +24,22 @@ def require(kept: bool, promise: str) -> None:
         raise AssertionError(promise)
 
 
-def module_docstring_lines(cls: type[Any]) -> list[str]:
-    """Lines of the docstring of the module that a plug-in is written in."""
-    return (inspect.getdoc(sys.modules[cls.__module__]) or "").splitlines()
+def docstring_lines(cls: type[Any]) -> list[str]:
+    """Lines of the docstring that says Source, Unit, Cost and Blind spot: the plug-in's own, else that of its module."""
+    own = ((cls.__doc__ and inspect.getdoc(cls)) or "").splitlines()
+    has_sources = any(line.startswith(DOCSTRING_LINES[0]) for line in own)
+    return own if has_sources else (inspect.getdoc(sys.modules[cls.__module__]) or "").splitlines()
 
 
 def check_plugin(cls: type[Any]) -> Any:
     """What every kind promises: a documented module, options that are keywords with defaults. Returns an instance."""
     where = f"{cls.__module__}.{cls.__name__}"
-    lines = module_docstring_lines(cls)
-    require(bool(lines and lines[0]), f"{where}: the module docstring starts with a summary")
+    lines = docstring_lines(cls)
+    require(bool(lines and lines[0]), f"{where}: the docstring of the class or its module starts with a summary")
     for start in DOCSTRING_LINES:
         require(
             any(line.startswith(start) and line != start for line in lines),
-            f"{where}: the module docstring has '{start} ...'",
+            f"{where}: the docstring of the class or its module has '{start} ...'",
         )
     require(bool(cls.__doc__), f"{where}: the class has a docstring")
     require(not inspect.isabstract(cls), f"{where}: every abstract method is written")
