@@ -48,6 +48,14 @@ class ItemScores:
         known = next((self.scores[name] for name in names if self.scores.get(name)), {})
         return sorted(known, key=lambda item: (item[0], -np.inf if item[1] is None else item[1], item[2]))
 
+    def by_task(self) -> dict[str, ItemScores]:
+        """Task -> what was measured of its items, in the same order."""
+        parts: dict[str, dict[str, dict[Item, float]]] = {}
+        for name, value_by_item in self.scores.items():
+            for item, value in value_by_item.items():
+                parts.setdefault(item[0], {}).setdefault(name, {})[item] = value
+        return {task: ItemScores(scores) for task, scores in parts.items()}
+
     def column(self, name: str, items: Sequence[Item]) -> Array:
         """Values of a measurement; NaN where there is none."""
         found = self.scores.get(name, {})

@@ -214,21 +214,22 @@ def _find_mark_features(
 ) -> tuple[list[_TaskFeature], list[_TaskFeature]]:
     """Marks that other tasks have as their own, and marks that no task has, as features of every task."""
     marks_by_task = {task: _TaskMarks(task, items, trained.get(task, {})) for task, items in tasks.items()}
+    owners_by_mark: dict[str, list[tuple[int, float, str]]] = defaultdict(list)  # minus strength, minus share, task
+    for task, marks in marks_by_task.items():
+        for mark, strength in marks.owned_marks().items():
+            owners_by_mark[mark].append((-strength, -marks.share_after(mark), task))
     takeover_features, new = [], []
     for task in tested:
         own_marks = marks_by_task[task]
         for twin_marks in own_marks.list_changed_marks():
-            owners = [
-                (marks_by_task[name].ownership_strength(mark), marks_by_task[name], mark)
+            best_owners = [
+                (min(others), mark)
                 for mark in twin_marks
-                for name in marks_by_task
-                if name != task
+                if (others := [owner for owner in owners_by_mark.get(mark, ()) if owner[2] != task])
             ]
-            if owners := [candidate for candidate in owners if candidate[0]]:
-                strength, owner, mark = min(
-                    owners, key=lambda candidate: (-candidate[0], -candidate[1].share_after(candidate[2]), candidate[1].task)
-                )
-                takeover_features.append(own_marks.make_feature("form of another task", mark, strength, owner.task))
+            if best_owners:
+                (minus_strength, _, other), mark = min(best_owners, key=lambda candidate: candidate[0])
+                takeover_features.append(own_marks.make_feature("form of another task", mark, -minus_strength, other))
             else:
                 new.append(own_marks.make_feature("new form", twin_marks[0], 0))
     return takeover_features, new
@@ -263,6 +264,11 @@ class _TaskMarks:
         return int(
             _share_of_true([mark in marks for marks in self.before]) >= MARK_SHARE or _share_of_true(are_right) >= MARK_SHARE
         )
+
+    def owned_marks(self) -> dict[str, int]:
+        """Mark -> how surely it is the task's own, of those that are."""
+        strengths = {mark: self.ownership_strength(mark) for mark in sorted(frozenset[str]().union(*self.after))}
+        return {mark: strength for mark, strength in strengths.items() if strength}
 
     def list_changed_marks(self) -> list[list[str]]:
         """Marks that some item has on one side alone and that half of the items may have; twins together."""

@@ -89,8 +89,25 @@ class Compared:
     """Whether any answer to the task was right on either side, greedy or sampled; else the grader may be wrong."""
 
 
+_RECENT: list[tuple[object, Sides, list[Compared]]] = []
+"""The comparisons made last, with what they were made of: claims, the gate and several sections ask for the same."""
+MOST_RECENT = 8
+
+
 def compare_cells(sides: Sides, decoding: Outcome) -> list[Compared]:
-    """Every cell that both sides have, and every task of several levels, with its word."""
+    """Every cell that both sides have, and every task of several levels, with its word; kept for the last few sides."""
+    sizes = [[(id(one), {name: len(values) for name, values in one.scores.items()}) for one in side] for side in sides]
+    key = (decoding, sizes)
+    for known_key, _, compared in _RECENT:
+        if known_key == key:
+            return list(compared)
+    compared = _compare_cells(sides, decoding)
+    _RECENT.append((key, (tuple(sides[0]), tuple(sides[1])), compared))
+    del _RECENT[:-MOST_RECENT]
+    return list(compared)
+
+
+def _compare_cells(sides: Sides, decoding: Outcome) -> list[Compared]:
     parts = list(_compare_parts(sides, decoding))
     judged_changes = {place: part[3] for place, part in enumerate(parts) if len(part[3].items) >= MIN_ITEMS}
     gains_over_chance = [_estimate_gain_over_chance(sides[1], change.items, decoding) for change in judged_changes.values()]
@@ -129,7 +146,7 @@ def find_unjudged_tasks(sides: Sides, outcome: Outcome) -> tuple[str, ...]:
 
 
 def _compare_parts(sides: Sides, decoding: Outcome) -> Iterator[tuple[str, float | None, bool, Change]]:
-    before, after = ({task: [_keep_task(scores, task) for scores in side] for task in _list_tasks(side)} for side in sides)
+    before, after = map(split_by_task, sides)
     for task in sorted(before.keys() & after.keys()):
         task_change = estimate_change(before[task], after[task], decoding=decoding)
         if task_change is None:
@@ -149,10 +166,10 @@ def _list_tasks(side: Sequence[ItemScores]) -> set[str]:
     return {item[0] for scores in side for item in scores.items}
 
 
-def _keep_task(scores: ItemScores, task: str) -> ItemScores:
-    return ItemScores(
-        {name: {item: value for item, value in values.items() if item[0] == task} for name, values in scores.scores.items()}
-    )
+def split_by_task(side: Sequence[ItemScores]) -> dict[str, list[ItemScores]]:
+    """Task -> what each checkpoint of a side showed of it; empty where a checkpoint has none of it."""
+    parts = [scores.by_task() for scores in side]
+    return {task: [part.get(task, ItemScores({})) for part in parts] for task in _list_tasks(side)}
 
 
 def interval(estimate: Estimate, outcome: Outcome = "greedy") -> Interval:
@@ -260,7 +277,7 @@ def format_unlikely(answers: Sequence[FormerAnswers]) -> str:
 def claims_between(sides: Sides, decoding: Outcome, arm: str = "") -> list[Claim]:
     """Claims of one arm."""
     claims = [_make_claim(part, sides, decoding, arm) for part in compare_cells(sides, decoding)]
-    return claims + [_make_unmeasured_claim(cell, sides, decoding, arm) for cell in find_missing_cells(sides)]
+    return claims + _make_unmeasured_claims(find_missing_cells(sides), sides[0], decoding, arm)
 
 
 def find_missing_cells(sides: Sides) -> list[Cell]:
@@ -330,17 +347,15 @@ def _estimate_gain_over_chance(after: Sequence[ItemScores], items: Sequence[Item
     return estimate_crossed(gains, [cell_numbers[item[:2]] for item in items])
 
 
-def _make_unmeasured_claim(cell: Cell, sides: Sides, decoding: Outcome, arm: str) -> Claim:
-    values = [
-        value
-        for scores in sides[0]
-        for item, value in scores.scores.get(READINGS[decoding].column, {}).items()
-        if item[:2] == cell
-    ]
-    before = float(np.mean(values)) if values else 0.0
-    return Claim(
-        "cannot tell", *cell, before, before, Interval(0.0, -1.0, 1.0, 0), "not measured after on the same items", arm
-    )
+def _make_unmeasured_claims(cells: Sequence[Cell], before: Sequence[ItemScores], decoding: Outcome, arm: str) -> list[Claim]:
+    values_by_cell: dict[Cell, list[float]] = {cell: [] for cell in cells}
+    for scores in before if cells else ():
+        for item, value in scores.scores.get(READINGS[decoding].column, {}).items():
+            if item[:2] in values_by_cell:
+                values_by_cell[item[:2]].append(value)
+    evidence, unknown = "not measured after on the same items", Interval(0.0, -1.0, 1.0, 0)
+    means = {cell: float(np.mean(values)) if values else 0.0 for cell, values in values_by_cell.items()}
+    return [Claim("cannot tell", *cell, mean, mean, unknown, evidence, arm) for cell, mean in means.items()]
 
 
 def read_claims(run: RunFolder) -> list[Claim]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -42,7 +42,7 @@ from mixwright.estimates.readings import READINGS, Decoding
 from mixwright.records import ChangeWord, cell_key
 from mixwright.run.folder import RunFolder
 from mixwright.verdict.page.evidence import decoding_of, leading_sides
-from mixwright.verdict.rules.claims import Cell, Compared, compare_cells
+from mixwright.verdict.rules.claims import Cell, Compared, compare_cells, split_by_task
 from mixwright.verdict.rules.gate_asked import GateAsked
 
 MEAN_LOSS_MARGIN = 0.05
@@ -53,6 +53,8 @@ LOSS_WORDS: tuple[ChangeWord, ...] = ("worsens", "less dependent")
 """Words of the page that are damage of a protected cell."""
 
 Outcome = Literal["passed", "damaged", "cannot tell"]
+SidesByTask = Mapping[str, tuple[Side, Side]]
+"""Task -> what each checkpoint showed of it before, and after."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,8 +181,10 @@ def check_protected(
     """
     sides, mean_margin = (before, after), MEAN_LOSS_MARGIN if margin is None else margin
     cell_groups = _group_losses(compare_cells(sides, decoding), protected)
+    before_by_task, after_by_task = map(split_by_task, sides)
+    sides_by_task = {task: (before_by_task[task], after_by_task[task]) for task in before_by_task.keys() & after_by_task}
     cells, whole, others = (
-        tuple(_apply_look(sides, cell_loss, decoding, look) for cell_loss in group) for group in cell_groups
+        tuple(_apply_look(sides_by_task, cell_loss, decoding, look) for cell_loss in group) for group in cell_groups
     )
     item_counts = tuple(sorted(cell.change.items for cell in cells if cell.change is not None))
     cell_rule_items = (
@@ -188,7 +192,7 @@ def check_protected(
     )
     limit = MEAN_LOSS_MARGIN if each else EXCLUDED_CELL_LOSS if cell_rule_items is not None else None
     cells = tuple(
-        replace(cell_loss, excluded=_excludes_limit(sides, cell_loss, decoding, limit, cell_rule_items or 0, look))
+        replace(cell_loss, excluded=_excludes_limit(sides_by_task, cell_loss, decoding, limit, cell_rule_items or 0, look))
         for cell_loss in cells
     )
     compared_cells = {(cell.task, cell.level) for cell in cells if cell.change is not None}
@@ -239,16 +243,16 @@ def check_protected(
 def _group_losses(compared: Sequence[Compared], protected: Collection[Cell]) -> tuple[tuple[CellLoss, ...], ...]:
     """The protected cells, damaged whole tasks of which all cells are protected, and everything else that is damaged."""
     compared_by_cell = {(part.task, part.level): part for part in compared if not part.whole}
-    protected_tasks = {
-        task for task, _ in protected if all(cell in protected for cell in compared_by_cell if cell[0] == task)
-    }
+    protected_cells = set(protected)
+    protected_tasks = {task for task, _ in protected} - {cell[0] for cell in compared_by_cell if cell not in protected_cells}
     losses = [
         _make_cell_loss(part.task, part.level, part)
         for part in compared
-        if part.whole or (part.task, part.level) not in protected
+        if part.whole or (part.task, part.level) not in protected_cells
     ]
-    whole = tuple(part for part in losses if part.whole and part.task in protected_tasks and part.is_damaged)
-    others = tuple(part for part in losses if part.is_damaged and part not in whole)
+    damaged = [loss for loss in losses if loss.is_damaged]
+    whole = tuple(loss for loss in damaged if loss.whole and loss.task in protected_tasks)
+    others = tuple(loss for loss in damaged if not (loss.whole and loss.task in protected_tasks))
     return tuple(_make_cell_loss(*cell, compared_by_cell.get(cell)) for cell in protected), whole, others
 
 
@@ -259,9 +263,9 @@ def _make_cell_loss(task: str, level: float | None, part: Compared | None) -> Ce
     return CellLoss(task, level, part.change.success, part.adjusted_p, part.dependence, part.word, part.whole)
 
 
-def _apply_look(sides: tuple[Side, Side], cell: CellLoss, decoding: Decoding, look: Look | None) -> CellLoss:
+def _apply_look(sides_by_task: SidesByTask, cell: CellLoss, decoding: Decoding, look: Look | None) -> CellLoss:
     """The cell with intervals that hold at the look, no wider than a share can change."""
-    change = None if look is None or cell.change is None else _estimate_cell_change(sides, cell, decoding, look.z())
+    change = None if look is None or cell.change is None else _estimate_cell_change(sides_by_task, cell, decoding, look.z())
     if look is None or change is None:
         return cell
     success, dependence = (look.with_look_interval(part) for part in (change.success, change.dependence))
@@ -269,11 +273,11 @@ def _apply_look(sides: tuple[Side, Side], cell: CellLoss, decoding: Decoding, lo
     return replace(cell, change=success, dependence=dependence if math.isfinite(dependence.value) else None)
 
 
-def _estimate_cell_change(sides: tuple[Side, Side], cell: CellLoss, decoding: Decoding, z: float) -> Change | None:
-    cell_place, whole_task = (cell.task, cell.level), cell.task if cell.whole else None
-    return estimate_change(
-        *sides, decoding=decoding, only=lambda item: whole_task == item[0] or cell_place == item[:2], added=z
-    )
+def _estimate_cell_change(sides_by_task: SidesByTask, cell: CellLoss, decoding: Decoding, z: float) -> Change | None:
+    sides = sides_by_task.get(cell.task)
+    if sides is None:
+        return None
+    return estimate_change(*sides, decoding=decoding, only=lambda item: cell.whole or item[1] == cell.level, added=z)
 
 
 def _find_cell_rule_items(item_counts: tuple[int, ...], mean_margin: float, look: Look | None) -> int | None:
@@ -295,7 +299,7 @@ def _is_shown_damaged(cell: CellLoss, look: Look | None) -> bool:
 
 
 def _excludes_limit(
-    sides: tuple[Side, Side],
+    sides_by_task: SidesByTask,
     cell: CellLoss,
     decoding: Decoding,
     limit: float | None,
@@ -309,7 +313,7 @@ def _excludes_limit(
         return cell.change.low > -limit
     alpha = 1 - CELL_INTERVAL_LEVEL
     z, confidence = (Z_CELL, CELL_INTERVAL_LEVEL) if look is None else (look.z(alpha), look.confidence(alpha))
-    change = _estimate_cell_change(sides, cell, decoding, z)
+    change = _estimate_cell_change(sides_by_task, cell, decoding, z)
     parts = [part for part in (change.success, change.dependence) if math.isfinite(part.value)] if change else []
     return all(excludes_cell_loss(part.value, part.error, part.freedom, confidence) for part in parts)
 

@@ -31,7 +31,8 @@ def check_gate(run: RunFolder, question: GateAsked) -> GateResult:
     cells: list[CellLoss] = []
     others: list[CellLoss] = []
     readings, other_readings, far_rises = [], [], []
-    for cell in [*protected, *(cell for cell in compared if cell not in protected)]:
+    protected_cells, protected_tasks = set(protected), {task for task, _ in protected}
+    for cell in [*protected, *(cell for cell in compared if cell not in protected_cells)]:
         part, former_answers = compared.get(cell), former_by_task.get(cell[0])
         is_judged = part is not None and part.adjusted_p is not None
         loss_rise = claims.interval(part.change.success, "loss") if part is not None and is_judged else None
@@ -40,7 +41,7 @@ def check_gate(run: RunFolder, question: GateAsked) -> GateResult:
             CellLoss(*cell, None, word="worsens" if is_damaged else "cannot tell"),
             _format_reading(cell, loss_rise, former_answers, is_damaged=is_damaged),
         )
-        if cell in protected:
+        if cell in protected_cells:
             cells.append(cell_loss)
             readings.append(reading)
             far_rises += (
@@ -51,9 +52,7 @@ def check_gate(run: RunFolder, question: GateAsked) -> GateResult:
         elif is_damaged:
             others.append(cell_loss)
             other_readings.append(f"{reading} (reported only, since others were named)")
-    takeovers = group_takeovers(
-        form_change for form_change in form_changes_of(run) if form_change.task in {task for task, _ in protected}
-    )
+    takeovers = group_takeovers(form_change for form_change in form_changes_of(run) if form_change.task in protected_tasks)
     former_text = claims.format_unlikely(
         claims.find_far_former_answers(run, {cell.task for cell in cells if cell.is_damaged})
     )
