@@ -47,7 +47,6 @@ RENAMED = (
     (r"(plan/options/)anchor\b", r"\1mastered_share"),
     (r"(stages/\d+/)rehearsal\b", r"\1earlier_share"),
     (r"(stage\.json/stage/)rehearsal\b", r"\1earlier_share"),
-    (r"(returned\.json/)told\b", r"\1not_askable"),
     (r"(policy/)told\b", r"\1sent_lr_factor"),
     (r"(policy/)steady\b", r"\1controllers_lr_factor"),
     (r"(policy/)scaled\b", r"\1batch_lr_factor"),
