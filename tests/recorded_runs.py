@@ -26,7 +26,6 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 RENAMED = (
     (r"(engine/)survivors\b", r"\1min_informative_share"),
-    (r"(engine/)anchor\b", r"\1rehearsal_share"),
     (r"(selectors\.difficulty/)anchor\b", r"\1above"),
     (r"(selectors\.difficulty/)above\b", r"\1weight_above"),
     (r"(selectors\.difficulty/)below\b", r"\1weight_below"),
