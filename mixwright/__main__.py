@@ -148,7 +148,6 @@ def scan(
     config: Config,
     columns: Annotated[str | None, typer.Option(metavar="A,B", help=options.SCANNED_HELP)] = None,
     sample: Annotated[int | None, typer.Option(min=1, help="Only so many rows, by a hash of their ids.")] = None,
-    moments: Annotated[Path | None, typer.Option(help="Second moments of a warm-up, for `sketch` (safetensors).")] = None,
     folder: Folder = None,
 ) -> None:
     """Read every row once with the starting model: a table of losses, IFD, entropy, gradients, pass rates, per example."""
@@ -156,7 +155,7 @@ def scan(
     from mixwright.scan.table import scan_folder
 
     column_names = None if columns is None else [name.strip() for name in columns.split(",") if name.strip()]
-    results = api.scan(config, folder, columns=column_names, sample=sample, moments=moments, say=output.say)
+    results = api.scan(config, folder, columns=column_names, sample=sample, say=output.say)
     _, run = load_settings(config, folder)
     for result in results:
         for note in result.notes:

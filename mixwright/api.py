@@ -165,7 +165,6 @@ def scan(
     *,
     columns: Sequence[str] | None = None,
     sample: int | None = None,
-    moments: Path | None = None,
     say: Callable[[str], None] = lambda line: None,
 ) -> list[ScanResult]:
     """Read every row once with the starting model: a table of losses, IFD, entropy, gradients, pass rates, per example.
@@ -178,7 +177,6 @@ def scan(
         folder: as `run` takes it.
         columns: groups or single columns, or `all`; None takes those without rollouts, gradients and vectors.
         sample: only so many rows, by a hash of their ids.
-        moments: second moments of a warm-up, for the group `sketch`.
         say: told what is being done.
 
     Raises:
@@ -189,7 +187,7 @@ def scan(
     settings, run_folder, base = _open_settings(config, folder)
     column_groups(columns)  # first: an unknown one is refused before anything is opened
     with open_with_workers(settings, run_folder, base=base) as (workers, checked):
-        return scan_bases(checked, workers, columns=columns, sample=sample, moments=moments, say=say)
+        return scan_bases(checked, workers, columns=columns, sample=sample, say=say)
 
 
 def mine(

@@ -27,7 +27,6 @@ LEVELS = {"sum": (1, 2), "last": (None,), "secret": (1, 2)}
 MONITORS = ("canary", "formats")
 FORMER = {
     "min_informative_share": ("survivors",),
-    "rehearsal_share": ("anchor",),
     "mastered_share": ("anchor",),
     "weight_above": ("above", "anchor"),
     "steps_between_moves": ("rest",),
@@ -67,7 +66,7 @@ def levers() -> dict[str, Any]:
     from mixwright.records import EngineOptions
 
     options: dict[str, Any] = {
-        "engine": known(EngineOptions, {"min_informative_share": 0.5, "rehearsal_share": 0.1, "canaries": 4}),
+        "engine": known(EngineOptions, {"min_informative_share": 0.5, "canaries": 4}),
         "selectors.difficulty": known(catalog.load("selectors", "difficulty"), {"weight_above": 0.1}),
     } | nervous("canary")
     monitors = [name for name in MONITORS if name in catalog.listing("monitors")]

@@ -26,7 +26,6 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 RENAMED = (
     (r"(engine/)survivors\b", r"\1min_informative_share"),
-    (r"(engine/)anchor\b", r"\1rehearsal_share"),
     (r"(selectors\.difficulty/)anchor\b", r"\1above"),
     (r"(selectors\.difficulty/)above\b", r"\1weight_above"),
     (r"(selectors\.difficulty/)below\b", r"\1weight_below"),
@@ -47,7 +46,6 @@ RENAMED = (
     (r"(plan/options/)anchor\b", r"\1mastered_share"),
     (r"(stages/\d+/)rehearsal\b", r"\1earlier_share"),
     (r"(stage\.json/stage/)rehearsal\b", r"\1earlier_share"),
-    (r"(returned\.json/)told\b", r"\1not_askable"),
     (r"(policy/)told\b", r"\1sent_lr_factor"),
     (r"(policy/)steady\b", r"\1controllers_lr_factor"),
     (r"(policy/)scaled\b", r"\1batch_lr_factor"),

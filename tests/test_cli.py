@@ -36,7 +36,7 @@ def flags(words: str, own: str, shared: str = MEASURING) -> str:
 FLAGS = {
     "audit": "TRAIN --check --column --eval --fail-on --full --grader --json --task",
     "measure": flags("RUN.YAML|MODEL", "--folder --full --json"),
-    "scan": "RUN.YAML --columns --folder --moments --sample",
+    "scan": "RUN.YAML --columns --folder --sample",
     "mine": flags("RUN.YAML|MODEL", "--export --export-to --folder --keep --miner --rehearse --try"),
     "plan": flags(
         "RUN.YAML|MODEL",

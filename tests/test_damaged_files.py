@@ -16,7 +16,7 @@ from mixwright.corpus import Corpus
 from mixwright.corpus.rows import texts
 from mixwright.errors import InputError
 from mixwright.records import Interval, Measurement, SeedRow, TrialResult
-from mixwright.run.folder import read_json, read_measurements, read_yaml, write_json, write_measurements
+from mixwright.run.folder import read_json, read_json_lines, read_measurements, read_yaml, write_json, write_measurements
 from mixwright.trial.seed_rows import BranchInfo, read_branch
 
 ROWS = [Measurement("competence", "a", "pass@1", 0.5, 0.4, 0.6, 8, "share", 1.0)]
@@ -55,6 +55,25 @@ def test_a_number_that_yaml_reads_as_a_text_is_a_number(tmp_path: Path) -> None:
     path = tmp_path / "run.yaml"
     path.write_text("corpus: {train: a.jsonl}\ntrain: {learning_rate: 3e-4}\n", encoding="utf-8")
     assert read_yaml(path, RunConfig).train.learning_rate == 3e-4
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["{broken", "[1]", "7", "[" * 100_000, "1" * 5000, '{"step": -1}'],
+    ids=["broken", "list", "number", "deep", "long", "refused"],
+)
+def test_a_broken_line_of_json_is_named_with_its_number(line: str, tmp_path: Path) -> None:
+    def check(item: Any) -> None:
+        if item["step"] < 0:
+            raise ValueError("a step below 0")
+
+    path = tmp_path / "lines.jsonl"
+    assert list(read_json_lines(path)) == []
+    path.write_text(f'{{"step": 0}}\n\n{line}\n', encoding="utf-8")
+    lines = read_json_lines(path, check=check, remedy="Do it again.")
+    assert next(lines) == {"step": 0}
+    with pytest.raises(InputError, match=r"lines\.jsonl, line 3: expected one JSON object per line.*Do it again"):
+        next(lines)
 
 
 @pytest.mark.parametrize(

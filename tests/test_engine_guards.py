@@ -1,4 +1,4 @@
-"""Draws kept back for what can be done, and the order in which alarms are answered."""
+"""Draws that leave canaries alone, and the order in which alarms are answered."""
 
 from __future__ import annotations
 
@@ -11,13 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from steer_world import SUCCESS, json_round_trip, outcome, pool
 
-from mixwright.errors import InputError
 from mixwright.records import Action, Alarm, CanaryOutcome, CellPlan, EngineOptions, GroupOutcome, Plan, Signals, Stage
 from mixwright.steer.engine import Engine
 from mixwright.steer.policy import MOST_TIGHTENINGS, QUIET_STEPS, Policy
 
 TASKS = ("chain", "count", "gcd", "lcm", "prime", "spell")
-ABLE = {"chain": {"chain@1"}, "gcd": {"gcd@1"}, "spell": {"spell@1"}}
 
 
 def planned(weights, measured=True, **changes) -> Plan:
@@ -37,89 +35,21 @@ def drawn_cells(engine, count) -> Counter[str]:
     return Counter(here.cells[here.cell_of[index]].key for index in engine.draw(count))
 
 
-@settings(deadline=None, max_examples=25)
-@given(
-    st.lists(st.integers(0, 20), min_size=6, max_size=6).filter(any),
-    st.sampled_from([0.1, 0.25, 0.5]),
-    st.sampled_from(["uniform", "difficulty"]),
-    st.integers(1, 60),
-)
-def test_anchors_draw_their_share_of_what_can_be_done_under_any_weights(parts, anchor, selector, batch):
-    weights = {task: part / sum(parts) for task, part in zip(TASKS, parts, strict=True)}
-    engine = Engine(planned(weights, selector=selector, options={"engine": {"rehearsal_share": anchor}}), pool(), seed=1)
-    wanted = engine.wanted_shares()
-    for task in TASKS:
-        assert wanted[task] == pytest.approx((1 - anchor) * weights[task] + anchor * (task in ABLE) / 3)
-    here, drawn = pool(), []
-    while len(drawn) < 600:
-        drawn += engine.draw(batch)
-    tasks = Counter(here.tasks[here.task_of[index]] for index in drawn)
-    for task in TASKS:
-        assert (
-            abs(tasks[task] - wanted[task] * len(drawn)) <= 4
-        )  # two leaves of the task order, each within 1.5, and rounding
-        alone = weights[task] == 0 and task in ABLE
-        found = Counter(here.cells[here.cell_of[i]].key for i in drawn if here.tasks[here.task_of[i]] == task)
-        assert not alone or set(found) == ABLE[task]
-
-
-def test_anchors_are_spread_and_take_the_examples_that_rested_longest():
-    plan = planned({"prime": 1.0}, selector="uniform", options={"engine": {"rehearsal_share": 0.25}})
-    engine, here = Engine(plan, pool(), seed=0), pool()
-    drawn = engine.draw(400)
-    places = [place for place, index in enumerate(drawn) if here.tasks[here.task_of[index]] != "prime"]
-    assert len(places) == 100
-    assert max(np.diff(places)) <= 8
-    held = [drawn[place] for place in places]
-    assert set(Counter(held).values()) == {1}  # 33 draws of each cell of 60
-    later = [i for i in engine.draw(80) if here.tasks[here.task_of[i]] != "prime"]
-    assert len(set(later) - set(held)) >= 15  # eight random candidates, the longest rested first
-
-
-def test_where_nothing_is_mastered_the_best_reachable_cell_is_the_anchor():
-    plan = planned({"chain": 1.0}, selector="uniform", options={"engine": {"rehearsal_share": 0.5}})
-    cells = [replace(cell, success=0.0, low=0.0, high=0.05) if cell.success > 0.9 else cell for cell in plan.cells]
-    engine = Engine(replace(plan, cells=tuple(cells)), pool(), seed=0)
-    found = drawn_cells(engine, 600)
-    assert found["chain@2"] / 600 == pytest.approx(0.25 + 0.5 / 3, abs=0.02)  # half of its own, a third of anchors
-    assert found["spell@2"] / 600 == pytest.approx(0.25, abs=0.01)
-    assert not any(key.startswith(("gcd", "lcm", "prime", "count")) for key in found)  # lucky and hopeless ones never
-
-
-def test_without_evidence_nothing_is_kept_back_and_rewards_bring_it():
-    plan = planned(
-        {"gcd": 0.5, "prime": 0.5}, measured=False, selector="uniform", options={"engine": {"rehearsal_share": 0.5}}
-    )
-    engine, here, rng = Engine(plan, pool(), seed=0), pool(), np.random.default_rng(0)
-    assert engine.wanted_shares()["gcd"] == 0.5
-    for step in range(12):
-        engine.observe([outcome(here, index, step, SUCCESS, rng) for index in engine.draw(8)], Signals(step))
-    assert engine.wanted_shares()["gcd"] == 0.75
-    assert engine.wanted_shares()["prime"] == 0.25
-
-
-def test_canaries_are_never_anchors():
-    plan = planned({"prime": 1.0}, selector="uniform", monitors=("canary",), options={"engine": {"rehearsal_share": 0.5}})
+def test_canaries_are_never_drawn():
+    plan = planned({"chain": 0.5, "gcd": 0.5}, selector="uniform", monitors=("canary",))
     cells = tuple(replace(cell, state="mastered") if cell.success > 0.9 else cell for cell in plan.cells)
-    engine = Engine(replace(plan, cells=cells), pool(), seed=0)
-    assert engine.canaries
+    engine, here = Engine(replace(plan, cells=cells), pool(), seed=0), pool()
+    assert {"chain", "gcd"} <= {here.tasks[here.task_of[index]] for index in engine.canaries}
     assert not set(engine.draw(2000)) & set(engine.canaries)
 
 
-def test_off_by_default_and_draws_as_without():
+def test_the_same_seed_draws_alike_and_shares_are_the_weights():
     plan = planned(dict.fromkeys(TASKS, 1 / 6), selector="difficulty")
-    assert EngineOptions().rehearsal_share == 0
     assert Engine(plan, pool(), seed=3).draw(50) == Engine(plan, pool(), seed=3).draw(50)
     assert Engine(plan, pool(), seed=3).wanted_shares() == {task: pytest.approx(1 / 6) for task in TASKS}
 
 
-@pytest.mark.parametrize("options", [{"rehearsal_share": 0.6}, {"rehearsal_share": -0.1}, {"rehearsal_share": float("nan")}])
-def test_shares_that_make_no_sense_are_refused(options):
-    with pytest.raises(InputError):
-        EngineOptions(**options)
-
-
-STOPPING = {"engine": {"rehearsal_share": 0.3, "patience": 3, "then": "stop"}}
+STOPPING = {"engine": {"patience": 3, "then": "stop"}}
 
 
 def watched() -> Engine:
@@ -143,12 +73,12 @@ def kinds(actions):
 
 def test_alarms_tighten_then_stop_and_leave_the_draws_alone():
     engine = watched()
-    wanted = {task: pytest.approx(0.3 * (task in ABLE) / 3 + 0.7 * (task == "prime")) for task in TASKS}
+    wanted = {task: float(task == "prime") for task in TASKS}
     assert look(engine, 0) == []
     assert kinds(look(engine, 10, {"gcd"})) == [("coefficient", "beta")]
     assert kinds(look(engine, 20, {"gcd"})) == [("coefficient", "beta")]
     assert engine.wanted_shares() == wanted
-    assert drawn_cells(engine, 400) == {"chain@1": 40, "gcd@1": 40, "spell@1": 40, "prime@1": 280}
+    assert drawn_cells(engine, 400) == {"prime@1": 400}
     assert kinds(look(engine, 30, {"gcd"})) == [("coefficient", "beta"), ("stop", "run")]
     assert engine.wanted_shares() == wanted
     told = [(d.step, d.what, d.old, d.new) for d in engine.take_decisions() if not d.what.startswith("alarm")]

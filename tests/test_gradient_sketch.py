@@ -15,19 +15,16 @@ from transformers.pytorch_utils import Conv1D
 
 from mixwright.config import ModelConfig
 from mixwright.conformance import samples
-from mixwright.errors import InputError
 from mixwright.learner.learner import Learner
 from mixwright.learner.tiny import build_tiny
-from mixwright.scan.gradient_sketch import GradientSketch, Moments, adam_moments, factor_moments, matrices
+from mixwright.scan.gradient_sketch import GradientSketch, matrices
 from mixwright.scan.rows import ScanRow, scan_rows
 from mixwright.scan.sketch_calibration import (
     SketchSettings,
     calibrate,
     calibration_rows,
     load_calibration,
-    load_moments,
     save_calibration,
-    save_moments,
 )
 
 
@@ -97,37 +94,6 @@ def test_calibrated_sketches_keep_the_order_of_cosines() -> None:
     sketches = small.sketch(learner).sketch_rows(learner, rows)
     assert sketches.shape == (60, 400)
     assert np.corrcoef(cosines(whole), cosines(sketches))[0, 1] > 0.97
-
-
-def test_moments_divide_as_adam_does_where_they_are_of_rank_one() -> None:
-    learner = llama()
-    rows, generator = rows_of(learner, 4), torch.Generator().manual_seed(0)
-    parts = matrices(learner.model)
-    second = {
-        p.name: torch.rand(p.outputs, 1, generator=generator) * torch.rand(1, p.inputs, generator=generator) for p in parts
-    }
-    moments = {name: factor_moments(value) for name, value in second.items()}
-    plain = GradientSketch(learner.model).products(learner, rows)
-    scaled = GradientSketch(learner.model, moments=moments).products(learner, rows)
-    for part, one, other in zip(parts, plain, scaled, strict=True):
-        assert torch.allclose(other, one / second[part.name].sqrt(), rtol=1e-3, atol=1e-5), part.name
-    wrong = {parts[0].name: Moments(torch.ones(3), torch.ones(2))}
-    with pytest.raises(InputError, match="second moments"):
-        GradientSketch(learner.model, moments=wrong)
-
-
-def test_moments_are_read_off_adam_and_kept(tmp_path: Path) -> None:
-    learner = llama()
-    optimizer = torch.optim.AdamW(learner.model.parameters())
-    learner.model(input_ids=torch.tensor([[5, 6, 7]])).logits.sum().backward()
-    optimizer.step()
-    found = adam_moments(learner.model, optimizer)
-    assert set(found) == {part.name for part in matrices(learner.model)}
-    save_moments(tmp_path / "moments.safetensors", found)
-    back = load_moments(tmp_path / "moments.safetensors")
-    assert all(torch.equal(back[name].inputs, found[name].inputs) for name in found)
-    with pytest.raises(InputError, match="second moments"):
-        load_moments(tmp_path / "nothing")
 
 
 def test_a_calibration_is_kept_for_its_own_scan_alone(tmp_path: Path) -> None:

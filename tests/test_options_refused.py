@@ -96,7 +96,7 @@ def test_a_reward_range_of_texts_is_one_of_numbers_for_every_plug_in() -> None:
         {"options": {"selectors.nope": {}}},
         {"options": {"difficulty": {}}},
         {"options": {"engine": {"anchr": 0.2}}},
-        {"options": {"engine": {"rehearsal_share": 0.9}}},
+        {"options": {"engine": {"min_informative_share": 1.9}}},
     ],
 )
 def test_what_is_asked_of_a_plan_is_checked_before_there_is_one(asked: dict[str, Any]) -> None:
@@ -124,7 +124,7 @@ def test_a_plan_edited_by_hand_is_refused_for_its_options_before_a_model_is_load
 
 def test_options_of_a_plug_in_that_the_planner_may_name_pass() -> None:
     check_overrides({}, CELLS, "grpo")
-    options = {"selectors.difficulty": {"explore": 0.1}, "engine": {"rehearsal_share": 0.25}}
+    options = {"selectors.difficulty": {"explore": 0.1}, "engine": {"patience": 5}}
     check_overrides({"steps": 20, "objective": "grpo", "options": options}, CELLS, "grpo")
 
 

@@ -18,7 +18,11 @@ from mixwright_lab.training.rules import EngineRule, pool_of, unique_examples
 from mixwright_lab.worlds.chain import Chain, running_values
 
 WORLD = Chain()
-GUARDS = {"gates": ("too_hard",), "options": {"engine": {"rehearsal_share": 0.25, "canaries": overhard.CANARY_ITEMS}}}
+GUARDS = {
+    "selector": "difficulty",
+    "gates": ("too_hard",),
+    "options": {"engine": {"canaries": overhard.CANARY_ITEMS}},
+}
 
 
 def kept(guards, model) -> tuple[float, float]:
@@ -87,9 +91,9 @@ def test_arms_with_a_lever_hold_back_canaries_that_nobody_measured_as_when_it_wa
     pool = pool_of(overhard.examples_of("hard", 3), lambda _: 1 / 16)
     held = {
         arm: len(Engine(overhard.plan_of(overhard.ARMS[arm], pool), pool, seed=0).canaries)
-        for arm in ("default", "no canary", "gate alone", "selector alone", "anchor alone")
+        for arm in ("default", "no canary", "gate alone", "selector alone")
     }
-    assert held == {"default": 16, "no canary": 16, "gate alone": 16, "selector alone": 0, "anchor alone": 0}
+    assert held == {"default": 16, "no canary": 16, "gate alone": 16, "selector alone": 0}
 
 
 def test_options_reach_only_plug_ins_that_the_arm_has():

@@ -142,6 +142,7 @@ def test_settings_of_the_wrong_type(tmp_path: Path, settings: dict[str, Any], to
         ({"canary_evry": 2}, "got 'canary_evry'. Nearest: canary_every"),
         ({"options": {"engine": {"anchor": 0.25}}}, r"field \(anchor\)"),
         ({"options": {"engine": {"survivors": 0.2}}}, r"field \(survivors\)"),
+        ({"options": {"engine": {"rehearsal_share": 0.25}}}, r"field \(rehearsal_share\)"),
         ({"options": {"selectors.difficulty": {"explor": 0.1}}}, "explor"),
         ({"options": {"selectors.target": {}}}, "Known: "),
         ({"options": {"difficulty": {"explore": 0.1}}}, "the name of a lever in steering.options.*got 'difficulty'"),
@@ -153,7 +154,7 @@ def test_a_setting_or_option_that_there_is_not_is_refused_when_it_is_written(set
 
 
 def test_settings_that_there_are_survive_a_copy_and_a_pickle() -> None:
-    options = {"selectors.difficulty": {"explore": 0.1}, "engine": {"rehearsal_share": 0.25}, "monitors.canary": {}}
+    options = {"selectors.difficulty": {"explore": 0.1}, "engine": {"patience": 5}, "monitors.canary": {}}
     made = SteeringConfig(UNIFORM, canary_every=2, reward_range=(-1, 1), options=options)
     assert copy.deepcopy(made) == pickle.loads(pickle.dumps(made)) == replace(made) == made
 

@@ -94,7 +94,7 @@ VALUES: dict[str, tuple[Any, list[str]]] = {
     "slow_rewards": ("wrong", ["wrong"]),
     "unscored_batches": (0, ["0"]),
     "reward_range": ([-1.0, 1.0], ["-1", "1"]),
-    "options": ({"engine": {"rehearsal_share": 0.25}}, ['{"engine": {"rehearsal_share": 0.25}}']),
+    "options": ({"engine": {"patience": 5}}, ['{"engine": {"patience": 5}}']),
     "steer": (False, ["False"]),
 }
 """Field -> a value that is not its default, as it stands in YAML, and the words of a command line that say it."""

@@ -27,7 +27,7 @@ PLAN = Plan(
             gates=("too_hard",),
             controllers=("drift",),
             monitors=("canary",),
-            options={"selectors.difficulty": {"candidates": 4}, "engine": {"reward_range": [0, 2], "rehearsal_share": 0.2}},
+            options={"selectors.difficulty": {"candidates": 4}, "engine": {"reward_range": [0, 2], "patience": 5}},
         ),
     ),
     cells=(CellPlan("gcd", 1.0, "mastered", 0.95, 0.3, 256, 30),),

@@ -9,7 +9,6 @@ from dataclasses import replace
 from mixwright.cli.beside import CUT_SETTING, Earlier, check_same_measuring, read_before, read_earlier, write_beside
 from mixwright.cli.direct import (
     GOLD_PROBE,
-    ask_lost_answers,
     note_measured,
     prepare,
     read_former_likelihood,
@@ -31,7 +30,6 @@ from mixwright.measure.bases import write_completions
 from mixwright.measure.former import FormerAnswers, former_file
 from mixwright.measure.kept_folder import holds_answers_alone
 from mixwright.measure.notes import write_notes
-from mixwright.measure.returned import Returned, returned_file
 from mixwright.measure.stage import MeasureResult
 from mixwright.records import Cell, Observation
 from mixwright.run.folder import RunFolder, write_json, write_measurements
@@ -108,9 +106,9 @@ def compare(before: str, after: str, measuring: Measuring, folder: RunFolder, ga
     ready, results, look = measured_looks or (ready, _measure_both(ready, earlier), None)
     notes = note_measured(ready, results, measuring, ask_other_form=earlier is None)
     results = with_greedy_answers(ready, results, measuring) if gating.gate and not ready.graded else results
-    returned_answers, former_answers = ask_lost_answers(ready, results), read_former_likelihood(ready, results)
+    former_answers = read_former_likelihood(ready, results)
     question = None if look is None else replace(gating.question, look=look)
-    write_comparison(folder, ready, after, results, notes, earlier, returned_answers, former_answers, question)
+    write_comparison(folder, ready, after, results, notes, earlier, former_answers, question)
     return look
 
 
@@ -166,7 +164,6 @@ def write_comparison(
     results: Mapping[str, MeasureResult],
     notes: Sequence[Observation],
     earlier: Earlier | None = None,
-    returned_answers: Returned | None = None,
     former_answers: Sequence[FormerAnswers] = (),
     question: GateAsked | None = None,
 ) -> None:
@@ -196,8 +193,6 @@ def write_comparison(
             write_known_forms(folder, ready.corpus)
         if earlier is not None:
             write_beside(folder, earlier)
-        if returned_answers is not None:
-            write_json(returned_file(folder), returned_answers)
         if former_answers:
             write_json(former_file(folder), list(former_answers))
         write_notes(folder, notes)
@@ -226,7 +221,6 @@ def clear(folder: RunFolder) -> None:
         folder.notes,
         question_file(folder),
         beside_file(folder),
-        returned_file(folder),
         known_forms_file(folder),
         former_file(folder),
         folder.path / "completions.parquet",

@@ -26,7 +26,6 @@ from mixwright.measure.kept_folder import drop_kept, was_stopped
 from mixwright.measure.notes import notes_on, write_notes
 from mixwright.measure.option_answers import options_of
 from mixwright.measure.other_form import other_form_notes
-from mixwright.measure.returned import MIN_LOST_ANSWERS, MOST_ASKED, Returned, lost_answers, returned
 from mixwright.measure.room import keep_fitting_corpus
 from mixwright.measure.stage import MeasureResult
 from mixwright.measure.targets import exact_answer_tasks
@@ -259,22 +258,6 @@ def _settings_for_manifest(config: RunConfig, rows: Graded, measuring: Measuring
     return {
         name: value for name, value in {**data_settings, **measure_settings, **model_settings}.items() if value is not None
     }
-
-
-def ask_lost_answers(ready: Ready, results: Mapping[str, MeasureResult]) -> Returned | None:
-    """Answers that AFTER lost, asked again with their first word given; None where it is not asked or too few were lost."""
-    measure = ready.config.measure
-    if not ready.graded or measure.decoding != "greedy" or measure.options_by != "writing":
-        return None
-    before, after = results["before"].completions, results["after"].completions
-    lost_count = len(lost_answers(before, after))
-    if lost_count < MIN_LOST_ANSWERS:
-        return None
-    say(
-        f"lost answers: {min(lost_count, MOST_ASKED)} of {lost_count} are asked again with their first word given, "
-        "two completions each"
-    )
-    return returned(ready.passes(1), before, after)
 
 
 def read_former_likelihood(ready: Ready, results: Mapping[str, MeasureResult]) -> list[FormerAnswers]:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 FIRST_SHARE = 0.3
 """Share of the items after which the time is taken: what is left is chosen by it."""
 RESERVE = 0.08
-"""Share of the budget that is kept for what follows measuring: answers that were lost, the page."""
+"""Share of the budget that is kept for what follows measuring: BEFORE's answers read by AFTER, the page."""
 PARTS = ("first part", "second part", "third part", "fourth part")
 """Parts that are timed at most: a further one where the one before was much quicker than expected."""
 MUCH_QUICKER = 0.75

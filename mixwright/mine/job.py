@@ -237,7 +237,7 @@ def missing_columns(miner: Miner, folder: RunFolder, base: str) -> list[str]:
     """Columns that the miner reads and the scan does not have; where there is no whole scan, what to begin one with.
 
     Raises:
-        InputError: columns are missing from a scan of a sample, or with second moments: a plain scan would replace it.
+        InputError: columns are missing from a scan of a sample: a scan of all rows would replace it.
     """
     from mixwright.corpus import Corpus
 
@@ -246,7 +246,7 @@ def missing_columns(miner: Miner, folder: RunFolder, base: str) -> list[str]:
     except InputError:  # none, or one that was interrupted and goes on
         return list(miner.COLUMNS) or ["lengths"]
     missing = [name for name in miner.COLUMNS if name not in scan.names]
-    if missing and (scan.key["moments"] or scan.key["rows"] < len(Corpus.load(folder.corpus))):
-        remedy = f"Add them: mixwright scan --columns {','.join(missing)}, with the --sample and --moments of before."
+    if missing and scan.key["rows"] < len(Corpus.load(folder.corpus)):
+        remedy = f"Add them: mixwright scan --columns {','.join(missing)}, with the --sample of before."
         raise InputError(f"the columns {', '.join(missing)} in the scan", "a scan without them", remedy, file=scan.folder)
     return missing

@@ -16,8 +16,7 @@ from mixwright.records import Cell, EngineOptions, Plan, Stage, cell_key, from_d
 def validate_plan(plan: Plan, cells: Sequence[Cell]) -> None:
     """Raise InputError unless `plan` can steer data with these cells.
 
-    Tasks of the data that a stage gives no weight are not drawn in it, but for the `rehearsal_share`; tasks of
-    the plan that the data lacks are refused.
+    Tasks of the data that a stage gives no weight are not drawn in it; tasks of the plan that the data lacks are refused.
 
     Raises:
         InputError: no stage, a task that the data lacks, a cell twice, weights that are not shares, a

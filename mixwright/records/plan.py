@@ -159,10 +159,6 @@ class EngineOptions:
     needs a gate."""
     on_alarm: Literal["tighten", "log"] = "tighten"
     """What an alarm does: tighten as described, or only write it down."""
-    rehearsal_share: float = 0.0
-    """Rehearsal share: share of draws that goes to what the model can do, evenly over tasks, 0..0.5; 0 turns it off. Off by
-    default, because the selector `difficulty` alone draws what can be learnt, and equal shares of levels did better on
-    uniform draws."""
     patience: int = 3
     """Alarmed inspections in a row before `then`."""
     then: Literal["nothing", "stop", "restore"] = "nothing"
@@ -174,9 +170,6 @@ class EngineOptions:
             raise InputError("a reward_range of two finite numbers, low < high", repr(self.reward_range), "Correct it.")
         if not 0 <= self.min_informative_share <= 1:
             raise InputError("min_informative_share between 0 and 1", repr(self.min_informative_share), "Correct it.")
-        if not 0 <= self.rehearsal_share <= 0.5:
-            expected = "a rehearsal share (rehearsal_share) between 0 and 0.5 of the draws"
-            raise InputError(expected, repr(self.rehearsal_share), "Correct it.")
         check_range("engine", {**vars(self), "canaries": self.canaries or 0}, canaries=(0, 10_000), patience=(1, 1e9))
 
 

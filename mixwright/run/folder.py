@@ -16,7 +16,7 @@ import json
 import math
 import os
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -95,6 +95,46 @@ def _parse(path: Path) -> Any:
     except (ValueError, RecursionError, IsADirectoryError) as error:  # a number of 5000 digits is a ValueError
         line = getattr(error, "lineno", None)
         raise InputError("JSON", str(error), REMEDY_BROKEN, file=path, line=line) from None
+
+
+def read_json_lines(
+    path: Path, *, check: Callable[[Mapping[str, Any]], None] = lambda item: None, remedy: str = "Remove the line."
+) -> Iterator[dict[str, Any]]:
+    """The objects of a JSON-lines file, one at a time; none when there is no file. Empty lines are passed over.
+
+    Args:
+        path: of the file.
+        check: raises ValueError for an object that does not belong there.
+        remedy: what to do about a broken line.
+
+    Raises:
+        InputError: a line is broken, with file and line, or the system refuses.
+    """
+    if not path.is_file():
+        return
+    try:
+        with path.open(encoding="utf-8", errors="replace") as file:
+            for number, text in enumerate(file, start=1):
+                if text.strip():
+                    yield _parse_line(text, check, remedy, path, number)
+    except OSError as error:
+        raise system_error(error, path) from error
+
+
+def _parse_line(
+    text: str, check: Callable[[Mapping[str, Any]], None], remedy: str, path: Path, number: int
+) -> dict[str, Any]:
+    """The object of one line. Raises InputError as `read_json_lines` does."""
+    try:
+        item = json.loads(text)
+        got = "" if isinstance(item, dict) else type(item).__name__
+        if not got:
+            check(item)
+    except (ValueError, RecursionError) as error:
+        item, got = None, str(error)[:120]
+    if got:
+        raise InputError("one JSON object per line", got, remedy, file=path, line=number)
+    return item
 
 
 def write_measurements(path: Path, rows: Iterable[Measurement]) -> None:

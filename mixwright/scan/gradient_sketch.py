@@ -26,9 +26,6 @@ from mixwright.learner.batches import reading_mode, restrict_output, right_padde
 from mixwright.learner.learner import Learner
 from mixwright.scan.rows import ScanRow
 
-MIN_SECOND_MOMENT = 1e-30
-"""Second moments below it count as this much."""
-
 
 class Factors(NamedTuple):
     """Directions that the two sides of one weight matrix's gradient are projected on; None keeps a side as it is."""
@@ -36,15 +33,6 @@ class Factors(NamedTuple):
     outputs: Float[Tensor, "outputs side"] | None = None
     inputs: Float[Tensor, "inputs side"] | None = None
     """With a bias there is one more input, the constant 1, at the end."""
-
-
-class Moments(NamedTuple):
-    """Second moments of the gradient of one weight matrix, as two factors."""
-
-    outputs: Float[Tensor, " outputs"]
-    """Mean over the inputs."""
-    inputs: Float[Tensor, " inputs"]
-    """Mean over the outputs."""
 
 
 @dataclass(frozen=True)
@@ -105,10 +93,9 @@ class GradientSketch:
         model: a causal language model; where some weights are frozen (PEFT), only the others are sketched.
         factors: by the name of the matrix; one without is kept as it is.
         kept: which numbers of all matrices together make the sketch, int64; None keeps all.
-        moments: by the name of the matrix; gradients are divided by their roots first, about as Adam does.
 
     Raises:
-        InputError: no weight matrix, or moments or factors of another model.
+        InputError: no weight matrix, or factors of another model.
     """
 
     def __init__(
@@ -117,13 +104,12 @@ class GradientSketch:
         *,
         factors: Mapping[str, Factors] | None = None,
         kept_numbers: Int[Tensor, " dims"] | None = None,
-        moments: Mapping[str, Moments] | None = None,
     ) -> None:
         self.model, self.matrices, self.kept_numbers = model, matrices(model), kept_numbers
         device = next(model.parameters()).device
         self._factors = []
         for matrix in self.matrices:
-            pair = _scale(matrix, (factors or {}).get(matrix.name), (moments or {}).get(matrix.name))
+            pair = _checked_factors(matrix, (factors or {}).get(matrix.name, Factors()))
             self._factors.append(tuple(None if part is None else part.to(device) for part in pair))
 
     def sketch_rows(self, learner: Learner, rows: Sequence[ScanRow]) -> Float[Tensor, "rows dims"]:
@@ -166,7 +152,7 @@ class GradientSketch:
             for parameter, _ in trained_before:
                 parameter.requires_grad_(False)
             for place, matrix in enumerate(self.matrices):
-                empty = [part is not None and part.dim() == 2 and part.shape[1] == 0 for part in self._factors[place]]
+                empty = [part is not None and part.shape[1] == 0 for part in self._factors[place]]
                 for module in matrix.modules if not any(empty) else ():
                     hook = self._hook(call, place, matrix, is_output_layer=module is head)
                     call.handles.append(module.register_forward_hook(hook))
@@ -210,16 +196,12 @@ class GradientSketch:
 
 def _embed(ids: Int[Tensor, "batch time"], size: int, factor: Tensor | None) -> Float[Tensor, "batch time side"]:
     """Token ids on the directions of `factor`, each as the vector that is 1 at its own place."""
-    if factor is not None and factor.dim() == 2:
-        return factor[ids]
-    return _project(nn.functional.one_hot(ids, size).float(), factor)
+    return nn.functional.one_hot(ids, size).float() if factor is None else factor[ids]
 
 
 def _project(values: Tensor, factor: Tensor | None) -> Tensor:
-    """Values on the directions of `factor`; scaled where it is a vector, as they are where it is None."""
-    if factor is None:
-        return values
-    return values * factor if factor.dim() == 1 else values @ factor
+    """Values on the directions of `factor`, as they are where it is None."""
+    return values if factor is None else values @ factor
 
 
 def _with_constant(values: Tensor, width: int, constant: float = 1.0) -> Tensor:
@@ -236,46 +218,13 @@ def _split_rows(call: _Call, flat: Float[Tensor, "1 tokens side"]) -> Float[Tens
     return by_row
 
 
-def _scale(matrix: Matrix, factors: Factors | None, moments: Moments | None) -> tuple[Tensor | None, Tensor | None]:
-    """The factors of a matrix with the roots of its moments in them; a vector stands for a scaled side that is kept."""
-    pair = list(factors or Factors())
+def _checked_factors(matrix: Matrix, factors: Factors) -> Factors:
+    """The factors, as they are. Raises InputError where they are those of another matrix."""
     sizes = (matrix.outputs, matrix.inputs)
-    if any(part is not None and len(part) != size for part, size in zip(pair, sizes, strict=True)):
-        actual = f"one with {' and '.join('all' if part is None else str(len(part)) for part in pair)}"
+    if any(part is not None and len(part) != size for part, size in zip(factors, sizes, strict=True)):
+        actual = f"one with {' and '.join('all' if part is None else str(len(part)) for part in factors)}"
         raise InputError(f"a projection of {matrix.name}, {sizes[0]} x {sizes[1]}", actual, "Scan this model anew.")
-    if moments is None:
-        return pair[0], pair[1]
-    if len(moments.outputs) != matrix.outputs or not 0 <= matrix.inputs - len(moments.inputs) <= 1:
-        actual = f"{len(moments.outputs)} x {len(moments.inputs)}"
-        expected = f"second moments of {matrix.name}, {matrix.outputs} x {matrix.inputs}"
-        raise InputError(expected, actual, "Give those of a warm-up of this model.")
-    mean = moments.outputs.float().mean().clamp_min(MIN_SECOND_MOMENT)
-    input_moments = torch.cat([moments.inputs.float(), mean[None]])[: matrix.inputs]  # a bias counts as an average input
-    outputs = (moments.outputs.float().clamp_min(MIN_SECOND_MOMENT) / mean).rsqrt()
-    scales = (outputs, input_moments.clamp_min(MIN_SECOND_MOMENT).rsqrt())
-    scaled = [scale if part is None else part * scale[:, None] for scale, part in zip(scales, pair, strict=True)]
-    return scaled[0], scaled[1]
-
-
-def factor_moments(second_moments: Float[Tensor, "outputs inputs"]) -> Moments:
-    """Row and column means of Adam's `exp_avg_sq` of a weight matrix.
-
-    Adam divides each number of a gradient by the root of its own second moment, which does not commute with the factors. Of
-    the outer product of these two vectors over their mean, which has the same rows' and columns' means, it does.
-    """
-    second_moments = second_moments.detach().float()
-    return Moments(second_moments.mean(1), second_moments.mean(0))
-
-
-def adam_moments(model: Any, optimizer: torch.optim.Optimizer) -> dict[str, Moments]:
-    """Moments of every weight matrix of `model` that Adam has seen a gradient of, by the parameter's name."""
-    transposed = {id(module.weight) for module in model.modules() if isinstance(module, Conv1D)}
-    moments_by_name = {}
-    for name, parameter in model.named_parameters():
-        second_moments = optimizer.state.get(parameter, {}).get("exp_avg_sq")
-        if second_moments is not None and second_moments.dim() == 2:
-            moments_by_name[name] = factor_moments(second_moments.T if id(parameter) in transposed else second_moments)
-    return moments_by_name
+    return factors
 
 
 def as_numpy(values: Tensor) -> np.ndarray:

@@ -19,14 +19,14 @@ from pathlib import Path
 import torch
 from jaxtyping import Float
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import Tensor
 
 from mixwright.errors import InputError
 from mixwright.learner.batches import token_batches
 from mixwright.learner.learner import Learner
 from mixwright.run.folder import replacing
-from mixwright.scan.gradient_sketch import Factors, GradientSketch, Moments, matrices
+from mixwright.scan.gradient_sketch import Factors, GradientSketch, matrices
 from mixwright.scan.rows import ScanRow
 
 CALIBRATION_ROWS = 256
@@ -59,12 +59,10 @@ class Calibration:
     """By the name of the matrix."""
     kept_numbers: Tensor
     """Which numbers make a sketch, int64."""
-    moments: Mapping[str, Moments]
-    """What gradients are divided by the roots of; empty for none."""
 
     def sketch(self, learner: Learner) -> GradientSketch:
         """Hooks on a model."""
-        return GradientSketch(learner.model, factors=self.factors, kept_numbers=self.kept_numbers, moments=self.moments)
+        return GradientSketch(learner.model, factors=self.factors, kept_numbers=self.kept_numbers)
 
 
 def calibration_rows(rows: Sequence[ScanRow], seed: int) -> list[ScanRow]:
@@ -73,16 +71,13 @@ def calibration_rows(rows: Sequence[ScanRow], seed: int) -> list[ScanRow]:
     return sorted(usable, key=lambda row: hashlib.sha256(f"{seed} {row.example.id}".encode()).digest())[:CALIBRATION_ROWS]
 
 
-def calibrate(
-    learner: Learner, rows: Sequence[ScanRow], settings: SketchSettings, moments: Mapping[str, Moments] | None = None
-) -> Calibration:
+def calibrate(learner: Learner, rows: Sequence[ScanRow], settings: SketchSettings) -> Calibration:
     """Find directions from rows like those that will be sketched; two backward passes over them.
 
     Args:
         learner: left as it was.
         rows: with targets, such as `calibration_rows` chooses.
         settings: how many directions and numbers.
-        moments: gradients are divided by their roots first.
 
     Raises:
         InputError: no row with a target, or no weight matrix that trains.
@@ -96,16 +91,16 @@ def calibrate(
     )
     rows, side = rows[: max(8, MOST_NUMBERS_HELD // width)], settings.side
     probes = {matrix.name: Factors(None, _random_signs(matrix.inputs)) for matrix in weight_matrices}
-    products = _compute_products(learner, rows, GradientSketch(learner.model, factors=probes, moments=moments))
+    products = _compute_products(learner, rows, GradientSketch(learner.model, factors=probes))
     outputs = [_find_directions(product.transpose(0, 1).flatten(1), side) for product in products]
     output_factors = {matrix.name: Factors(directions) for matrix, directions in zip(weight_matrices, outputs, strict=True)}
-    products = _compute_products(learner, rows, GradientSketch(learner.model, factors=output_factors, moments=moments))
+    products = _compute_products(learner, rows, GradientSketch(learner.model, factors=output_factors))
     inputs = [_find_directions(product.permute(2, 0, 1).flatten(1), side) for product in products]
     energy = [(product @ directions).square().mean(0) for product, directions in zip(products, inputs, strict=True)]
     factor_pairs = [Factors(*pair) for pair in zip(outputs, inputs, strict=True)]
     factors, kept_numbers = _trim(factor_pairs, energy, settings.dims)
     factors_by_name = {matrix.name: pair for matrix, pair in zip(weight_matrices, factors, strict=True)}
-    return Calibration(factors_by_name, kept_numbers, dict(moments or {}))
+    return Calibration(factors_by_name, kept_numbers)
 
 
 def _trim(
@@ -130,11 +125,7 @@ def _trim(
 
 def save_calibration(path: Path, calibration: Calibration, key: Mapping[str, object]) -> None:
     """Write a calibration as safetensors, whole or not at all; `key`: what it was made from."""
-    tensors = {
-        "kept": calibration.kept_numbers,
-        **_flatten_pairs("factors", calibration.factors),
-        **_flatten_pairs("moments", calibration.moments),
-    }
+    tensors = {"kept": calibration.kept_numbers, **_flatten_factors(calibration.factors)}
     with replacing(path) as temporary:
         save_file(tensors, temporary, metadata={"key": json.dumps(key, sort_keys=True)})
 
@@ -148,40 +139,23 @@ def load_calibration(path: Path, key: Mapping[str, object]) -> Calibration | Non
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - no mapping
     except (OSError, SafetensorError):
         return None
-    return Calibration(
-        _unflatten_pairs(tensors, "factors", Factors), tensors["kept"], _unflatten_pairs(tensors, "moments", Moments)
-    )
+    return Calibration(_unflatten_factors(tensors), tensors["kept"])
 
 
-def save_moments(path: Path, moments: Mapping[str, Moments]) -> None:
-    """Write the moments of a warm-up (`adam_moments`) for `mixwright scan --moments`."""
-    with replacing(path) as temporary:
-        save_file(_flatten_pairs("moments", moments), temporary)
+def _flatten_factors(factors: Mapping[str, Factors]) -> dict[str, Tensor]:
+    """Named factors as they are kept; `_unflatten_factors` makes pairs of them again."""
+    sides = ((name, side, part) for name, pair in factors.items() for side, part in pair._asdict().items())
+    return {f"factors/{name}/{side}": part.contiguous() for name, side, part in sides if part is not None}
 
 
-def _flatten_pairs(kind: str, pairs: Mapping[str, Factors | Moments]) -> dict[str, Tensor]:
-    """Named pairs of tensors as they are kept; `_unflatten_pairs` makes pairs of them again."""
-    sides = ((name, side, part) for name, pair in pairs.items() for side, part in pair._asdict().items())
-    return {f"{kind}/{name}/{side}": part.contiguous() for name, side, part in sides if part is not None}
-
-
-def load_moments(path: Path) -> dict[str, Moments]:
-    """Read what `save_moments` wrote. Raises InputError when it is missing or not such a file."""
-    try:
-        return _unflatten_pairs(load_file(path), "moments", Moments)
-    except (OSError, SafetensorError, TypeError) as error:
-        remedy = "Write it with save_moments of mixwright.scan.sketch_calibration."
-        raise InputError("second moments in a safetensors file", str(error)[:120], remedy, file=path) from None
-
-
-def _unflatten_pairs(tensors: Mapping[str, Tensor], kind: str, pair_type: type) -> dict:
-    """Named pairs of tensors of one kind."""
+def _unflatten_factors(tensors: Mapping[str, Tensor]) -> dict[str, Factors]:
+    """Factors by the name of the matrix."""
     sides_by_name: dict[str, dict[str, Tensor]] = {}
     for key, tensor in tensors.items():
-        if key.startswith(f"{kind}/"):
-            name, _, side = key.removeprefix(f"{kind}/").rpartition("/")
+        if key.startswith("factors/"):
+            name, _, side = key.removeprefix("factors/").rpartition("/")
             sides_by_name.setdefault(name, {})[side] = tensor
-    return {name: pair_type(**sides) for name, sides in sides_by_name.items()}
+    return {name: Factors(**sides) for name, sides in sides_by_name.items()}
 
 
 def _compute_products(learner: Learner, rows: Sequence[ScanRow], sketch: GradientSketch) -> list[Tensor]:

@@ -33,7 +33,6 @@ from mixwright.scan.sketch_calibration import (
     SketchSettings,
     calibrate,
     load_calibration,
-    load_moments,
     save_calibration,
 )
 from mixwright.scan.table import (
@@ -66,8 +65,6 @@ class ScanJob:
     """Groups of columns."""
     sample: int | None
     """Rows by a hash of their ids; None for all."""
-    moments: str | None
-    """File of second moments for gradient sketches."""
     key: Mapping[str, Any] = field(default_factory=dict)
     """What shards are made from; empty for the job that works it out."""
     shards: tuple[int, ...] = ()
@@ -118,7 +115,6 @@ def scan_bases(
     *,
     columns: Sequence[str] | None = None,
     sample: int | None = None,
-    moments: Path | None = None,
     say: Callable[[str], None] = lambda _: None,
 ) -> list[ScanResult]:
     """Scan the corpus of a run with each of its starting models; writes scan/<base>/part-00000.parquet ...
@@ -128,7 +124,6 @@ def scan_bases(
         workers: running workers.
         columns: groups or columns; None takes the cheap ones, `all` every one.
         sample: so many rows by a hash of their ids; None takes all.
-        moments: second moments of a warm-up, for gradient sketches.
         say: told what is done.
 
     Raises:
@@ -136,8 +131,7 @@ def scan_bases(
     """
     groups, config, folder = column_groups(columns), run.config, run.folder
     build_bases(run, workers)
-    shared = (config, tuple(groups), sample, str(moments.resolve()) if moments else None)
-    jobs = [ScanJob(str(folder.path), path, *shared) for path in bases_of(config, folder)]
+    jobs = [ScanJob(str(folder.path), path, config, tuple(groups), sample) for path in bases_of(config, folder)]
     keys = workers.run([Job(f"prepare {base_name(job.base)}", prepare_scan, job) for job in jobs], title="prepare scan")
     worker_jobs: list[ScanJob] = []
     columns_of = {name: group.NAMES for name, group in groups.items()}
@@ -206,9 +200,7 @@ def _make_result(job: ScanJob, key: Mapping[str, Any], worker_results: Sequence[
 def prepare_scan(job: ScanJob) -> dict[str, Any]:
     """What the shards are made from; the directions of gradient sketches are found, where they are asked for."""
     corpus, config, learner, groups = _load_job(job)
-    places, moments = sampled_rows(corpus, job.sample), Path(job.moments) if job.moments else None
-    if moments is not None and not moments.is_file():
-        raise InputError("a file of second moments", "nothing", "Correct --moments.", file=moments)
+    places = sampled_rows(corpus, job.sample)
     limit, measure_names = row_token_limit(config, learner), ("samples", "temperature", "max_new_tokens")
     key = {
         "corpus": corpus.digest(),
@@ -216,14 +208,14 @@ def prepare_scan(job: ScanJob) -> dict[str, Any]:
         "objective": config.train.objective,
         "limit": limit,
         "measure": {**{name: getattr(config.measure, name) for name in measure_names}, "seed": config.seed},
-        "moments": hashlib.sha256(moments.read_bytes()).hexdigest() if moments else None,
+        "moments": None,  # of a table that an earlier version made with second moments there is a digest: it is made anew
         "rows": len(places),
         "shards": -(-len(places) // SHARD_ROWS),
     }
     path = _directions_file(job)
     if any("gradients" in group.PASSES for group in groups.values()) and load_calibration(path, key) is None:
         rows = _first_rows(learner, corpus, places, _tokenising_options(key))
-        calibration = calibrate(learner, rows, SketchSettings(), load_moments(moments) if moments else None)
+        calibration = calibrate(learner, rows, SketchSettings())
         save_calibration(path, calibration, key)
     return key
 

@@ -39,7 +39,7 @@ from mixwright.steer.policy import STRETCH_ENDS_AFTER, GateRunner, Policy
 from mixwright.steer.pool import Pool
 from mixwright.steer.scene import Scene
 from mixwright.steer.snapshot import STALE_SHARE, Staleness, snapshot
-from mixwright.steer.task_order import Reserve, TaskOrder
+from mixwright.steer.task_order import TaskOrder
 
 STATE_VERSION = 8
 """Of a saved state; one that another version saved is refused. Count it up when what a state holds changes."""
@@ -103,7 +103,7 @@ class Engine:
         self.why_unwatched: str = watching[1]
         """Why there are none; empty when there are some."""
         self._ledger = Ledger(pool, self.canaries)
-        self._order = TaskOrder(2 * len(pool.tasks))  # each task's own draws, then those kept back for it
+        self._order = TaskOrder(len(pool.tasks))
         self._decisions: list[Decision] = []
         self._behind, self._last = 0, 0  # steps that the trainer's count is behind the engine's; its last step
         self._start(plan)
@@ -116,7 +116,6 @@ class Engine:
         controllers = self._create("controllers", self._stage.controllers)
         self._monitors = self._create("monitors", self._stage.monitors)
         self._policy = Policy(self.options, controllers, self._monitors, self._note)
-        self._reserve = Reserve(scene, self.options.rehearsal_share)
         for plugin in self._plugins.values():
             plugin.begin(scene)
         for word, because in self._selector.remarks().items():
@@ -125,18 +124,12 @@ class Engine:
         self._weights = weights / weights.sum()
 
     def draw(self, count: int) -> list[int]:
-        """The next `count` pool indices. Tasks by low discrepancy; items by the selector, or by the rehearsal `Reserve`."""
+        """The next `count` pool indices. Tasks by low discrepancy; items by the selector."""
         rng = np.random.default_rng((self._seed, self._stage_index, self._ledger.draws))
-        kept = self._reserve.shares()
-        leaves = self._order.next(np.concatenate([self._weights * (1 - kept.sum()), kept]), count)
-        tasks, by_selector = leaves % len(self._weights), leaves < len(self._weights)
-        drawn = np.empty(count, dtype=np.int64)
-        if by_selector.any():
-            picked = self._selector.pick(tasks[by_selector], rng)
-            check_drawn(self._stage.selector, picked, tasks[by_selector], self._pool, self.canaries)
-            drawn[by_selector] = picked
-        if not by_selector.all():
-            drawn[~by_selector] = self._reserve.pick(tasks[~by_selector], rng)
+        tasks = self._order.next(self._weights, count)
+        picked = self._selector.pick(tasks.copy(), rng)
+        check_drawn(self._stage.selector, picked, tasks, self._pool, self.canaries)
+        drawn = picked.astype(np.int64)
         self._ledger.mark_drawn(drawn)
         return drawn.tolist()
 
@@ -191,10 +184,8 @@ class Engine:
             self._decisions.append(replace(line, step=line.step - self._behind, last=(line.last or 0) - self._behind))
 
     def wanted_shares(self) -> dict[str, float]:
-        """Share of draws each task should have now, those kept back for it included, summing to 1."""
-        kept = self._reserve.shares()
-        shares = self._weights * (1 - kept.sum()) + kept
-        return dict(zip(self._pool.tasks, shares.tolist(), strict=True))
+        """Share of draws each task should have, summing to 1."""
+        return dict(zip(self._pool.tasks, self._weights.tolist(), strict=True))
 
     def snapshot(self) -> dict[str, Any]:
         """Per cell `task@level`: success (recent posterior mean), kappa, state, evidence in rollouts, groups refused."""

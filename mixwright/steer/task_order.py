@@ -6,11 +6,6 @@ its branches on the way up. Over 1,500 random weight vectors of 2 to 19 tasks th
 2.5 / share draws. Drawing tasks at random gives gaps about log(draws) times longer; the rule of Tijdeman (Discrete
 Mathematics 32, 1980) keeps every count within 1, but one draw after the other: 10 us each; here it is 2 us in
 batches of 64, 0.1 in batches of thousands (8 tasks).
-
-`Reserve` keeps a fixed share of draws for rehearsal of what the model can do, even over the tasks that have something to
-offer, whatever the selector and the weights say; its draws are extra leaves of the order. A task can offer its mastered
-cells (lasting evidence); where it has none, the cell of largest kappa that is neither hopeless nor lucky. Within a cell the
-examples that were drawn longest ago are taken.
 """
 
 from __future__ import annotations
@@ -19,14 +14,10 @@ import heapq
 
 import numpy as np
 
-from mixwright.estimates.cell_states import LUCKY_KAPPA, MIN_ROLLOUTS, side_of_band
 from mixwright.steer.kept import Kept
-from mixwright.steer.scene import Scene
 
 TIE_TOLERANCE = 1e-9
 """More than rounding can make of half a draw, so that ties are broken alike however many draws are asked for."""
-CANDIDATES = 8
-"""Random examples of a cell looked at per draw."""
 
 
 class TaskOrder(Kept):
@@ -80,52 +71,3 @@ def _tree(weights: np.ndarray) -> tuple[int, list[tuple[int, int, float]]]:
         heapq.heappush(heap, (light + heavy, order, len(nodes)))
         nodes.append((left, right, light / (light + heavy)))
     return heap[0][2], nodes
-
-
-class Reserve:
-    """The share of draws that is kept back.
-
-    Args:
-        scene: pool, evidence and band.
-        rehearsal_share: the share of draws for what can be done, 0..0.5.
-    """
-
-    def __init__(self, scene: Scene, rehearsal_share: float) -> None:
-        self._pool, self._ledger, self._bands, self._share = scene.pool, scene.ledger, scene.band_edges, rehearsal_share
-
-    def cells(self) -> list[np.ndarray]:
-        """Per task the numbers of the cells that can be done and drawn; empty where nothing is known to be."""
-        ledger, all_cells = self._ledger, np.arange(len(self._pool.cells))
-        evidence = ledger.lasting
-        success = ledger.kappa(evidence.wins / np.maximum(evidence.tries, 1e-12), all_cells)
-        known = (evidence.tries >= MIN_ROLLOUTS) & (ledger.sizes > 0)
-        place = side_of_band(*evidence.effective_counts(all_cells), *self._bands)
-        skilled = (success > 0) & (ledger.answers.kappa_high() >= LUCKY_KAPPA)
-        mastered, reachable = known & (place > 0), known & (place == 0) & skilled
-        found = []
-        for task in range(len(self._pool.tasks)):
-            of_task = self._pool.task_of_cell == task
-            best = np.flatnonzero(mastered & of_task)
-            if not len(best) and (reachable & of_task).any():
-                best = np.array([np.argmax(np.where(reachable & of_task, success, -np.inf))])
-            found.append(best)
-        return found
-
-    def shares(self) -> np.ndarray:
-        """Share of all draws kept back per task; sums to less than 1, to 0 where nothing can be done yet."""
-        if not self._share:
-            return np.zeros(len(self._pool.tasks))
-        able = np.array([len(cells) > 0 for cells in self.cells()])
-        return self._share * able / max(1, able.sum())
-
-    def pick(self, tasks: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """For each draw an example of its task that can be done; int64. Cells of a task take turns at random."""
-        found, cells = np.empty(len(tasks), dtype=np.int64), self.cells()
-        chosen = np.array([rng.choice(cells[task]) for task in tasks], dtype=np.int64)
-        for cell in np.unique(chosen):
-            places = np.flatnonzero(chosen == cell)
-            members = np.unique(self._ledger.random_members(np.array([cell]), CANDIDATES * len(places), rng)[0])
-            members = rng.permutation(members)
-            rested = members[np.argsort(self._ledger.drawn[members], kind="stable")]
-            found[places] = np.resize(rested, len(places))
-        return found

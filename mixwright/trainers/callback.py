@@ -26,7 +26,7 @@ from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 from mixwright.errors import InputError
 from mixwright.trainers.checks.refusals import why_lr_is_fixed
 from mixwright.trainers.checks.selftest import check_draws
-from mixwright.trainers.checks.setting_warnings import Settings, read_settings, warn_at_first_batch, warn_at_start
+from mixwright.trainers.checks.setting_warnings import warn_at_start
 from mixwright.trainers.hooks import SteeringHooks
 from mixwright.trainers.resume import TRAINER_STATE
 from mixwright.trainers.rewards import (
@@ -160,7 +160,7 @@ class SteeringCallback(SteeringHooks):
             self.run.beta_reason = "SteeringCallback was not given the trainer (steering.trainer = trainer)"
         if self.run.batches == 0 and self.run.engine.canaries:
             self.run.note(0, "canaries off", "SteeringCallback does not generate; the rows held out for them are not drawn")
-        warn_at_start(self.run, self._lint_settings(), self.steering.plan)
+        warn_at_start(self.run, self.steering.plan)
         self._move_beta()
 
     def _steered_reward_func(self, place: int, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -205,7 +205,6 @@ class SteeringCallback(SteeringHooks):
         group_count = len(gather_object(row_of_group))
         refused = self.run.observe(step, outcomes, rows=group_count, completions=group_count * group_size, kl=kl)
         self._move_beta()
-        warn_at_first_batch(self.run, self._lint_settings(), outcomes, step)
         if "log_metric" in arguments:  # classes built on an older TRL have none; steps.jsonl has the same numbers
             for name, value in self.run.drain_metrics().items():
                 arguments["log_metric"](name, value)
@@ -216,9 +215,6 @@ class SteeringCallback(SteeringHooks):
             [None if is_refused[place // group_size] or value != value else value for place, value in enumerate(column)]
             for column in rewards.T.tolist()
         ]
-
-    def _lint_settings(self) -> Settings:
-        return read_settings(self.args, self._functions, self._weights.tolist())
 
     def _move_beta(self) -> None:
         if getattr(self.trainer, "beta", 0.0) > 0:

@@ -22,7 +22,7 @@ from mixwright.trainers.canaries.generated import CanaryPass, make_canaries
 from mixwright.trainers.checks.compatibility import check_methods
 from mixwright.trainers.checks.refusals import refuse_grpo
 from mixwright.trainers.checks.selftest import check_refusal
-from mixwright.trainers.checks.setting_warnings import Settings, read_settings, warn_at_first_batch, warn_at_start
+from mixwright.trainers.checks.setting_warnings import warn_at_start
 from mixwright.trainers.rewards import (
     AsyncExit,
     completion_options,
@@ -196,7 +196,6 @@ class SteeredGRPOTrainer(SteeredTrainer, GRPOTrainer):
         batch = run.batches
         refused = run.observe(step, groups, rows=len(row_of_group), completions=len(totals), kl=kl)
         self.beta = run.beta
-        warn_at_first_batch(run, self._lint_settings(), groups, step)
         if self.steering.permute_rewards:
             rewards = permute_in_groups(rewards, group_size, (self.args.seed, batch))
         refused_groups = [place for place, row in enumerate(row_of_group) if run.pool.ids[row] in refused]
@@ -204,9 +203,6 @@ class SteeredGRPOTrainer(SteeredTrainer, GRPOTrainer):
             return rewards, None
         is_refused = torch.isin(torch.arange(len(rewards)) // group_size, torch.tensor(refused_groups)).to(rewards.device)
         return mask_refused(rewards, refused_groups, group_size), is_refused
-
-    def _lint_settings(self) -> Settings:
-        return read_settings(self.args, self.reward_funcs, self.reward_weights.tolist())
 
     def _make_canaries(self) -> CanaryPass | None:
         if self.steered is None:
@@ -219,7 +215,7 @@ class SteeredGRPOTrainer(SteeredTrainer, GRPOTrainer):
         if self.steered is None:
             return
         self.steered.checks.append(check_refusal(self))
-        warn_at_start(self.steered, self._lint_settings(), self.steering.plan)
+        warn_at_start(self.steered, self.steering.plan)
         if self.canaries is not None:
             self.steered.charge(self.canaries.remember_start())
             if step == 0:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import itertools
-import json
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-from mixwright.errors import InputError
 from mixwright.estimates.outcome import (
     MEASUREMENT_BY_DECODING,
     SWAPPED_SUFFIX,
@@ -23,7 +21,7 @@ from mixwright.estimates.outcome import (
 )
 from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, Outcome
 from mixwright.records import Measurement, SeedRow
-from mixwright.run.folder import read_json, read_measurements
+from mixwright.run.folder import read_json, read_json_lines, read_measurements
 
 COMPETENCE_PROBE = "competence"
 """Probe that success is read from."""
@@ -31,6 +29,9 @@ CHARGED_MEASUREMENTS = ("pass@1", "greedy")
 """Per-example measurements whose `n` counts rollouts."""
 COUNT_FIELDS = ("step", "rollouts", "evaluated", "groups", "zero_signal", "refused", "tokens")
 """Counts of a line of steps.jsonl or progress.jsonl."""
+PROGRESS_FIELDS = ("rollouts", "evaluated", "success")
+"""What every line of progress.jsonl has."""
+REMEDY = "Remove the branch folder and run `mixwright trial` again."
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,48 +101,26 @@ def read_branch(folder: Path) -> BranchFiles:
         info,
         read_measurements(folder / "before.parquet"),
         read_measurements(folder / "after.parquet"),
-        list(_read_lines(folder / "steps.jsonl")),
-        list(_read_lines(folder / "progress.jsonl", ("rollouts", "evaluated", "success"))),
+        list(read_json_lines(folder / "steps.jsonl", check=_check_line, remedy=REMEDY)),
+        list(read_json_lines(folder / "progress.jsonl", check=partial(_check_line, needed=PROGRESS_FIELDS), remedy=REMEDY)),
         read_json(folder / "proof.json", dict[str, Any]) if info.trained else {},
     )
 
 
-def _read_lines(path: Path, needed: Sequence[str] = ()) -> Iterator[dict[str, Any]]:
-    """Objects of a .jsonl file, their counts and success checked; nothing when there is no such file.
-
-    Args:
-        path: of the file.
-        needed: numbers that every line has.
-    """
-    if not path.is_file():
-        return
-    with path.open("rb") as file:
-        for number, line in enumerate(file, 1):
-            try:
-                data = json.loads(line)
-                _check_line(data, needed)
-                yield data
-            except (ValueError, RecursionError) as error:
-                remedy = "Remove the branch folder and run `mixwright trial` again."
-                raise InputError("a line of a finished branch", str(error)[:120], remedy, file=path, line=number) from None
-
-
-def _check_line(line: Any, needed: Sequence[str]) -> None:
-    """Raise ValueError unless it is an object whose counts are whole and not negative, and its success a share."""
-    if not isinstance(line, dict):
-        raise ValueError(f"{type(line).__name__}, no object")
+def _check_line(line: Mapping[str, Any], needed: Sequence[str] = ()) -> None:
+    """Raise ValueError unless its counts are whole and not negative, its success a share, and all that is needed there."""
     if missing := [name for name in needed if name not in line]:
-        raise ValueError(f"no {missing[0]}")
+        raise ValueError(f"one without {missing[0]}")
     mixed = line.get("mixed", {})
     counts = {name: line[name] for name in COUNT_FIELDS if name in line} | (
         mixed if isinstance(mixed, dict) else {"mixed": mixed}
     )
     for name, count in counts.items():
         if not isinstance(count, int) or isinstance(count, bool) or count < 0:
-            raise ValueError(f"{name} {count!r:.40}, no count")
+            raise ValueError(f"one with {name} {count!r:.40}, no count")
     success = line["success"] if "success" in needed else 0.0  # in steps.jsonl it is one per cell
     if not isinstance(success, int | float) or not 0 <= success <= 1:
-        raise ValueError(f"success {success!r:.40}, no share")
+        raise ValueError(f"one with success {success!r:.40}, no share")
 
 
 def measuring_rollouts(measurements: Iterable[Measurement]) -> int:

@@ -146,7 +146,6 @@ ARMS: Mapping[str, Guards] = {
     "gate alone, no survivors": replace(GATE, engine={"min_informative_share": 0.0}),
     "gate alone, no lucky cells": replace(GATE, options=UNLUCKY),
     "gate alone, no over-hard cells": replace(GATE, options={"gates.too_hard": {"floor": 0.0}}),
-    "anchor alone": Guards(engine={"min_informative_share": 0.0, "rehearsal_share": 0.25}, measured=True),
     "drift alone": Guards(controllers=("drift",), beta=0.01),
     "beta alone": Guards(beta=0.01),
     "canary alone": WATCH,

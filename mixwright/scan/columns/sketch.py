@@ -1,8 +1,7 @@
 """Columns of each row's gradient: a sketch of unit length, whose products are cosines, and the length that it had.
 
 Source: LESS (2402.04333) for what it is used for; projected by factors as in LoGra (2405.13954), on principal directions
-that are found from 256 rows of the scan (`mixwright.scan.sketch_calibration`). With `--moments` of a warm-up the gradient
-is divided by the roots of Adam's second moments, as rows x columns.
+that are found from 256 rows of the scan (`mixwright.scan.sketch_calibration`).
 Unit: the vector has none; the length is nats per token by unit of weight
 Cost: about one plain forward and backward pass over prompt and target, and two over 256 rows. Two bytes per number.
 Blind spot: of the mean loss over the target's tokens, which favours short targets where sketches are not scaled to one

@@ -6,7 +6,6 @@ generation batch is served from the next batch on.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 
 from mixwright.errors import InputError
 from mixwright.records import Action
+from mixwright.run.folder import read_json_lines
 from mixwright.steer.pool import Pool
 
 REPLAY_REASON = "as in the run that is replayed"
@@ -84,10 +84,9 @@ def steps_made(folder: Path) -> int:
 
 def _lines(folder: Path) -> list[dict[str, Any]]:
     path = folder / "steps.jsonl"
-    try:
-        lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    except (OSError, ValueError) as error:
-        raise InputError("steps.jsonl of a finished run", str(error)[:120], REMEDY, file=folder) from None
+    if not path.is_file():
+        raise InputError("steps.jsonl of a finished run", "nothing", REMEDY, file=folder)
+    lines = list(read_json_lines(path, remedy=REMEDY))
     if any("skip_step" not in line for line in lines):
         raise InputError("lines that say whether a step was skipped", "none", REMEDY, file=path)
     return lines

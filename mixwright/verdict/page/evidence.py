@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import functools
-import json
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,24 +15,6 @@ from mixwright.estimates.readings import READINGS, Outcome, outcome_of
 from mixwright.records import Plan, TrialResult
 from mixwright.run.folder import RunFolder, read_json, read_measurements, read_plan, read_yaml
 from mixwright.verdict.page.text import count
-
-
-def read_json_lines(path: Path) -> Iterator[dict[str, Any]]:
-    """The objects of a JSON-lines file, one at a time; none when there is no file. Raises InputError with file and line."""
-    if not path.is_file():
-        return
-    with path.open(encoding="utf-8", errors="replace") as file:
-        for number, text in enumerate(file, start=1):
-            if not text.strip():
-                continue
-            try:
-                item, got = json.loads(text), ""
-            except (json.JSONDecodeError, RecursionError) as error:
-                item, got = None, str(error)[:120]
-            if not isinstance(item, dict):
-                expected, got = "one JSON object per line", got or type(item).__name__
-                raise InputError(expected, got, "Remove the line.", file=path, line=number)
-            yield item
 
 
 def finite_number(item: dict[str, Any], name: str) -> float | None:

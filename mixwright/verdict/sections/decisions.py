@@ -13,9 +13,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from mixwright.contracts import Section
-from mixwright.run.folder import RunFolder
+from mixwright.run.folder import RunFolder, read_json_lines
 from mixwright.verdict.page.blocks import Block, Fold, Paragraph, Table
-from mixwright.verdict.page.evidence import arm_branches, finite_number, headline_arm, read_json_lines
+from mixwright.verdict.page.evidence import arm_branches, finite_number, headline_arm
 from mixwright.verdict.page.text import NO_VALUE_SIGN, count
 
 MOST_GROUPS_OPEN = 12
