@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from cli_call import Call, write
 
 from mixwright import catalog
-from mixwright.records import GroupOutcome, Plan, Stage
+from mixwright.corpus import Corpus, cells
+from mixwright.estimates.outcome import ItemScores, estimate_change
+from mixwright.records import Example, GroupOutcome, Plan, Stage
 from mixwright.steer.beside.files import SteeringFiles
 from mixwright.steer.beside.run import RunSteering
 from mixwright.steer.engine import Engine
 from mixwright.steer.pool import make_pool
+from mixwright.verdict.rules.claims import compare_cells
 
 TASKS = 1500
 NAMES = [f"task{number}" for number in range(TASKS)]
@@ -50,3 +55,42 @@ def test_plug_ins_are_read_once_and_tasks_are_told_in_a_line(call: Call, monkeyp
     assert len(read) == len(set(read)), "a file of the catalogue was read again for another task"
     assert "and 292 more" in err
     assert len(err) < 1000
+
+
+def test_rows_of_small_cells_are_put_together_once_for_a_task(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A level for each row has as many small cells as rows; their task's rows are joined once, not once for each."""
+    joined: list[int] = []
+    real = np.concatenate
+
+    def count_joins(parts: Any, *rest: Any, **more: Any) -> Any:
+        joined.append(1)
+        return real(parts, *rest, **more)
+
+    rows = [Example(f"r{n}", "ab"[n % 2], f"{n}+1=", answer=str(n + 1), level=float(n)) for n in range(60)]
+    corpus = Corpus.from_examples(rows)
+    monkeypatch.setattr(cells.np, "concatenate", count_joins)
+    assert len(cells.find_cells(corpus)) == 60
+    assert len(joined) == 2
+
+
+def test_a_comparison_split_by_task_is_that_of_each_task_alone() -> None:
+    rng = np.random.default_rng(0)
+
+    def side() -> ItemScores:
+        items = [(f"t{n}", float(level), f"e{row}") for n in range(9) for level in range(2) for row in range(10)]
+        names = ("greedy", "greedy.swapped", "pass@1", "pass@1.swapped", "chance")
+        return ItemScores({name: {item: float(rng.random() < 0.5) for item in items} for name in names})
+
+    before, after = side(), side()
+    found = {
+        (part.task, part.level, part.whole): part.change.success for part in compare_cells(([before], [after]), "greedy")
+    }
+    assert len(found) == 27
+    for (task, level, whole), estimate in found.items():
+        alone = estimate_change(
+            [before],
+            [after],
+            only=lambda item, own=(task, level, whole): item[0] == own[0] and (own[2] or item[1] == own[1]),
+        )
+        assert alone is not None
+        assert alone.success == estimate

@@ -36,8 +36,10 @@ def find_cells(corpus: GradedRows) -> tuple[Cell, ...]:
         of_task.setdefault(task, []).append(members)
     rows_of_chance = {}  # the rows that each chance level is found on, once: those of a small cell with its task's
     for (task, level), members in places.items():
-        small = len(members) < MIN_ITEMS
-        rows_of_chance[task, POOLED_LEVEL if small else level] = np.concatenate(of_task[task]) if small else members
+        if len(members) >= MIN_ITEMS:
+            rows_of_chance[task, level] = members
+        elif (task, POOLED_LEVEL) not in rows_of_chance:
+            rows_of_chance[task, POOLED_LEVEL] = np.concatenate(of_task[task])
     found = _chances(corpus, [task for task, _ in rows_of_chance], rows_of_chance.values())
     chances = dict(zip(rows_of_chance, found, strict=True))
     cells = []
