@@ -260,7 +260,7 @@ def test_gate_admits_the_unknown_and_takes_cells_back():
     here = make_pool(["0", "1"], ["hard", "other"])
     place, gate = scene(here), TooHard()
     gate.begin(place)
-    assert gate.admit(group("hard")) == (True, "no evidence yet: 0 of 24 rollouts", "", False)
+    assert gate.admit(group("hard")) == (True, "no evidence yet: 0 of 24 rollouts", "")
     place.ledger.lasting.start(0, 0.0, 256, 32)
     place.ledger.lasting.start(1, 0.38, 512)
     answer = gate.admit(group("hard"))

@@ -243,7 +243,7 @@ def test_a_save_on_sigterm_waits_for_the_generation_batch(tmp_path: Path) -> Non
         def on_substep_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None: ...
 
         def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-            trainer.hooks.terminated.jit_manager.is_checkpoint_requested = state.global_step >= 2
+            trainer.hooks.sigterm_callback.jit_manager.is_checkpoint_requested = state.global_step >= 2
 
     trainer.add_callback(Terminated())
     trainer.train()
