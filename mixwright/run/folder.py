@@ -127,14 +127,13 @@ def _parse_line(
     """The object of one line. Raises InputError as `read_json_lines` does."""
     try:
         item = json.loads(text)
-        got = "" if isinstance(item, dict) else type(item).__name__
-        if not got:
+        if isinstance(item, dict):
             check(item)
+            return item
+        got = type(item).__name__
     except (ValueError, RecursionError) as error:
-        item, got = None, str(error)[:120]
-    if got:
-        raise InputError("one JSON object per line", got, remedy, file=path, line=number)
-    return item
+        got = str(error)[:120] or type(error).__name__
+    raise InputError("one JSON object per line", got, remedy, file=path, line=number)
 
 
 def write_measurements(path: Path, rows: Iterable[Measurement]) -> None:
