@@ -13,6 +13,7 @@ from mixwright.cli.budget import Budget
 from mixwright.cli.export import mined_mix, resolve_format, write_mix
 from mixwright.cli.options import Measuring, with_budget
 from mixwright.cli.output import conclude
+from mixwright.cli.run_budget import fit_mining
 from mixwright.config import ModelConfig, RunConfig
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError, one_line
@@ -73,6 +74,8 @@ def mine_folder(
         raise InputError("--try with a miner whose rows stand for the training rows", miner, remedy)
     if with_trial:  # what no trial could come of is refused before anything is scanned
         settings = replace(settings, trial=replace(settings.trial, data=miner))
+    if budget is not None:
+        settings = fit_mining(settings, run, base, miner, keep, budget)
     with open_with_workers(settings, run, base=base, for_trial=with_trial) as (workers, checked):
         path = mine_in_run(checked, workers, miner, keep=keep, say=output.say, take_over=with_trial)
     summary = read_json(path.with_suffix(".json"), MiningSummary)
