@@ -111,7 +111,9 @@ def test_trl_reads_the_mixture_and_keeps_the_fractions(tmp_path: Path) -> None:
     path = str(tmp_path / "trl" / "mixture.yaml")
     parser = TrlParser(DatasetMixtureConfig)
     config, rest = parser.parse_args_and_config(["--config", path], return_remaining_strings=True)
-    assert rest == ["--max_steps", "10"], "for the trainer's own arguments"
+    own = {name: int(value) for name, value in zip(rest[::2], rest[1::2], strict=True)}  # for the trainer's own arguments
+    sizes = {"--per_device_train_batch_size": 4, "--gradient_accumulation_steps": 8, "--num_generations": 4}
+    assert own == {"--max_steps": 10, **sizes}, "a step has 8 groups of 4"
     rows = get_dataset(config)["train"]
     # the 10 rows of gcd@2 are 0.375 of 26.7: 10 of each level, and 6.67 of the others
     assert Counter(zip(rows["task"], rows["level"], strict=True)) == {
@@ -180,6 +182,7 @@ def test_verl_gets_its_five_fields(tmp_path: Path) -> None:
     assert found["data"]["shuffle"] is False
     assert found["data"]["train_files"] == [str(place / "train.parquet")]
     assert found["trainer"] == {"total_epochs": 1, "total_training_steps": 10}
+    model = found["actor_rollout_ref"].pop("model")
     assert found["actor_rollout_ref"] == {"actor": {"ppo_mini_batch_size": 8}, "rollout": {"n": 4}}, "the plan's groups"
     assert "..." not in told
     command = shlex.split(told.partition("for your GPUs: ")[2])
@@ -189,18 +192,20 @@ def test_verl_gets_its_five_fields(tmp_path: Path) -> None:
         *("data.train_batch_size=8", "data.shuffle=False", "data.prompt_key=prompt", "data.reward_fn_key=data_source"),
         *("trainer.total_epochs=1", "trainer.total_training_steps=10", "algorithm.adv_estimator=grpo"),
         *("actor_rollout_ref.actor.ppo_mini_batch_size=8", "actor_rollout_ref.rollout.n=4"),
+        f"actor_rollout_ref.model.custom_chat_template='{model['custom_chat_template']}'",
         *("data.val_files=VAL_FILES", "actor_rollout_ref.model.path=PATH"),
     }
     told = "\n".join(export_plan(planned(), corpus(), "verl", tmp_path / "more", batch=8))
     assert "Set actor_rollout_ref.rollout.n" in told
     told = export("verl", tmp_path / "sft", planned("uniform", "sft"))
-    assert settings(tmp_path / "sft" / "verl.yaml").keys() == {"data", "trainer"}
+    assert settings(tmp_path / "sft" / "verl.yaml").keys() == {"data", "trainer", "model"}
     command = shlex.split(told.partition("for your GPUs: ")[2])
     assert command[:3] == ["torchrun", "-m", "verl.trainer.sft_trainer"], "fsdp_sft_trainer is gone since 0.7.1"
     assert set(command[3:]) == {
         f"data.train_files=['{tmp_path / 'sft' / 'train.parquet'}']",
         *("data.train_batch_size=8", "data.messages_key=messages", "model.path=PATH"),
         *("trainer.total_epochs=1", "trainer.total_training_steps=10"),
+        f"model.custom_chat_template='{model['custom_chat_template']}'",
     }, "keys of verl's sft_trainer_engine.yaml: hydra refuses others"
 
 
@@ -237,7 +242,7 @@ def test_chats_and_pairs(tmp_path: Path) -> None:
     talk = [dict(ask[0]), dict(say[0])]
     export_plan(sft, chats, "axolotl", tmp_path / "a", batch=2)
     rows = (tmp_path / "a" / "rows.jsonl").read_text(encoding="utf-8").splitlines()
-    assert json.loads(rows[0])["messages"] == talk
+    assert json.loads(rows[0])["messages"] == [{**ask[0], "train": False}, {**say[0], "train": True}]
     assert settings(tmp_path / "a" / "axolotl.yaml")["datasets"][0]["type"] == "chat_template"
     export_plan(sft, chats, "llama_factory", tmp_path / "l", batch=2)
     assert json.loads((tmp_path / "l" / "01_chat.jsonl").read_text(encoding="utf-8").splitlines()[0]) == {"messages": talk}

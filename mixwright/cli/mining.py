@@ -10,7 +10,7 @@ from typing import cast
 
 from mixwright.cli import direct, output
 from mixwright.cli.budget import Budget
-from mixwright.cli.export import mined_mix, resolve_format, write_mix
+from mixwright.cli.export import mined_mix, reading_of, resolve_format, write_mix
 from mixwright.cli.options import Measuring, with_budget
 from mixwright.cli.output import conclude
 from mixwright.config import ModelConfig, RunConfig
@@ -82,15 +82,16 @@ def mine_folder(
     train = settings.train
     if export is not None:
         place = export_to or run.path / "export" / f"{path.stem}-{resolve_format(export)}"
-        objective, sizes = cast("Objective", train.objective), {"batch": train.prompts, "group": train.generations}
-        mix = mined_mix(path, Corpus.load(run.corpus), objective=objective, **sizes, seed=settings.seed)
+        sizes = {"batch": train.prompts, "group": train.generations, "seed": settings.seed}
+        objective, reading = cast("Objective", train.objective), reading_of(settings)
+        mix = mined_mix(path, Corpus.load(run.corpus), objective=objective, **sizes, reading=reading)
         for line in write_mix(mix, export, place):
             output.say(one_line(f"  {line}"))
         output.out(f"{place}: the rows as {export} reads them")
     elif export_to is not None:
         if export_to.exists():
             shutil.rmtree(export_to)
-        for line in export_rows(path, Corpus.load(run.corpus), export_to):
+        for line in export_rows(path, Corpus.load(run.corpus), export_to, reading_of(settings).form):
             output.out(line)
         write_json(export_to / EXPORT_MARKER_FILE, told)
     if told.kind == "chosen rows" and told.rows == told.training_rows:

@@ -10,14 +10,14 @@ from mixwright import catalog
 from mixwright.cli import output
 from mixwright.cli.beside import measured_before
 from mixwright.cli.direct import load, measure_checkpoint, rows_of
-from mixwright.cli.export import mix_of, write_mix
+from mixwright.cli.export import Reading, mix_of, reading_of, write_mix
 from mixwright.cli.options import Measuring
 from mixwright.config import CorpusConfig, ModelConfig, PlanConfig, RunConfig, TrainConfig
 from mixwright.corpus import Corpus
 from mixwright.corpus.corpus import REHEARSE_SPLIT
 from mixwright.corpus.trainable import NEEDED_COLUMNS, check_training
 from mixwright.errors import InputError, one_line
-from mixwright.learner.prompt_form import PromptForm
+from mixwright.learner.prompt_form import plain_marks
 from mixwright.mine.job import REHEARSAL_MINER, rehearse_run, table_file, with_mined_rehearsal
 from mixwright.mine.own_answers import check_rehearsal, rehearsal_rows
 from mixwright.plan.stage import make_plan, plan_run
@@ -73,7 +73,7 @@ def plan_checkpoint(
         except InputError as error:
             got = f"{output_file}, which is neither"
             raise InputError("--output FILE that is new, or a plan", got, "Choose another.") from error
-    config, corpus, made, form = _plan(model, asked, wanted)
+    config, corpus, made, reading = _plan(model, asked, wanted)
     _say_reasons(made)
     if output_file is None:
         output.out_yaml(made)
@@ -82,14 +82,14 @@ def plan_checkpoint(
         output.out(str(output_file))
     if export is not None:
         place = export_to or Path("export") / export
-        _export(config, corpus, made, export, place, form)
+        _export(config, corpus, made, export, place, reading)
         (output.say if output_file is None else output.out)(str(place))
 
 
-def _plan(model: str, asked: Measuring, wanted: Planning) -> tuple[RunConfig, Corpus, Plan, PromptForm]:
+def _plan(model: str, asked: Measuring, wanted: Planning) -> tuple[RunConfig, Corpus, Plan, Reading]:
     """Measure one checkpoint and plan from it; writes nothing.
 
-    Returns the settings, the rows that are planned for with those to rehearse, the plan, and the form of prompts.
+    Returns the settings, the rows that are planned for with those to rehearse, the plan, and how texts reach the model.
 
     Raises:
         InputError: as `prepare` does, or for the planner, the objective or what the planner lacks.
@@ -123,14 +123,16 @@ def _plan(model: str, asked: Measuring, wanted: Planning) -> tuple[RunConfig, Co
         check_keep(config.plan.options, whole)
     config = replace(config, corpus=rows.config, model=ModelConfig(model, asked.adapter))
     found: Sequence[Measurement] = ()
+    room = asked.max_new_tokens
     if wanted.measured is not None:
-        found = measured_before(wanted.measured, model, asked)
+        earlier = measured_before(wanted.measured, model, asked)
+        found, room = earlier.before.measurements, room or (max(earlier.room) if earlier.room else None)
         learner = load(model, asked)
         output.say(f"measure: taken over from {wanted.measured}")
     elif rows.probe is None:
         samples = None if "competence" in evidence else 0
         ready, result = measure_checkpoint(model, asked, None, evidence=evidence, rows=rows, samples=samples)
-        learner, found = ready.learners[0], result.measurements
+        learner, found, room = ready.learners[0], result.measurements, ready.config.measure.longest_completion
         config = replace(ready.config, plan=config.plan, train=config.train)
     else:
         output.say("measure: no answer can be graded, so no success is measured, and the plan is made from the rows alone")
@@ -140,7 +142,7 @@ def _plan(model: str, asked: Measuring, wanted: Planning) -> tuple[RunConfig, Co
         for note in answered.notes:
             output.say(one_line(f"rehearse: {note}"))
         whole = whole.with_rehearsal(answered.rows)
-    return config, whole, make_plan(config, whole, found), learner.form
+    return config, whole, make_plan(config, whole, found), Reading(learner.form, plain_marks(learner.tokenizer), room)
 
 
 def plan_folder(
@@ -181,21 +183,7 @@ def _say_reasons(plan: Plan) -> None:
         output.say(one_line(f"plan: {line}"))
 
 
-def form_of(config: RunConfig) -> PromptForm:
-    """The form in which prompts of a run reach its model, as far as its tokenizer can be read here."""
-    form = PromptForm(config.model.chat_template, config.model.system)
-    if form.template is not None or config.model.path == "tiny:":
-        return form
-    try:
-        from mixwright.learner.load import load_without_weights
-
-        return form.resolved_for(load_without_weights(config.model.path).tokenizer.chat_template)
-    except (ImportError, InputError):  # no torch here, or the model is elsewhere
-        return form
-
-
-def _export(config: RunConfig, corpus: Corpus, plan: Plan, export: str, place: Path, form: PromptForm | None = None) -> None:
-    batch, group = config.train.prompts, config.train.generations
-    form = form or form_of(config)
-    for line in write_mix(mix_of(plan, corpus, batch=batch, group=group, seed=config.seed, form=form), export, place):
+def _export(config: RunConfig, corpus: Corpus, plan: Plan, export: str, place: Path, reading: Reading | None = None) -> None:
+    sizes = {"batch": config.train.prompts, "group": config.train.generations, "seed": config.seed}
+    for line in write_mix(mix_of(plan, corpus, **sizes, reading=reading or reading_of(config)), export, place):
         output.say(one_line(line))
