@@ -19,6 +19,7 @@ import pytest
 from project_files import ROOT
 from tokenizers.processors import TemplateProcessing
 
+from mixwright.catalog import listing
 from mixwright.cli.export import mix_of, reading_of, write_mix
 from mixwright.config import CorpusConfig, ModelConfig, RunConfig, TrainConfig
 from mixwright.contracts import Branch
@@ -182,15 +183,17 @@ def ended(text: str) -> str:
     return text.rstrip().removesuffix(END)
 
 
-def compared(row: dict[str, str], *, lengths: bool = False) -> dict[str, str]:
+def compared(row: dict[str, str]) -> dict[str, str]:
     return {name: text if name in ("text", "prompt", "answer") else ended(text) for name, text in row.items()}
 
 
 @pytest.mark.parametrize(("trainer", "name"), [read for read in READS if read not in NOT_READ])
 def test_a_trainer_trains_on_what_a_run_trains_on(trainer: str, name: str, place: Path) -> None:
-    if not (ENVIRONMENTS / trainer).exists():
+    if not (ENVIRONMENTS / trainer / "bin" / "python").exists():
         pytest.skip(f"no environment of {trainer}: make readers")
     case, made, found = CASES[name], exported(trainer, name, place), read(trainer, place)[name]
+    source = listing("exports")[trainer].docstring.partition("Source: ")[2]
+    assert f" {found['version']}," in source.splitlines()[0], "the version that the export names"
     wanted = [compared(row) for row in made.in_order]
     got = [compared({key: row[key] for key in wanted[0] if key in row}) for row in found["rows"]]
     if case.objective == "sft":

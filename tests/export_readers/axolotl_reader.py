@@ -10,6 +10,7 @@ import json
 import os
 import sys
 from contextlib import redirect_stdout
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,11 @@ os.environ["AXOLOTL_DO_NOT_TRACK"] = "1"
 import yaml
 from axolotl.loaders import load_tokenizer
 from axolotl.utils.config import normalize_cfg_datasets, normalize_config, validate_config
-from axolotl.utils.data import prepare_datasets, prepare_preference_datasets
+from axolotl.utils.data import prepare_datasets, prepare_preference_datasets, rl, sft
 from axolotl.utils.dict import DictDefault
+
+for loader in (rl, sft):  # what was prepared is not kept: that starts processes, half a minute for each export
+    loader.save_preprocessed_dataset = lambda *_: None
 
 
 def read(folder: Path) -> dict[str, Any]:
@@ -32,7 +36,7 @@ def read(folder: Path) -> dict[str, Any]:
     normalize_cfg_datasets(cfg)
     tokenizer = load_tokenizer(cfg)
     names = ("max_steps", "micro_batch_size", "gradient_accumulation_steps", "curriculum_sampling", "trl")
-    found = {"settings": {name: cfg[name] for name in names}}
+    found = {"version": version("axolotl"), "settings": {name: cfg[name] for name in names}}
     if cfg.rl == "grpo":
         dataset, _ = prepare_preference_datasets(cfg, tokenizer)
         rows = [{"text": prompted(tokenizer, row["prompt"]), "answer": row["answer"]} for row in dataset]

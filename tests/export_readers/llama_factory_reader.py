@@ -12,6 +12,7 @@ import json
 import os
 import sys
 from contextlib import redirect_stdout
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +50,7 @@ def read(folder: Path) -> dict[str, Any]:
         "batch": training_args.per_device_train_batch_size * training_args.gradient_accumulation_steps,
         "max_new_tokens": generating_args.max_new_tokens,
     }
-    return {"rows": rows, "settings": settings}
+    return {"version": version("llamafactory"), "rows": rows, "settings": settings}
 
 
 def labelled(tokenizer: Any, row: dict[str, list[int]], side: str = "") -> dict[str, str]:

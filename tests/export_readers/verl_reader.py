@@ -11,6 +11,7 @@ import json
 import shlex
 import sys
 from contextlib import redirect_stdout
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -31,14 +32,15 @@ def read(folder: Path) -> dict[str, Any]:
     with initialize_config_module("verl.trainer.config", version_base=None):
         config = compose("sft_trainer_engine" if sft else "ppo_trainer", overrides)
     model = omega_conf_to_dataclass(config.model if sft else config.actor_rollout_ref.model)
+    found = {"version": version("verl")}
     settings = {"batch": config.data.train_batch_size, "max_steps": config.trainer.total_training_steps}
     if sft:
         dataset = MultiTurnSFTDataset(config.data.train_files, model.tokenizer, config.data, model.processor)
-        return {"rows": [trained(model.tokenizer, row) for row in dataset], "settings": settings}
+        return found | {"rows": [trained(model.tokenizer, row) for row in dataset], "settings": settings}
     dataset = RLHFDataset(config.data.train_files, model.tokenizer, config.data, model.processor)
     rows = [prompted(model.tokenizer, dataset[place]) for place in create_rl_sampler(config.data, dataset)]
     rollout = config.actor_rollout_ref.rollout
-    return {"rows": rows, "settings": settings | {"group": rollout.n, "room": rollout.response_length}}
+    return found | {"rows": rows, "settings": settings | {"group": rollout.n, "room": rollout.response_length}}
 
 
 def trained(tokenizer: Any, row: dict[str, Any]) -> dict[str, str]:
