@@ -160,7 +160,8 @@ def test_the_files_hold_what_was_chosen(corpus: Corpus, tmp_path: Path) -> None:
     assert [row["id"] for row in rows] == names
     export_rows(path, corpus, tmp_path / "talks", PromptForm(True))
     rows = [json.loads(line) for line in (tmp_path / "talks" / "rows.jsonl").read_text().splitlines()]
-    assert [message["role"] for message in rows[0]["messages"]] == ["user", "assistant"], "as the run measures them"
+    told = [rows[0][name][0]["role"] for name in ("prompt", "chosen", "rejected")]
+    assert told == ["user", "assistant", "assistant"], "as the run measures them"
     datasets = pytest.importorskip("datasets")
     assert datasets.load_from_disk(str(tmp_path / "out" / "dataset"))["weight"] == [2.0] * 30
 
