@@ -48,8 +48,7 @@ class Case:
 
     objective: Objective
     template: bool = False
-    start: bool = False
-    """Whether the tokenizer puts its first token before a text."""
+    start: bool = False  # whether the tokenizer puts its first token before a text
     talks: bool = False
     chosen: bool | None = None
     system: str | None = None
@@ -67,8 +66,8 @@ CASES = {
     "grpo-templated": Case("grpo", template=True, system="Be short."),
     "grpo-kept-plain": Case("grpo", template=True, start=True, chosen=False),
 }
-READS = [(name, case) for name in ("axolotl", "llama_factory", "verl") for case in CASES]
-NOT_READ = {("verl", name) for name in CASES if name.startswith("dpo")}
+CASES_OF = {trainer: list(CASES) for trainer in ("axolotl", "llama_factory")}
+CASES_OF["verl"] = [name for name, case in CASES.items() if case.objective != "dpo"]  # it takes no pairs
 
 
 @dataclass(frozen=True)
@@ -166,7 +165,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def read(trainer: str, place: Path) -> dict[str, Any]:
     """Case -> what the trainer's own code makes of the export."""
     python = ENVIRONMENTS / trainer / "bin" / "python"
-    folders = {name: str(exported(trainer, name, place).folder) for name in CASES if (trainer, name) not in NOT_READ}
+    folders = {name: str(exported(trainer, name, place).folder) for name in CASES_OF[trainer]}
     script = ROOT / "tests" / "export_readers" / f"{trainer}_reader.py"
     own = {"HF_HOME": str(place / "hub"), "HF_HUB_OFFLINE": "1", "CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1"}
     done = subprocess.run(
@@ -177,17 +176,14 @@ def read(trainer: str, place: Path) -> dict[str, Any]:
     return {name: found[folder] for name, folder in folders.items()}
 
 
-def ended(text: str) -> str:
-    """A trained text without what follows its words: Axolotl trains on no line break after the end token of a template, and
-    leaves the end token of plain pairs to TRL."""
-    return text.rstrip().removesuffix(END)
-
-
 def compared(row: dict[str, str]) -> dict[str, str]:
-    return {name: text if name in ("text", "prompt", "answer") else ended(text) for name, text in row.items()}
+    """A row whose trained texts lack what follows their words: Axolotl trains on no line break after the end token of a
+    template, and leaves the end token of plain pairs to TRL."""
+    whole = ("text", "prompt", "answer")
+    return {name: text if name in whole else text.rstrip().removesuffix(END) for name, text in row.items()}
 
 
-@pytest.mark.parametrize(("trainer", "name"), [read for read in READS if read not in NOT_READ])
+@pytest.mark.parametrize(("trainer", "name"), [(trainer, name) for trainer, names in CASES_OF.items() for name in names])
 def test_a_trainer_trains_on_what_a_run_trains_on(trainer: str, name: str, place: Path) -> None:
     if not (ENVIRONMENTS / trainer / "bin" / "python").exists():
         pytest.skip(f"no environment of {trainer}: make readers")
@@ -196,8 +192,8 @@ def test_a_trainer_trains_on_what_a_run_trains_on(trainer: str, name: str, place
     assert f" {found['version']}," in source.splitlines()[0], "the version that the export names"
     wanted = [compared(row) for row in made.in_order]
     got = [compared({key: row[key] for key in wanted[0] if key in row}) for row in found["rows"]]
-    if case.objective == "sft":
-        assert all(END in row["trained"] for row in found["rows"]), "the end is learned, too"
+    ends = [END in row[key] for row in found["rows"] for key in ("trained", "chosen", "rejected") if key in row]
+    assert all(ends) or (trainer, case.objective) == ("axolotl", "dpo"), "the end is learned, too"
     settings = found["settings"]
     if trainer == "llama_factory":
         check_shares(made, got, settings)
@@ -212,8 +208,7 @@ def test_a_trainer_trains_on_what_a_run_trains_on(trainer: str, name: str, place
         assert got == wanted
     rollouts = case.objective == "grpo"
     if trainer == "verl":
-        expected = {"batch": BATCH, "max_steps": STEPS} | ({"group": GROUP, "room": ROOM} if rollouts else {})
-        assert settings == expected
+        assert settings == {"batch": BATCH, "max_steps": STEPS} | ({"group": GROUP, "room": ROOM} if rollouts else {})
     else:
         assert (settings["max_steps"], settings["gradient_accumulation_steps"]) == (STEPS, BATCH)
         assert settings["micro_batch_size"] == (GROUP if rollouts else 1)
@@ -223,15 +218,15 @@ def test_a_trainer_trains_on_what_a_run_trains_on(trainer: str, name: str, place
 
 def check_shares(made: Exported, got: list[dict[str, str]], settings: dict[str, Any]) -> None:
     """Every row of a task and level is read, and each in the plan's share, within four standard errors."""
-    key = json.dumps
-    own = {part.name: [made.own[made.mix.corpus[int(row)].id] for row in part.rows] for part in made.mix.parts}
-    names = list(got[0])
-    part_of = {
-        key(compared({n: row[n] for n in names}), sort_keys=True): part for part, own_rows in own.items() for row in own_rows
-    }
-    counts = Counter(part_of[key(row, sort_keys=True)] for row in got)
-    assert {key(row, sort_keys=True) for row in got} == set(part_of)
-    assert settings["shares"] == pytest.approx([part.share for part in made.mix.parts])
-    for part in made.mix.parts:
+
+    def key(row: dict[str, str]) -> tuple[str, ...]:
+        return tuple(compared({name: row[name] for name in got[0]}).values())
+
+    parts, corpus = made.mix.parts, made.mix.corpus
+    part_of = {key(made.own[corpus[int(row)].id]): part.name for part in parts for row in part.rows}
+    counts = Counter(part_of[key(row)] for row in got)
+    assert set(map(key, got)) == set(part_of)
+    assert settings["shares"] == pytest.approx([part.share for part in parts])
+    for part in parts:
         error = (part.share * (1 - part.share) / len(got)) ** 0.5
         assert abs(counts[part.name] / len(got) - part.share) < 4 * error, part.name

@@ -37,14 +37,12 @@ def read(folder: Path) -> dict[str, Any]:
     tokenizer = load_tokenizer(cfg)
     names = ("max_steps", "micro_batch_size", "gradient_accumulation_steps", "curriculum_sampling", "trl")
     found = {"version": version("axolotl"), "settings": {name: cfg[name] for name in names}}
+    dataset = (prepare_preference_datasets if cfg.rl else prepare_datasets)(cfg, tokenizer)[0]
     if cfg.rl == "grpo":
-        dataset, _ = prepare_preference_datasets(cfg, tokenizer)
         rows = [{"text": prompted(tokenizer, row["prompt"]), "answer": row["answer"]} for row in dataset]
     elif cfg.rl:
-        dataset, _ = prepare_preference_datasets(cfg, tokenizer)
         rows = [{name: row[name] for name in ("prompt", "chosen", "rejected")} for row in dataset]
     else:
-        dataset, _, _, _ = prepare_datasets(cfg, tokenizer)
         rows = [labelled(tokenizer, row["input_ids"], row["labels"]) for row in dataset]
     return found | {"rows": rows}
 
