@@ -10,7 +10,7 @@ from typing import cast
 
 from mixwright.cli import direct, output
 from mixwright.cli.budget import Budget
-from mixwright.cli.export import mined_mix, resolve_format, write_mix
+from mixwright.cli.export import mined_mix, reading_of, resolve_format, write_mix
 from mixwright.cli.options import Measuring, with_budget
 from mixwright.cli.output import conclude
 from mixwright.cli.run_budget import fit_mining
@@ -89,7 +89,7 @@ def mine_folder(
     elif export_to is not None:
         if export_to.exists():
             shutil.rmtree(export_to)
-        for line in export_rows(path, Corpus.load(run.corpus), export_to):
+        for line in export_rows(path, Corpus.load(run.corpus), export_to, reading_of(settings).form):
             output.out(line)
         write_json(export_to / EXPORT_MARKER_FILE, summary)
     if summary.kind == "chosen rows" and summary.rows == summary.training_rows:
@@ -108,8 +108,9 @@ def _export_mix(settings: RunConfig, run: RunFolder, path: Path, export: str, ex
     """Write the mined rows as a trainer reads them, and say what has to be known of them."""
     train = settings.train
     export_folder = export_to or run.path / "export" / f"{path.stem}-{resolve_format(export)}"
-    objective, step_sizes = cast("Objective", train.objective), {"batch": train.prompts, "group": train.generations}
-    mix = mined_mix(path, Corpus.load(run.corpus), objective=objective, **step_sizes, seed=settings.seed)
+    mix_options = {"batch": train.prompts, "group": train.generations, "seed": settings.seed}
+    objective, reading = cast("Objective", train.objective), reading_of(settings)
+    mix = mined_mix(path, Corpus.load(run.corpus), objective=objective, **mix_options, reading=reading)
     for line in write_mix(mix, export, export_folder):
         output.say(one_line(f"  {line}"))
     output.out(f"{export_folder}: the rows as {export} reads them")
