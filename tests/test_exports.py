@@ -15,9 +15,10 @@ import yaml
 from cli_call import Call, sums, write
 
 from mixwright.cli import export as exporting
-from mixwright.cli.export import EXPORT_MARKER_FILE, mix_of, write_mix
+from mixwright.cli.export import EXPORT_MARKER_FILE, Reading, mix_of, write_mix
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
+from mixwright.learner.prompt_form import PromptForm
 from mixwright.records import Example, Measurement, Objective, Plan, Stage
 from mixwright.run.folder import RunFolder, read_plan, write_measurements, write_plan
 
@@ -111,7 +112,9 @@ def test_trl_reads_the_mixture_and_keeps_the_fractions(tmp_path: Path) -> None:
     path = str(tmp_path / "trl" / "mixture.yaml")
     parser = TrlParser(DatasetMixtureConfig)
     config, rest = parser.parse_args_and_config(["--config", path], return_remaining_strings=True)
-    assert rest == ["--max_steps", "10"], "for the trainer's own arguments"
+    own = {name: int(value) for name, value in zip(rest[::2], rest[1::2], strict=True)}  # for the trainer's own arguments
+    sizes = {"--per_device_train_batch_size": 4, "--gradient_accumulation_steps": 8, "--num_generations": 4}
+    assert own == {"--max_steps": 10, **sizes}, "a step has 8 groups of 4"
     rows = get_dataset(config)["train"]
     # the 10 rows of gcd@2 are 0.375 of 26.7: 10 of each level, and 6.67 of the others
     assert Counter(zip(rows["task"], rows["level"], strict=True)) == {
@@ -180,6 +183,7 @@ def test_verl_gets_its_five_fields(tmp_path: Path) -> None:
     assert found["data"]["shuffle"] is False
     assert found["data"]["train_files"] == [str(place / "train.parquet")]
     assert found["trainer"] == {"total_epochs": 1, "total_training_steps": 10}
+    model = found["actor_rollout_ref"].pop("model")
     assert found["actor_rollout_ref"] == {"actor": {"ppo_mini_batch_size": 8}, "rollout": {"n": 4}}, "the plan's groups"
     assert "..." not in told
     command = shlex.split(told.partition("for your GPUs: ")[2])
@@ -189,18 +193,20 @@ def test_verl_gets_its_five_fields(tmp_path: Path) -> None:
         *("data.train_batch_size=8", "data.shuffle=False", "data.prompt_key=prompt", "data.reward_fn_key=data_source"),
         *("trainer.total_epochs=1", "trainer.total_training_steps=10", "algorithm.adv_estimator=grpo"),
         *("actor_rollout_ref.actor.ppo_mini_batch_size=8", "actor_rollout_ref.rollout.n=4"),
+        f"actor_rollout_ref.model.custom_chat_template='{model['custom_chat_template']}'",
         *("data.val_files=VAL_FILES", "actor_rollout_ref.model.path=PATH"),
     }
     told = "\n".join(export_plan(planned(), corpus(), "verl", tmp_path / "more", batch=8))
     assert "Set actor_rollout_ref.rollout.n" in told
     told = export("verl", tmp_path / "sft", planned("uniform", "sft"))
-    assert settings(tmp_path / "sft" / "verl.yaml").keys() == {"data", "trainer"}
+    assert settings(tmp_path / "sft" / "verl.yaml").keys() == {"data", "trainer", "model"}
     command = shlex.split(told.partition("for your GPUs: ")[2])
     assert command[:3] == ["torchrun", "-m", "verl.trainer.sft_trainer"], "fsdp_sft_trainer is gone since 0.7.1"
     assert set(command[3:]) == {
         f"data.train_files=['{tmp_path / 'sft' / 'train.parquet'}']",
         *("data.train_batch_size=8", "data.messages_key=messages", "model.path=PATH"),
         *("trainer.total_epochs=1", "trainer.total_training_steps=10"),
+        f"model.custom_chat_template='{model['custom_chat_template']}'",
     }, "keys of verl's sft_trainer_engine.yaml: hydra refuses others"
 
 
@@ -237,7 +243,7 @@ def test_chats_and_pairs(tmp_path: Path) -> None:
     talk = [dict(ask[0]), dict(say[0])]
     export_plan(sft, chats, "axolotl", tmp_path / "a", batch=2)
     rows = (tmp_path / "a" / "rows.jsonl").read_text(encoding="utf-8").splitlines()
-    assert json.loads(rows[0])["messages"] == talk
+    assert json.loads(rows[0])["messages"] == [{**ask[0], "train": False}, {**say[0], "train": True}]
     assert settings(tmp_path / "a" / "axolotl.yaml")["datasets"][0]["type"] == "chat_template"
     export_plan(sft, chats, "llama_factory", tmp_path / "l", batch=2)
     assert json.loads((tmp_path / "l" / "01_chat.jsonl").read_text(encoding="utf-8").splitlines()[0]) == {"messages": talk}
@@ -253,6 +259,86 @@ def test_chats_and_pairs(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="dpo"):
         export_plan(dpo, pairs, "verl", tmp_path / "no", batch=2)
     assert not (tmp_path / "no").exists(), "nothing half-written stays"
+
+
+def lines(path: Path) -> list[Any]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def test_plain_prompts_become_messages_where_the_run_takes_the_chat_template(tmp_path: Path) -> None:
+    reading = Reading(PromptForm(True, "Be short."), ("<s>", "</s>"))
+    for name in ("axolotl", "llama_factory", "verl"):
+        export_plan(planned("uniform", "sft"), corpus(), name, tmp_path / name, batch=8, reading=reading)
+    for talk in (row["messages"] for row in lines(tmp_path / "axolotl" / "rows.jsonl")):
+        assert [(message["role"], message["train"]) for message in talk] == [
+            ("system", False),
+            ("user", False),
+            ("assistant", True),
+        ]
+    found = settings(tmp_path / "axolotl" / "axolotl.yaml")
+    assert found["chat_template"] == "tokenizer_default"
+    assert found["datasets"][0]["message_field_training"] == "train"
+    found = settings(tmp_path / "llama_factory" / "llama_factory.yaml")
+    assert (found["mask_history"], "template" in found) == (True, False), "unset, the tokenizer's own is taken"
+    told = pq.read_table(tmp_path / "verl" / "train.parquet").to_pylist()[0]["messages"]
+    assert [message["role"] for message in told] == ["system", "user", "assistant"]
+    assert "model" not in settings(tmp_path / "verl" / "verl.yaml")
+
+
+def test_plain_prompts_stay_plain_where_the_run_takes_no_chat_template(tmp_path: Path) -> None:
+    reading = Reading(PromptForm(False), ("<s>", "</s>"))
+    for name in ("axolotl", "llama_factory", "verl"):
+        export_plan(planned("uniform", "sft"), corpus(), name, tmp_path / name, batch=8, reading=reading)
+    assert all(isinstance(row["prompt"], str) for row in lines(tmp_path / "axolotl" / "rows.jsonl"))
+    assert "chat_template" not in settings(tmp_path / "axolotl" / "axolotl.yaml")
+    assert settings(tmp_path / "llama_factory" / "llama_factory.yaml")["template"] == "empty"
+    rows = lines(tmp_path / "llama_factory" / "02_gcd_2.jsonl")
+    assert {"instruction": "<s>gcd 2.0 3 =", "output": "3</s>"} in rows, "the template `empty` adds neither"
+    template = settings(tmp_path / "verl" / "verl.yaml")["model"]["custom_chat_template"]
+    jinja2 = pytest.importorskip("jinja2")
+    talk = pq.read_table(tmp_path / "verl" / "train.parquet").to_pylist()[0]["messages"]
+    made = jinja2.Template(template).render(messages=talk, bos_token="<s>", eos_token="</s>")
+    assert made == f"<s>{talk[0]['content']}{talk[1]['content']}</s>"
+    unknown = export_plan(planned("uniform", "sft"), corpus(), "llama_factory", tmp_path / "unknown", batch=8)
+    assert any("put its end token after each answer" in line for line in unknown)
+
+
+def test_the_room_of_rollouts_is_exported(tmp_path: Path) -> None:
+    reading = Reading(room=24)
+    for name in ("axolotl", "llama_factory", "verl", "trl"):
+        export_plan(planned(), corpus(), name, tmp_path / name, batch=8, group=4, reading=reading)
+    assert settings(tmp_path / "axolotl" / "axolotl.yaml")["trl"] == {"num_generations": 4, "max_completion_length": 24}
+    assert settings(tmp_path / "llama_factory" / "llama_factory.yaml")["max_new_tokens"] == 24
+    assert settings(tmp_path / "verl" / "verl.yaml")["data"]["max_response_length"] == 24
+    assert settings(tmp_path / "trl" / "mixture.yaml")["max_completion_length"] == 24
+    export_plan(planned("uniform", "sft"), corpus(), "trl", tmp_path / "sft", batch=8, group=4, reading=reading)
+    assert not {"max_completion_length", "num_generations"} & settings(tmp_path / "sft" / "mixture.yaml").keys()
+
+
+def test_rows_without_a_prompt_are_completions_beside_rows_with_one_and_texts_alone(tmp_path: Path) -> None:
+    plan = Plan("p", (Stage("s", "sft", 2, {"t": 1.0}, selector="uniform"),))
+    for name, prompts, fields in (("both", ("", "2 ="), {"prompt", "completion"}), ("texts", ("", ""), {"text"})):
+        made = Corpus.from_examples([Example(f"{n}", "t", prompt, target=f"{n}.") for n, prompt in enumerate(prompts)])
+        export_plan(plan, made, "axolotl", tmp_path / name, batch=1)
+        assert all(set(row) == {"id", "task", "level"} | fields for row in lines(tmp_path / name / "rows.jsonl"))
+    assert settings(tmp_path / "texts" / "axolotl.yaml")["datasets"][0]["type"] == "completion"
+
+
+@pytest.mark.parametrize("name", ["axolotl", "llama_factory", "verl"])
+def test_chats_beside_plain_texts_are_refused(name: str, tmp_path: Path) -> None:
+    rows = [Example("1", "a", "2 =", target="2"), Example("2", "b", ({"role": "user", "content": "3 ="},), target="3")]
+    plan = Plan("p", (Stage("s", "sft", 4, {"a": 0.5, "b": 0.5}, selector="uniform"),))
+    with pytest.raises(InputError, match="one of them"):
+        export_plan(plan, Corpus.from_examples(rows), name, tmp_path / "no", batch=2)
+    assert not (tmp_path / "no").exists()
+
+
+def test_verl_is_told_where_the_assistant_spoke_before(tmp_path: Path) -> None:
+    before = ({"role": "user", "content": "hi"}, {"role": "assistant", "content": "ho"}, {"role": "user", "content": "2 ="})
+    made = Corpus.from_examples([Example("1", "t", before, target="2")])
+    plan = Plan("p", (Stage("s", "sft", 2, {"t": 1.0}, selector="uniform"),))
+    told = export_plan(plan, made, "verl", tmp_path / "v", batch=3)
+    assert any("in 6 rows also before the completion" in line for line in told)
 
 
 def test_an_earlier_export_is_replaced_and_nothing_else(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from mixwright.config import CorpusConfig, RunConfig
 from mixwright.conformance import samples
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
+from mixwright.learner.prompt_form import PromptForm
 from mixwright.mine.choosing import COPIES_PER_ROW, count_to_keep, resample_by_weight, train_rows
 from mixwright.mine.exports import export_rows, make_record
 from mixwright.mine.job import (
@@ -164,6 +165,10 @@ def test_the_files_hold_what_was_chosen(corpus: Corpus, tmp_path: Path) -> None:
     export_rows(path, corpus, tmp_path / "out")
     rows = [json.loads(line) for line in (tmp_path / "out" / "rows.jsonl").read_text().splitlines()]
     assert [row["id"] for row in rows] == names
+    export_rows(path, corpus, tmp_path / "talks", PromptForm(True))
+    rows = [json.loads(line) for line in (tmp_path / "talks" / "rows.jsonl").read_text().splitlines()]
+    told = [rows[0][name][0]["role"] for name in ("prompt", "chosen", "rejected")]
+    assert told == ["user", "assistant", "assistant"], "as the run measures them"
     datasets = pytest.importorskip("datasets")
     assert datasets.load_from_disk(str(tmp_path / "out" / "dataset"))["weight"] == [2.0] * 30
 
@@ -175,6 +180,9 @@ def test_a_row_has_the_fields_of_its_kind() -> None:
     assert make_record(Example("1", "t", chat, target="4"), 1.0)["messages"][-1] == {"role": "assistant", "content": "4"}
     pair = make_record(Example("1", "t", "2 + 2 =", chosen="4", rejected="5"), 1.0)
     assert (pair["chosen"], pair["rejected"], "completion" in pair) == ("4", "5", False)
+    said = ({"role": "assistant", "content": "4"},)
+    pair = make_record(Example("1", "t", chat, chosen=said, rejected=({"role": "assistant", "content": "5"},)), 1.0)
+    assert (pair["prompt"], pair["chosen"]) == ([*chat], [*said]), "messages stay messages"
 
 
 def planted(corpus: Corpus, tmp_path: Path) -> Any:

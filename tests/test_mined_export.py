@@ -10,9 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from mixwright.cli.export import mined_mix, write_mix
+from mixwright.cli.export import Reading, mined_mix, write_mix
 from mixwright.conformance import samples
 from mixwright.errors import InputError
+from mixwright.learner.prompt_form import PromptForm
 from mixwright.mine.stage import Mining, write_mined
 from mixwright.records import Example, MinedRow, MiningResult
 
@@ -82,6 +83,16 @@ def test_rows_are_repeated_by_weight(tmp_path: Path) -> None:
     times = {w: sum(weights[mix.corpus[int(row)].id] == w for row in mix.order) for w in (1.0, 3.0)}
     assert times == {3.0: 120, 1.0: 40}
     assert len(mix.order) == 160
+
+
+def test_mined_rows_have_the_form_of_the_run(tmp_path: Path) -> None:
+    reading = Reading(PromptForm(True, "Be short."))
+    for made, field in ((False, "messages"), (True, "chosen")):
+        mix = mined_mix(table(tmp_path / field, made=made), CORPUS, objective="sft", batch=8, reading=reading)
+        write_mix(mix, "axolotl", tmp_path / field / "out")
+        first = lines(tmp_path / field / "out" / "rows.jsonl")[0]
+        assert [message["role"] for message in first["messages"]][:2] == ["system", "user"]
+        assert (first[field] if made else first["messages"][-1])["role"] == "assistant"
 
 
 def test_a_folder_with_other_files_is_refused(tmp_path: Path) -> None:

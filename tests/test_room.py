@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tokenizers.processors import TemplateProcessing
 from trainers_tiny import model, tokenizer
 
 from mixwright.config import MeasureConfig
@@ -16,7 +17,7 @@ from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.learner.batches import row_batches
 from mixwright.learner.learner import Completion, Learner
-from mixwright.learner.prompt_form import PromptForm
+from mixwright.learner.prompt_form import PromptForm, plain_marks
 from mixwright.measure.notes import notes_on
 from mixwright.measure.passes import Passes
 from mixwright.measure.room import keep_fitting_corpus, room_for
@@ -129,6 +130,13 @@ def test_the_form_reaches_the_tokenizer() -> None:
         chat.encode("1+1=")
     chat.tokenizer.chat_template = "{% for m in messages %}{{ m['role'][0] + '=' + m['content'] }}{% endfor %}"
     assert chat.encode("1+1=") == plain.encode("s=addu=1+1=")
+
+
+def test_the_marks_of_plain_text_are_what_the_tokenizer_puts_before_it_and_its_end_token() -> None:
+    made = tokenizer()
+    assert plain_marks(made) == ("", "<eos>")
+    made.backend_tokenizer.post_processor = TemplateProcessing("<unk> $A", special_tokens=[("<unk>", 2)])
+    assert plain_marks(made) == ("<unk>", "<eos>")
 
 
 def in_order(shares: Sequence[float]) -> bool:

@@ -12,7 +12,9 @@ from cli_call import Call, sums, write
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mixwright.cli.run_budget import ShortTrainings
 from mixwright.config import CorpusConfig, MeasureConfig, ModelConfig, RunConfig, TrainConfig, TrialConfig
+from mixwright.mine.miners.pruning import Pruning
 from mixwright.records import to_data
 from mixwright.run.folder import RunFolder, read_yaml, write_text, yaml_text
 from mixwright.trial.costs import branch_seconds, makespan, stage_seconds
@@ -243,3 +245,37 @@ def test_a_trial_of_a_budget_trains_whole_seeds_and_keeps_what_it_spent(call: Ca
     assert len(branches) == 3
     assert not Path("runs/tiny", SPENT_FILE).exists(), "the run is finished"
     assert "instead of 3" in Path("runs/tiny/verdict.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "steps"),
+    [(28 * 100 * 0.5, 100), (28 * 40 * 0.5 + 1, 40), (28 * 20 * 0.5, 20), (28 * 20 * 0.5 - 1, None)],
+)
+def test_short_trainings_have_as_many_steps_as_fit_and_never_fewer_than_tell_anything(
+    seconds: float, steps: int | None
+) -> None:
+    assert ShortTrainings(28, 100, 0.5).most_steps(seconds) == steps
+
+
+def test_a_miner_that_trains_nothing_fits_any_time_and_one_of_few_steps_keeps_them() -> None:
+    assert ShortTrainings(0, 0, 0.5).most_steps(0.0) == 0
+    assert ShortTrainings(4, 7, 1.0).most_steps(28.0) == 7
+    assert ShortTrainings(4, 7, 1.0).most_steps(27.0) is None
+
+
+def test_pruning_says_how_many_short_trainings_it_makes() -> None:
+    assert Pruning(keep=0.3, runs=4).count_trainings() == 4 * (1 + 3 * 2), "all rows; three ends at 30 % and at 50 %"
+    assert Pruning(keep=0.5, runs=2).count_trainings() == 2 * (1 + 3), "the other fraction is the same"
+    assert Pruning(keep=0.5, end="easy").count_trainings() == 0
+
+
+def test_mining_that_is_tried_chooses_sizes_for_its_budget_or_says_what_it_needs(call: Call) -> None:
+    rows = [{"task": f"t{n % 2}", "prompt": f"{n}+1=", "completion": str(n + 1)} for n in range(160)]
+    assert call("run", write("rows.jsonl", rows), "--init", "--output", "tiny.yaml")[0] == 0
+    config = read_yaml(Path("tiny.yaml"), RunConfig)
+    small = replace(config, model=replace(config.model, width=16, depth=1, heads=2, warmup=None))
+    write_text(Path("tiny.yaml"), yaml_text(to_data(small)))
+    code, _, err = call("mine", "tiny.yaml", "--miner", "pruning", "--keep", "0.3", "--try", "--budget", "3s")
+    assert code == 1
+    assert "for 28 short trainings of 20 steps and a trial that can say something, got about 3 s" in err
+    assert not Path("runs/tiny/scan").exists(), "nothing was scanned"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from mixwright.config import RunConfig
 from mixwright.errors import InputError
 from mixwright.measure.bases import base_name, completions_path, read_completion_rows
 from mixwright.measure.stage import MeasureResult
-from mixwright.records import Measurement, RunManifest
+from mixwright.records import RunManifest
 from mixwright.run.folder import RunFolder, read_json, read_measurements, read_yaml, write_json, write_measurements
 from mixwright.run.manifest import file_digests, settings_file
 from mixwright.verdict.page.beside import BESIDE_NAME, Beside, beside_file
@@ -102,7 +102,7 @@ def read_before(folder: Path, model: str) -> Earlier:
     return Earlier(folder, manifest, _read_result(run, "before", manifest.settings, read_completion_rows(completions_file)))
 
 
-def measured_before(folder: Path, model: str, measuring: Measuring) -> Sequence[Measurement]:
+def measured_before(folder: Path, model: str, measuring: Measuring) -> Earlier:
     """What was measured of the model, with the system message and the adapter that are asked for. Raises InputError."""
     earlier = read_before(folder, model)
     for name, value in {"system message": measuring.system, "adapter": measuring.adapter}.items():
@@ -111,7 +111,7 @@ def measured_before(folder: Path, model: str, measuring: Measuring) -> Sequence[
             raise InputError(
                 f"the {name} of the measuring: {measured_value or 'none'}", value or "none", remedy, file=folder
             )
-    return earlier.before.measurements
+    return earlier
 
 
 def _read_result(run: RunFolder, name: str, settings: Mapping[str, Any], completions: list[dict[str, Any]]) -> MeasureResult:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -11,12 +11,15 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from mixwright.catalog import create, listing
+from mixwright.cli import output
+from mixwright.config import RunConfig
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError, unknown_name
-from mixwright.learner.prompt_form import PromptForm
+from mixwright.learner.bases import TINY_PREFIX
+from mixwright.learner.prompt_form import PromptForm, plain_marks
 from mixwright.mine.choosing import resample_by_weight
 from mixwright.plan.mix import Mix, Part, part_name
-from mixwright.records import Example, Objective, Plan, Stage
+from mixwright.records import Objective, Plan, Stage
 from mixwright.run.folder import write_json
 from mixwright.steer.engine import Engine
 from mixwright.steer.pool import Pool, corpus_pool
@@ -27,6 +30,34 @@ GUARDS = ("gates", "controllers", "monitors")
 """What of a stage acts on what a run shows."""
 EXPORT_MARKER_FILE = "mix.json"
 """File by which a folder is known to hold an export, which a newer one may replace."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How texts reach the model of a run in measuring and training, which an export keeps."""
+
+    form: PromptForm = field(default_factory=PromptForm)
+    """Whether prompts go through its chat template, and which system message they have."""
+    marks: tuple[str, str] | None = None
+    """What stands around plain text, as `Mix.marks`."""
+    room: int | None = None
+    """Longest completion of a rollout, tokens."""
+
+
+def reading_of(config: RunConfig) -> Reading:
+    """How texts reach the model of a run, as far as its tokenizer can be read here."""
+    reading = Reading(PromptForm(config.model.chat_template, config.model.system), room=config.train.max_new_tokens)
+    if reading.form.template or config.model.path == TINY_PREFIX:
+        return reading
+    try:
+        from mixwright.learner.load import load_without_weights
+
+        tokenizer = load_without_weights(config.model.path).tokenizer
+    except (ImportError, InputError):  # no torch here, or the model is elsewhere
+        if reading.form.template is None:
+            output.say("the model's tokenizer cannot be read here, so prompts stay as they are: set model.chat_template")
+        return reading
+    return replace(reading, form=reading.form.resolved_for(tokenizer.chat_template), marks=plain_marks(tokenizer))
 
 
 def check_export(name: str | None, folder: Path | None, *, dry_run: bool) -> None:
@@ -77,7 +108,7 @@ def write_mix(mix: Mix, name: str, folder: Path) -> list[str]:
 
 
 def mix_of(
-    plan: Plan, corpus: Corpus, *, batch: int, group: int | None = None, seed: int = 0, form: PromptForm | None = None
+    plan: Plan, corpus: Corpus, *, batch: int, group: int | None = None, seed: int = 0, reading: Reading | None = None
 ) -> Mix:
     """The plan's weights, as the engine has them before it has seen anything.
 
@@ -87,7 +118,7 @@ def mix_of(
         batch: prompts, rows or pairs per optimiser step.
         group: completions per prompt in GRPO, where it is known.
         seed: of the draws and of the order of rows in a file.
-        form: how prompts reach the model: through its chat template they are written as messages; None leaves them.
+        reading: how texts reach the model: through its chat template they are written as messages; None leaves them.
 
     Raises:
         InputError: a plan of several stages, or one that does not fit the rows.
@@ -95,7 +126,8 @@ def mix_of(
     if len(plan.stages) != 1:
         raise InputError("a plan of one stage, for now", f"{len(plan.stages)}", "Leave the stage that is to be exported.")
     stage = plan.stages[0]
-    train = apply_prompt_form(corpus.training(stage.rehearse), form or PromptForm())
+    reading = reading or Reading()
+    train = apply_prompt_form(corpus.training(stage.rehearse), reading.form)
     pool = corpus_pool(train)
     options = {name: values for name, values in stage.options.items() if name.split(".")[0] not in GUARDS}
     unguarded_stage = replace(
@@ -112,22 +144,16 @@ def mix_of(
             Part(part_name(len(parts) + 1, cell.task, cell.level), cell.task, cell.level, share, rng.permutation(rows))
         )
     order = drawn[: min(stage.steps * batch, SIMULATED_DRAWS)]
-    group = group if stage.objective == "grpo" else None
+    group, room = (group, reading.room) if stage.objective == "grpo" else (None, None)
     notes = _describe_mix(plan, pool, shares, order, batch)
-    return Mix(stage.objective, train, tuple(parts), order, batch, stage.steps, notes, group)
+    return Mix(stage.objective, train, tuple(parts), order, batch, stage.steps, notes, group, room, reading.marks)
 
 
 def apply_prompt_form(corpus: Corpus, form: PromptForm) -> Corpus:
     """The rows as messages where the model is measured through its chat template, or as plain text where it is not."""
     if form.template is None and form.system is None:
         return corpus
-
-    def format_row(row: Example) -> Example:
-        texts = {name: getattr(row, name) for name in ("target", "chosen", "rejected")}
-        formatted = {name: form.format_answer(row.prompt, text) for name, text in texts.items() if text is not None}
-        return replace(row, prompt=form.format_prompt(row.prompt), **formatted) if row.prompt else row
-
-    return Corpus.from_examples(map(format_row, corpus), corpus.graders)
+    return Corpus.from_examples(map(form.example, corpus), corpus.graders)
 
 
 def _cell_shares(stage: Stage, pool: Pool, task_shares: dict[str, float], drawn: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -172,7 +198,14 @@ def _describe_mix(
 
 
 def mined_mix(
-    table: Path, corpus: Corpus, *, objective: Objective, batch: int, group: int | None = None, seed: int = 0
+    table: Path,
+    corpus: Corpus,
+    *,
+    objective: Objective,
+    batch: int,
+    group: int | None = None,
+    seed: int = 0,
+    reading: Reading | None = None,
 ) -> Mix:
     """The mined rows as exports take them: shares of tasks as they are among the rows.
 
@@ -185,15 +218,18 @@ def mined_mix(
         batch: rows, pairs or prompts per optimiser step.
         group: completions per prompt in GRPO.
         seed: of the order of rows.
+        reading: as `mix_of` takes it.
 
     Raises:
         InputError: no rows.
     """
+    reading = reading or Reading()
     mined_table = pq.read_table(table)
     rows_are_made = "prompt" in mined_table.column_names
     rows = Corpus(mined_table) if rows_are_made else corpus.select(ids=mined_table["id"].to_pylist())
     if not len(rows):
         raise InputError("mined rows", "none", "Mine again.", file=table)
+    rows = apply_prompt_form(rows, reading.form)
     weight_by_id = (
         {} if rows_are_made else dict(zip(mined_table["id"].to_pylist(), mined_table["weight"].to_pylist(), strict=True))
     )
@@ -213,13 +249,6 @@ def mined_mix(
     if np.ptp(weights) > 0:
         notes.append("Rows have unequal weights: ordered files repeat them by weight, files of one part per task do not.")
     mix_objective: Objective = "dpo" if are_pairs and rows_are_made else objective
-    return Mix(
-        mix_objective,
-        rows,
-        tuple(parts),
-        row_order,
-        batch,
-        -(-len(row_order) // batch),
-        tuple(notes),
-        group if mix_objective == "grpo" else None,
-    )
+    group, room = (group, reading.room) if mix_objective == "grpo" else (None, None)
+    steps = -(-len(row_order) // batch)
+    return Mix(mix_objective, rows, tuple(parts), row_order, batch, steps, tuple(notes), group, room, reading.marks)

@@ -14,18 +14,17 @@ from pathlib import Path
 from typing import Any
 
 from mixwright import config as settings
-from mixwright.cli.dry_run import held_out_data, time_configs
-from mixwright.cli.output import say
-from mixwright.cli.proposals import LEARNING_RATES, UNKNOWN_COLUMN, Proposal, lora_settings, propose
+from mixwright.cli.dry_run import held_out_data
+from mixwright.cli.proposals import UNKNOWN_COLUMN, Proposal, propose
+from mixwright.cli.run_budget import format_sizes, time_variants
 from mixwright.config import CorpusConfig, ModelConfig, RunConfig, WarmupConfig
 from mixwright.corpus import read_corpus
 from mixwright.errors import InputError, one_line
 from mixwright.learner.bases import TINY_PREFIX
 from mixwright.run.folder import write_text, yaml_text
-from mixwright.run.opening import start_workers
 from mixwright.run.progress import format_duration
 from mixwright.trial.dry_run import Timing
-from mixwright.trial.fitting import Fitted, fit_run, shortest_budget_seconds
+from mixwright.trial.fitting import fit_run, shortest_budget_seconds
 
 PLACEHOLDER = "train.jsonl"
 COMMENT_WIDTH = 110
@@ -139,11 +138,7 @@ def fit_proposal(proposal: Proposal, seconds: float) -> Proposal:
     data = held_out_data(proposal.config, corpus)
     if not data.cells:
         raise InputError("held-out rows, for a budget", "none", "Give some: --eval FILE.")
-    configs = _variants(proposal.config)
-    say("budget: items and steps are timed first, in about two minutes")
-    with start_workers(proposal.config) as workers:
-        timing_list = time_configs(list(configs.values()), workers, Path())
-    timings = {name: (config, timing) for (name, config), timing in zip(configs.items(), timing_list, strict=True)}
+    timings = time_variants(proposal.config, Path())
     fitted = fit_run(timings, data, seconds)
     if fitted is None:
         min_duration = format_duration(shortest_budget_seconds(timings, data))
@@ -153,30 +148,10 @@ def fit_proposal(proposal: Proposal, seconds: float) -> Proposal:
         )
     fitted_to_twice = fit_run(timings, data, 2 * seconds)
     config = replace(fitted.config, trial=replace(fitted.config.trial, budget_minutes=round(seconds / 60, 2)))
-    note = f"Budget: {_format_sizes(fitted)}. Twice the time: {_format_sizes(fitted_to_twice or fitted)}."
+    note = f"Budget: {format_sizes(fitted)}. Twice the time: {format_sizes(fitted_to_twice or fitted)}."
     return Proposal(
         config, [*proposal.notes, note], {**proposal.comments, **_explain_sizes(proposal.config, config, timings)}
     )
-
-
-def _variants(config: RunConfig) -> dict[str | None, RunConfig]:
-    """The settings for all weights and for LoRA, where the model is a checkpoint; else as they are."""
-    if config.model.path == TINY_PREFIX or config.model.adapter is not None:
-        return {config.train.adapter: config}
-    learning_rate = LEARNING_RATES[config.train.objective]
-    all_weights = replace(config.train, adapter=None, adapters={}, learning_rate=learning_rate)
-    lora = replace(all_weights, adapter="lora", adapters={"lora": lora_settings(config.train.objective)})
-    return {"lora": replace(config, train=lora), None: replace(config, train=all_weights)}
-
-
-def _format_sizes(fitted: Fitted) -> str:
-    """Room, weights, sizes and time, and what they will see."""
-    config = fitted.config
-    weights = "LoRA" if config.train.adapter == "lora" else "all weights"
-    weights = "a tiny model" if config.model.path == TINY_PREFIX else weights
-    text = f"{config.measure.max_new_tokens} tokens, {weights}, {config.train.steps} steps, {config.trial.seeds} seeds, "
-    text += f"{fitted.items} items: {format_duration(fitted.seconds)}"
-    return text if fitted.visible is None else f"{text}; would see {100 * fitted.visible:.0f} points between trained arms"
 
 
 def _explain_sizes(

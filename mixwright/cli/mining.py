@@ -10,9 +10,10 @@ from typing import cast
 
 from mixwright.cli import direct, output
 from mixwright.cli.budget import Budget
-from mixwright.cli.export import mined_mix, resolve_format, write_mix
+from mixwright.cli.export import mined_mix, reading_of, resolve_format, write_mix
 from mixwright.cli.options import Measuring, with_budget
 from mixwright.cli.output import conclude
+from mixwright.cli.run_budget import fit_mining
 from mixwright.config import ModelConfig, RunConfig
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError, one_line
@@ -73,6 +74,8 @@ def mine_folder(
         raise InputError("--try with a miner whose rows stand for the training rows", miner, remedy)
     if with_trial:  # what no trial could come of is refused before anything is scanned
         settings = replace(settings, trial=replace(settings.trial, data=miner))
+    if budget is not None:
+        settings = fit_mining(settings, run, base, miner, keep, budget)
     with open_with_workers(settings, run, base=base, for_trial=with_trial) as (workers, checked):
         path = mine_in_run(checked, workers, miner, keep=keep, say=output.say, take_over=with_trial)
     summary = read_json(path.with_suffix(".json"), MiningSummary)
@@ -86,7 +89,7 @@ def mine_folder(
     elif export_to is not None:
         if export_to.exists():
             shutil.rmtree(export_to)
-        for line in export_rows(path, Corpus.load(run.corpus), export_to):
+        for line in export_rows(path, Corpus.load(run.corpus), export_to, reading_of(settings).form):
             output.out(line)
         write_json(export_to / EXPORT_MARKER_FILE, summary)
     if summary.kind == "chosen rows" and summary.rows == summary.training_rows:
@@ -105,8 +108,9 @@ def _export_mix(settings: RunConfig, run: RunFolder, path: Path, export: str, ex
     """Write the mined rows as a trainer reads them, and say what has to be known of them."""
     train = settings.train
     export_folder = export_to or run.path / "export" / f"{path.stem}-{resolve_format(export)}"
-    objective, step_sizes = cast("Objective", train.objective), {"batch": train.prompts, "group": train.generations}
-    mix = mined_mix(path, Corpus.load(run.corpus), objective=objective, **step_sizes, seed=settings.seed)
+    mix_options = {"batch": train.prompts, "group": train.generations, "seed": settings.seed}
+    objective, reading = cast("Objective", train.objective), reading_of(settings)
+    mix = mined_mix(path, Corpus.load(run.corpus), objective=objective, **mix_options, reading=reading)
     for line in write_mix(mix, export, export_folder):
         output.say(one_line(f"  {line}"))
     output.out(f"{export_folder}: the rows as {export} reads them")

@@ -10,14 +10,14 @@ from mixwright import catalog
 from mixwright.cli import output
 from mixwright.cli.beside import measured_before
 from mixwright.cli.direct import load, measure_checkpoint, rows_of
-from mixwright.cli.export import mix_of, write_mix
+from mixwright.cli.export import Reading, mix_of, reading_of, write_mix
 from mixwright.cli.options import Measuring
 from mixwright.config import CorpusConfig, ModelConfig, PlanConfig, RunConfig, TrainConfig
 from mixwright.corpus import Corpus
 from mixwright.corpus.corpus import REHEARSE_SPLIT
 from mixwright.corpus.trainable import NEEDED_COLUMNS, check_training
 from mixwright.errors import InputError, one_line
-from mixwright.learner.prompt_form import PromptForm
+from mixwright.learner.prompt_form import plain_marks
 from mixwright.mine.job import REHEARSAL_MINER, rehearse_run, table_file, with_mined_rehearsal
 from mixwright.mine.own_answers import check_rehearsal, rehearsal_rows
 from mixwright.plan.stage import make_plan, plan_run
@@ -78,7 +78,7 @@ def plan_checkpoint(
         except InputError as error:
             got = f"{output_file}, which is neither"
             raise InputError("--output FILE that is new, or a plan", got, "Choose another.") from error
-    config, corpus, plan, form = _measure_and_plan(model, measuring, planning)
+    config, corpus, plan, reading = _measure_and_plan(model, measuring, planning)
     _say_reasons(plan)
     if output_file is None:
         output.out_yaml(plan)
@@ -87,14 +87,14 @@ def plan_checkpoint(
         output.out(str(output_file))
     if export is not None:
         export_folder = export_to or Path("export") / export
-        _export(config, corpus, plan, export, export_folder, form)
+        _export(config, corpus, plan, export, export_folder, reading)
         (output.say if output_file is None else output.out)(str(export_folder))
 
 
-def _measure_and_plan(model: str, measuring: Measuring, planning: Planning) -> tuple[RunConfig, Corpus, Plan, PromptForm]:
+def _measure_and_plan(model: str, measuring: Measuring, planning: Planning) -> tuple[RunConfig, Corpus, Plan, Reading]:
     """Measure one checkpoint and plan from it; writes nothing.
 
-    Returns the settings, the rows that are planned for with those to rehearse, the plan, and the form of prompts.
+    Returns the settings, the rows that are planned for with those to rehearse, the plan, and how texts reach the model.
 
     Raises:
         InputError: as `prepare` does, or for the planner, the objective or what the planner lacks.
@@ -128,14 +128,16 @@ def _measure_and_plan(model: str, measuring: Measuring, planning: Planning) -> t
         check_keep(config.plan.options, corpus)
     config = replace(config, corpus=rows.config, model=ModelConfig(model, measuring.adapter))
     measurements: Sequence[Measurement] = ()
+    room = measuring.max_new_tokens
     if planning.measured is not None:
-        measurements = measured_before(planning.measured, model, measuring)
+        earlier = measured_before(planning.measured, model, measuring)
+        measurements, room = earlier.before.measurements, room or (max(earlier.room) if earlier.room else None)
         learner = load(model, measuring)
         output.say(f"measure: taken over from {planning.measured}")
     elif rows.probe is None:
         samples = None if "competence" in evidence else 0
         ready, result = measure_checkpoint(model, measuring, None, evidence=evidence, rows=rows, samples=samples)
-        learner, measurements = ready.learners[0], result.measurements
+        learner, measurements, room = ready.learners[0], result.measurements, ready.config.measure.longest_completion
         config = replace(ready.config, plan=config.plan, train=config.train)
     else:
         output.say("measure: no answer can be graded, so no success is measured, and the plan is made from the rows alone")
@@ -145,7 +147,8 @@ def _measure_and_plan(model: str, measuring: Measuring, planning: Planning) -> t
         for note in rehearsal.notes:
             output.say(one_line(f"rehearse: {note}"))
         corpus = corpus.with_rehearsal(rehearsal.rows)
-    return config, corpus, make_plan(config, corpus, measurements), learner.form
+    reading = Reading(learner.form, plain_marks(learner.tokenizer), room)
+    return config, corpus, make_plan(config, corpus, measurements), reading
 
 
 def plan_folder(
@@ -188,25 +191,10 @@ def _say_reasons(plan: Plan) -> None:
         output.say(one_line(f"plan: {line}"))
 
 
-def read_prompt_form(config: RunConfig) -> PromptForm:
-    """The form in which prompts of a run reach its model, as far as its tokenizer can be read here."""
-    form = PromptForm(config.model.chat_template, config.model.system)
-    if form.template is not None or config.model.path == "tiny:":
-        return form
-    try:
-        from mixwright.learner.load import load_without_weights
-
-        return form.resolved_for(load_without_weights(config.model.path).tokenizer.chat_template)
-    except (ImportError, InputError):  # no torch here, or the model is elsewhere
-        return form
-
-
 def _export(
-    config: RunConfig, corpus: Corpus, plan: Plan, export: str, export_folder: Path, form: PromptForm | None = None
+    config: RunConfig, corpus: Corpus, plan: Plan, export: str, export_folder: Path, reading: Reading | None = None
 ) -> None:
-    batch, group = config.train.prompts, config.train.generations
-    form = form or read_prompt_form(config)
-    for line in write_mix(
-        mix_of(plan, corpus, batch=batch, group=group, seed=config.seed, form=form), export, export_folder
-    ):
+    mix_options = {"batch": config.train.prompts, "group": config.train.generations, "seed": config.seed}
+    mix = mix_of(plan, corpus, **mix_options, reading=reading or reading_of(config))
+    for line in write_mix(mix, export, export_folder):
         output.say(one_line(line))

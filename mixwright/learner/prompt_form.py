@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import Any
 
 from mixwright.errors import InputError
-from mixwright.records import Text, plain
+from mixwright.records import Example, Text, plain
 from mixwright.time_limit import TooSlow, call_with_timeout
 
 TINY_TEMPLATE = (
@@ -72,12 +73,27 @@ class PromptForm:
         listed = {name: _listed(text) for name, text in completions.items()}
         return {**row, "prompt": _listed(self.format_prompt(prompt)), **listed}
 
+    def example(self, row: Example) -> Example:
+        """A row of a corpus in this form."""
+        if not row.prompt:
+            return row
+        texts = {name: getattr(row, name) for name in ("target", "chosen", "rejected")}
+        formatted = {name: self.format_answer(row.prompt, text) for name, text in texts.items() if text is not None}
+        return replace(row, prompt=self.format_prompt(row.prompt), **formatted)
+
     def describe(self, prompts: Iterable[Text]) -> str:
         """What is done with these prompts, for people."""
         kinds = {isinstance(self.format_prompt(prompt), str) for prompt in prompts}
         words = {frozenset({True}): "plain text", frozenset({False}): "chat template of the tokenizer"}
         form_text = words.get(frozenset(kinds), "chat messages through the template of the tokenizer, others as plain text")
         return form_text + (" with a system message of its own" if self.system is not None else "")
+
+
+def plain_marks(tokenizer: Any) -> tuple[str, str]:
+    """What stands around plain text in training, as text: what the tokenizer puts before it, and its end token."""
+    special_ids = set(tokenizer.all_special_ids)
+    start_ids = takewhile(special_ids.__contains__, tokenizer("x", verbose=False)["input_ids"])
+    return tokenizer.decode(list(start_ids)), tokenizer.eos_token or ""
 
 
 def _text(value: str | Sequence[Mapping[str, str]]) -> Text:

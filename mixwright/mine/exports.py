@@ -13,25 +13,27 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 
-from mixwright.records import Example, plain
+from mixwright.learner.prompt_form import PromptForm
+from mixwright.records import Example, Text
 from mixwright.run.folder import write_text
 
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus
 
 
-def export_rows(table: Path, corpus: Corpus, folder: Path) -> list[str]:
+def export_rows(table: Path, corpus: Corpus, folder: Path, form: PromptForm | None = None) -> list[str]:
     """Write a miner's table as rows.jsonl and, where `datasets` is installed, a folder that `load_from_disk` reads.
 
     Args:
         table: mine/<miner>.parquet.
         corpus: of the run.
         folder: new.
+        form: in which prompts reach the model of the run; None leaves them as they are.
 
     Returns:
         A line for each thing written.
     """
-    rows = list(_make_records(table, corpus))
+    rows = list(_make_records(table, corpus, form or PromptForm()))
     folder.mkdir(parents=True)
     write_text(folder / "rows.jsonl", "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
     lines = [f"{folder / 'rows.jsonl'}: {len(rows):,} rows, fields {', '.join(rows[0]) if rows else 'none'}"]
@@ -43,7 +45,7 @@ def export_rows(table: Path, corpus: Corpus, folder: Path) -> list[str]:
     return [*lines, f"{folder / 'dataset'}: the same for datasets.load_from_disk"]
 
 
-def _make_records(table: Path, corpus: Corpus) -> Iterator[dict[str, Any]]:
+def _make_records(table: Path, corpus: Corpus, form: PromptForm) -> Iterator[dict[str, Any]]:
     from mixwright.corpus import Corpus as Rows
 
     mined_table = pq.read_table(table)
@@ -52,7 +54,7 @@ def _make_records(table: Path, corpus: Corpus) -> Iterator[dict[str, Any]]:
         {} if has_new_rows else dict(zip(mined_table["id"].to_pylist(), mined_table["weight"].to_pylist(), strict=True))
     )
     for example in Rows(mined_table) if has_new_rows else corpus.select(ids=list(weights)):
-        yield make_record(example, weights.get(example.id, 1.0))
+        yield make_record(form.example(example), weights.get(example.id, 1.0))
 
 
 def make_record(example: Example, weight: float) -> dict[str, Any]:
@@ -60,10 +62,16 @@ def make_record(example: Example, weight: float) -> dict[str, Any]:
     fields: dict[str, Any] = {"id": example.id, "task": example.task, "weight": weight}
     target = example.target if example.target is not None else example.answer
     if example.chosen is not None and example.rejected is not None:
-        fields |= {"prompt": plain(example.prompt), "chosen": plain(example.chosen), "rejected": plain(example.rejected)}
+        sides = {"prompt": example.prompt, "chosen": example.chosen, "rejected": example.rejected}
+        fields |= {name: _listed(text) for name, text in sides.items()}
     elif isinstance(example.prompt, str):
-        fields |= {"prompt": example.prompt} | ({} if target is None else {"completion": plain(target)})
+        fields |= {"prompt": example.prompt} | ({} if target is None else {"completion": _listed(target)})
     else:
-        reply = [] if target is None else [{"role": "assistant", "content": plain(target)}]
-        fields |= {"messages": [*map(dict, example.prompt), *reply]}
+        reply = ({"role": "assistant", "content": target},) if isinstance(target, str) else target or ()
+        fields |= {"messages": _listed((*example.prompt, *reply))}
     return fields | ({} if example.answer is None else {"answer": example.answer})
+
+
+def _listed(text: Text) -> str | list[dict[str, str]]:
+    """A string, or messages as JSON and `datasets` hold them."""
+    return text if isinstance(text, str) else [dict(message) for message in text]

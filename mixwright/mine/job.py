@@ -100,7 +100,11 @@ def mine_in_run(
     if take_over and is_mined(folder, name, mined_from_digest(config, Scan(folder, base_name(start)), options)):
         say(f"mine: {name}, as it was mined before; anew: without --try")
         return table_file(folder, name)
-    say(f"mine: {name}")
+    trainings = miner.count_trainings()
+    steps_text = (
+        f", {trainings} short trainings of {options.get('steps', getattr(miner, 'steps', 0))} steps" if trainings else ""
+    )
+    say(f"mine: {name}{steps_text}")
     job = MineJob(str(folder.path), start, config, name, options)
     workers.run([Job(f"mine {name}", mine_in_worker, job)], title="mine")
     return table_file(folder, name)

@@ -7,6 +7,7 @@ import re
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -62,11 +63,37 @@ class Mix:
     """What the mix is, and what of the plan no fixed weights can hold; a sentence each."""
     group: int | None = None
     """Completions per prompt in GRPO; None where nobody says, and for other objectives."""
+    room: int | None = None
+    """Longest completion of a rollout in GRPO, tokens; None where nobody says, and for other objectives."""
+    marks: tuple[str, str] | None = None
+    """What stands around plain text in training, as text: what the tokenizer puts before it, and its end token; None where
+    the tokenizer is not known."""
 
     @property
     def epochs(self) -> int:
         """How often `order` is passed through in the plan's steps, rounded up."""
         return -(-self.steps * self.batch // len(self.order))
+
+    @cached_property
+    def chat(self) -> bool:
+        """Whether the rows are messages, which go through a chat template, or plain text, which does not.
+
+        Raises:
+            InputError: rows of both kinds.
+        """
+        are_messages = set(self.corpus.table["chat"].take(self._used_rows).to_pylist())
+        if len(are_messages) > 1:
+            raise InputError("chats or plain texts, one of them", "both", "Split the data in two.")
+        return are_messages == {True}
+
+    @cached_property
+    def prompted(self) -> bool:
+        """Whether any row has a prompt; without one the rows are texts."""
+        return any(self.corpus.table["prompt"].take(self._used_rows).to_pylist())
+
+    @property
+    def _used_rows(self) -> NDArray[np.int64]:
+        return np.unique(np.concatenate([self.order, *(part.rows for part in self.parts)]))
 
 
 def part_name(number: int, task: str, level: float | None) -> str:
@@ -77,7 +104,7 @@ def part_name(number: int, task: str, level: float | None) -> str:
 def trl_rows(mix: Mix, rows: Iterable[int]) -> Iterator[dict[str, Any]]:
     """Rows with the columns that TRL's trainer of the objective takes, beside id, task and level.
 
-    GRPO: prompt and answer. SFT: prompt and completion, or text where there is no prompt. DPO: chosen and rejected,
+    GRPO: prompt and answer. SFT: prompt and completion, or text where no row has a prompt. DPO: chosen and rejected,
     and the prompt where there is one. Texts are strings or lists of messages.
 
     Raises:
@@ -85,18 +112,18 @@ def trl_rows(mix: Mix, rows: Iterable[int]) -> Iterator[dict[str, Any]]:
     """
     for row in rows:
         example = mix.corpus[int(row)]
-        yield {"id": example.id, "task": example.task, "level": example.level, **_trl_texts(example, mix.objective)}
+        row_fields = {"id": example.id, "task": example.task, "level": example.level}
+        yield row_fields | _trl_texts(example, mix.objective, prompted=mix.prompted)
 
 
-def _trl_texts(example: Example, objective: Objective) -> dict[str, Any]:
-    prompt = {"prompt": messages(example.prompt)}
+def _trl_texts(example: Example, objective: Objective, *, prompted: bool) -> dict[str, Any]:
+    prompt = {"prompt": messages(example.prompt)} if prompted else {}
     if objective == "grpo":
         return prompt | {"answer": example.answer}
     if objective == "dpo":
-        sides = {name: messages(_require_text(example, name)) for name in ("chosen", "rejected")}
-        return (prompt if example.prompt else {}) | sides
+        return prompt | {name: messages(_require_text(example, name)) for name in ("chosen", "rejected")}
     target = example.target if example.target is not None else _require_text(example, "answer")
-    return prompt | {"completion": messages(target)} if example.prompt else {"text": target}
+    return prompt | {"completion": messages(target)} if prompted else {"text": target}
 
 
 def _require_text(example: Example, name: str) -> Text:

@@ -73,6 +73,15 @@ class Pruning(Miner):
         check_range("mine.options.pruning", vars(self), keep=(1e-6, 1), **SHORT_TRAINING_LIMITS, random_share=(0, 1))
         self.MODEL = self.end == "auto"
 
+    def count_trainings(self) -> int:
+        """All rows, and three ends of each fraction, with every seed; none where the end is named."""
+        return self.runs * (1 + 3 * len(self._fractions)) if self.end == "auto" else 0
+
+    @property
+    def _fractions(self) -> tuple[float, ...]:
+        """Kept shares of the crossover test; the first decides."""
+        return tuple(dict.fromkeys((self.keep, SECOND_KEEP_SHARE)))
+
     def mine(self, corpus: Corpus, scan: Scan, learner: Learner | None, rng: Generator) -> MiningResult:
         """Kept rows. Raises InputError without a model where the test is to decide, or with too few rows for it."""
         rows = train_rows(corpus, scan)
@@ -118,7 +127,7 @@ class Pruning(Miner):
             groups[trainable],
             make_proxy_trainer(learner, corpus, rows.numbers[trainable], rows.numbers[items], sizes),
             strata,
-            fractions=tuple(dict.fromkeys((self.keep, SECOND_KEEP_SHARE))),
+            fractions=self._fractions,
             seeds=rng.integers(2**31, size=self.runs).tolist(),
             random_share=self.random_share,
         )

@@ -1,20 +1,22 @@
-"""Export to Axolotl: one file with the rows in the order of the plan's draws, and settings that keep that order.
+"""Export to Axolotl: one file with the rows in the order of the plan's draws, and settings that keep that order in SFT.
 
 Axolotl concatenates the entries of `datasets` and shuffles; no field of an entry is a weight (`shards` takes a part).
-So rows are repeated and left out as the weights have it.
+So rows are repeated and left out as the weights have it. Messages go through the tokenizer's own chat template, and of them
+the completion alone is trained on (`message_field_training`); plain text goes through no template.
 
-Source: Axolotl 0.18.0, Dataset Loading and Config Reference (docs.axolotl.ai/docs/dataset_loading.html,
-    config-reference.html):
-    `datasets`, `shuffle_merged_datasets`, `curriculum_sampling`; formats from dataset-formats/inst_tune.html,
-    dataset-formats/conversation.html and rlhf.html.
-    With GRPO the batch sizes count completions, as TRL's do.
+Source: Axolotl 0.19.0, utils/schemas/{config,datasets,trl}.py, utils/data/{sft,rl,shared}.py, prompt_tokenizers.py and
+    prompt_strategies/{user_defined,chat_template,completion,dpo/user_defined,dpo/chat_template}.py, read by `make readers`.
+    With GRPO the batch sizes count completions, as TRL's do, and `trl.max_completion_length` has no default: without it
+    completions have no limit.
 Unit: rows.
 Cost: one JSONL file of as many rows as the plan draws, 100,000 at most.
-Blind spot: sample packing moves rows between steps; `curriculum_sampling` is read in SFT only.
+Blind spot: sample packing moves rows between steps; rows longer than `sequence_len`, 512 by default, are left out; the line
+    break that some templates put after the end token is not trained on.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +34,7 @@ PLAIN_TYPE = {
 }
 """A prompt and a completion as they stand, without a template around them."""
 PAIRS_TYPE = {"field_prompt": "prompt", "field_chosen": "chosen", "field_rejected": "rejected", "prompt_format": "{prompt}"}
+CHAT_TYPE = {"type": "chat_template", "message_field_training": "train"}
 
 
 class Axolotl(Export):
@@ -39,27 +42,26 @@ class Axolotl(Export):
 
     def write(self, mix: Mix, folder: Path) -> list[str]:
         """rows.jsonl and axolotl.yaml."""
-        is_chat = not isinstance(mix.corpus[int(mix.order[0])].prompt, str)
-        rows = trl_rows(mix, mix.order)
-        if is_chat and mix.objective != "grpo":  # for the types chat_template (SFT) and chat_template.default (DPO)
-            id_columns, examples = ("id", "task", "level"), (mix.corpus[int(row)] for row in mix.order)
-            rows = ({n: getattr(e, n) for n in id_columns} | chat_row(e, mix.objective) for e in examples)
-        write_jsonl(folder / ROWS_FILE, rows)
-        entry: dict[str, Any] = {"path": str(folder / ROWS_FILE), "ds_type": "json", "split": "train"}
-        entry_type, note = _choose_entry_type(mix, chat=is_chat)
-        if entry_type is not None:
-            entry["type"] = entry_type
+        has_messages = mix.chat and mix.objective != "grpo"
+        write_jsonl(folder / ROWS_FILE, _message_rows(mix) if has_messages else trl_rows(mix, mix.order))
+        entry = {"path": str(folder / ROWS_FILE), "ds_type": "json", "split": "train", **_choose_entry_type(mix)}
+        order_note = "Do not shuffle them, and do not remove the repeated ones."
+        if mix.objective != "sft":
+            order_note = "Do not remove the repeated ones; with `rl` Axolotl shuffles: the shares stay, the order does not."
         notes = [
             f"Axolotl has no weights, so {ROWS_FILE} has the rows in the order of the plan's draws, repeated and left out "
             f"as the weights have it: {len(mix.order):,} rows, {len(np.unique(mix.order)):,} different ones of "
-            f"{len(mix.corpus):,}. Do not shuffle them, and do not remove the repeated ones.",
+            f"{len(mix.corpus):,}. {order_note}",
             f"Batch sizes are those of one device, a step of {mix.batch} {'prompts' if mix.group else 'rows'}: divide "
             "gradient_accumulation_steps by the number of devices.",
-            *filter(None, [note]),
         ]
         settings: dict[str, Any] = {} if mix.objective == "sft" else {"rl": mix.objective}
-        if mix.group:
-            settings["trl"] = {"num_generations": mix.group}
+        if mix.objective == "grpo":
+            notes.append("GRPO in Axolotl: name your reward functions under trl.reward_funcs; they get the column answer.")
+            rollout_settings = {"num_generations": mix.group, "max_completion_length": mix.room}
+            settings["trl"] = {name: size for name, size in rollout_settings.items() if size is not None}
+        if mix.chat:
+            settings["chat_template"] = "tokenizer_default"
         settings |= {
             "datasets": [entry],
             "shuffle_merged_datasets": False,
@@ -75,12 +77,25 @@ class Axolotl(Export):
         return [*notes, f"{instruction}; an optimiser step takes {mix.batch} rows of the file."]
 
 
-def _choose_entry_type(mix: Mix, *, chat: bool) -> tuple[Any, str]:
-    """The `type` of the entry, and what has to be done about it by hand."""
+def _choose_entry_type(mix: Mix) -> dict[str, Any]:
+    """What an entry says of the type of its rows; nothing of prompts for GRPO, which TRL takes as they are."""
     if mix.objective == "grpo":
-        return None, "GRPO in Axolotl: name your reward functions under trl.reward_funcs; they get the column answer."
+        return {}
     if mix.objective == "dpo":
-        return ("chat_template.default", "") if chat else (PAIRS_TYPE, "")
-    if not chat and not mix.corpus[int(mix.order[0])].prompt:
-        return "completion", ""
-    return ("chat_template", "") if chat else (PLAIN_TYPE, "")
+        return {"type": "chat_template.default" if mix.chat else PAIRS_TYPE}
+    if mix.chat:
+        return CHAT_TYPE
+    return {"type": PLAIN_TYPE if mix.prompted else "completion"}
+
+
+def _message_rows(mix: Mix) -> Iterator[dict[str, Any]]:
+    """Rows as messages, in SFT each with whether it is trained on: of the assistant's the completion alone, as in a run."""
+    for row in mix.order:
+        example = mix.corpus[int(row)]
+        row_fields = {name: getattr(example, name) for name in ("id", "task", "level")} | chat_row(example, mix.objective)
+        if mix.objective == "sft":
+            prompt_messages = len(example.prompt)
+            row_fields["messages"] = [
+                message | {"train": position >= prompt_messages} for position, message in enumerate(row_fields["messages"])
+            ]
+        yield row_fields

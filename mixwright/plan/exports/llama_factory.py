@@ -1,10 +1,15 @@
 """Export to LLaMA-Factory: a data set of each task and level in dataset_info.json, mixed by `interleave_probs`.
 
-Source: LLaMA-Factory 0.9.5, data/README.md (dataset_info.json, alpaca and sharegpt formats) and the data arguments
-    (llamafactory.readthedocs.io, Arguments: `dataset`, `mix_strategy`, `interleave_probs`).
+Messages need no `template`: unset, it is read off the tokenizer's own chat template, and `mask_history` trains on the
+completion alone. Unset, plain text would get that template, too; the template `empty` has none, and no end token either, so
+that the rows have it, as their prompts have what the tokenizer puts before a text.
+
+Source: LLaMA-Factory 0.9.5, data/{parser,converter,loader,template,data_utils}.py, data/processor/{supervised,pairwise}.py
+    and hparams/{data_args,parser}.py, read by `make readers`.
 Unit: share of rows, 0..1.
 Cost: one JSONL file per task and level.
-Blind spot: tasks are taken by chance, not evenly spread as in a steered run; no GRPO, so its rows are prompts with answers.
+Blind spot: tasks are taken by chance, not evenly spread as in a steered run; talks in which user and assistant do not take
+    turns are left out; no GRPO, so its rows are prompts with answers.
 """
 
 from __future__ import annotations
@@ -14,7 +19,7 @@ from typing import Any
 
 from mixwright.contracts import Export
 from mixwright.plan.mix import Mix, chat_row, sides_of, target_of, write_jsonl, write_settings
-from mixwright.records import Example, Objective, plain
+from mixwright.records import Example, plain
 from mixwright.run.folder import write_json
 
 SHAREGPT_TAGS = {
@@ -23,7 +28,7 @@ SHAREGPT_TAGS = {
     "user_tag": "user",
     "assistant_tag": "assistant",
     "system_tag": "system",
-    "observation_tag": "observation",
+    "observation_tag": "tool",
     "function_tag": "function_call",
 }
 
@@ -36,30 +41,44 @@ class LlamaFactory(Export):
         info: dict[str, Any] = {}
         for part in mix.parts:
             examples = [mix.corpus[int(row)] for row in part.rows]
-            is_chat = not isinstance(examples[0].prompt, str)
-            rows = [chat_row(e, mix.objective) if is_chat else _plain_row(e, mix.objective) for e in examples]
+            rows = [chat_row(e, mix.objective) if mix.chat else _plain_row(e, mix) for e in examples]
             write_jsonl(folder / f"{part.name}.jsonl", rows)
-            info[part.name] = {"file_name": f"{part.name}.jsonl", **_describe_data_set(rows[0], chat=is_chat)}
+            info[part.name] = {"file_name": f"{part.name}.jsonl", **_describe_data_set(rows[0], chat=mix.chat)}
         write_json(folder / "dataset_info.json", info)
         mixed_rows = max(len(part.rows) / part.share for part in mix.parts)
         notes = [
             f"interleave_over repeats rows until every pool was passed through once, about {mixed_rows:,.0f} rows; the plan "
-            f"draws {mix.steps * mix.batch:,} in {mix.steps} steps."
+            f"draws {mix.steps * mix.batch:,} in {mix.steps} steps.",
+            f"A step of {mix.batch} rows is that of one device: divide gradient_accumulation_steps by their number.",
         ]
         settings: dict[str, Any] = {} if mix.objective == "grpo" else {"stage": mix.objective}
         if not settings:
             notes.append("LLaMA-Factory has no GRPO: the rows are prompts with answers; set `stage` to what you train.")
+        if mix.chat:
+            notes.append("Set no `template`: the tokenizer's own chat template is taken, as in the run.")
+            settings |= {"mask_history": True} if mix.objective == "sft" else {}
+        else:
+            end_note = " The rows end with the end token, which that template lacks." if mix.marks else ""
+            notes.append(f"The template `empty` leaves plain text as it is, as in the run.{end_note}")
+            settings["template"] = "empty"
+            if mix.marks is None:
+                notes.append("The model's tokenizer is not known here: put its end token after each answer of these rows.")
+        if mix.room is not None:
+            settings["max_new_tokens"] = mix.room
         settings |= {"dataset_dir": str(folder), "dataset": ",".join(part.name for part in mix.parts)}
         if len(mix.parts) > 1:
             shares = ",".join(f"{part.share:g}" for part in mix.parts)
             settings |= {"mix_strategy": "interleave_over", "interleave_probs": shares}
-        write_settings(folder / "llama_factory.yaml", [*mix.notes, *notes], {**settings, "max_steps": mix.steps})
+        settings |= {"max_steps": mix.steps, "per_device_train_batch_size": 1, "gradient_accumulation_steps": mix.batch}
+        write_settings(folder / "llama_factory.yaml", [*mix.notes, *notes], settings)
         return [*notes, f"Add {folder / 'llama_factory.yaml'} to the YAML of `llamafactory-cli train`."]
 
 
-def _plain_row(example: Example, objective: Objective) -> dict[str, Any]:
-    answers = sides_of(example) if objective == "dpo" else {"output": target_of(example)}
-    return {"instruction": plain(example.prompt), **{name: plain(text) for name, text in answers.items()}}
+def _plain_row(example: Example, mix: Mix) -> dict[str, Any]:
+    start_mark, end_mark = mix.marks or ("", "")
+    answers = sides_of(example) if mix.objective == "dpo" else {"output": target_of(example)}
+    texts = {name: plain(text) + end_mark for name, text in answers.items()}
+    return {"instruction": start_mark + plain(example.prompt), **texts}
 
 
 def _describe_data_set(row: dict[str, Any], *, chat: bool) -> dict[str, Any]:

@@ -4,6 +4,8 @@
 stands twice, so the smallest pool bounds the mixture. `interleave.py` draws by `datasets.interleave_datasets` with the same
 probabilities, repeating small pools (`all_exhausted`), for scripts of your own.
 
+For GRPO the settings have the group and the room of the run, too.
+
 Source: TRL, Scripts Utilities, class DatasetMixtureConfig (huggingface.co/docs/trl/script_utils), `fraction` as in 1.16;
     datasets, interleave_datasets (huggingface.co/docs/datasets/process#interleave).
 Unit: share of rows, 0..1.
@@ -64,7 +66,11 @@ class Trl(Export):
             {"path": "parquet", "data_files": str(folder / _file(part.name)), "split": "train", "fraction": part.share}
             for part in mix.parts
         ]
-        write_settings(folder / "mixture.yaml", [*mix.notes, note], {"datasets": sections, "max_steps": mix.steps})
+        settings: dict[str, Any] = {"datasets": sections, "max_steps": mix.steps}
+        settings |= {"per_device_train_batch_size": mix.group or 1, "gradient_accumulation_steps": mix.batch}
+        rollout_settings = {"num_generations": mix.group, "max_completion_length": mix.room}
+        settings |= {name: size for name, size in rollout_settings.items() if size is not None}
+        write_settings(folder / "mixture.yaml", [*mix.notes, note], settings)
         part_settings = ({"task": part.task, "level": part.level, "probability": part.share} for part in mix.parts)
         sources = [{"file": _file(part.name)} | row for part, row in zip(mix.parts, part_settings, strict=True)]
         write_json(folder / "interleave.json", {"sources": sources, "stopping_strategy": STOPPING_STRATEGY})

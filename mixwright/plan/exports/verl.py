@@ -3,18 +3,20 @@
 verl concatenates `data.train_files` and shuffles; no setting is a weight (`data.sampler` takes a class of your own). So rows
 are repeated and left out as the weights have it.
 
-Source: verl 0.9.0, Prepare Data for Post-Training, Config Explanation, GRPO and GSM8K Example (verl.readthedocs.io,
-    preparation/prepare_data.html, examples/config.html, algo/grpo.html, examples/gsm8k_example.html): the five fields of a
-    row, `data.train_files`, `data.shuffle`, `data.train_batch_size`; `actor_rollout_ref.rollout.n` is 1 by default, and more
-    for GRPO. SFT as verl/trainer/sft_trainer.py and config/sft_trainer_engine.yaml have it: `data.messages_key` and
-    `model.path`; `fsdp_sft_trainer`, with `data.multiturn` and `model.partial_pretrain`, is gone since 0.7.1.
+Source: verl 0.9.1, utils/dataset/{rl_dataset,multiturn_sft_dataset}.py, utils/tokenizer/chat_template.py,
+    trainer/ppo/utils.py and trainer/config/{ppo_trainer,sft_trainer_engine}.yaml with model/hf_model.yaml and
+    data/legacy_data.yaml, read by `make readers`: every prompt is messages that go through a chat template, that of
+    `custom_chat_template` in place of the tokenizer's. So for plain text that template is the text itself.
+    `actor_rollout_ref.rollout.n` is 1 by default, and more for GRPO.
 Unit: rows.
 Cost: one Parquet file of as many rows as the plan draws, 100,000 at most.
-Blind spot: `filter_overlong_prompts` removes rows and so moves the shares; the grader is yours, found by `data_source`.
+Blind spot: prompts beyond `max_prompt_length`, 512 by default, are refused or, with `filter_overlong_prompts`, left out; SFT
+    trains on every message of the assistant; the grader is yours, found by `data_source`.
 """
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -26,6 +28,13 @@ from mixwright.plan.mix import Mix, as_chat, chat_row, write_rows, write_setting
 from mixwright.records import Example, Objective
 
 ROWS_FILE = "train.parquet"
+PLAIN_TEMPLATE = (
+    '{% for message in messages %}{{ message["content"] }}'
+    '{% if message["role"] == "assistant" %}{{ eos_token }}{% endif %}{% endfor %}'
+)
+"""Chat template of texts that go through none in the run; the end token follows what is trained on, as there."""
+START = '{% if message["role"] == "user" %}{{ bos_token }}{% endif %}'
+"""What of it begins a prompt where the tokenizer puts its first token before a text; SFT renders each message alone."""
 
 
 class Verl(Export):
@@ -44,14 +53,24 @@ class Verl(Export):
         ]
         data: dict[str, Any] = {"train_files": [str(folder / ROWS_FILE)], "train_batch_size": mix.batch}
         settings: dict[str, Any] = {"data": data, "trainer": {"total_epochs": mix.epochs, "total_training_steps": mix.steps}}
+        model_settings = {} if mix.chat else {"model": {"custom_chat_template": _plain_template(mix)}}
+        if model_settings:
+            notes.append("The chat template of these settings is the text itself: in the run, plain text goes through none.")
         if mix.objective == "sft":
             data |= {"messages_key": "messages"}
+            settings |= model_settings
+            rows_with_replies = sum(_has_earlier_reply(mix.corpus[int(row)]) for row in mix.order)
+            if rows_with_replies:
+                notes.append(
+                    f"verl trains on all that the assistant says: in {rows_with_replies:,} rows also before the completion."
+                )
             notes.append("verl's SFT trainer has a sampler of its own, which shuffles: the shares stay, the order does not.")
             command, own_settings = "torchrun -m verl.trainer.sft_trainer", ("model.path",)
         else:
             data |= {"shuffle": False, "prompt_key": "prompt", "reward_fn_key": "data_source"}
+            data |= {} if mix.room is None else {"max_response_length": mix.room}
             actor = {"actor": {"ppo_mini_batch_size": mix.batch}}  # a step of the optimiser for each batch, as planned
-            settings |= {"algorithm": {"adv_estimator": "grpo"}, "actor_rollout_ref": actor}
+            settings |= {"algorithm": {"adv_estimator": "grpo"}, "actor_rollout_ref": actor | model_settings}
             if mix.group:
                 settings["actor_rollout_ref"]["rollout"] = {"n": mix.group}
             else:
@@ -73,7 +92,23 @@ def _flatten_settings(settings: Mapping[str, Any], path_prefix: str = "") -> Ite
         if isinstance(value, Mapping):
             yield from _flatten_settings(value, f"{path_prefix}{name}.")
         else:
-            yield shlex.quote(f"{path_prefix}{name}={value}")
+            text = f"{value}"
+            needs_quotes = isinstance(value, str) and not re.fullmatch(r"[\w./-]*", text)
+            value_text = f"'{text}'" if needs_quotes else text  # in quotes hydra takes it as it is
+            yield shlex.quote(f"{path_prefix}{name}={value_text}")
+
+
+def _plain_template(mix: Mix) -> str:
+    """`PLAIN_TEMPLATE` with what the tokenizer puts before a text."""
+    if mix.marks is None or not mix.marks[0]:
+        return PLAIN_TEMPLATE
+    start_mark = START if mix.prompted else "{{ bos_token }}"
+    return PLAIN_TEMPLATE.replace("{{ message", f"{start_mark}{{{{ message", 1)
+
+
+def _has_earlier_reply(example: Example) -> bool:
+    """Whether the assistant has spoken before the completion."""
+    return not isinstance(example.prompt, str) and any(message["role"] == "assistant" for message in example.prompt)
 
 
 def _verl_row(example: Example, index: int, objective: Objective) -> dict[str, Any]:

@@ -1,0 +1,140 @@
+"""Budget of a run, and of mining that is tried: a few items and steps are timed, then sizes are chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mixwright.cli.budget import Budget
+from mixwright.cli.dry_run import held_out_data, time_configs
+from mixwright.cli.output import say
+from mixwright.cli.proposals import LEARNING_RATES, lora_settings
+from mixwright.config import RunConfig
+from mixwright.corpus import read_corpus
+from mixwright.errors import InputError
+from mixwright.learner.bases import TINY_PREFIX
+from mixwright.mine.job import options_of
+from mixwright.mine.stage import make_miner
+from mixwright.run.folder import RunFolder, read_yaml
+from mixwright.run.opening import start_workers
+from mixwright.run.progress import format_duration
+from mixwright.trial.dry_run import Timing
+from mixwright.trial.fitting import Fitted, fit_run, shortest_budget_seconds
+
+if TYPE_CHECKING:
+    from mixwright.contracts import Miner
+
+Timings = Mapping[str | None, tuple[RunConfig, Timing]]
+"""Adapter (None: all weights) -> the settings that train it, and what was timed of them."""
+MINING_SHARE = 0.4
+"""Share of a budget that short trainings of a miner may take; the rest is for the trial of what is mined."""
+FEWEST_SHORT_STEPS = 20
+"""Steps of a short training below which it is not taken for one."""
+
+
+def time_variants(config: RunConfig, base: Path) -> Timings:
+    """What items and steps take, for LoRA and for all weights where the model is a checkpoint. Takes about two minutes.
+
+    Args:
+        config: settings of a run.
+        base: folder that relative paths in the settings start from.
+    """
+    configs = _adapter_variants(config)
+    say("budget: items and steps are timed first, in about two minutes")
+    with start_workers(config) as workers:
+        timings = time_configs(list(configs.values()), workers, base)
+    return {name: (variant, timing) for (name, variant), timing in zip(configs.items(), timings, strict=True)}
+
+
+def _adapter_variants(config: RunConfig) -> dict[str | None, RunConfig]:
+    """The settings for all weights and for LoRA, where the model is a checkpoint; else as they are."""
+    if config.model.path == TINY_PREFIX or config.model.adapter is not None:
+        return {config.train.adapter: config}
+    learning_rate = LEARNING_RATES[config.train.objective]
+    all_weights = replace(config.train, adapter=None, adapters={}, learning_rate=learning_rate)
+    lora = replace(all_weights, adapter="lora", adapters={"lora": lora_settings(config.train.objective)})
+    return {"lora": replace(config, train=lora), None: replace(config, train=all_weights)}
+
+
+def format_sizes(fitted: Fitted) -> str:
+    """Room, weights, sizes and time, and what they will see."""
+    config = fitted.config
+    weights = "LoRA" if config.train.adapter == "lora" else "all weights"
+    weights = "a tiny model" if config.model.path == TINY_PREFIX else weights
+    text = f"{config.measure.max_new_tokens} tokens, {weights}, {config.train.steps} steps, {config.trial.seeds} seeds, "
+    text += f"{fitted.items} items: {format_duration(fitted.seconds)}"
+    return text if fitted.visible is None else f"{text}; would see {100 * fitted.visible:.0f} points between trained arms"
+
+
+@dataclass(frozen=True, slots=True)
+class ShortTrainings:
+    """What the short trainings of a miner take."""
+
+    count: int
+    """Trainings; 0 for a miner that makes none."""
+    steps: int
+    """Steps of each, as the settings have it."""
+    step_seconds: float
+    """Of one step, in one process, all weights."""
+
+    def seconds(self, steps: int) -> float:
+        """Of all of them, with so many steps each."""
+        return self.count * steps * self.step_seconds
+
+    def most_steps(self, seconds: float) -> int | None:
+        """Steps of each that a time allows, the settings' at most; None where it is too short for `FEWEST_SHORT_STEPS`."""
+        fewest = min(self.steps, FEWEST_SHORT_STEPS)
+        if self.seconds(fewest) > seconds:
+            return None
+        return min(self.steps, max(fewest, int(seconds / max(self.seconds(1), 1e-12))))
+
+
+def fit_mining(settings: RunConfig, run: RunFolder, base: Path, miner: str, keep: float | None, budget: Budget) -> RunConfig:
+    """The settings with sizes of the miner's short trainings, and of the trial of what it mines, for a budget.
+
+    A run folder that was begun with the same budget keeps its sizes, so that a command that was killed goes on.
+
+    Args:
+        settings: of the run, with the table of the miner as `trial.data`.
+        run: its folder.
+        base: folder that relative paths in the settings start from.
+        miner: name of the plug-in.
+        keep: share of the rows; None takes the settings'.
+        budget: of the whole command.
+
+    Raises:
+        InputError: too short for the short trainings, or for a trial that can say something.
+    """
+    begun = read_yaml(run.path / "run.yaml", RunConfig) if (run.path / "run.yaml").is_file() else None
+    if begun is not None and begun.trial == replace(settings.trial, seeds=begun.trial.seeds):
+        return begun
+    without_table = replace(settings, trial=replace(settings.trial, data=None))  # nothing is mined yet
+    data = held_out_data(settings, read_corpus(settings.corpus, base=base))
+    timings = time_variants(without_table, base)
+    trainings = _find_short_trainings(make_miner(miner, options_of(settings, miner, keep)), timings)
+    steps = trainings.most_steps(MINING_SHARE * budget.seconds)
+    fitted = None if steps is None else fit_run(timings, data, budget.seconds_left - trainings.seconds(steps))
+    if steps is None or fitted is None:
+        fewest = trainings.seconds(min(trainings.steps, FEWEST_SHORT_STEPS))
+        needed = max(fewest / MINING_SHARE, budget.seconds_spent + fewest + shortest_budget_seconds(timings, data))
+        parts = f"{trainings.count} short trainings of {FEWEST_SHORT_STEPS} steps and " if trainings.count else ""
+        remedy = "Allow more time, mine without --try, or take a miner that trains nothing (mixwright list miners)."
+        expected = f"a budget of {format_duration(needed)} or more, for {parts}a trial that can say something"
+        raise InputError(expected, format_duration(budget.seconds), remedy)
+    if trainings.count:
+        say(f"budget: {trainings.count} short trainings of {steps} steps: {format_duration(trainings.seconds(steps))}")
+        options = {**settings.mine.options, miner: {**settings.mine.options.get(miner, {}), "steps": steps}}
+        settings = replace(settings, mine=replace(settings.mine, options=options))
+    say(f"budget: then a trial with {format_sizes(fitted)}")
+    sized = fitted.config
+    trial = replace(sized.trial, data=settings.trial.data, budget_minutes=settings.trial.budget_minutes)
+    return replace(settings, train=sized.train, measure=sized.measure, trial=trial)
+
+
+def _find_short_trainings(miner: Miner, timings: Timings) -> ShortTrainings:
+    """How many the miner makes, of how many steps, and what a step of its batch takes with all weights."""
+    config, timing = timings[None] if None in timings else next(iter(timings.values()))
+    steps, batch = getattr(miner, "steps", 0), getattr(miner, "batch", config.train.prompts)
+    return ShortTrainings(miner.count_trainings(), steps, timing.step * batch / config.train.prompts)
