@@ -2,7 +2,7 @@
 
 Eight can be done, and end within a quarter of their budget with what they promised: five seeds or more of every arm, eight
 items or more of every cell. Three budgets are too small to be of use, and the command has to say so (exit code 1, with
-the budget that would do). Mining by `pruning` on SmolLM2 was one of the possible jobs at first: in 24 of its 30 minutes
+the budget that would do). Mining by `pruning` on SmolLM2 was one of the possible jobs at first: in 19 of its 30 minutes
 the first of 28 short trainings had not ended, and nobody had said so. It has to be refused now, and a tiny model is mined
 instead, with the end that is kept named, so that there is always something to try. Each job is a command line of
 `mixwright` in a process of its own, alone on the machine; a `run` is written by `run --init --budget` first, whose own time
