@@ -167,7 +167,7 @@ def read_features(source: Path) -> dict[str, tuple[str, ...]]:
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
         if any(isinstance(target, ast.Name) and target.id == "FEATURES" for target in targets):
             try:
-                return {str(name): tuple(map(str, class_node)) for name, class_node in ast.literal_eval(node.value).items()}
+                return {str(name): tuple(map(str, contrasts)) for name, contrasts in ast.literal_eval(node.value).items()}
             except (ValueError, TypeError, AttributeError):
                 return {}
     return {}

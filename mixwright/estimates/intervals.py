@@ -194,9 +194,9 @@ def sign_test(more: int, fewer: int) -> float:
     pairs = more + fewer
     if more <= 0:
         return 1.0
-    factorials = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, pairs + 1)))])
-    ways = factorials[pairs] - factorials[more:] - factorials[fewer::-1]
-    return min(1.0, float(np.exp(ways - pairs * math.log(2)).sum()))
+    log_factorials = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, pairs + 1)))])
+    log_ways = log_factorials[pairs] - log_factorials[more:] - log_factorials[fewer::-1]
+    return min(1.0, float(np.exp(log_ways - pairs * math.log(2)).sum()))
 
 
 def holm(probabilities: Sequence[float]) -> list[float]:

@@ -63,19 +63,19 @@ def answer_items(
         for place, made in zip(written, learner.sample(prompts, **sample_arguments), strict=True):
             found[place] = made
     for place, choices in _read(learner, items, options).items():
-        weights = [math.fsum(choice.logprobs) for choice in choices]
+        total_logprobs = [math.fsum(choice.logprobs) for choice in choices]
         if temperature == 0:
-            found[place] = [choices[int(np.argmax(weights))]] * count
+            found[place] = [choices[int(np.argmax(total_logprobs))]] * count
         else:
-            found[place] = _draw(choices, np.array(weights) / temperature, count, [seed % 2**64, draw_numbers[place]])
+            found[place] = _draw(choices, np.array(total_logprobs) / temperature, count, [seed % 2**64, draw_numbers[place]])
     return found
 
 
 def _draw(choices: Sequence[Completion], logits: np.ndarray, count: int, key: Sequence[int]) -> list[Completion]:
     """`count` of the choices, each in proportion to the exponential of its logit."""
-    shares = np.exp(logits - logits.max()).cumsum()
+    cumulated = np.exp(logits - logits.max()).cumsum()
     drawn = np.random.Generator(np.random.Philox(key=list(key))).random(count)
-    return [choices[place] for place in np.searchsorted(shares, drawn * shares[-1], side="right")]
+    return [choices[place] for place in np.searchsorted(cumulated, drawn * cumulated[-1], side="right")]
 
 
 def _read(learner: Learner, items: Sequence[Example], options: Mapping[int, tuple[str, ...]]) -> dict[int, list[Completion]]:

@@ -150,8 +150,8 @@ def crossover(
     """
     if not fractions or len(seeds) < 2:
         raise ValueError("the crossover test takes a fraction and two seeds at least")
-    items = np.unique(np.asarray(strata), return_inverse=True)[1]
-    weights = 1 / np.bincount(items)[items]
+    stratum_of_item = np.unique(np.asarray(strata), return_inverse=True)[1]
+    weights = 1 / np.bincount(stratum_of_item)[stratum_of_item]
     weights = weights / weights.sum()
     trainings_in_all = len(seeds) * (3 * len(fractions) + 1)
     trainings_done = itertools.count(1)
@@ -165,11 +165,12 @@ def crossover(
     for kept_share in fractions:
         errors: dict[End, NDArray[np.float64]] = {}
         for end in ENDS:
-            draws = [np.random.default_rng([seed, 1]) for seed in seeds]
-            chosen = [kept_rows(score, groups, kept_share, end, rng, random_share=random_share) for rng in draws]
+            rngs = [np.random.default_rng([seed, 1]) for seed in seeds]
+            chosen = [kept_rows(score, groups, kept_share, end, rng, random_share=random_share) for rng in rngs]
             errors[end] = np.array([train_and_report(rows, seed) for rows, seed in zip(chosen, seeds, strict=True)])
         gains = {
-            e: estimate_crossed(errors["random"] - errors[e], items, weights, counted=counted) for e in ENDS_AGAINST_RANDOM
+            e: estimate_crossed(errors["random"] - errors[e], stratum_of_item, weights, counted=counted)
+            for e in ENDS_AGAINST_RANDOM
         }
         adjusted = dict(zip(gains, holm([gain.p for gain in gains.values()]), strict=True))
         means = {end: float((values @ weights).mean()) for end, values in errors.items()}

@@ -113,7 +113,7 @@ class AnswerEvidence:
             return (before if known else 0.0), 1.0
         n, swapped = len(groups), before if known else 0.0
         if n > 2:
-            found = _table(groups)
+            found = _measure_dependence(groups)
             if found is None:
                 return swapped, 1.0
             weight = PRIOR_GROUPS if known else UNMEASURED_PRIOR_GROUPS if n < JUDGED_GROUPS else 0.0
@@ -149,7 +149,7 @@ class AnswerEvidence:
         self._stale = set(range(len(self._groups)))
 
 
-def _table(groups: Sequence[Group]) -> Dependence | None:
+def _measure_dependence(groups: Sequence[Group]) -> Dependence | None:
     """Dependence among groups of different prompts; None where equal answers do not explain the rewards."""
     golds = np.array([gold for gold, _, _ in groups])
     counts = np.array([len(answers) for _, _, answers in groups])

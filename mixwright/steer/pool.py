@@ -153,8 +153,8 @@ def make_pool(
     known = _levels(ids, levels, task_of, names)
     values, level_of = np.unique(known, return_inverse=True)  # NaN, which is no level, sorts last
     places, cell_of = np.unique(task_of * len(values) + level_of, return_inverse=True)
-    numbers = [(str(names[place // len(values)]), float(values[place % len(values)])) for place in places]
-    found = [(task, None if np.isnan(level) else level) for task, level in numbers]
+    task_levels = [(str(names[place // len(values)]), float(values[place % len(values)])) for place in places]
+    found = [(task, None if np.isnan(level) else level) for task, level in task_levels]
     check_keys(found)
     order = sorted(range(len(found)), key=lambda number: cell_key(*found[number]))
     rank = np.argsort(order)

@@ -83,11 +83,11 @@ def group_line(groups: Sequence[GroupOutcome], refused: Collection[str]) -> dict
     successes: dict[str, list[float]] = {}
     mixed: Counter[str] = Counter()
     for group in groups:
-        key, taken = cell_key(group.task, group.level), group.example in refused
+        key, is_refused = cell_key(group.task, group.level), group.example in refused
         entry = successes.setdefault(key, [0.0, 0])
         entry[0] += sum(group.successes)
         entry[1] += len(group.successes)
-        if not group.no_signal and not taken:
+        if not group.no_signal and not is_refused:
             mixed[key] += 1
     return {
         "groups": len(groups),
@@ -228,11 +228,11 @@ class SteeringFiles:
         import pyarrow as pa
 
         rows, success = log.rows, log.success()
-        numbers, counts = np.array(used, dtype=np.int64).reshape(-1, 2).T
+        step_of_batch, counts = np.array(used, dtype=np.int64).reshape(-1, 2).T
         steps, batches = np.full((2, len(rows)), DRAWN_AHEAD)
-        batch_of_draw = np.repeat(np.arange(len(numbers)), counts)[: len(rows)]
-        steps[: len(batch_of_draw)] = numbers[batch_of_draw]
-        batches[: len(batch_of_draw)] = (np.cumsum(numbers != DRAWN_AHEAD) - 1)[batch_of_draw]
+        batch_of_draw = np.repeat(np.arange(len(step_of_batch)), counts)[: len(rows)]
+        steps[: len(batch_of_draw)] = step_of_batch[batch_of_draw]
+        batches[: len(batch_of_draw)] = (np.cumsum(step_of_batch != DRAWN_AHEAD) - 1)[batch_of_draw]
         unused = steps == DRAWN_AHEAD
         is_refused = np.zeros(len(rows), dtype=bool)
         is_refused[np.asarray(refused, dtype=np.int64)] = True

@@ -134,14 +134,14 @@ class Difficulty(Selector):
         """Of random candidates the one drawn the longest ago, none twice in a batch while others are there."""
         ledger, draws = self._ledger, np.arange(len(cells))
         found = ledger.random_members(cells, self.candidates, rng)
-        age = ledger.drawn[found].astype(np.int64)  # -1 for never
-        best = age.argmin(axis=1)
+        last_drawn = ledger.drawn[found].astype(np.int64)  # -1 for never
+        best = last_drawn.argmin(axis=1)
         for _ in range(self.candidates):
             again = repeated_places(found[draws, best])
             if not len(again):
                 break
-            age[again, best[again]] = np.iinfo(np.int64).max
-            best[again] = age[again].argmin(axis=1)
+            last_drawn[again, best[again]] = np.iinfo(np.int64).max
+            best[again] = last_drawn[again].argmin(axis=1)
         return found[draws, best].astype(np.int64)
 
     def remarks(self) -> dict[str, str]:
