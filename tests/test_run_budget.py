@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from time import monotonic
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,8 +13,10 @@ from cli_call import Call, sums, write
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mixwright.cli import run_budget
+from mixwright.cli.budget import Budget
 from mixwright.cli.run_budget import ShortTrainings
-from mixwright.config import CorpusConfig, MeasureConfig, ModelConfig, RunConfig, TrainConfig, TrialConfig
+from mixwright.config import CorpusConfig, MeasureConfig, MineConfig, ModelConfig, RunConfig, TrainConfig, TrialConfig
 from mixwright.mine.miners.pruning import Pruning
 from mixwright.records import to_data
 from mixwright.run.folder import RunFolder, read_yaml, write_text, yaml_text
@@ -279,3 +282,36 @@ def test_mining_that_is_tried_chooses_sizes_for_its_budget_or_says_what_it_needs
     assert code == 1
     assert "for 28 short trainings of 20 steps and a trial that can say something, got about 3 s" in err
     assert not Path("runs/tiny/scan").exists(), "nothing was scanned"
+
+
+def test_a_budget_of_mining_changes_sizes_alone_and_a_begun_folder_keeps_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    timed: list[int] = []
+
+    def time_alike(configs: dict[str | None, RunConfig], base: Path) -> Timings:
+        timed.append(len(configs))
+        return {name: (config, replace(TIMING, step=0.5)) for name, config in configs.items()}
+
+    monkeypatch.setattr(run_budget, "_time_configs", time_alike)
+    monkeypatch.setattr(run_budget, "held_out_data", lambda settings, corpus: DATA)
+    monkeypatch.setattr(run_budget, "read_corpus", lambda corpus, base: None)
+    adapters = {"lora": {"rank": 4}}
+    train = replace(SFT.train, adapter="lora", adapters=adapters, learning_rate=3e-4)
+    mine = MineConfig(options={"pruning": {"steps": 90, "runs": 2}})
+    trial = replace(SFT.trial, data="pruning", budget_minutes=60)
+    settings, run = replace(SFT, train=train, mine=mine, trial=trial), RunFolder(tmp_path)
+    budget = Budget(3600.0, monotonic())
+    sized = run_budget.fit_mining(settings, run, tmp_path, "pruning", 0.5, budget)
+    assert (sized.train.adapter, sized.train.learning_rate, sized.train.adapters) == ("lora", 3e-4, adapters)
+    assert sized.mine.options["pruning"] == {"steps": 90, "runs": 2}, "8 trainings of 90 steps fit into 24 minutes"
+    assert sized.trial.data == "pruning"
+    short = run_budget.fit_mining(settings, run, tmp_path, "pruning", 0.5, Budget(800.0, monotonic() + 2000))
+    assert short.mine.options["pruning"] == {"steps": 80, "runs": 2}, "320 s are 8 trainings of 80 steps of 0.5 s"
+    write_text(tmp_path / "run.yaml", yaml_text(to_data(sized)))
+    timed.clear()
+    assert run_budget.fit_mining(settings, run, tmp_path, "pruning", 0.5, budget) == sized
+    assert timed == [], "the sizes of the folder are taken"
+    other = replace(settings, train=replace(train, learning_rate=1e-4))
+    assert run_budget.fit_mining(other, run, tmp_path, "pruning", 0.5, budget).train.learning_rate == 1e-4
+    assert timed == [2], "other settings are no run that goes on"

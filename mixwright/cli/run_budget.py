@@ -17,11 +17,12 @@ from mixwright.errors import InputError
 from mixwright.learner.bases import TINY_PREFIX
 from mixwright.mine.job import options_of
 from mixwright.mine.stage import make_miner
+from mixwright.records import to_data
 from mixwright.run.folder import RunFolder, read_yaml
 from mixwright.run.opening import start_workers
 from mixwright.run.progress import format_duration
 from mixwright.trial.dry_run import Timing
-from mixwright.trial.fitting import Fitted, fit_run, shortest_budget_seconds
+from mixwright.trial.fitting import Fitted, fit_run, shortest_budget_seconds, with_sizes
 
 if TYPE_CHECKING:
     from mixwright.contracts import Miner
@@ -41,11 +42,14 @@ def time_variants(config: RunConfig, base: Path) -> Timings:
         config: settings of a run.
         base: folder that relative paths in the settings start from.
     """
-    configs = _adapter_variants(config)
+    return _time_configs(_adapter_variants(config), base)
+
+
+def _time_configs(configs: Mapping[str | None, RunConfig], base: Path) -> Timings:
     say("budget: items and steps are timed first, in about two minutes")
-    with start_workers(config) as workers:
+    with start_workers(next(iter(configs.values()))) as workers:
         timings = time_configs(list(configs.values()), workers, base)
-    return {name: (variant, timing) for (name, variant), timing in zip(configs.items(), timings, strict=True)}
+    return {name: (config, timing) for (name, config), timing in zip(configs.items(), timings, strict=True)}
 
 
 def _adapter_variants(config: RunConfig) -> dict[str | None, RunConfig]:
@@ -92,9 +96,10 @@ class ShortTrainings:
 
 
 def fit_mining(settings: RunConfig, run: RunFolder, base: Path, miner: str, keep: float | None, budget: Budget) -> RunConfig:
-    """The settings with sizes of the miner's short trainings, and of the trial of what it mines, for a budget.
+    """The settings with steps of the miner's short trainings, and with steps, items, samples and seeds of the trial.
 
-    A run folder that was begun with the same budget keeps its sizes, so that a command that was killed goes on.
+    Nothing else is changed: learning rate and adapter are the user's. A run folder that was begun with the same settings and
+    budget keeps its sizes, so that a command that was killed goes on.
 
     Args:
         settings: of the run, with the table of the miner as `trial.data`.
@@ -108,33 +113,46 @@ def fit_mining(settings: RunConfig, run: RunFolder, base: Path, miner: str, keep
         InputError: too short for the short trainings, or for a trial that can say something.
     """
     begun = read_yaml(run.path / "run.yaml", RunConfig) if (run.path / "run.yaml").is_file() else None
-    if begun is not None and begun.trial == replace(settings.trial, seeds=begun.trial.seeds):
+    if begun is not None and to_data(begun) == to_data(_with_sizes_of(begun, settings, miner)):
         return begun
     without_table = replace(settings, trial=replace(settings.trial, data=None))  # nothing is mined yet
     data = held_out_data(settings, read_corpus(settings.corpus, base=base))
-    timings = time_variants(without_table, base)
-    trainings = _find_short_trainings(make_miner(miner, options_of(settings, miner, keep)), timings)
+    all_weights = replace(without_table, train=replace(settings.train, adapter=None, adapters={}))  # as short trainings do
+    by_adapter = _time_configs({settings.train.adapter: without_table, None: all_weights}, base)
+    timings = {settings.train.adapter: (without_table, by_adapter[settings.train.adapter][1])}
+    trainings = _find_short_trainings(make_miner(miner, options_of(settings, miner, keep)), *by_adapter[None])
     steps = trainings.most_steps(MINING_SHARE * budget.seconds)
     fitted = None if steps is None else fit_run(timings, data, budget.seconds_left - trainings.seconds(steps))
     if steps is None or fitted is None:
-        fewest = trainings.seconds(min(trainings.steps, FEWEST_SHORT_STEPS))
+        fewest_steps = min(trainings.steps, FEWEST_SHORT_STEPS)
+        fewest = trainings.seconds(fewest_steps)
         needed = max(fewest / MINING_SHARE, budget.seconds_spent + fewest + shortest_budget_seconds(timings, data))
-        parts = f"{trainings.count} short trainings of {FEWEST_SHORT_STEPS} steps and " if trainings.count else ""
-        remedy = "Allow more time, mine without --try, or take a miner that trains nothing (mixwright list miners)."
+        parts = f"{trainings.count} short trainings of {fewest_steps} steps and " if trainings.count else ""
+        remedy = "Allow more time, or take a miner that trains nothing, such as influence."
         expected = f"a budget of {format_duration(needed)} or more, for {parts}a trial that can say something"
         raise InputError(expected, format_duration(budget.seconds), remedy)
+    settings = _with_sizes_of(fitted.config, settings, miner)
     if trainings.count:
         say(f"budget: {trainings.count} short trainings of {steps} steps: {format_duration(trainings.seconds(steps))}")
-        options = {**settings.mine.options, miner: {**settings.mine.options.get(miner, {}), "steps": steps}}
-        settings = replace(settings, mine=replace(settings.mine, options=options))
+        settings = _with_short_steps(settings, miner, steps)
     say(f"budget: then a trial with {format_sizes(fitted)}")
-    sized = fitted.config
-    trial = replace(sized.trial, data=settings.trial.data, budget_minutes=settings.trial.budget_minutes)
-    return replace(settings, train=sized.train, measure=sized.measure, trial=trial)
+    return settings
 
 
-def _find_short_trainings(miner: Miner, timings: Timings) -> ShortTrainings:
+def _with_sizes_of(sized: RunConfig, settings: RunConfig, miner: str) -> RunConfig:
+    """The settings with the sizes of others; those of short trainings only where the others name them."""
+    settings = with_sizes(settings, steps=sized.train.steps, seeds=sized.trial.seeds, items=sized.measure.items)
+    settings = replace(settings, measure=replace(settings.measure, samples=sized.measure.samples))
+    steps = sized.mine.options.get(miner, {}).get("steps")
+    return settings if steps is None else _with_short_steps(settings, miner, steps)
+
+
+def _with_short_steps(settings: RunConfig, miner: str, steps: int) -> RunConfig:
+    options = {**settings.mine.options, miner: {**settings.mine.options.get(miner, {}), "steps": steps}}
+    return replace(settings, mine=replace(settings.mine, options=options))
+
+
+def _find_short_trainings(miner: Miner, config: RunConfig, timing: Timing) -> ShortTrainings:
     """How many the miner makes, of how many steps, and what a step of its batch takes with all weights."""
-    config, timing = timings[None] if None in timings else next(iter(timings.values()))
     steps, batch = getattr(miner, "steps", 0), getattr(miner, "batch", config.train.prompts)
     return ShortTrainings(miner.count_trainings(), steps, timing.step * batch / config.train.prompts)
