@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,16 @@ class Training:
 
 
 def fine_tune(
-    model: str, rows: Path, out: Path, how: Training, *, seed: int, plan: Path | None = None, rehearsal: Path | None = None
+    model: str,
+    rows: Path,
+    out: Path,
+    how: Training,
+    *,
+    seed: int,
+    plan: Path | None = None,
+    rehearsal: Path | None = None,
+    save_at: Sequence[int] = (),
+    penalty: float = 0.0,
 ) -> None:
     """Train a LoRA adapter and save it, with the tokenizer, in `out`.
 
@@ -36,6 +46,8 @@ def fine_tune(
         seed: of the order of rows and of the adapter's first weights.
         plan: plan.yaml to draw by; None is TRL's own trainer.
         rehearsal: further rows, which the plan draws.
+        save_at: steps after which the adapter is saved, too, in `out/step-N`.
+        penalty: weight of the Kullback-Leibler divergence from the starting model, in nats per token; needs no plan.
     """
     from datasets import Dataset, disable_progress_bars
     from peft import LoraConfig
@@ -56,14 +68,55 @@ def fine_tune(
     lora = LoraConfig(r=how.rank, lora_alpha=2 * how.rank, target_modules="all-linear", task_type="CAUSAL_LM")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)
-        trainer = SteeredSFTTrainer(
+        trainer = (penalised_trainer(penalty) if penalty else SteeredSFTTrainer)(
             model=learner.model,
             args=args,
             train_dataset=dataset,
             processing_class=learner.tokenizer,
             peft_config=lora,
-            steering=None if plan is None else str(plan),
+            **({} if penalty else {"steering": None if plan is None else str(plan)}),
         )
+        if save_at:
+            trainer.add_callback(saving_callback(out, save_at))
         trainer.remove_callback(PrinterCallback)  # one line of ours says what was done
         trainer.train()
     trainer.save_model(str(out))
+
+
+def saving_callback(out: Path, steps: Sequence[int]) -> Any:
+    """A callback that saves the adapter in `out/step-N` after each of these steps."""
+    from transformers import TrainerCallback
+
+    class Saving(TrainerCallback):
+        """Saves adapters on the way."""
+
+        def on_step_end(self, args: Any, state: Any, control: Any, **given: Any) -> None:
+            """Save, where this step is one of them."""
+            if state.global_step in steps:
+                given["model"].save_pretrained(str(out / f"step-{state.global_step}"))
+
+    return Saving()
+
+
+def penalised_trainer(weight: float) -> Any:
+    """TRL's trainer, whose loss grows by `weight` times the divergence from the model without its adapter."""
+    import torch
+    from torch.nn.functional import kl_div, log_softmax
+    from trl.trainer.sft_trainer import SFTTrainer
+
+    class Penalised(SFTTrainer):
+        """Stays near the starting model on the rows that it trains on, prompts included."""
+
+        def compute_loss(self, model: Any, inputs: Any, return_outputs: bool = False, num_items_in_batch: Any = None) -> Any:
+            """TRL's loss and the penalty."""
+            loss, outputs = super().compute_loss(model, inputs, return_outputs=True, num_items_in_batch=num_items_in_batch)
+            given = {name: inputs[name] for name in ("input_ids", "attention_mask")}
+            with torch.no_grad(), model.disable_adapter():
+                before = log_softmax(model(**given).logits.float(), dim=-1)
+            now = log_softmax(outputs.logits.float(), dim=-1)
+            per_token = kl_div(before, now, log_target=True, reduction="none").sum(dim=-1)
+            read = inputs["attention_mask"].bool()
+            loss = loss + weight * per_token[read].mean()
+            return (loss, outputs) if return_outputs else loss
+
+    return Penalised

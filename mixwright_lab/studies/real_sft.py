@@ -1,0 +1,215 @@
+"""Study of narrow SFT on SmolLM2-135M-Instruct: what it takes away, and what keeps it, at equal success on the new task.
+
+The new task has 2,000 rows; four tasks that the model half knows have 60 rows each and 100 test items each. Never in any
+training row: plurals, and two public sets, science questions with options (ARC-Easy, chosen by log-probability) and word
+problems (AddSub). Every training is 40 steps of 16 rows with LoRA on all linear layers and differs in its rows alone, or in
+the one thing that the name of the arm says. Arms:
+
+- `frozen`, and `prompted`: the best of five system messages, chosen on other rows, and no training;
+- `narrow` (new rows only), its adapter times .25, .5 and .75, its adapter after 5, 10 and 20 steps, half and a fifth of the
+  rate, a penalty on the divergence from the start: the rivals that rehearse nothing;
+- `uniform` (all rows as they come: 10.7 % are old), `equal shares` (a fifth each), `plan` (`mixwright plan`, which is a
+  quarter of true rows here), `own` (a quarter of the model's own answers to the same prompts), `self-made` (a quarter of
+  prompts and answers that the model made), `chat` (a quarter of unrelated public chat rows: the null of rehearsal).
+
+Expectations, written before the first seed that counts: `plan` keeps at least half of what `narrow` loses of the four tasks,
+the interval of their difference has no 0, and the new task is at most five points lower at its interval's lower end. If
+`narrow` loses under five points there is nothing to keep, and that is the result. Whether scaling, stopping or chat rows do
+as well is read at equal success on the new task, between the points of their curves.
+
+Settings were chosen on seed 3. Two processes of one thread run at once; each finished row is kept, all answers with it, in
+`real_sft.rows.jsonl`, and a run that was stopped goes on. Public files are read from the folder that MIXWRIGHT_PUBLIC names
+(`mixwright_lab/worlds/public_sets.py` says which). Weights are Q4_1, dequantised.
+
+    MIXWRIGHT_PUBLIC=FOLDER python -m mixwright_lab.studies.real_sft [--quick]
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mixwright.records import Interval
+from mixwright_lab.conditions import conditions
+from mixwright_lab.studies.jobs import append_row, read_rows, run_in_processes
+from mixwright_lab.studies.real_models import ARMS_OF_JOB, PublicPlace, RealModels, settings
+from mixwright_lab.studies.report import RESULTS, Goal, Result, interval, run
+from mixwright_lab.worlds.everyday import HALF_KNOWN
+
+SEEDS, QUICK = (101, 127, 149, 173, 197), (3,)
+ROWS_FILE = RESULTS / "real_sft.rows.jsonl"
+PLACE = Path("runs") / "real_sft"
+NEW = "new"
+UNREHEARSED = ("plurals", "arc_easy", "add_sub")
+LEAST_LOSS, LEAST_KEPT, MOST_NEW_LOSS = 5.0, 0.5, 5.0
+"""Points that have to be lost; share of the loss that the plan keeps; points of the new task that it may cost."""
+
+
+@dataclass(frozen=True)
+class SFTJob:
+    """One training and what is measured of it."""
+
+    seed: int
+    name: str
+    """Key of `ARMS_OF_JOB`."""
+    quick: bool = False
+
+
+def do_job(job: SFTJob) -> None:
+    """Train and measure, in a process with one thread; each measured model is a row."""
+    place = PLACE / ("quick" if job.quick else f"seed-{job.seed}")
+    models = RealModels(place, job.seed, PublicPlace.from_environment(), quick=job.quick)
+    known = {(row["seed"], row["arm"]) for row in kept_rows()}
+    for arm in ARMS_OF_JOB[job.name]:
+        if (job.seed, arm) in known and not job.quick:
+            continue
+        began = time.monotonic()
+        answers, remarks = models.measure(arm)
+        row = {"seed": job.seed, "arm": arm, "settings": settings(), "commit": conditions()["commit"]}
+        row |= {"seconds": round(time.monotonic() - began), "remarks": remarks, "answers": answers}
+        append_row(place / "rows.jsonl" if job.quick else ROWS_FILE, row)
+
+
+def kept_rows() -> list[dict[str, Any]]:
+    """Finished rows of these settings."""
+    return [row for row in read_rows(ROWS_FILE) if row["settings"] == settings()]
+
+
+def success(row: Mapping[str, Any], task: str) -> float:
+    """Points of a task, 0 to 100; answers are [task, item, score, completion]."""
+    scores = [answer[2] for answer in row["answers"] if answer[0] == task]
+    return 100 * sum(scores) / len(scores)
+
+
+def mean_success(row: Mapping[str, Any], tasks: Sequence[str]) -> float:
+    """Mean over tasks, points."""
+    return sum(success(row, task) for task in tasks) / len(tasks)
+
+
+def kept_at(points: Sequence[tuple[float, float]], new: float) -> float:
+    """Points kept on the curve through (new task, kept), at so much success on the new task; its ends beyond it."""
+    import numpy as np
+
+    ordered = sorted(points)
+    return float(np.interp(new, [one for one, _ in ordered], [kept for _, kept in ordered]))
+
+
+CURVES = {
+    "adapter scaled": ("frozen", "narrow x 0.25", "narrow x 0.5", "narrow x 0.75", "narrow"),
+    "stopped early": ("frozen", "narrow, 5 steps", "narrow, 10 steps", "narrow, 20 steps", "narrow"),
+    "lower rate": ("frozen", "a fifth of the rate", "half the rate", "narrow"),
+}
+"""Rival without rehearsal -> arms that are its curve, from nothing to all of the new task."""
+
+
+def figures_of(by_seed: Mapping[int, Mapping[str, Mapping[str, Any]]]) -> dict[str, Any]:
+    """Means with intervals over seeds that have all arms: tasks of each arm, and differences from the plan."""
+    whole = {seed: arms for seed, arms in by_seed.items() if len(arms) == len(every_arm())}
+    if len(whole) < 2:
+        return {"seeds with all arms": len(whole)}
+    tasks = (NEW, *HALF_KNOWN, *UNREHEARSED)
+    found: dict[str, Any] = {
+        arm: {task: _rounded([success(arms[arm], task) for arms in whole.values()]) for task in tasks}
+        | {"rehearsed": _rounded([mean_success(arms[arm], tuple(HALF_KNOWN)) for arms in whole.values()])}
+        for arm in every_arm()
+    }
+    for name in every_arm():
+        found[name]["rehearsed, plan less this"] = _rounded(
+            [_kept(arms["plan"]) - _kept(arms[name]) for arms in whole.values()]
+        )
+    for name, curve in CURVES.items():
+        found[name] = {
+            "rehearsed, plan less this at equal success": _rounded(
+                [
+                    _kept(arms["plan"])
+                    - kept_at([(success(arms[arm], NEW), _kept(arms[arm])) for arm in curve], success(arms["plan"], NEW))
+                    for arms in whole.values()
+                ]
+            )
+        }
+    return found
+
+
+def _kept(row: Mapping[str, Any]) -> float:
+    return mean_success(row, tuple(HALF_KNOWN))
+
+
+def _share_kept(arms: Mapping[str, Mapping[str, Any]]) -> float:
+    """What the plan has more than `narrow`, of what `narrow` lost; 0 where it lost nothing."""
+    lost = _kept(arms["frozen"]) - _kept(arms["narrow"])
+    return (_kept(arms["plan"]) - _kept(arms["narrow"])) / lost if lost > 0 else 0.0
+
+
+def every_arm() -> tuple[str, ...]:
+    """All arms, in the order in which they run."""
+    return tuple(arm for arms in ARMS_OF_JOB.values() for arm in arms)
+
+
+def goals_of(by_seed: Mapping[int, Mapping[str, Mapping[str, Any]]]) -> list[Goal]:
+    """What was expected; on fewer than two seeds with these arms nothing can be said, and no goal is reached."""
+    whole = [arms for arms in by_seed.values() if {"frozen", "narrow", "plan"} <= set(arms)]
+    if len(whole) < 2:
+        nothing = Interval(0.0, -100.0, 100.0, len(whole))
+        return [Goal("narrow loses of the rehearsed tasks, points", nothing, f">= {LEAST_LOSS:g}", False)]
+    lost = interval([_kept(arms["frozen"]) - _kept(arms["narrow"]) for arms in whole])
+    gained = interval([_kept(arms["plan"]) - _kept(arms["narrow"]) for arms in whole])
+    share = interval([_share_kept(arms) for arms in whole])
+    new = interval([success(arms["plan"], NEW) - success(arms["narrow"], NEW) for arms in whole])
+    return [
+        Goal("narrow loses of the rehearsed tasks, points", lost, f">= {LEAST_LOSS:g}", lost.value >= LEAST_LOSS),
+        Goal("plan less narrow on the rehearsed tasks, points", gained, "low > 0", gained.low > 0),
+        Goal(
+            "share of the loss that the plan keeps", Interval(share, share, share, len(whole)), ">= 0.5", share >= LEAST_KEPT
+        ),
+        Goal("plan less narrow on the new task, points", new, f"low >= {-MOST_NEW_LOSS:g}", new.low >= -MOST_NEW_LOSS),
+    ]
+
+
+def _rounded(values: Sequence[float]) -> dict[str, float]:
+    found = interval(values)
+    return {"value": round(found.value, 2), "low": round(found.low, 2), "high": round(found.high, 2)}
+
+
+def measure(quick: bool) -> Result:
+    """Do the jobs that are left, a seed after the other."""
+    seeds = QUICK if quick else SEEDS
+    if quick:
+        (PLACE / "quick" / "rows.jsonl").unlink(missing_ok=True)
+    known = set() if quick else {(row["seed"], row["arm"]) for row in kept_rows()}
+    for seed in seeds:
+        jobs = [
+            SFTJob(seed, name, quick) for name, arms in ARMS_OF_JOB.items() if not all((seed, arm) in known for arm in arms)
+        ]
+        run_in_processes(do_job, jobs, say=f"training, seed {seed}")
+    rows = read_rows(PLACE / "quick" / "rows.jsonl") if quick else kept_rows()
+    by_seed: dict[int, dict[str, Any]] = {}
+    for row in rows:
+        by_seed.setdefault(row["seed"], {})[row["arm"]] = row
+    print(table(by_seed), file=sys.stderr, flush=True)
+    goals = goals_of(by_seed)
+    short = [{name: value for name, value in row.items() if name not in ("answers", "settings")} for row in rows]
+    unit = "points that SFT on the new rows alone loses of the four tasks"
+    about = settings() | {"answers": ROWS_FILE.name, "public files": PublicPlace.from_environment().digests()}
+    return Result(goals[0].found, unit, seeds, short, figures_of(by_seed), about, goals=goals)
+
+
+def table(by_seed: Mapping[int, Mapping[str, Mapping[str, Any]]]) -> str:
+    """Markdown: a line per arm, means over the seeds that have it, points."""
+    tasks = (NEW, *HALF_KNOWN, *UNREHEARSED)
+    lines = ["| arm | seeds | " + " | ".join(tasks) + " |", "|---" * (len(tasks) + 2) + "|"]
+    for arm in every_arm():
+        own = [arms[arm] for arms in by_seed.values() if arm in arms]
+        if own:
+            cells = [f"{sum(success(row, task) for row in own) / len(own):.0f}" for task in tasks]
+            lines.append(f"| {arm} | {len(own)} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    run("real_sft", __doc__, measure)

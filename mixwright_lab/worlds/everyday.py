@@ -1,0 +1,228 @@
+"""Everyday tasks for a real model: four that SmolLM2-135M-Instruct half knows, tool calls, and candidates for a new skill.
+
+Source: tables that anyone can check; tool calls after the demo's, with more values, so that 2,000 rows are all different.
+Unit: one question or request with one right answer.
+Cost: milliseconds.
+Blind spot: few wordings of each task, and nothing with more than one turn.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from collections.abc import Callable, Iterator, Mapping
+
+from mixwright_lab.demo.tables import CAPITALS, PAST_TENSES, PLURALS
+
+Pair = tuple[str, str]
+"""A prompt and its answer."""
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
+
+
+MORE_CAPITALS = (
+    "Luxembourg: Luxembourg; Monaco: Monaco; Moldova: Chisinau; North Macedonia: Skopje; Montenegro: Podgorica; "
+    "Cyprus: Nicosia; Turkmenistan: Ashgabat; Kyrgyzstan: Bishkek; Tajikistan: Dushanbe; Bhutan: Thimphu; "
+    "Maldives: Male; Singapore: Singapore; Malaysia: Kuala Lumpur; Kuwait: Kuwait City; Bahrain: Manama; "
+    "Burundi: Gitega; Gabon: Libreville; Benin: Porto-Novo; Togo: Lome; Liberia: Monrovia; Sierra Leone: Freetown; "
+    "Guinea: Conakry; Gambia: Banjul; Mauritania: Nouakchott; Burkina Faso: Ouagadougou; Eritrea: Asmara; "
+    "Malawi: Lilongwe; Lesotho: Maseru; Mauritius: Port Louis; Guyana: Georgetown; Suriname: Paramaribo; "
+    "Guatemala: Guatemala City; El Salvador: San Salvador; Panama: Panama City; Belize: Belmopan; "
+    "Barbados: Bridgetown; Dominican Republic: Santo Domingo; Samoa: Apia; Papua New Guinea: Port Moresby"
+)
+STATES = (
+    "Alabama: Montgomery; Alaska: Juneau; Arizona: Phoenix; Arkansas: Little Rock; California: Sacramento; "
+    "Colorado: Denver; Connecticut: Hartford; Delaware: Dover; Florida: Tallahassee; Georgia: Atlanta; Hawaii: Honolulu; "
+    "Idaho: Boise; Illinois: Springfield; Indiana: Indianapolis; Iowa: Des Moines; Kansas: Topeka; Kentucky: Frankfort; "
+    "Louisiana: Baton Rouge; Maine: Augusta; Maryland: Annapolis; Massachusetts: Boston; Michigan: Lansing; "
+    "Minnesota: Saint Paul; Mississippi: Jackson; Missouri: Jefferson City; Montana: Helena; Nebraska: Lincoln; "
+    "Nevada: Carson City; New Hampshire: Concord; New Jersey: Trenton; New Mexico: Santa Fe; New York: Albany; "
+    "North Carolina: Raleigh; North Dakota: Bismarck; Ohio: Columbus; Oregon: Salem; Pennsylvania: Harrisburg; "
+    "Rhode Island: Providence; South Carolina: Columbia; South Dakota: Pierre; Tennessee: Nashville; Texas: Austin; "
+    "Vermont: Montpelier; Virginia: Richmond; Washington: Olympia; West Virginia: Charleston; Wisconsin: Madison"
+)
+MORE_PAST_TENSES = (
+    "add: added; agree: agreed; appear: appeared; arrest: arrested; attack: attacked; bark: barked; blink: blinked; "
+    "boil: boiled; bounce: bounced; breathe: breathed; chase: chased; cheer: cheered; chew: chewed; collect: collected; "
+    "complain: complained; cough: coughed; dream: dreamed; dress: dressed; drown: drowned; dry: dried; earn: earned; "
+    "explain: explained; fail: failed; fill: filled; float: floated; fold: folded; guess: guessed; hand: handed; "
+    "hang: hung; happen: happened; hate: hated; heat: heated; improve: improved; iron: ironed; knock: knocked; "
+    "lick: licked; lock: locked; melt: melted; mix: mixed; nod: nodded; obey: obeyed; pack: packed; park: parked; "
+    "pass: passed; peel: peeled; phone: phoned; pour: poured; press: pressed; promise: promised; question: questioned; "
+    "go: went; eat: ate; see: saw; take: took; write: wrote; drink: drank; swim: swam; begin: began; break: broke; "
+    "speak: spoke; choose: chose; drive: drove; fly: flew; grow: grew; know: knew; ring: rang; sing: sang; "
+    "run: ran; come: came; give: gave; find: found; buy: bought; think: thought; catch: caught; teach: taught"
+)
+NAMES = _words(
+    "Anna Ben Carla David Emma Felix Greta Hugo Ida Jonas Karl Lena Maria Nils Olga Paul Rosa Simon Tina Ulf Vera Walter "
+    "Yara Zoe Alice Bruno Clara Dora Erik Fiona Georg Hanna Ivan Julia Kurt Laura Mark Nora Oscar Petra Ralf Sarah Tom Uma "
+    "Victor Wanda Adam Bella Cyril Diana Elias Frida Gabriel Helen Igor Jane Kevin Lisa Max Nina"
+)
+PLACES = _words(
+    "Oslo Lima Rome Cairo Paris Delhi Perth Quito Sofia Turin Miami Osaka Milan Lyon Porto Kyoto Boston Denver Munich Leeds "
+    "Naples Geneva Krakow Malaga Bergen Austin Dallas Tampa Mumbai Lagos Durban Sydney Dublin Zurich Hamburg Cologne Bilbao "
+    "Genoa Utrecht Ghent Bruges Nice Lille Bonn Bremen Gdansk Split Cork Bath York"
+)
+ROOMS = ("kitchen", "bedroom", "office", "garage", "hall", "bathroom", "cellar", "attic", "garden", "nursery")
+ERRANDS = tuple(
+    f"{verb} the {thing}"
+    for verb in ("clean", "sell", "fix", "return", "check", "collect", "order", "move", "pack", "paint")
+    for thing in ("bike", "car", "book", "sofa", "lamp", "oven", "tent", "clock", "chair", "radio", "piano", "boat")
+)
+CLOCK = tuple(f"{hour}:{minute:02}" for hour in range(4, 13) for minute in range(0, 60, 5))
+TOOLS: Mapping[str, tuple[tuple[str, ...], tuple[tuple[str, tuple[str, ...]], ...]]] = {
+    "alarm": (
+        ("Wake me at {time}.", "Set an alarm for {time}.", "I have to get up at {time}.", "Alarm at {time}, please."),
+        (("time", CLOCK),),
+    ),
+    "call": (
+        ("Call {name}.", "Please phone {name}.", "Ring {name} for me.", "I want to talk to {name}."),
+        (("name", NAMES),),
+    ),
+    "weather": (
+        ("Will it rain in {city}?", "Weather for {city}, please.", "How warm is it in {city}?", "Is it sunny in {city}?"),
+        (("city", PLACES),),
+    ),
+    "lights": (
+        (
+            *("Turn {state} the lights in the {room}.", "Lights {state} in the {room}."),
+            *("Please switch the {room} lights {state}.", "I want the lights {state} in the {room}."),
+        ),
+        (("room", ROOMS), ("state", ("on", "off"))),
+    ),
+    "note": (
+        ("Remind me to {text}.", "Do not let me forget to {text}.", "Note: {text}.", "I must {text}."),
+        (("text", ERRANDS),),
+    ),
+    "timer": (
+        ("Timer for {minutes} minutes.", "Count down {minutes} minutes.", "Tell me when {minutes} minutes are over."),
+        (("minutes", tuple(str(number) for number in range(2, 91))),),
+    ),
+    "message": (
+        ("Write to {name}: please {text}.", "Text {name} to {text}.", "Ask {name} to {text}."),
+        (("name", NAMES[:20]), ("text", ERRANDS[::7])),
+    ),
+}
+"""Tool -> wordings of a request, and the values of its arguments, in the order of the call."""
+TEST_CALLS = 4
+"""Every so manieth call of a tool is a test item and stands in no training row, in none of its wordings."""
+
+
+def tool_calls(rng: random.Random) -> tuple[list[Pair], list[Pair]]:
+    """Training and test requests with their calls in JSON, in random order; no test call stands in a training row."""
+    train: list[Pair] = []
+    test: list[Pair] = []
+    for tool, (wordings, arguments) in TOOLS.items():
+        calls = [dict(zip([name for name, _ in arguments], values, strict=True)) for values in _combine(arguments)]
+        rng.shuffle(calls)
+        for place, call in enumerate(calls):
+            asked = [(wording.format(**call), json.dumps({"tool": tool, **call})) for wording in wordings]
+            if place % TEST_CALLS == 0:
+                test.append(rng.choice(asked))
+            else:
+                train += asked
+    rng.shuffle(train)
+    rng.shuffle(test)
+    return train, test
+
+
+def _combine(arguments: tuple[tuple[str, tuple[str, ...]], ...]) -> Iterator[tuple[str, ...]]:
+    """Every combination of the arguments' values."""
+    if not arguments:
+        yield ()
+        return
+    for rest in _combine(arguments[1:]):
+        for value in arguments[0][1]:
+            yield (value, *rest)
+
+
+def _from_table(form: str, *tables: str) -> list[Pair]:
+    entries = [entry.split(": ") for table in tables for entry in table.split("; ")]
+    return [(form.format(asked), answer) for asked, answer in entries]
+
+
+def _capitals() -> list[Pair]:
+    countries = _from_table("What is the capital of {}?", CAPITALS, MORE_CAPITALS)
+    return countries + _from_table("What is the capital of the state of {}?", STATES)
+
+
+def _past_tenses() -> list[Pair]:
+    return _from_table("What is the past tense of the verb {}?", PAST_TENSES, MORE_PAST_TENSES)
+
+
+def _sums() -> list[Pair]:
+    return [(f"What is {one} + {other}?", str(one + other)) for one in range(1, 21) for other in range(1, 21)]
+
+
+def _products() -> list[Pair]:
+    return [(f"What is {one} times {other}?", str(one * other)) for one in range(2, 16) for other in range(2, 16)]
+
+
+HALF_KNOWN: Mapping[str, Callable[[], list[Pair]]] = {
+    "capitals": _capitals,
+    "past_tenses": _past_tenses,
+    "sums": _sums,
+    "products": _products,
+}
+"""Task that the model does in part -> all of its questions."""
+
+
+def plurals() -> list[Pair]:
+    """A kind that is measured and stands in no training row."""
+    return _from_table("What is the plural of {}?", PLURALS)
+
+
+def _as_roman(number: int) -> str:
+    signs = ((100, "C"), (90, "XC"), (50, "L"), (40, "XL"), (10, "X"), (9, "IX"), (5, "V"), (4, "IV"), (1, "I"))
+    written = ""
+    for value, sign in signs:
+        written, number = written + sign * (number // value), number % value
+    return written
+
+
+def _roman(rng: random.Random, count: int) -> list[Pair]:
+    forms = ("Write {} in Roman numerals.", "What is {} as a Roman numeral?", "Give the Roman numeral of {}.")
+    every = [(form.format(number), _as_roman(number)) for number in range(1, 400) for form in forms]
+    return rng.sample(every, min(count, len(every)))
+
+
+def _two_digit_sums(rng: random.Random, count: int) -> list[Pair]:
+    every = [(f"Add {one} and {other}.", str(one + other)) for one in range(21, 100) for other in range(21, 100)]
+    return rng.sample(every, count)
+
+
+def _lcm(rng: random.Random, count: int) -> list[Pair]:
+    every = [
+        (f"Find the least common multiple of {one} and {other}.", str(math.lcm(one, other)))
+        for one in range(2, 61)
+        for other in range(2, 61)
+        if one != other
+    ]
+    return rng.sample(every, count)
+
+
+def _minutes(rng: random.Random, count: int) -> list[Pair]:
+    forms = ("How long are {} minutes in hours and minutes?", "Convert {} minutes to hours and minutes.")
+    every = [(form.format(number), f"{number // 60} h {number % 60} min") for number in range(61, 1200) for form in forms]
+    return rng.sample(every, count)
+
+
+def _middle(rng: random.Random, count: int) -> list[Pair]:
+    rows: dict[str, str] = {}
+    while len(rows) < count:
+        three = rng.sample(range(10, 1000), 3)
+        rows["Which of {}, {} and {} is neither the largest nor the smallest?".format(*three)] = str(sorted(three)[1])
+    return list(rows.items())
+
+
+SKILLS: Mapping[str, Callable[[random.Random, int], list[Pair]]] = {
+    "roman_numerals": _roman,
+    "two_digit_sums": _two_digit_sums,
+    "least_common_multiples": _lcm,
+    "hours_and_minutes": _minutes,
+    "middle_number": _middle,
+}
+"""Candidate for the new skill -> so many different questions of it."""
