@@ -1,0 +1,147 @@
+"""Study of narrow SFT: its rows share nothing with its test, its figures are those worked out by hand."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mixwright.errors import InputError
+from mixwright_lab.studies import real_models, real_sft
+from mixwright_lab.studies.real_models import ARMS_OF_JOB, NARROW, PLAN, PublicPlace, RealModels
+from mixwright_lab.worlds import everyday, public_sets
+
+
+@pytest.fixture
+def public(tmp_path: Path) -> PublicPlace:
+    """Made-up files in the form of the public ones."""
+    folder = tmp_path / "public"
+    for name in public_sets.FILES:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+    ask = (
+        "Please choose the correct answer to the question: {}\n\nAnswer1: red Answer2: green Answer3: blue\n\nAnswer format"
+    )
+    arc = [{"instruction": ask.format(f"Colour {n}?"), "answer": "answer2"} for n in range(120)]
+    (folder / public_sets.ARC_EASY).write_text(json.dumps(arc))
+    sums = [
+        {"instruction": f"Ann has {n} cats and gets {n + 1} . How many ? ", "answer": f"{2 * n + 1}.0"} for n in range(120)
+    ]
+    (folder / public_sets.ADD_SUB).write_text(json.dumps(sums))
+    chat = [("Say hello.", "Hello."), ("What is the sum of 1 and 2?", "3"), ("Tell a story.", "x" * 301)]
+    lines = [json.dumps({"instruction": one, "instances": [{"input": "", "output": other}]}) for one, other in chat]
+    (folder / public_sets.CHAT).write_text("\n".join(lines))
+    return PublicPlace(folder)
+
+
+def test_public_rows_are_read_as_questions_with_their_options(public: PublicPlace) -> None:
+    """The options leave the prompt, the answer is one of them, and what teaches a measured task or is long is left out."""
+    first = public_sets.read_arc_easy(public.folder)[0]
+    assert first == {"task": "arc_easy", "prompt": "Colour 0?", "options": ["red", "green", "blue"], "answer": "green"}
+    assert public_sets.read_add_sub(public.folder)[1]["answer"] == "3"
+    assert [row["prompt"] for row in public_sets.read_chat(public.folder)] == ["Say hello."]
+
+
+def test_missing_public_files_are_refused_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An empty folder, and no folder at all."""
+    with pytest.raises(InputError, match=r"ARC-Easy"):
+        public_sets.check_public_files(tmp_path)
+    monkeypatch.delenv("MIXWRIGHT_PUBLIC", raising=False)
+    with pytest.raises(InputError, match="MIXWRIGHT_PUBLIC"):
+        PublicPlace.from_environment()
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_no_call_of_the_test_stands_in_training(seed: int) -> None:
+    """Not even in other words; and there are enough of both."""
+    train, test = everyday.tool_calls(random.Random(seed))
+    assert len(train) >= real_models.NEW_ROWS
+    assert len(test) >= real_models.NEW_ITEMS
+    assert not {call for _, call in train} & {call for _, call in test}
+    assert len(dict(train)) == len(train)
+
+
+def test_tables_have_enough_different_questions() -> None:
+    """Each half-known task has a test and training rows that do not meet."""
+    for task, make in everyday.HALF_KNOWN.items():
+        assert len(dict(make())) == len(make()) >= real_models.OLD_ITEMS + real_models.OLD_ROWS, task
+
+
+def test_candidate_skills_have_right_answers() -> None:
+    """Worked out in another way."""
+    assert dict(everyday.SKILLS["roman_numerals"](random.Random(1), 1197))["What is 149 as a Roman numeral?"] == "CXLIX"
+    for prompt, answer in everyday.SKILLS["hours_and_minutes"](random.Random(1), 50):
+        hours, minutes = (int(part) for part in answer.removesuffix(" min").split(" h "))
+        assert str(60 * hours + minutes) in prompt.split()
+    for prompt, answer in everyday.SKILLS["middle_number"](random.Random(1), 20):
+        numbers = [int("".join(filter(str.isdigit, word))) for word in prompt.split() if any(map(str.isdigit, word))]
+        assert int(answer) == sorted(numbers)[1]
+
+
+def test_rows_of_each_arm(public: PublicPlace, tmp_path: Path) -> None:
+    """As many as are drawn; rehearsal is a quarter; the test's prompts stand in none of them."""
+    models = RealModels(tmp_path / "models", 5, public)
+    tested = {row["prompt"] for row in models.rows["test"]}
+    count = models.training.steps * models.training.batch
+    shares = {}
+    for arm in (NARROW, "half the rate", "uniform", "equal shares", "chat"):
+        rows, _ = models._picked(arm)
+        assert len(rows) == count
+        assert not tested & {row["prompt"] for row in rows}
+        shares[arm] = Counter(row["task"] for row in rows)
+    assert set(shares[NARROW]) == {"new"}
+    assert models._picked(NARROW) == models._picked("half the rate")
+    assert shares["chat"] == {"new": 0.75 * count, "chat": 0.25 * count}
+    assert set(shares["equal shares"].values()) == {count // 5}
+    assert 0.05 < 1 - shares["uniform"]["new"] / count < 0.17
+
+
+def test_drawn_rows_repeat_only_when_all_have_come() -> None:
+    """Seven draws of three rows: none more than three times, none less than twice."""
+    rows = [{"prompt": name} for name in "abc"]
+    counted = Counter(row["prompt"] for row in real_models._drawn(rows, 7, random.Random(0)))
+    assert sorted(counted.values()) == [2, 2, 3]
+
+
+def _row(seed: int, arm: str, new: float, old: float) -> dict[str, Any]:
+    answers = [["new", str(n), float(n < 10 * new), "", False] for n in range(10)]
+    answers += [[task, str(n), float(n < 10 * old), "", False] for task in everyday.HALF_KNOWN for n in range(10)]
+    answers += [[task, "0", 1.0, "", False] for task in real_sft.UNREHEARSED]
+    return {"seed": seed, "arm": arm, "answers": answers}
+
+
+def test_goals_by_hand() -> None:
+    """Narrow loses 60 and 40 points, the plan 20 and 10: it keeps .67 and .75 of the loss."""
+    made = {
+        1: [("frozen", 0.0, 0.7), (NARROW, 1.0, 0.1), (PLAN, 1.0, 0.5)],
+        2: [("frozen", 0.0, 0.5), (NARROW, 1.0, 0.1), (PLAN, 0.9, 0.4)],
+    }
+    by_seed = {seed: {arm: _row(seed, arm, new, old) for arm, new, old in arms} for seed, arms in made.items()}
+    lost, gained, share, new = real_sft.goals_of(by_seed)
+    assert (lost.found.value, gained.found.value, new.found.value) == pytest.approx((50, 35, -5))
+    assert share.found.value == pytest.approx((40 / 60 + 30 / 40) / 2)
+    assert lost.reached
+    assert share.reached
+    assert not new.reached
+
+
+def test_nothing_is_reached_before_two_seeds() -> None:
+    """One seed has no interval."""
+    one = {1: {arm: _row(1, arm, 1.0, 0.5) for arm in ("frozen", NARROW, PLAN)}}
+    assert not any(goal.reached for goal in real_sft.goals_of(one))
+
+
+def test_kept_at_reads_a_curve_between_its_points() -> None:
+    """Half way between two points, and its ends beyond them."""
+    points = [(0.0, 60.0), (80.0, 20.0), (100.0, 0.0)]
+    assert [real_sft.kept_at(points, new) for new in (40, 90, 120, -5)] == [40, 10, 0, 60]
+
+
+def test_every_arm_runs_once() -> None:
+    """And each curve is made of arms that are measured."""
+    arms = real_sft.every_arm()
+    assert len(set(arms)) == len(arms) == sum(map(len, ARMS_OF_JOB.values()))
+    assert {arm for curve in real_sft.CURVES.values() for arm in curve} <= set(arms)
