@@ -21,13 +21,13 @@ _END = re.compile(r"\n|</|<\||\. |; ")
 _NUMBER = re.compile(r"[+-]?(?:\d{1,15}(?:,\d{3}){1,5}|\d{1,30})(?:\.\d{1,30})?")
 _WRAPS = " \t$*`_\"'.:,;#<>"
 
-_READ = 20_000
+_CHARACTERS_READ = 20_000
 """Characters of a completion that `find_stated_answers` reads, from its end."""
 WHOLE_ANSWER_CHARACTERS = 100
 """Characters up to which a text of one line is an answer as a whole."""
-_QUOTE = 40
+_QUOTATION_CHARACTERS = 40
 """Characters after a statement that also stands in the prompt from which it is a quotation, and no answer."""
-_HARD = re.compile(r"\\(?:boxed|fbox) ?\{|<answer>", re.IGNORECASE)
+_ANSWER_TAG = re.compile(r"\\(?:boxed|fbox) ?\{|<answer>", re.IGNORECASE)
 _HASHES = re.compile(r"^.*(?<!#)#### ?(?!#)(.*)\Z")
 _PHRASE = re.compile(
     r"(?<!whether the )(?<!if the )"
@@ -72,9 +72,9 @@ def find_stated_answers(text: str, prompt: str = "") -> list[Stated]:
     text = own_text(text, prompt)
     if not text or ("<think>" in text and "</think>" not in text):
         return []
-    if hard := list(_HARD.finditer(text)):
-        rest = text[hard[-1].end() :]
-        if hard[-1].group().endswith("{"):
+    if answer_tags := list(_ANSWER_TAG.finditer(text)):
+        rest = text[answer_tags[-1].end() :]
+        if answer_tags[-1].group().endswith("{"):
             told = _braced(rest) or ""
         else:
             told = re.split(r"</|<\|", _line(rest) or "", maxsplit=1)[0]
@@ -108,12 +108,12 @@ def own_text(text: str, prompt: str) -> str:
         text = text[len(prompt) :]
     elif len(text) > WHOLE_ANSWER_CHARACTERS and (prompt.startswith(text.strip()) or prompt.endswith(text.strip())):
         return ""
-    text = _CALCULATOR.sub("", text[-_READ:]).rpartition("</think>")[2]
+    text = _CALCULATOR.sub("", text[-_CHARACTERS_READ:]).rpartition("</think>")[2]
     stop = _STOP.search(text)
     text = (text[: stop.start()] if stop else text).strip()
-    first = _HARD.search(text) or _PHRASE.search(text) or re.search("####", text)
+    first = _ANSWER_TAG.search(text) or _PHRASE.search(text) or re.search("####", text)
     after = _RUN_ON.search(text, first.end() if first else 0)
-    if after and (first or ("\n" not in text[: after.start()].strip() and after.start() <= _QUOTE)):
+    if after and (first or ("\n" not in text[: after.start()].strip() and after.start() <= _QUOTATION_CHARACTERS)):
         text = text[: after.start()].strip()
     return text
 
@@ -133,7 +133,7 @@ def _quoted(text: str, mark: re.Match[str], prompt: str) -> bool:
     """Whether a statement is one of the prompt's that the text goes on from."""
     statement = text[mark.start() : mark.end() + 40].partition("\n")[0].strip()
     after = text[mark.end() :].strip().partition("\n")[2] if "\n" in text[mark.end() :].strip() else ""
-    return bool(statement) and len(after) > _QUOTE and statement in prompt
+    return bool(statement) and len(after) > _QUOTATION_CHARACTERS and statement in prompt
 
 
 def final_answer(text: str) -> str:
@@ -145,7 +145,7 @@ def final_answer(text: str) -> str:
     end is read.
     """
     text = text[-_WINDOW:].strip()
-    marks = sorted(_MARK.finditer(text), key=lambda mark: (_HARD.match(mark.group()) is not None, mark.start()))
+    marks = sorted(_MARK.finditer(text), key=lambda mark: (_ANSWER_TAG.match(mark.group()) is not None, mark.start()))
     for mark in reversed(marks):
         rest = text[mark.end() :].lstrip()
         told = _braced(rest) if mark.group().endswith("{") else _END.split(rest, maxsplit=1)[0]

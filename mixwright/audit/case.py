@@ -14,7 +14,7 @@ from mixwright.audit.leaks import Leaks
 from mixwright.audit.near_duplicates import Siblings, count_siblings
 from mixwright.audit.rows import SAMPLE_ROWS, Reader, Row, draw_sample, positions_by_code
 
-MOST_ROWS_COMPARED = 1000
+ROWS_COMPARED_PER_TASK = 1000
 """Rows of either split among which those that are worded alike are counted."""
 BLOCK_ROWS = 4000
 """Rows read at once for tasks that follow each other."""
@@ -104,7 +104,7 @@ class Case:
         self.expected, self.null = 0.0, ""
         self.siblings = Siblings(0, 1.0, 0.0, 0)
         if len(related_tasks):
-            compared = self._train_sample[:MOST_ROWS_COMPARED], held_out_sample[:MOST_ROWS_COMPARED]
+            compared = self._train_sample[:ROWS_COMPARED_PER_TASK], held_out_sample[:ROWS_COMPARED_PER_TASK]
             self.siblings = count_siblings(*compared, self.leaks.near_index.similarity)
             by_slots = self._template.expected_shared(
                 self._train_prompts, self._held_out_prompts, self.train_rows, self.total

@@ -41,7 +41,7 @@ UNSEEN_PAIR_ROWS = 1.0
 """Rows that a pair which was not seen may stand for."""
 MOST_TRAIN_ROWS_INDEXED = 5000
 """Train rows that near-duplicates are looked for; an even sample where there are more."""
-MOST_ROWS_COMPARED = 200
+ROWS_COMPARED_PER_TASK = 200
 """Rows of a task that its null is worked out on."""
 
 
@@ -250,27 +250,27 @@ def near_repeats(corpus: Corpus, reader: Reader, train: np.ndarray, similarity: 
     index = NearIndex(reader.sample(train, MOST_TRAIN_ROWS_INDEXED), similarity)
     is_searched = np.zeros(len(corpus), bool)
     is_searched[train] = True
-    nearest_row: dict[int, int] = {}
+    repeating_row: dict[int, int] = {}
     task_sizes, positions_by_task = Counter[str](), defaultdict[str, list[int]](list)
     for row in rows(corpus.batches()):
         if is_searched[row.number]:
             task_sizes[row.task] += 1
             for at in index.find_near(row):
-                nearest_row.setdefault(at, row.number)
+                repeating_row.setdefault(at, row.number)
     for at, row in enumerate(index.rows):
         positions_by_task[row.task].append(at)
     repeats = []
     for task, size in task_sizes.items():
         positions = positions_by_task[task]
-        pairs = [(index.rows[at].number, nearest_row[at]) for at in positions if at in nearest_row]
+        pairs = [(index.rows[at].number, repeating_row[at]) for at in positions if at in repeating_row]
         if not pairs:
             continue
         # halves of the sample stand for rows that nobody copied from each other
-        half_positions = positions[: 2 * MOST_ROWS_COMPARED : 2]
-        other_half_rows = [index.rows[at] for at in positions[1 : 2 * MOST_ROWS_COMPARED : 2]]
+        half_positions = positions[: 2 * ROWS_COMPARED_PER_TASK : 2]
+        other_half_rows = [index.rows[at] for at in positions[1 : 2 * ROWS_COMPARED_PER_TASK : 2]]
         expected_by_words = index.expected_near(half_positions, other_half_rows, size) * len(positions) / len(half_positions)
-        task_rows = [index.rows[at] for at in positions[: 5 * MOST_ROWS_COMPARED]]
-        siblings = count_siblings(task_rows, task_rows[:MOST_ROWS_COMPARED], similarity)
+        task_rows = [index.rows[at] for at in positions[: 5 * ROWS_COMPARED_PER_TASK]]
+        siblings = count_siblings(task_rows, task_rows[:ROWS_COMPARED_PER_TASK], similarity)
         repeats.append(
             NearRepeats(task, len(positions), pairs, max(expected_by_words, siblings.expected_near(len(positions), size)))
         )

@@ -31,7 +31,7 @@ _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1b\x7f]")
 
 _QUOTE_SIGNS = "'\"`\u201c\u201d\u2018\u2019"
 _QUOTED = re.compile(rf"(?<![\w{_QUOTE_SIGNS}])[{_QUOTE_SIGNS}]([^{_QUOTE_SIGNS}\n]{{1,80}})[{_QUOTE_SIGNS}](?!\w)")
-_QUOTE = re.compile(
+_QUOTATION_MARKS = re.compile(
     rf"(?<![\w{_QUOTE_SIGNS}])[{_QUOTE_SIGNS}]+|(?:(?<=[^\W\d_]{{2}})|(?<=[^\w\s{_QUOTE_SIGNS}]))[{_QUOTE_SIGNS}]+(?![\w(])"
 )
 _MARK = re.compile(r"(?<=[\w)\]}%'\"])[.,;:?][.,;:!?]*(?=\s|$)|(?<=[^\W\d_]{2})!+(?=\s|$)")
@@ -132,7 +132,7 @@ def _fold(text: str) -> str:
 
 
 def _strip_quotes(text: str) -> str:
-    return _QUOTE.sub("", _QUOTED.sub(r"\1", text)) if any(quote in text for quote in _QUOTE_SIGNS) else text
+    return _QUOTATION_MARKS.sub("", _QUOTED.sub(r"\1", text)) if any(quote in text for quote in _QUOTE_SIGNS) else text
 
 
 def sentences(text: str) -> set[str]:

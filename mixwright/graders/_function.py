@@ -44,19 +44,19 @@ class FunctionGrader(Grader):
             raise
         except BaseException as error:
             expected = f"a score of example {example.id!r} from grader {self.name}"
-            raise InputError(expected, _format_error(error), "Correct it.") from error
+            raise InputError(expected, _format_value(error), "Correct it.") from error
         is_no_real_number = isinstance(score, str | bytes) or (isinstance(score, Complex) and not isinstance(score, Real))
         try:
             number = math.nan if is_no_real_number else float(cast(Any, score))
         except Exception:  # whatever its own conversion raises
             number = math.nan
         if not 0 <= number <= 1:
-            got = f"{type(score).__name__} {_format_error(score)}"
+            got = f"{type(score).__name__} {_format_value(score)}"
             raise InputError(f"a number from 0 to 1 from grader {self.name}", got, "Correct the grader.")
         return number
 
 
-def _format_error(value: Any) -> str:
+def _format_value(value: Any) -> str:
     """What a value or an exception of the user's says of itself, bounded, where it can."""
     try:
         return f"{type(value).__name__}: {value}"[:160] if isinstance(value, BaseException) else repr(value)[:40]
@@ -115,7 +115,7 @@ def _function(name: str, never_import_from: Path | None) -> Callable[..., Any]:
     try:
         function = getattr(importlib.import_module(module_name), attribute, None)
     except (Exception, SystemExit) as error:
-        raise InputError(f"a module {module_name} that imports", _format_error(error), remedy) from error
+        raise InputError(f"a module {module_name} that imports", _format_value(error), remedy) from error
     if not callable(function):
         raise InputError(f"a function {attribute} in {module_name}", repr(function)[:40], remedy)
     return function

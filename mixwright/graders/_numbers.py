@@ -18,7 +18,7 @@ _CLAIMS = re.compile(
 """What a number follows that is claimed."""
 _STRONG = re.compile(r"(?:=|\b(?:is|equals?|answer|equal to|makes?|gives?)):?[\s$*_`\"'(]*\Z", re.IGNORECASE)
 """The same where the number stands in the prompt, too."""
-_YEAR = re.compile(r"\bin\s*\Z", re.IGNORECASE)
+_BEFORE_YEAR = re.compile(r"\bin\s*\Z", re.IGNORECASE)
 _REASON = re.compile(r",?\s*\b(?:because|since)\b", re.IGNORECASE)
 """Behind an answer it begins the workings."""
 _OPEN = re.compile(r"\b(?:or|neither|maybe|perhaps|possibly|might|could|unless|if|whether)\b|\?", re.IGNORECASE)
@@ -49,7 +49,7 @@ def states_number(text: str, gold: str, prompt: str, *, cut: bool) -> bool:
     prompt_numbers = {
         abs(number.value) for piece in prompt_pieces for number in numbers_in(piece) if number.value is not None
     }
-    is_gold, start, text_after_claim = False, 0, ""
+    states_gold, start, text_after_claim = False, 0, ""
     for end in sentence_ends(text):
         sentence = Sentence(text[start:end], question)
         start = end
@@ -66,20 +66,23 @@ def states_number(text: str, gold: str, prompt: str, *, cut: bool) -> bool:
                 continue
             if is_claimed and number.value != gold_number and 1 < len(prompt_numbers) == len(used_numbers - {number.value}):
                 return False  # the very sum, with another result
-            is_elsewhere = not used_numbers and place > 0 and len(prompt_numbers) <= 2
+            follows_unrelated_number = not used_numbers and place > 0 and len(prompt_numbers) <= 2
             is_whole = not cut or bool(_WHOLE.match(number.after + text_behind))
-            is_gold = (
-                is_claimed and (sentence.is_on_topic or bool(used_numbers)) and not is_elsewhere and not sentence.is_question
+            states_gold = (
+                is_claimed
+                and (sentence.is_on_topic or bool(used_numbers))
+                and not follows_unrelated_number
+                and not sentence.is_question
             )
-            is_gold = (
-                is_gold
+            states_gold = (
+                states_gold
                 and is_whole
                 and number.unambiguous
                 and number.value == gold_number
                 and not unit_differs(gold, number.after)
             )
             text_after_claim = number.after + text_behind
-    return is_gold and not takes_back(text_after_claim)
+    return states_gold and not takes_back(text_after_claim)
 
 
 def _known(number: Number, prompt_numbers: Set[Fraction]) -> bool:
@@ -96,4 +99,4 @@ def _claimed(number: Number, sentence: Sentence, prompt_numbers: Set[Fraction]) 
     unit = words_in(number.after)[:1] if not prompt_numbers else []
     if unit and stem(unit[0]) in sentence.question.known_stems:
         return True
-    return bool(_CLAIMS.search(number.before) or (sentence.question.asks_for_place and _YEAR.search(number.before)))
+    return bool(_CLAIMS.search(number.before) or (sentence.question.asks_for_place and _BEFORE_YEAR.search(number.before)))

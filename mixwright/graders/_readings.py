@@ -118,7 +118,7 @@ def number_of(text: str) -> Fraction | str | None:
     return UNCLEAR_NUMBER if len(matches) > 1 or value is None or _qualified(text, matches[0]) else value
 
 
-def last_number(sentence: str) -> Fraction | str | None:
+def read_last_number(sentence: str) -> Fraction | str | None:
     """The number right after the last `=` of a sentence, else its last number; `UNCLEAR_NUMBER` if that is one of a list."""
     *before, text = _EQUALS.split(_FRACTION.sub(_format_fraction, plain_math(sentence)))
     matches = list(_NUMBER.finditer(text))

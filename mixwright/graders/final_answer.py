@@ -24,10 +24,10 @@ from mixwright.graders._readings import (
     amount_of,
     is_number,
     label_of_text,
-    last_number,
     normalise_words,
     number_of,
     option_letter,
+    read_last_number,
     stated_letter,
     unit_differs,
 )
@@ -154,7 +154,7 @@ def _agrees(gold: str, statement: Stated, options: dict[str, str]) -> bool | Non
     if (amount := amount_of(gold)) is not None:
         stated = number_of(statement.text)
         if stated == UNCLEAR_NUMBER and statement.kind == "last":
-            stated = last_number(statement.text)
+            stated = read_last_number(statement.text)
         return (
             None
             if stated is None and statement.kind == "marked"

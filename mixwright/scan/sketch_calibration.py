@@ -47,8 +47,6 @@ class SketchSettings:
     """Directions per side of a weight matrix, at most."""
     dims: int = 8192
     """Numbers per row, at most."""
-    seed: int = 0
-    """Of which rows directions are found from."""
 
 
 @dataclass(frozen=True)

@@ -34,13 +34,15 @@ def select_canaries(plan: Plan, stage: Stage, pool: Pool, rng: np.random.Generat
         return (), "no stage lever reads them"
     count, states = stage.engine.canaries, {cell.key: cell.state for cell in plan.cells}
     known = {cell.key for cell in plan.cells if cell.success is not None}
-    anywhere = count is not None or _needs_canaries(stage)
-    open_to = [states.get(cell.key, "unknown") if anywhere or cell.key in known else None for cell in pool.cells]
-    if not any(open_to):
+    in_unmeasured_cells = count is not None or _needs_canaries(stage)
+    state_of_cell = [
+        states.get(cell.key, "unknown") if in_unmeasured_cells or cell.key in known else None for cell in pool.cells
+    ]
+    if not any(state_of_cell):
         return (), WHY_UNMEASURED
     if count == 0:
         return (), "canaries under engine in the options of the stage is 0"
-    found = draw_canary_items(pool, open_to, ITEMS_PER_TASK if count is None else count, rng)
+    found = draw_canary_items(pool, state_of_cell, ITEMS_PER_TASK if count is None else count, rng)
     return found, "" if found else "the data is too small to hold any back"
 
 

@@ -164,7 +164,9 @@ def make_pool(
     known_cells = {cell.key: cell for cell in cells}
     pool_cells = []
     for number, (task, level) in enumerate(found[place] for place in order):
-        cell = known_cells.get(cell_key(task, level)) or Cell(task, level, 0, *_constant(golds, cells_of == number))
+        cell = known_cells.get(cell_key(task, level)) or Cell(
+            task, level, 0, *_success_of_constant_answer(golds, cells_of == number)
+        )
         pool_cells.append(replace(cell, task=task, level=level, count=int(counts[number])))
     return Pool(unique, tuple(map(str, names)), task_of.astype(np.int32), tuple(pool_cells), cells_of, golds, options)
 
@@ -193,7 +195,7 @@ def _golds(answers: Sequence[Any], options: Sequence[Any] | None) -> np.ndarray 
     return found if found.any() else None
 
 
-def _constant(golds: np.ndarray | None, of_cell: np.ndarray) -> tuple[float, str]:
+def _success_of_constant_answer(golds: np.ndarray | None, of_cell: np.ndarray) -> tuple[float, str]:
     """How often the commonest gold answer of the *other* rows of a cell is right: (m - 1) / (n - 1) for m of n rows."""
     known = golds[of_cell & (golds > 0)] if golds is not None else np.zeros(0)
     if len(known) < 2:

@@ -90,12 +90,14 @@ class Difficulty(Selector):
         """Weight of cells, by success drawn for them; both of one shape, or `cells` of its last axis."""
         states = self._states
         alike = self._ledger.lasting.intraclass_correlation(np.arange(len(states.state)))
-        open_to = np.where(states.drawn_freely, 1.0, np.where(states.state == MASTERED, PARKED_WEIGHT, DEFERRED_WEIGHT))
+        weight_by_state = np.where(
+            states.drawn_freely, 1.0, np.where(states.state == MASTERED, PARKED_WEIGHT, DEFERRED_WEIGHT)
+        )
         room = room_to_learn(success, self._ledger.answers.swapped()[cells]) * (1 - alike)[cells]
         above = np.where(
             success > states.high[cells], max(self.weight_above, DEFERRED_WEIGHT), np.maximum(room, self.weight_below)
         )
-        return np.where(success < states.low[cells], self.weight_below, above) * open_to[cells]
+        return np.where(success < states.low[cells], self.weight_below, above) * weight_by_state[cells]
 
     def pick(self, tasks: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Examples of the tasks. A batch draws no example twice while its candidates allow."""

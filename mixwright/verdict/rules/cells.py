@@ -21,7 +21,7 @@ from mixwright.verdict.page.evidence import Sides, leading_folders, leading_side
 from mixwright.verdict.rules.claims import chance_level, claims_of
 from mixwright.verdict.rules.spared import Place, place_of
 
-SAME_LEVEL_TOLERANCE = 1e-6
+SAME_CHANCE_TOLERANCE = 1e-6
 """Levels that are this near are of the same items."""
 BeforeAfter = tuple[float, float]
 """Success before and after."""
@@ -50,7 +50,7 @@ def items_by_place(sides: Sides) -> dict[Place, list[Item]]:
     return groups
 
 
-def _read_measured_levels(path: Path) -> dict[Place, Interval]:
+def _read_measured_chances(path: Path) -> dict[Place, Interval]:
     """Intervals as they were measured, which know whether other rows chose the rule; none without a table."""
     measured = read_measurements(path) if path.is_file() else []
     rows = [row for row in measured if row.name == CHANCE_MEASUREMENT and row.example is None]
@@ -66,13 +66,13 @@ def chance_levels(run: RunFolder) -> dict[Place, Interval]:
     path, sides = run.measurements("before"), leading_sides(run)
     if sides is None:
         sides = ([start_scores := scores(path)], [start_scores]) if path.is_file() else ([], [])
-    measured_levels = _read_measured_levels(next((folder / "before.parquet" for folder in leading_folders(run)), path))
+    measured_chances = _read_measured_chances(next((folder / "before.parquet" for folder in leading_folders(run)), path))
     levels: dict[Place, Interval] = {}
     for place, items in items_by_place(sides).items():
-        level, measured = chance_level(sides[1], items), measured_levels.get(place)
+        level, measured = chance_level(sides[1], items), measured_chances.get(place)
         if level is not None:
-            is_same_level = measured is not None and abs(measured.value - level.value) < SAME_LEVEL_TOLERANCE
-            levels[place] = measured if measured is not None and is_same_level else level
+            is_same_chance = measured is not None and abs(measured.value - level.value) < SAME_CHANCE_TOLERANCE
+            levels[place] = measured if measured is not None and is_same_chance else level
     return levels
 
 
