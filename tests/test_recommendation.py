@@ -64,15 +64,15 @@ TRIALS = [
         "no answer was right before or after; check the grader.",
         "plain",
     ),
-    (trial(answered=False), "none right", "by the declared decoding, only samples were.", "plain"),
-    (trial(answered=False, selection=REFUSED), "mined rows", "the interval includes 0.", "plain"),
+    (trial(any_right=False), "none right", "by the declared decoding, only samples were.", "plain"),
+    (trial(any_right=False, selection=REFUSED), "mined rows", "the interval includes 0.", "plain"),
     (
         trial(HELPS, seeds=1, word="helps"),
         "too few seeds",
         "1 seed, and nothing is judged with fewer than 5; take 8",
         "plain",
     ),
-    (trial(seeds=4, needed=11, damaged=EVERYWHERE), "too few seeds", "take 11 seeds.", "plain"),
+    (trial(seeds=4, seeds_needed=11, damaged=EVERYWHERE), "too few seeds", "take 11 seeds.", "plain"),
     (
         trial(damaged=EVERYWHERE, word="helps"),
         "stop",
@@ -102,7 +102,7 @@ TRIALS = [
         "plain",
     ),
     (
-        trial(HELPS, word="helps", gate="damaged", because="gcd@1 is damaged"),
+        trial(HELPS, word="helps", gate="damaged", damage_text="gcd@1 is damaged"),
         "gate",
         "Do not use this plan yet: gcd@1 is damaged.",
         "bad",
@@ -122,7 +122,7 @@ TRIALS = [
     (trial(against_frozen("no change")), "no gain", "No gain: no arm gains 5 points over not training.", "plain"),
     (trial({("steered", "uniform"): "worsens"}, word="harms"), "not this plan", "this plan: uniform did better.", "bad"),
     (trial(missing=("equal_shares",)), "missing", "Cannot tell: equal_shares did not run", "plain"),
-    (trial(needed=15), "cannot tell", "8 seeds see a difference of 7.2 points; take 15 seeds.", "plain"),
+    (trial(seeds_needed=15), "cannot tell", "8 seeds see a difference of 7.2 points; take 15 seeds.", "plain"),
     (trial(), "cannot tell", "more seeds alone would not see one of 5; take more held-out items.", "plain"),
     (trial(contrasts=(), lever="", word=None), "cannot tell", "Cannot tell: nothing was compared.", "plain"),
     (trial(contrasts=(), trained=(), lever="", word=None), "cannot tell", "nothing was compared", "plain"),
@@ -137,7 +137,7 @@ def test_every_rule_of_a_trial(seen: TrialBasis, advice: str, words: str, tone: 
 
 
 def test_what_is_not_graded_is_told_in_its_unit_and_is_not_shipped() -> None:
-    loss = {"outcome": "held-out loss", "unit": "nats per token", "lower": True}
+    loss = {"outcome": "held-out loss", "unit": "nats per token", "lower_is_better": True}
     found = recommend(trial(HELPS, word="helps", **loss))
     assert found.sentence.startswith("Train with this plan: held-out loss is lower by 0.1, 0.1 and 0.1 nats per token than")
     seen = pair(word="improves", graded=False, protected=0, right=True, **loss)
@@ -201,7 +201,7 @@ PAIRS = [
         "no answer was right before or after; check the grader.",
         "plain",
     ),
-    (pair(answered=False), "none right", "by the declared decoding, only samples were.", "plain"),
+    (pair(any_right=False), "none right", "by the declared decoding, only samples were.", "plain"),
     (
         pair(word="improves", gate="passed", damaged=(lost("gcd"),)),
         "do not ship",
@@ -223,21 +223,26 @@ PAIRS = [
         "better by 2 points, and a mean loss of 5 points on what was mastered is",
         "good",
     ),
-    (pair(word="improves", gate="passed", unjudged=("lcm",)), "unjudged", "but nothing says what became of lcm", "plain"),
     (
-        pair(word="improves", gate="passed", left_out=("lcm",)),
+        pair(word="improves", gate="passed", tasks_without_right_answer=("lcm",)),
+        "unjudged",
+        "but nothing says what became of lcm",
+        "plain",
+    ),
+    (
+        pair(word="improves", gate="passed", tasks_left_out=("lcm",)),
         "unjudged",
         "became of lcm, where nothing can be graded",
         "plain",
     ),
     (
-        pair(word="improves", protected=0, unjudged=("lcm",)),
+        pair(word="improves", protected=0, tasks_without_right_answer=("lcm",)),
         "unjudged",
         "Cannot tell: success is better by 2 points",
         "plain",
     ),
     (
-        pair(word="improves", gate="passed", unjudged=("lcm",), named=True, margin=0.1),
+        pair(word="improves", gate="passed", tasks_without_right_answer=("lcm",), named=True, margin=0.1),
         "may replace",
         "may be shipped, and success is better by 2 points: a mean loss of 10 points on what was named is excluded. "
         "Not judged, since no answer was right before or after: lcm.",
@@ -245,13 +250,20 @@ PAIRS = [
     ),
     (pair(word="improves", protected=0, asked=True), "cannot tell", "Cannot tell", "plain"),
     (
-        pair(word="improves", gate="passed", unjudged=("gcd", "lcm"), blind=("lcm",), named=True),
+        pair(
+            word="improves", gate="passed", tasks_without_right_answer=("gcd", "lcm"), tasks_never_right=("lcm",), named=True
+        ),
         "unjudged",
         "but nothing says what became of lcm, where no answer was right",
         "plain",
     ),
     (
-        pair(right=False, gate="passed", unlike="its own former answers to lcm became far less likely", named=True),
+        pair(
+            right=False,
+            gate="passed",
+            answers_became_unlikely="its own former answers to lcm became far less likely",
+            named=True,
+        ),
         "do not ship",
         "step-500: its own former answers to lcm became far less likely, and no grader",
         "bad",
@@ -264,19 +276,19 @@ PAIRS = [
     ),
     (pair(word="worsens", graded=False, asked=True), "unjudged", "no answer was graded.", "plain"),
     (
-        pair(right=False, form="58 of 58 answers look like those of t"),
+        pair(right=False, form_change="58 of 58 answers look like those of t"),
         "do not ship",
         "step-500: 58 of 58 answers look",
         "bad",
     ),
     (
-        pair(gate="damaged", because="answers depend less on their prompts, by 9 points"),
+        pair(gate="damaged", damage_text="answers depend less on their prompts, by 9 points"),
         "do not ship",
         "Do not ship step-500: answers depend less on their prompts, by 9 points.",
         "bad",
     ),
     (
-        pair(word="worsens", gate="passed", named=True, others=(lost("gcd"),)),
+        pair(word="worsens", gate="passed", named=True, damage_elsewhere=(lost("gcd"),)),
         "may replace",
         "and damaged: gcd level 1.",
         "plain",
@@ -296,8 +308,13 @@ PAIRS = [
         "200 items can only show a change of 11 points or more; take more items.",
         "plain",
     ),
-    (pair(needed=1200), "cannot tell", "of 5 points takes about 1,200 items per task and level.", "plain"),
-    (pair(needed=1200, exhausted=True), "cannot tell", "Cannot tell: all 200 items of the file can only show", "plain"),
+    (pair(items_needed=1200), "cannot tell", "of 5 points takes about 1,200 items per task and level.", "plain"),
+    (
+        pair(items_needed=1200, all_items_measured=True),
+        "cannot tell",
+        "Cannot tell: all 200 items of the file can only show",
+        "plain",
+    ),
 ]
 
 
@@ -321,7 +338,7 @@ def test_every_advice_has_a_next_step(tmp_path: Path, seen: TrialBasis | PairBas
     )
     if advice == "keep uniform":
         assert step.text == "steering=None"
-    if seen.needed == 1200:
+    if getattr(seen, "items_needed", None) == 1200:
         assert step.text.endswith("--items 1200")
 
 
@@ -359,7 +376,7 @@ def test_the_name_and_the_command_are_those_of_the_manifest(tmp_path: Path) -> N
 
 
 def test_the_command_of_a_run_that_was_not_started_by_one_is_that_of_its_folder(tmp_path: Path) -> None:
-    run, seen = RunFolder(tmp_path / "a run"), trial(word="cannot tell", needed=12)
+    run, seen = RunFolder(tmp_path / "a run"), trial(word="cannot tell", seeds_needed=12)
     run.path.mkdir()
     (run.path / "run.yaml").touch()
     (step,) = list_next_steps(run, recommend(seen), seen)

@@ -90,7 +90,7 @@ def _read_trial_basis(run: RunFolder, result: TrialResult) -> TrialBasis:
     return TrialBasis(
         seeds=len(result.seeds),
         right=any_right,
-        answered=right_as_declared,
+        any_right=right_as_declared,
         trained=trained,
         contrasts=_list_contrasts(run, result),
         damaged={arm: tuple(claim for claim in claims if claim.arm == arm and claim.kind == "damaged") for arm in trained},
@@ -100,19 +100,19 @@ def _read_trial_basis(run: RunFolder, result: TrialResult) -> TrialBasis:
         missing=judgement.missing if judgement else (),
         proof=judgement.proof if judgement else "not tried",
         margin=result.margin,
-        needed=_count_seeds_needed(run, result, judgement.arm if judgement else ""),
+        seeds_needed=_count_seeds_needed(run, result, judgement.arm if judgement else ""),
         outcome=reading.title,
         unit=reading.unit,
-        lower=reading.sign < 0,
+        lower_is_better=reading.sign < 0,
         items=items,
-        exhausted=0 < row_counts["eval"] <= items,
+        all_items_measured=0 < row_counts["eval"] <= items,
         graded=result.decoding in GRADED_OUTCOMES,
         steps=step_count,
         draws=step_count * int(_read_number(settings, "prompts_per_step")),
         rows=row_counts["train"],
         selection=result.selection,
         gate=gate.outcome if gate is not None else None,
-        because=format_damage(gate) or "something that was not protected is damaged" if gate is not None else "",
+        damage_text=format_damage(gate) or "something that was not protected is damaged" if gate is not None else "",
     )
 
 
@@ -199,7 +199,7 @@ def _read_pair_basis(run: RunFolder, sides: Sides) -> PairBasis | None:
     notes = read_list(run.notes, Observation) if run.notes.is_file() else []
     return PairBasis(
         right=any_right,
-        answered=right_as_declared,
+        any_right=right_as_declared,
         word=change_word(change),
         difference=clip_interval(change.success, reading.unit),
         detectable=detectable_change,
@@ -209,25 +209,27 @@ def _read_pair_basis(run: RunFolder, sides: Sides) -> PairBasis | None:
         after=_name_later_checkpoint(settings) or "AFTER",
         items=len(change.items),
         cells=len(items_by_cell),
-        needed=max(needed, max(items_by_cell.values()) + 1) if needed else None,  # fewer than there are would change nothing
+        items_needed=max(needed, max(items_by_cell.values()) + 1)
+        if needed
+        else None,  # fewer than there are would change nothing
         aim=target_change,
         pace=_read_number(settings, PACE_SETTING),
-        exhausted=0 < _read_number(settings, MOST_ROWS_SETTING) <= _read_number(settings, "items"),
+        all_items_measured=0 < _read_number(settings, MOST_ROWS_SETTING) <= _read_number(settings, "items"),
         cut=max((note.count / note.total for note in notes if note.check == CUT_NOTE and note.total), default=0.0),
         outcome=reading.title,
         unit=reading.unit,
-        lower=reading.sign < 0,
+        lower_is_better=reading.sign < 0,
         graded=decoding in GRADED_OUTCOMES,
         margin=gate.mean_margin if gate else NO_CHANGE_MARGIN,
         asked=gate_question is not None,
         named=gate is not None and gate.named,
-        others=other_damage,
-        unjudged=unjudged_tasks,
-        left_out=tuple(settings.get(LEFT_OUT_SETTING, ())),
-        blind=tuple(task for task in unjudged_tasks if task in (tasks or ())),
-        unlike=format_unlikely(find_far_former_answers(run, tasks & set(unjudged_tasks))) if tasks else "",
-        because=(gate.damage_text or format_damage(gate)) if gate else "",
-        form="; ".join(group.sentence for group in takeovers),
+        damage_elsewhere=other_damage,
+        tasks_without_right_answer=unjudged_tasks,
+        tasks_left_out=tuple(settings.get(LEFT_OUT_SETTING, ())),
+        tasks_never_right=tuple(task for task in unjudged_tasks if task in (tasks or ())),
+        answers_became_unlikely=format_unlikely(find_far_former_answers(run, tasks & set(unjudged_tasks))) if tasks else "",
+        damage_text=(gate.damage_text or format_damage(gate)) if gate else "",
+        form_change="; ".join(group.sentence for group in takeovers),
     )
 
 

@@ -46,7 +46,7 @@ def _list_steps_after_trial(run: RunFolder, advice: Advice, command: str, basis:
     """Another training goes into a folder of its own, as do more items: what was measured rests on the old ones."""
     free_folder = next(name for number in itertools.count(2) if not Path(name := f"{run.path}-{number}").exists())
     command_elsewhere, words = with_option(command, "--folder", free_folder), shlex.split(command)
-    plan, seeds = f'steering="{run.plan}"', basis.needed if basis else None
+    plan, seeds = f'steering="{run.plan}"', basis.seeds_needed if basis else None
     reach = ", or leave out what is out of reach" if basis is None or basis.graded else ""
     slower = (f"Take a fifth of train.learning_rate in the settings{reach}, and try again", command_elsewhere)
     longer = (
@@ -59,7 +59,7 @@ def _list_steps_after_trial(run: RunFolder, advice: Advice, command: str, basis:
             f"Take more held-out items{more_than} (measure.items in the settings), and try again",
             command_elsewhere,
         )
-        if basis.exhausted:
+        if basis.all_items_measured:
             step_text = f"All {basis.items:,} held-out items were measured: add rows to the held-out file, and try again"
             undecided = (step_text, command_elsewhere)
     step_by_advice = {
@@ -128,8 +128,8 @@ def _list_steps_after_comparison(advice: Advice, command: str, basis: PairBasis,
             f"Raise --max-new-tokens: {cut_share} of completions were cut at {token_limit:,} tokens and graded as they are"
         )
         steps.append(Code(step_text, command))
-    words, needed = shlex.split(command), basis.needed
-    if advice == "cannot tell" and basis.exhausted and needed:
+    words, needed = shlex.split(command), basis.items_needed
+    if advice == "cannot tell" and basis.all_items_measured and needed:
         source = "--eval" if "--eval" in words else "--corpus"
         longer_command = with_option(with_option(command, source, "FILE_WITH_MORE_ROWS"), "--items", str(needed))
         rows_per_cell = max(needed - basis.items // basis.cells, 1)

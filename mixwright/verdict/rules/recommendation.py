@@ -106,17 +106,17 @@ class TrialBasis:
     """What its nulls showed."""
     margin: float = 0.05
     """Change that does not matter."""
-    needed: int | None = None
+    seeds_needed: int | None = None
     """Seeds that would see a difference of the margin; None where no number of seeds would."""
     outcome: str = "success"
     """Name of the primary outcome."""
     unit: str = "share"
     """Of its differences, which are above 0 where the arm is better."""
-    lower: bool = False
+    lower_is_better: bool = False
     """Whether a lower value of the outcome is better."""
     items: int = 0
     """Held-out items that were measured; 0 where it is not known."""
-    exhausted: bool = False
+    all_items_measured: bool = False
     """Whether these are all that there are."""
     graded: bool = True
     """Whether answers were graded."""
@@ -126,13 +126,13 @@ class TrialBasis:
     """Rows drawn in them, repeats included."""
     rows: int = 0
     """Training rows that there are."""
-    answered: bool = True
+    any_right: bool = True
     """Whether any answer of any arm was right under the declared decoding."""
     selection: Selection | None = None
     """Of a trial over data, what it says of the mined rows."""
     gate: Literal["passed", "damaged", "cannot tell"] | None = None
     """What the gate answers of the leading arm; None where it was not asked."""
-    because: str = ""
+    damage_text: str = ""
     """What it calls damaged."""
 
     @property
@@ -189,7 +189,7 @@ def _uniform_is_best(basis: TrialBasis) -> bool:
 
 TRIAL_RULES: tuple[tuple[Advice, Callable[[TrialBasis], bool]], ...] = (
     ("check the grader", lambda basis: not basis.right),
-    ("none right", lambda basis: not basis.answered and basis.selection is None),
+    ("none right", lambda basis: not basis.any_right and basis.selection is None),
     ("too few seeds", lambda basis: basis.seeds < MIN_SEEDS),
     ("stop", lambda basis: bool(basis.damaged_everywhere())),
     ("do not train", lambda basis: _holds_for_every_arm(basis, lambda arm: basis.word_of(arm, FROZEN_ARM) == "worsens")),
@@ -211,17 +211,21 @@ def _format_trial_sentence(advice: Advice, basis: TrialBasis) -> str:
     plan = "this plan" if basis.lever in ("", STEERED_ARM) else f"arm {basis.lever}"
     damaged = {place_of(claim): format_cell(claim) for claim in basis.damaged.get(basis.lever, ())}
     other_arms, damaged_text = [arm for arm in basis.trained if arm != basis.lever], join_words(list(damaged.values()))
-    spared_text = format_spared(damaged, basis.changes, other_arms, basis.margin, lower=basis.lower)
+    spared_text = format_spared(damaged, basis.changes, other_arms, basis.margin, lower=basis.lower_is_better)
     spared_text = f" ({spared_text})" if spared_text else ""
     lever_contrasts = [contrast for contrast in basis.contrasts if contrast.arm == basis.lever]
     sizes = join_words([format_amount(contrast.difference.value, basis.unit) for contrast in lever_contrasts])
     against = join_words([contrast.against for contrast in lever_contrasts])
     better_arms = join_words([contrast.against for contrast in lever_contrasts if contrast.word == "worsens"])
-    harm = f"a higher {basis.outcome}" if basis.lower else "a loss"
-    better, unit = "lower" if basis.lower else "better", format_unit(basis.unit)
+    harm = f"a higher {basis.outcome}" if basis.lower_is_better else "a loss"
+    better, unit = "lower" if basis.lower_is_better else "better", format_unit(basis.unit)
     gain = f"{basis.outcome} is {better} by {sizes} {unit} than with {against}"
     margin = f"{format_amount(basis.margin, basis.unit)} {unit}"
-    gains = f"gains {margin}" if basis.graded else f"{'lowers' if basis.lower else 'raises'} {basis.outcome} by {margin}"
+    gains = (
+        f"gains {margin}"
+        if basis.graded
+        else f"{'lowers' if basis.lower_is_better else 'raises'} {basis.outcome} by {margin}"
+    )
     drawn_text = f" in {count(basis.steps, 'step')}" if basis.steps else ""
     if basis.steps and basis.draws and basis.rows:
         drawn_text += f", which drew {count(basis.draws, 'time')} from {count(basis.rows, 'training row')}"
@@ -229,11 +233,11 @@ def _format_trial_sentence(advice: Advice, basis: TrialBasis) -> str:
         "check the grader": CHECK_GRADER_SENTENCE,
         "none right": NONE_RIGHT_SENTENCE,
         "too few seeds": f"Cannot tell: {count(basis.seeds, 'seed')}, and nothing is judged with fewer than {MIN_SEEDS}; "
-        f"take {basis.needed or 8} seeds.",
+        f"take {basis.seeds_needed or 8} seeds.",
         "stop": f"Stop: {with_verb([f'task {task}' for task in basis.damaged_everywhere()])} being damaged by every arm "
         f"({join_words(basis.trained)}).",
         "do not train": "Do not train on this data yet: not training is better than every arm.",
-        "gate": f"Do not use {plan} yet: {basis.because}."
+        "gate": f"Do not use {plan} yet: {basis.damage_text}."
         if basis.gate == "damaged"
         else f"Cannot tell whether {plan} is safe: the gate's items cannot exclude a loss of what is protected.",
         "mined rows": (basis.selection.sentence if basis.selection else "")
@@ -261,9 +265,9 @@ def _format_seeds(basis: TrialBasis) -> str:
         return "Cannot tell: nothing was compared."
     size_text = f"{format_amount(detectable, basis.unit)} {format_unit(basis.unit)}"
     head = f"Cannot tell: {count(basis.seeds, 'seed')} {'sees' if basis.seeds == 1 else 'see'} a difference of {size_text}"
-    if basis.needed is not None:
-        return f"{head}; take {basis.needed} seeds."
-    more_than = f" than the {basis.items:,} there are" if basis.exhausted else ""
+    if basis.seeds_needed is not None:
+        return f"{head}; take {basis.seeds_needed} seeds."
+    more_than = f" than the {basis.items:,} there are" if basis.all_items_measured else ""
     margin = format_amount(basis.margin, basis.unit)
     return f"{head}, and more seeds alone would not see one of {margin}; take more held-out items{more_than}."
 
@@ -292,13 +296,13 @@ class PairBasis:
     """Held-out items."""
     cells: int = 1
     """Tasks and levels that they are of."""
-    needed: int | None = None
+    items_needed: int | None = None
     """Items per cell that would do."""
     aim: float = NO_CHANGE_MARGIN
     """Change that so many would show."""
     pace: float = 0.0
     """Seconds that an item took on both checkpoints; 0 where it is not known."""
-    exhausted: bool = False
+    all_items_measured: bool = False
     """Whether all items of the file were measured, so that no option can take more."""
     cut: float = 0.0
     """Share of completions cut short, of the checkpoint of which more were."""
@@ -306,11 +310,11 @@ class PairBasis:
     """Name of the primary outcome."""
     unit: str = "share"
     """Of its difference."""
-    lower: bool = False
+    lower_is_better: bool = False
     """Whether a lower value of the outcome is better."""
     graded: bool = True
     """Whether answers were graded; else nothing says whether they are right."""
-    answered: bool = True
+    any_right: bool = True
     """Whether any answer was right under the declared decoding."""
     margin: float = NO_CHANGE_MARGIN
     """Mean loss of what is protected that the gate had to exclude, a share."""
@@ -318,19 +322,19 @@ class PairBasis:
     """Whether the user asked the gate, so that its exit code is this recommendation's."""
     named: bool = False
     """Whether the user said what is protected: then a loss of other tasks is told, and decides nothing."""
-    others: tuple[Claim, ...] = ()
+    damage_elsewhere: tuple[Claim, ...] = ()
     """Damage of what the user did not name."""
-    left_out: tuple[str, ...] = ()
+    tasks_left_out: tuple[str, ...] = ()
     """Tasks of the file that no grader can judge, which were not measured."""
-    unjudged: tuple[str, ...] = ()
+    tasks_without_right_answer: tuple[str, ...] = ()
     """Tasks of which no answer was right on either side, so that nothing says whether they were lost."""
-    form: str = ""
+    form_change: str = ""
     """Which tasks' answers went over to the form of another task's; empty where none did."""
-    unlike: str = ""
+    answers_became_unlikely: str = ""
     """What is said of protected tasks that nothing graded and whose former answers became far less likely, or nothing."""
-    blind: tuple[str, ...] = ()
+    tasks_never_right: tuple[str, ...] = ()
     """Protected tasks that the user named and of which no answer was right on either side."""
-    because: str = ""
+    damage_text: str = ""
     """Which protected cells the gate calls damaged, and by what."""
 
 
@@ -350,18 +354,29 @@ def _is_worse(basis: PairBasis) -> bool:
 
 
 PAIR_RULES: tuple[tuple[Advice, Callable[[PairBasis], bool]], ...] = (
-    ("do not ship", lambda basis: bool(basis.form)),
-    ("do not ship", lambda basis: bool(basis.unlike)),
+    ("do not ship", lambda basis: bool(basis.form_change)),
+    ("do not ship", lambda basis: bool(basis.answers_became_unlikely)),
     ("check the grader", lambda basis: not basis.right),
-    ("none right", lambda basis: not basis.answered),
+    ("none right", lambda basis: not basis.any_right),
     ("do not ship", lambda basis: bool(basis.damaged) or basis.gate == "damaged"),
     ("do not ship", _is_worse),
     (
         "unjudged",
-        lambda basis: bool(basis.blind if basis.named else basis.unjudged or basis.left_out) and _would_ship(basis),
+        lambda basis: (
+            bool(basis.tasks_never_right if basis.named else basis.tasks_without_right_answer or basis.tasks_left_out)
+            and _would_ship(basis)
+        ),
     ),
     ("unjudged", lambda basis: basis.asked and not basis.graded),
-    ("ship", lambda basis: not basis.unjudged and not basis.left_out and basis.word == "improves" and _would_ship(basis)),
+    (
+        "ship",
+        lambda basis: (
+            not basis.tasks_without_right_answer
+            and not basis.tasks_left_out
+            and basis.word == "improves"
+            and _would_ship(basis)
+        ),
+    ),
     ("may replace", lambda basis: basis.gate == "passed" or (basis.word == "improves" and not basis.graded)),
     ("no gain", lambda basis: basis.word == "no change" and not basis.graded),
     ("cannot tell", lambda basis: True),
@@ -372,7 +387,7 @@ PAIR_RULES: tuple[tuple[Advice, Callable[[PairBasis], bool]], ...] = (
 def _format_pair_sentence(advice: Advice, basis: PairBasis) -> str:
     """The sentence of an advice."""
     name, unit, difference = basis.after, format_unit(basis.unit), basis.difference.value
-    word_better, word_worse = ("lower", "higher") if basis.lower else ("better", "worse")
+    word_better, word_worse = ("lower", "higher") if basis.lower_is_better else ("better", "worse")
     direction = word_better if difference >= 0 else word_worse
     change_text = f"{basis.outcome} is {direction} by {format_amount(difference, basis.unit)} {unit}"
     worse_text = {
@@ -383,25 +398,32 @@ def _format_pair_sentence(advice: Advice, basis: PairBasis) -> str:
     protected_word = "named" if basis.named else "mastered"
     if advice == "do not ship":
         reason = f"{with_verb(_name_cells(basis.damaged))} damaged" if basis.damaged else worse_text
-        if basis.form or basis.unlike:
-            reason = basis.form or f"{basis.unlike}, and no grader that was named or chosen judges the new ones"
+        if basis.form_change or basis.answers_became_unlikely:
+            reason = (
+                basis.form_change
+                or f"{basis.answers_became_unlikely}, and no grader that was named or chosen judges the new ones"
+            )
         elif not basis.damaged and basis.gate == "damaged":
-            reason = basis.because or f"what was {protected_word} is damaged"
+            reason = basis.damage_text or f"what was {protected_word} is damaged"
         return f"Do not ship {name}: {reason}."
-    others_text = f". Not named, and damaged: {join_words(_name_cells(basis.others))}" if basis.others else ""
+    others_text = (
+        f". Not named, and damaged: {join_words(_name_cells(basis.damage_elsewhere))}" if basis.damage_elsewhere else ""
+    )
     safe_text = f"a mean loss of {format_amount(basis.margin, 'share')} points on what was {protected_word} is excluded"
     safe_text = (safe_text if basis.protected else "nothing was mastered before that could be lost") + others_text
-    if basis.named and basis.unjudged:
-        safe_text += f". Not judged, since no answer was right before or after: {join_words(basis.unjudged)}"
-    if basis.named and basis.left_out:
-        safe_text += f". Not measured, since nothing can be graded: {join_words(basis.left_out)}"
-    if unjudged_tasks := basis.blind or basis.unjudged:
+    if basis.named and basis.tasks_without_right_answer:
+        safe_text += (
+            f". Not judged, since no answer was right before or after: {join_words(basis.tasks_without_right_answer)}"
+        )
+    if basis.named and basis.tasks_left_out:
+        safe_text += f". Not measured, since nothing can be graded: {join_words(basis.tasks_left_out)}"
+    if unjudged_tasks := basis.tasks_never_right or basis.tasks_without_right_answer:
         unknown_text = f"{join_words(unjudged_tasks)}, where no answer was right before or after; check the grader"
     else:
         remedy = "name graders, or what is to be kept (--protect)"
-        unknown_text = f"{join_words(basis.left_out)}, where nothing can be graded; {remedy}"
+        unknown_text = f"{join_words(basis.tasks_left_out)}, where nothing can be graded; {remedy}"
     undamaged_text = "nothing that needs no grader is shown to be damaged"
-    if basis.others:
+    if basis.damage_elsewhere:
         undamaged_text = "nothing that was named is shown to be damaged by what needs no grader"
     gain_text = (
         f"though {worse_text}"
@@ -435,15 +457,15 @@ def _name_cells(claims: Sequence[Claim]) -> list[str]:
 
 def _format_items(basis: PairBasis) -> str:
     """What the items at hand can show, and how many a smaller change would take."""
-    unit, remedy = format_unit(basis.unit), "add rows to it" if basis.exhausted else "take more items"
+    unit, remedy = format_unit(basis.unit), "add rows to it" if basis.all_items_measured else "take more items"
     items = "one item" if basis.items == 1 else count(basis.items, "item")
-    if basis.exhausted:
+    if basis.all_items_measured:
         items = "the only item of the file" if basis.items == 1 else f"all {items} of the file"
     largest_possible = 1.0 if basis.unit == "share" else math.inf
     if basis.items < MIN_ITEMS or not basis.detectable < largest_possible:
         return f"Cannot tell: {items} {'is' if basis.items == 1 else 'are'} too few to see any change; {remedy}."
     size, aim = (format_amount(value, basis.unit) for value in (basis.detectable, basis.aim))
     head = f"Cannot tell: {items} can only show a change of {size} {unit} or more"
-    if not basis.needed:
+    if not basis.items_needed:
         return f"{head}; {remedy}."
-    return f"{head}; a change of {aim} {unit} takes about {basis.needed:,} items per task and level."
+    return f"{head}; a change of {aim} {unit} takes about {basis.items_needed:,} items per task and level."
