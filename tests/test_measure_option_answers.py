@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from mixwright.graders.choice import Choice
 from mixwright.learner.alternatives import read_alternatives
 from mixwright.learner.learner import Learner
 from mixwright.learner.warmup import completion_tokens
+from mixwright.measure.free_answers import FreeAnswers, find_room, price, time_options
 from mixwright.measure.kept_answers import KeepingLearner
 from mixwright.measure.option_answers import answer_items, options_of
 from mixwright.measure.passes import Passes
@@ -138,6 +140,36 @@ def test_what_was_read_is_kept_and_not_read_again(tmp_path: Path, monkeypatch: p
     assert {key: own.texts("pass@1") for key, own in first.items()} == {
         key: own.texts("pass@1") for key, own in second.items()
     }
+
+
+def test_options_are_read_once_for_the_greedy_answer_and_all_samples(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows, sizes = corpus(tmp_path), count_read_items(monkeypatch)
+    found = Passes(learner(), None, LIKELIHOOD, rows).rollouts
+    assert sizes == [4]
+    assert {len(own.samples) for own in found.values()} == {4}
+
+
+def test_the_price_counts_options_once_whatever_the_samples() -> None:
+    written = FreeAnswers((4, 4), (True, True), 8.0, sample_seconds=5.0)
+    mixed = replace(written, written_share=0.25, option_seconds=2.0)
+    assert price([written], 10, 3, 4, 0) == pytest.approx(10 * (4 + 3 * 5))
+    assert price([mixed], 10, 3, 4, 0) == pytest.approx(10 * (0.25 * 19 + 0.75 * 2))
+
+
+def test_room_and_price_come_from_the_items_that_are_written(tmp_path: Path) -> None:
+    """Four of five items have options: one is completed. Where all have, none is, and the room is that of the answers."""
+    rows, one = corpus(tmp_path), learner()
+    _, _, (found,) = find_room([one], rows, LIKELIHOOD, lambda _: None)
+    assert len(found.lengths) == 1
+    timed = time_options(one, Passes(one, None, LIKELIHOOD, rows).items, rows, LIKELIHOOD, found)
+    assert timed.written_share == pytest.approx(1 / 5)
+    assert timed.option_seconds > 0
+    chosen = rows.select(tasks=["sums"])
+    room, continued, none_found = find_room([one], chosen, LIKELIHOOD, lambda _: None)
+    assert (continued, none_found) == (0, [])
+    assert "options" in room.why
 
 
 def test_measure_takes_the_likeliest_option_where_it_is_asked_to_and_says_so(call: Call) -> None:

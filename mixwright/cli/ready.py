@@ -14,7 +14,16 @@ from mixwright.config import RunConfig
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.measure.fitting import ItemCost, Sizes, count_items, fit_sizes, least_items, most_items_within
-from mixwright.measure.free_answers import TIMED_SAMPLES, FreeAnswers, price, spread_items, time_answers, time_samples
+from mixwright.measure.free_answers import (
+    TIMED_SAMPLES,
+    FreeAnswers,
+    price,
+    spread_items,
+    time_answers,
+    time_options,
+    time_samples,
+    written_items,
+)
 from mixwright.measure.passes import Passes
 from mixwright.measure.stage import MeasureResult, measure_learner
 from mixwright.records import Example, Observation
@@ -94,8 +103,13 @@ def with_price(ready: Ready, measured: Sequence[int], *, room_is_known: bool, it
     measure, free_answers = ready.config.measure, ready.free_answers
     learners = [ready.learners[number] for number in measured]
     free_answers = free_answers or time_answers(learners, ready.corpus, measure, measure.longest_completion, say)
-    if measure.samples:
-        items = spread_items(ready.passes(measured[0]).items, TIMED_SAMPLES)
+    all_items = ready.passes(measured[0]).items
+    free_answers = [
+        time_options(learner, all_items, ready.corpus, measure, answers)
+        for learner, answers in zip(learners, free_answers, strict=True)
+    ]
+    items = spread_items(written_items(all_items, ready.corpus, measure), TIMED_SAMPLES)
+    if measure.samples and items:
         timed = [time_samples(learner, items, measure) for learner in learners]
         free_answers = [
             replace(answers, sample_seconds=seconds) for answers, seconds in zip(free_answers, timed, strict=True)
@@ -170,10 +184,12 @@ def fit_to_budget(ready: Ready, budget: Budget, measured: Sequence[int]) -> Read
     for title in PARTS:
         first_items = max(1, most_items_within(counts, FIRST_SHARE * count_items(counts, sizes.items)))
         part_start, written_before = budget.seconds_spent, _count_written(ready, measured)
+        written_share = ready.free_answers[0].written_share if ready.free_answers else 1.0
         _measure_models(_with_sizes(ready, Sizes(first_items, sizes.samples)), measured, title)
         part_seconds, new_completions = budget.seconds_spent - part_start, _count_written(ready, measured) - written_before
+        answered = new_completions / written_share if written_share else 0  # as if the others were written, too
         slowdown = _estimate_slowdown(
-            cost, part_seconds, new_completions, count_items(counts, first_items), sizes.samples, len(measured)
+            cost, part_seconds, answered, count_items(counts, first_items), sizes.samples, len(measured)
         )
         cost = cost.scaled(slowdown)
         done_seconds = count_items(counts, first_items) * cost.item(sizes.samples)
@@ -190,7 +206,9 @@ def fit_to_budget(ready: Ready, budget: Budget, measured: Sequence[int]) -> Read
     return replace(_with_sizes(ready, chosen_sizes), pace=cost.item(chosen_sizes.samples) / len(measured))
 
 
-def _estimate_slowdown(cost: ItemCost, seconds: float, new_completions: int, items: int, samples: int, models: int) -> float:
+def _estimate_slowdown(
+    cost: ItemCost, seconds: float, new_completions: float, items: int, samples: int, models: int
+) -> float:
     """Times as long as expected that the first part took; what was known before it, to find the room, took no time.
 
     Args:

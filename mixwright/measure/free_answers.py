@@ -9,12 +9,13 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from mixwright.config import MeasureConfig
 from mixwright.corpus import Corpus
+from mixwright.measure.option_answers import answer_items, options_of
 from mixwright.measure.passes import Passes, completion_lengths, evenly_spread, in_turn
 from mixwright.measure.room import HEADROOM, LEAST_TOKENS, MOST_TOKENS, PROMPTS_COUNTED, Room, longest_answer, room_for
 from mixwright.records import Example, plain
@@ -49,6 +50,10 @@ class FreeAnswers:
     """Of all."""
     sample_seconds: float | None = None
     """Of one sampled completion, in the mean; None where none was timed."""
+    written_share: float = 1.0
+    """Share of the items that are answered by writing, 0..1; of the others the options are read."""
+    option_seconds: float = 0.0
+    """Of reading the options of one item, in the mean; greedy answer and samples come of one reading."""
 
     @property
     def needed(self) -> int | None:
@@ -76,6 +81,42 @@ def spread_items(items: Sequence[Example], count: int = TIMED_ITEMS) -> list[Exa
         tasks.setdefault(item.task, []).append(item)
     per_task = math.ceil(count / max(len(tasks), 1))
     return in_turn([evenly_spread(task_items, per_task) for task_items in tasks.values()])[:count]
+
+
+def written_items(items: Sequence[Example], corpus: Corpus, config: MeasureConfig) -> list[Example]:
+    """The items that are answered by writing, without those whose options are read."""
+    options = options_of(items, corpus, config)
+    return [item for place, item in enumerate(items) if place not in options]
+
+
+def time_options(
+    learner: Learner, items: Sequence[Example], corpus: Corpus, config: MeasureConfig, found: FreeAnswers
+) -> FreeAnswers:
+    """The same, with the share of items that are written and what reading the options of a few of the others takes.
+
+    Args:
+        learner: the model.
+        items: all that are measured.
+        corpus: names their graders.
+        config: says how options are answered.
+        found: what completing a few items showed.
+
+    Raises:
+        InputError: as `Learner.sample`.
+    """
+    options = options_of(items, corpus, config)
+    if not options:
+        return found
+    timed_items = spread_items([items[place] for place in options], TIMED_SAMPLES)
+
+    def timed() -> dict[str, float]:
+        began = monotonic()
+        answer_items(learner, timed_items, corpus, config, count=1, temperature=0, seed=0, **completion_lengths(config))
+        return {"seconds": (monotonic() - began) / len(timed_items)}
+
+    request = ["options timed", [learner.encode(item.prompt) for item in timed_items]]
+    seconds = float(_remembered(learner, request, timed)["seconds"])
+    return replace(found, written_share=1 - len(options) / len(items), option_seconds=seconds)
 
 
 def complete_freely(
@@ -141,7 +182,9 @@ def find_room(
     """
     otherwise = room_for(learners, corpus, config, for_training=trained)
     picked = Passes(learners[0], None, config, corpus).items
-    items = spread_items(picked)
+    items = spread_items(written_items(picked, corpus, config))
+    if not items:
+        return replace(otherwise, why="all answers are chosen among options by log-probability"), 0, []
     rows = heapq.nlargest(PROMPTS_COUNTED, corpus if trained else picked, key=lambda row: len(plain(row.prompt)))
     left = [one.context - max(len(one.encode(row.prompt)) for row in rows) for one in learners if one.context]
     limit = max(1, min(left)) if left else None
@@ -160,7 +203,9 @@ def time_answers(
     Raises:
         InputError: nothing to grade, or chat prompts without a chat template.
     """
-    items = spread_items(Passes(learners[0], None, config, corpus).items)
+    items = spread_items(written_items(Passes(learners[0], None, config, corpus).items, corpus, config))
+    if not items:
+        return [FreeAnswers((), (), 0.0) for _ in learners]
     say(f"price: {len(items):,} items are completed by each model to time it")
     return [_kept_or_completed(one, items, most, MAX_SECONDS) for one in learners]
 
@@ -234,7 +279,9 @@ def price(found: Sequence[FreeAnswers], items: int, samples: int, room: int, con
         continued: tokens to which longer completions are continued; 0 continues none.
     """
     times = max(1, round(continued / room)) if continued else 1
-    greedy = [one.seconds_of(room, times) for one in found]
-    pairs = zip(found, greedy, strict=True)
-    sampled = [seconds if one.sample_seconds is None else one.sample_seconds for one, seconds in pairs]
-    return items * (sum(greedy) + samples * sum(sampled))
+    total = 0.0
+    for one in found:
+        greedy = one.seconds_of(room, times)
+        sampled = greedy if one.sample_seconds is None else one.sample_seconds
+        total += one.written_share * (greedy + samples * sampled) + (1 - one.written_share) * one.option_seconds
+    return items * total

@@ -40,6 +40,7 @@ def answer_items(
     temperature: float,
     seed: int,
     draw_keys: Sequence[int] | None = None,
+    options_read: dict[int, list[Completion]] | None = None,
     **sample_arguments: Any,
 ) -> list[list[Completion]]:
     """`count` answers per item, as `Learner.sample` gives them.
@@ -47,6 +48,9 @@ def answer_items(
     Where `config.options_by` is `likelihood`, the answer to an item with options is one of them: the likeliest at
     temperature 0, else one drawn in proportion to exp(log-probability / temperature), with a number that depends on the
     seed, the item and the sample alone. Log-probabilities are summed over an option's tokens, so that a longer one is rarer.
+
+    `options_read` holds, by index of the item, the options that an earlier call of the same model and items read; what is
+    read here is added.
 
     Raises:
         InputError: as `Learner.sample` does.
@@ -62,7 +66,10 @@ def answer_items(
             sample_arguments["draw_keys"] = [draw_numbers[place] for place in written]
         for place, made in zip(written, learner.sample(prompts, **sample_arguments), strict=True):
             found[place] = made
-    for place, choices in _read(learner, items, options).items():
+    options_read = {} if options_read is None else options_read
+    options_read |= _read(learner, items, {place: texts for place, texts in options.items() if place not in options_read})
+    for place in options:
+        choices = options_read[place]
         total_logprobs = [math.fsum(choice.logprobs) for choice in choices]
         if temperature == 0:
             found[place] = [choices[int(np.argmax(total_logprobs))]] * count

@@ -162,10 +162,12 @@ class Passes:
         """Greedy and sampled completions of every item, graded, by example id."""
         config, arguments = self.config, (self.learner, self.items, self.corpus, self.config)
         length, first = completion_lengths(config), WRITING_TIME_SHARE / (1 + config.samples)
-        greedy = answer_items(*arguments, count=1, temperature=0, seed=self.seed, **length, **self._heard(0, first))
+        options_read: dict[int, list[Completion]] = {}
+        once = {"seed": self.seed, "options_read": options_read, **length}
+        greedy = answer_items(*arguments, count=1, temperature=0, **once, **self._heard(0, first))
         found, sampled = {}, [[] for _ in self.items]
         if config.samples:
-            sampling = {"count": config.samples, "temperature": config.temperature, "seed": self.seed, **length}
+            sampling = {"count": config.samples, "temperature": config.temperature, **once}
             if self.nested:  # draws depend on the item, whatever stands beside it
                 digests = [hashlib.sha256(item.id.encode()).digest() for item in self.items]
                 sampling["draw_keys"] = [int.from_bytes(digest[:4], "big") for digest in digests]
