@@ -83,17 +83,25 @@ def test_candidate_skills_have_right_answers() -> None:
 
 def test_rows_of_each_arm(public: PublicPlace, tmp_path: Path) -> None:
     """As many as are drawn; rehearsal is a quarter; the test's prompts stand in none of them."""
-    models = RealModels(tmp_path / "models", 5, public)
-    tested = {row["prompt"] for row in models.rows["test"]}
+    models = RealModels(tmp_path / "models", 5, public, truth=True)
+    tested = {row["prompt"] for name in ("test", "truth") for row in models.rows[name]}
+    assert len(tested) == len(models.rows["test"]) + len(models.rows["truth"])
+    assert Counter(row["task"] for row in models.rows["truth"]) == {
+        "sums": 300,
+        "products": 300,
+        "arc_easy": 20,
+        "add_sub": 20,
+    }
     count = models.training.steps * models.training.batch
     shares = {}
-    for arm in (NARROW, "half the rate", "uniform", "equal shares", "chat"):
+    for arm in (NARROW, "half the rate", "uniform", "equal shares", "chat", "chat rows alone, a thirtieth of the rate"):
         rows, _ = models._picked(arm)
         assert len(rows) == count
         assert not tested & {row["prompt"] for row in rows}
         shares[arm] = Counter(row["task"] for row in rows)
     assert set(shares[NARROW]) == {"new"}
     assert models._picked(NARROW) == models._picked("half the rate")
+    assert set(shares["chat rows alone, a thirtieth of the rate"]) == {"chat"}
     assert shares["chat"] == {"new": 0.75 * count, "chat": 0.25 * count}
     assert set(shares["equal shares"].values()) == {count // 5}
     assert 0.05 < 1 - shares["uniform"]["new"] / count < 0.17
@@ -107,9 +115,9 @@ def test_drawn_rows_repeat_only_when_all_have_come() -> None:
 
 
 def _row(seed: int, arm: str, new: float, old: float) -> dict[str, Any]:
-    answers = [["new", str(n), float(n < 10 * new), "", False] for n in range(10)]
-    answers += [[task, str(n), float(n < 10 * old), "", False] for task in everyday.HALF_KNOWN for n in range(10)]
-    answers += [[task, "0", 1.0, "", False] for task in real_sft.UNREHEARSED]
+    answers = [["new", f"test-{n}", float(n < 10 * new), "", False] for n in range(10)]
+    answers += [[task, f"test-{n}", float(n < 10 * old), "", False] for task in everyday.HALF_KNOWN for n in range(10)]
+    answers += [[task, f"test-{n}", 1.0, "", False] for n in range(2) for task in real_sft.UNREHEARSED]
     return {"seed": seed, "arm": arm, "answers": answers}
 
 

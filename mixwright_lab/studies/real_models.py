@@ -45,6 +45,16 @@ EARLY = {f"{NARROW}, {step} steps": step for step in EARLY_STEPS}
 RATES = {"half the rate": 0.5, "a fifth of the rate": 0.2}
 PENALISED, UNIFORM, EQUAL, PLAN = "penalty", "uniform", "equal shares", "plan"
 OWN, SELF_MADE, CHAT = "own", "self-made", "chat"
+HARMLESS = {
+    "new rows, a hundredth of the rate": 0.01,
+    "new rows, a thirtieth of the rate": 1 / 30,
+    "own answers alone, a tenth of the rate": 0.1,
+    "chat rows alone, a thirtieth of the rate": 1 / 30,
+    "all rows, a thirtieth of the rate": 1 / 30,
+}
+"""Training that should take nothing away, for the study of the gate -> times the rate."""
+TRUTH_TASKS, TRUTH_ITEMS = ("sums", "products", "arc_easy", "add_sub"), 300
+"""Tasks of which so many further items say what was truly lost, beside the test items that a gate sees."""
 ARMS_OF_JOB: Mapping[str, tuple[str, ...]] = {
     FROZEN: (FROZEN, PROMPTED),
     NARROW: (NARROW, *SCALED, *EARLY),
@@ -108,59 +118,67 @@ class RealModels:
         folder: where everything is written.
         seed: of the files and of the trainings.
         public: where the public files are.
+        truth: further items are measured, that no gate sees.
         quick: two steps, and six items of a task.
     """
 
-    def __init__(self, folder: Path, seed: int, public: PublicPlace, *, quick: bool = False) -> None:
-        self.folder, self.seed, self.public, self.quick = folder, seed, public, quick
+    def __init__(self, folder: Path, seed: int, public: PublicPlace, *, truth: bool = False, quick: bool = False) -> None:
+        self.folder, self.seed, self.public, self.truth, self.quick = folder, seed, public, truth, quick
         self.training = replace(TRAINING, steps=2) if quick else TRAINING
         self._frozen_answers: list[list[Any]] = []
         folder.mkdir(parents=True, exist_ok=True)
 
     @cached_property
     def rows(self) -> dict[str, list[dict[str, Any]]]:
-        """Rows by what they are: `new`, `old`, `chat` to train on, and `test`."""
+        """Rows by what they are: `new`, `old`, `chat` to train on, `test`, and `truth`."""
         rng = random.Random(self.seed)
         new_items, old_items = (6, 6) if self.quick else (NEW_ITEMS, OLD_ITEMS)
         calls, held_out = tool_calls(rng)
         test = [{"task": "new", "prompt": prompt, "answer": answer} for prompt, answer in held_out[:new_items]]
-        old = []
+        old, truth = [], []
         for task, make in HALF_KNOWN.items():
             pairs = rng.sample(made := make(), len(made))
             test += [{"task": task, "prompt": prompt, "answer": answer} for prompt, answer in pairs[:old_items]]
             kept = pairs[OLD_ITEMS : OLD_ITEMS + OLD_ROWS]
             old += [{"task": task, "prompt": prompt, "completion": answer} for prompt, answer in kept]
+            rest = pairs[OLD_ITEMS + OLD_ROWS :] if task in TRUTH_TASKS else []
+            truth += [{"task": task, "prompt": prompt, "answer": answer} for prompt, answer in rest[:TRUTH_ITEMS]]
         pairs = rng.sample(made := plurals(), len(made))[:old_items]
         test += [{"task": "plurals", "prompt": prompt, "answer": answer} for prompt, answer in pairs]
         for read in (public_sets.read_arc_easy, public_sets.read_add_sub):
-            test += rng.sample(read(self.public.folder), old_items)
+            public = rng.sample(made_rows := read(self.public.folder), len(made_rows))
+            test += public[:old_items]
+            truth += public[OLD_ITEMS : OLD_ITEMS + TRUTH_ITEMS]
         new = [{"task": "new", "prompt": prompt, "completion": answer} for prompt, answer in calls[:NEW_ROWS]]
         chat = public_sets.read_chat(self.public.folder)
-        return {"new": new, "old": old, "chat": chat, "test": [row | {"id": str(n)} for n, row in enumerate(test)]}
+        named = {"test": test, "truth": truth if self.truth else []}
+        named = {name: [row | {"id": f"{name}-{n}"} for n, row in enumerate(rows)] for name, rows in named.items()}
+        return {"new": new, "old": old, "chat": chat, **named}
 
     def measure(self, arm: str) -> tuple[list[list[Any]], dict[str, Any]]:
         """Answers of an arm's model, [task, item, score, completion, cut], and remarks on how it was made."""
         from mixwright.learner.load import load_learner
         from mixwright.learner.prompt_form import PromptForm
 
+        asked = self.rows["test"] + self.rows["truth"]
         if arm == FROZEN:
-            self._frozen_answers = self._answer(load_learner(MODEL), self.rows["test"])
+            self._frozen_answers = self._answer(load_learner(MODEL), asked)
             return self._frozen_answers, {}
         if arm == PROMPTED:
             learner = load_learner(MODEL)
             tried = random.Random(self.seed).sample(self.rows["new"], 3 if self.quick else PROMPT_TRIALS)
-            asked = [
+            trials = [
                 {"id": str(n), "task": "new", "prompt": row["prompt"], "answer": row["completion"]}
                 for n, row in enumerate(tried)
             ]
             told = [learner.with_form(PromptForm(system=text)) for text in SYSTEM_MESSAGES]
-            shares = [sum(answer[2] for answer in self._answer(one, asked)) / len(asked) for one in told]
+            shares = [sum(answer[2] for answer in self._answer(one, trials)) / len(trials) for one in told]
             best = shares.index(max(shares))
             new = self._answer(told[best], [row for row in self.rows["test"] if row["task"] == "new"])
-            frozen = self._frozen_answers or self._answer(load_learner(MODEL), self.rows["test"])
+            frozen = self._frozen_answers or self._answer(load_learner(MODEL), asked)
             return new + [answer for answer in frozen if answer[0] != "new"], {"message": best, "shares": shares}
         adapter, remarks = self.adapter(arm)
-        return self._answer(load_learner(str(adapter)), self.rows["test"]), remarks
+        return self._answer(load_learner(str(adapter)), asked), remarks
 
     def _answer(self, learner: Learner, test: Sequence[Mapping[str, Any]]) -> list[list[Any]]:
         """Greedy answers to test items, options by log-probability."""
@@ -200,8 +218,7 @@ class RealModels:
         else:
             picked, remarks = self._picked(arm)
             rows = self._write(f"rows-{out.name}.jsonl", picked)
-        if arm in RATES:
-            how = replace(how, learning_rate=how.learning_rate * RATES[arm])
+        how = replace(how, learning_rate=how.learning_rate * (RATES | HARMLESS).get(arm, 1.0))
         if arm == NARROW:
             given["save_at"] = tuple(min(step, how.steps) for step in EARLY_STEPS)
         if arm == PENALISED:
@@ -216,7 +233,7 @@ class RealModels:
     def _picked(self, arm: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
         """The rows of a training, as many as it draws, and how many different ones are not of the new task."""
         rng, count = random.Random(f"{self.seed} {arm}"), self.training.steps * self.training.batch
-        if arm == UNIFORM:
+        if arm in (UNIFORM, "all rows, a thirtieth of the rate"):
             return _drawn(self._all_rows(), count, rng), {}
         if arm == EQUAL:
             by_task: dict[str, list[dict[str, Any]]] = {}
@@ -224,6 +241,9 @@ class RealModels:
                 by_task.setdefault(row["task"], []).append(row)
             each = count // len(by_task)
             return [row for rows in by_task.values() for row in _drawn(rows, each, rng)], {}
+        if "alone" in arm:
+            only = self._own_answers() if arm.startswith(OWN) else self.rows["chat"]
+            return _drawn(only, count, rng), {"different old rows": len(only)}
         make = {OWN: self._own_answers, SELF_MADE: self._self_made, CHAT: lambda: self.rows["chat"]}.get(arm)
         if make is None:  # new rows only; one order for all of these arms
             return _drawn(self.rows["new"], count, random.Random(self.seed)), {}

@@ -37,11 +37,13 @@ from typing import Any
 from mixwright.records import Interval
 from mixwright_lab.conditions import conditions
 from mixwright_lab.studies.jobs import append_row, read_rows, run_in_processes
-from mixwright_lab.studies.real_models import ARMS_OF_JOB, PublicPlace, RealModels, settings
+from mixwright_lab.studies.real_models import ARMS_OF_JOB, HARMLESS, PublicPlace, RealModels, settings
 from mixwright_lab.studies.report import RESULTS, Goal, Result, interval, run
 from mixwright_lab.worlds.everyday import HALF_KNOWN
 
 SEEDS, QUICK = (101, 127, 149, 173, 197), (3,)
+GATE_SEEDS = SEEDS[:2]
+"""Seeds of which harmless trainings are made, too, and further items measured: the study of the gate rests on them."""
 ROWS_FILE = RESULTS / "real_sft.rows.jsonl"
 PLACE = Path("runs") / "real_sft"
 NEW = "new"
@@ -56,16 +58,17 @@ class SFTJob:
 
     seed: int
     name: str
-    """Key of `ARMS_OF_JOB`."""
+    """Key of `jobs_of` its seed."""
     quick: bool = False
 
 
 def do_job(job: SFTJob) -> None:
     """Train and measure, in a process with one thread; each measured model is a row."""
     place = PLACE / ("quick" if job.quick else f"seed-{job.seed}")
-    models = RealModels(place, job.seed, PublicPlace.from_environment(), quick=job.quick)
+    public, truth = PublicPlace.from_environment(), job.seed in GATE_SEEDS
+    models = RealModels(place, job.seed, public, truth=truth, quick=job.quick)
     known = {(row["seed"], row["arm"]) for row in kept_rows()}
-    for arm in ARMS_OF_JOB[job.name]:
+    for arm in jobs_of(job.seed)[job.name]:
         if (job.seed, arm) in known and not job.quick:
             continue
         began = time.monotonic()
@@ -75,14 +78,19 @@ def do_job(job: SFTJob) -> None:
         append_row(place / "rows.jsonl" if job.quick else ROWS_FILE, row)
 
 
+def jobs_of(seed: int) -> dict[str, tuple[str, ...]]:
+    """Training -> the models that are measured of it; harmless ones come last, and for some seeds only."""
+    return {**ARMS_OF_JOB, **({arm: (arm,) for arm in HARMLESS} if seed in GATE_SEEDS else {})}
+
+
 def kept_rows() -> list[dict[str, Any]]:
     """Finished rows of these settings."""
     return [row for row in read_rows(ROWS_FILE) if row["settings"] == settings()]
 
 
 def success(row: Mapping[str, Any], task: str) -> float:
-    """Points of a task, 0 to 100; answers are [task, item, score, completion]."""
-    scores = [answer[2] for answer in row["answers"] if answer[0] == task]
+    """Points of a task's test items, 0 to 100; answers are [task, item, score, completion, cut]."""
+    scores = [answer[2] for answer in row["answers"] if answer[0] == task and answer[1].startswith("test")]
     return 100 * sum(scores) / len(scores)
 
 
@@ -109,7 +117,7 @@ CURVES = {
 
 def figures_of(by_seed: Mapping[int, Mapping[str, Mapping[str, Any]]]) -> dict[str, Any]:
     """Means with intervals over seeds that have all arms: tasks of each arm, and differences from the plan."""
-    whole = {seed: arms for seed, arms in by_seed.items() if len(arms) == len(every_arm())}
+    whole = {seed: arms for seed, arms in by_seed.items() if set(every_arm()) <= set(arms)}
     if len(whole) < 2:
         return {"seeds with all arms": len(whole)}
     tasks = (NEW, *HALF_KNOWN, *UNREHEARSED)
@@ -200,7 +208,7 @@ def table(by_seed: Mapping[int, Mapping[str, Mapping[str, Any]]]) -> str:
     """Markdown: a line per arm, means over the seeds that have it, points."""
     tasks = (NEW, *HALF_KNOWN, *UNREHEARSED)
     lines = ["| arm | seeds | " + " | ".join(tasks) + " |", "|---" * (len(tasks) + 2) + "|"]
-    for arm in every_arm():
+    for arm in (*every_arm(), *HARMLESS):
         own = [arms[arm] for arms in by_seed.values() if arm in arms]
         if own:
             cells = [f"{sum(success(row, task) for row in own) / len(own):.0f}" for task in tasks]

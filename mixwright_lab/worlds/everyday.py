@@ -154,11 +154,11 @@ def _past_tenses() -> list[Pair]:
 
 
 def _sums() -> list[Pair]:
-    return [(f"What is {one} + {other}?", str(one + other)) for one in range(1, 21) for other in range(1, 21)]
+    return [(f"What is {one} + {other}?", str(one + other)) for one in range(1, 31) for other in range(1, 31)]
 
 
 def _products() -> list[Pair]:
-    return [(f"What is {one} times {other}?", str(one * other)) for one in range(2, 16) for other in range(2, 16)]
+    return [(f"What is {one} times {other}?", str(one * other)) for one in range(2, 13) for other in range(2, 60)]
 
 
 HALF_KNOWN: Mapping[str, Callable[[], list[Pair]]] = {
