@@ -1,0 +1,120 @@
+"""Study of the gate on branches of `real_sft`: it sees 100 items of each of four tasks, and 300 others say what is true.
+
+The tasks are sums, products, science questions with options and word problems; the last two are public and stand in no
+training row. A branch is truly damaged where the interval of its mean change over the further items lies below -5 points,
+and truly harmless where it lies above; a branch whose interval holds -5 is not scored. The gate is asked of the four tasks
+as one group with a margin of 5 points, as `--protect` and `--margin 5` do.
+
+Goals, fixed before the branches were trained: none that is truly damaged passes, none that is truly harmless is called
+damaged. "Cannot tell" is counted, and no goal. The rows come from `real_sft.rows.jsonl`; no model is loaded.
+
+    MIXWRIGHT_PUBLIC=FOLDER python -m mixwright_lab.studies.real_branches [--quick]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from mixwright.estimates.dependence import dependence
+from mixwright.estimates.intervals import mean_interval, share_interval
+from mixwright.estimates.outcome import ItemScores
+from mixwright.graders._function import load_grader
+from mixwright.records import Example, Interval
+from mixwright.verdict.rules.gate import check_protected
+from mixwright_lab.studies.real_models import FROZEN, GRADERS, PROMPTED, TRUTH_TASKS, PublicPlace, RealModels
+from mixwright_lab.studies.real_sft import GATE_SEEDS, PLACE, kept_rows
+from mixwright_lab.studies.report import Goal, Result, run
+
+MARGIN_POINTS = 5.0
+
+
+def judge(before: Mapping[str, Any], after: Mapping[str, Any], golds: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """What the gate says of the test items, and the change over the further items with its interval, in points.
+
+    Args:
+        before: row of `frozen`.
+        after: row of the branch.
+        golds: item -> its row, with prompt and answer.
+    """
+    sides = [[_scores(row, golds)] for row in (before, after)]
+    cells = [(task, None) for task in TRUTH_TASKS]
+    found = check_protected(sides[0], sides[1], cells, named=True, margin=MARGIN_POINTS / 100)
+    truth = true_change(before, after)
+    word = "damaged" if truth.high < -MARGIN_POINTS else "harmless" if truth.low > -MARGIN_POINTS else "not scored"
+    return {"gate": found.outcome, "truth": word, "change": [truth.value, truth.low, truth.high]}
+
+
+def true_change(before: Mapping[str, Any], after: Mapping[str, Any]) -> Interval:
+    """Mean change over the further items, each task counted alike, in points."""
+    changes = []
+    for task in TRUTH_TASKS:
+        old, new = ({item: score for t, item, score, *_ in row["answers"] if t == task} for row in (before, after))
+        items = sorted(item for item in old.keys() & new.keys() if item.startswith("truth"))
+        changes.append(np.array([100 * (new[item] - old[item]) for item in items]))
+    means = [mean_interval(change) for change in changes]
+    value = float(np.mean([mean.value for mean in means]))
+    half = float(np.sqrt(sum((mean.high - mean.value) ** 2 for mean in means)) / len(means))
+    return Interval(value, value - half, value + half, sum(map(len, changes)))
+
+
+def _scores(row: Mapping[str, Any], golds: Mapping[str, Mapping[str, Any]]) -> ItemScores:
+    """Success, success of the answer on other prompts, and chance, of the test items."""
+    columns: dict[str, dict[tuple[str, float | None, str], float]] = {"greedy": {}, "greedy.swapped": {}, "chance": {}}
+    for task in TRUTH_TASKS:
+        own = [answer for answer in row["answers"] if answer[0] == task and answer[1].startswith("test")]
+        grader = load_grader(GRADERS.get(task, "includes"))
+        examples = [_example(answer[1], golds[answer[1]]) for answer in own]
+        grades = np.array([[grader.grade(example, answer[3]) for example in examples] for answer in own])
+        np.fill_diagonal(grades, [answer[2] for answer in own])
+        for answer, swapped in zip(own, dependence(grades).items, strict=True):
+            item = (task, None, answer[1])
+            columns["greedy"][item], columns["greedy.swapped"][item] = float(answer[2]), float(swapped)
+            columns["chance"][item] = 1 / len(golds[answer[1]].get("options", ())) if task == "arc_easy" else 0.0
+    return ItemScores(columns)
+
+
+def _example(name: str, row: Mapping[str, Any]) -> Example:
+    extra = {"options": row["options"]} if "options" in row else {}
+    return Example(name, row["task"], row["prompt"], answer=row["answer"], extra=extra)
+
+
+def goals_of(rows: Sequence[Mapping[str, Any]]) -> list[Goal]:
+    """What was fixed before."""
+    damaged = [row for row in rows if row["truth"] == "damaged"]
+    harmless = [row for row in rows if row["truth"] == "harmless"]
+    passes = share_interval(sum(row["gate"] == "passed" for row in damaged), max(len(damaged), 1))
+    alarms = share_interval(sum(row["gate"] == "damaged" for row in harmless), max(len(harmless), 1))
+    return [
+        Goal(f"truly damaged ({len(damaged)}): passes", passes, "0", bool(damaged) and passes.value == 0),
+        Goal(f"truly harmless ({len(harmless)}): called damaged", alarms, "0", bool(harmless) and alarms.value == 0),
+    ]
+
+
+def measure(quick: bool) -> Result:
+    """Every branch of the seeds that have further items; quick takes the first seed."""
+    rows: list[dict[str, Any]] = []
+    public = PublicPlace.from_environment()
+    for seed in GATE_SEEDS[:1] if quick else GATE_SEEDS:
+        arms = {row["arm"]: row for row in kept_rows() if row["seed"] == seed}
+        if FROZEN not in arms:
+            continue
+        asked = RealModels(PLACE / "branches", seed, public, truth=True).rows
+        golds = {row["id"]: row for row in (*asked["test"], *asked["truth"])}
+        for arm, row in arms.items():
+            if arm not in (FROZEN, PROMPTED):
+                rows.append({"seed": seed, "arm": arm} | judge(arms[FROZEN], row, golds))
+    goals = goals_of(rows)
+    counts = {
+        f"{truth}, {gate}": sum((row["truth"], row["gate"]) == (truth, gate) for row in rows)
+        for truth in ("damaged", "harmless", "not scored")
+        for gate in ("passed", "damaged", "cannot tell")
+    }
+    unit = "share of truly damaged branches that the gate passes"
+    return Result(goals[0].found, unit, GATE_SEEDS, rows, figures=counts, settings={"tasks": TRUTH_TASKS}, goals=goals)
+
+
+if __name__ == "__main__":
+    run("real_branches", __doc__, measure)
