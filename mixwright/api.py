@@ -214,7 +214,7 @@ def mine(
         InputError: an unknown miner or option, what the miner refuses, or something in the settings, the data or the model.
     """
     settings, run_folder, base = _open_settings(config, folder)
-    make_miner(miner, options_of(settings, miner, keep))  # first: an unknown one is refused before anything is opened
+    make_miner(miner, options_of(settings.mine, miner, keep))  # first: an unknown one is refused before anything is opened
     with open_with_workers(settings, run_folder, base=base) as (workers, checked):
         return mine_in_run(checked, workers, miner, keep=keep, say=say)
 

@@ -215,7 +215,7 @@ def test_a_base_that_lost_a_file_is_built_again(tmp_path: Path) -> None:
     with open_run_folder(config, run):
         job = BaseJob(str(run.path), 0, config, str(tmp_path))
         build_base(job)
-        (base,) = map(Path, bases_of(config, run))
+        (base,) = map(Path, bases_of(model, run))
         weights = (base / "model.safetensors").read_bytes()
         (base / "config.json").unlink()
         build_base(job)

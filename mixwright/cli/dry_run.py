@@ -58,7 +58,7 @@ def outline(config: RunConfig, folder: RunFolder, *, base: Path = Path()) -> lis
         resolve_training_settings(config, corpus, workers)
         (timing,) = time_configs([config], workers, base)
     train, held_out = (corpus.select(split=name) for name in ("train", "eval"))
-    measure_config, train_config, base_count = config.measure, config.train, len(bases_of(config, folder))
+    measure_config, train_config, base_count = config.measure, config.train, len(bases_of(config.model, folder))
     items = sum(min(count, measure_config.items) for _, count in held_out_cells(corpus))
     rollouts = base_count * items * (1 + measure_config.samples)
     measured_text = f"{base_count} x {items} items, greedy and {measure_config.samples} samples: {rollouts} rollouts"
@@ -76,7 +76,7 @@ def outline(config: RunConfig, folder: RunFolder, *, base: Path = Path()) -> lis
     roles = {"references": arms.references, "levers": arms.levers, "ablations": arms.ablations}
     roles |= {"nulls, only if a lever beats every reference": arms.nulls} if arms.levers else {}
     compared_text = "; ".join(f"{role}: {', '.join(names) or 'none'}" for role, names in roles.items())
-    power_lines = power.foresee_power(config, folder, corpus, bases_of(config, folder))
+    power_lines = power.foresee_power(config, folder, corpus, bases_of(config.model, folder))
     return [
         ("corpus", f"{len(train)} training and {len(held_out)} held-out examples; tasks and graders: {tasks}"),
         ("audit", f"checks: {', '.join(listing('checks'))}"),

@@ -64,7 +64,7 @@ def mine_folder(
     if budget is not None and not with_trial:
         raise InputError("--try beside --budget", "no --try", "Add it, or leave --budget out.")
     settings, deadline = with_budget(settings, run, budget)
-    make_miner(miner, options_of(settings, miner, keep))
+    make_miner(miner, options_of(settings.mine, miner, keep))
     if export is not None:
         resolve_format(export)
     elif export_to is not None and export_to.exists() and not (export_to / EXPORT_MARKER_FILE).is_file():

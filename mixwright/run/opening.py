@@ -76,7 +76,7 @@ def validate_run(
     corpus = Corpus.load(folder.corpus) if holds_rows else read_corpus(config.corpus, base=base)
     check_settings(config, corpus)
     if not holds_rows or changed_sections:  # else it was checked when the run began, and a source may be long
-        check_warmup(config, corpus, base)
+        check_warmup(config.model, config.corpus, corpus, base)
     if for_trial:
         check_trial(config, corpus)
         check_rows(config, corpus)

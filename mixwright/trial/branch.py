@@ -239,7 +239,7 @@ def _train_stages(job: BranchJob, config: RunConfig, branch: Branch, corpus: Cor
         _train(
             stage_job, stage_config(config, stage_branch.plan.stages[0]), stage_branch, corpus, learner, stage_folder, start
         )
-        seed = seed_after(config, job.seed)
+        seed = seed_after(config.seed, job.seed)
         return measure_learner(learner, corpus, settings_after(config.measure), start=load(None), seed=seed).measurements
 
     if branch.permute_order:
@@ -353,7 +353,7 @@ def _measure(
     else:
         start = load_base(config.model, job.base)
     answers_file = folder / ANSWERS_FILE
-    settings, seed = settings_after(config.measure), seed_after(config, job.seed)
+    settings, seed = settings_after(config.measure), seed_after(config.seed, job.seed)
     measured = measure_learner(KeepingLearner(learner, answers_file), corpus, settings, start=start, seed=seed)
     before = read_completion_rows(completions_path(run, job.base_name))
     after = [{**row, "when": "after"} for row in measured.completions]

@@ -80,7 +80,7 @@ def checked_trial(run: CheckedRun) -> Trial:
             if branch.trains:
                 _check_rows(branch.plan, rows)
             fit_plan(plan, rows.cells())
-    return Trial(run.folder, config, plan, corpus, bases_of(config, run.folder), data=data)
+    return Trial(run.folder, config, plan, corpus, bases_of(config.model, run.folder), data=data)
 
 
 def _check_rows(plan: Plan, corpus: Corpus) -> None:
@@ -116,8 +116,8 @@ def steer_once(run: CheckedRun, workers: Workers, *, say: Callable[[str], None] 
     """
     plan, corpus = checked_plan(run)
     build_bases(run, workers)
-    folder, one_seed_config = run.folder, replace(run.config, trial=replace(run.config.trial, seeds=1))
-    job = Trial(folder, one_seed_config, plan, corpus, bases_of(one_seed_config, folder)).arm_jobs([builtin_arm("plan")])[0]
+    folder, config = run.folder, replace(run.config, trial=replace(run.config.trial, seeds=1))
+    (job,) = Trial(folder, config, plan, corpus, bases_of(config.model, folder)).arm_jobs([builtin_arm("plan")])
     is_stale = folder.result.exists() and not is_complete(folder.branch(job.arm, job.seed), job.digest)
     log = folder.path / "trial" / "logs" / f"{job.arm}.0.log"
     (branch,) = workers.run([Job(f"{job.arm}, seed 0", train_branch, job, log=log)], title="steer")
