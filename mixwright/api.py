@@ -243,11 +243,10 @@ def plan(
         InputError: an unknown planner or option, rows that the objective cannot be trained on, or a planner that lacks
             what it plans by.
     """
-    config = RunConfig(IN_MEMORY, plan=settings or PlanConfig(), train=train or TrainConfig())
-    rows = _read_graded_corpus(corpus)
-    if config.train.objective in NEEDED_COLUMNS:  # others are refused with the plan
-        check_training(config.train.objective, rows)
-    return make_plan(config, rows, measured)
+    train, rows = train or TrainConfig(), _read_graded_corpus(corpus)
+    if train.objective in NEEDED_COLUMNS:  # others are refused with the plan
+        check_training(train.objective, rows)
+    return make_plan(settings or PlanConfig(), train, rows, measured)
 
 
 def steer(

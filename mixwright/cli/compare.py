@@ -182,7 +182,8 @@ def write_comparison(
         largest_cell = {MOST_ROWS_SETTING: max(cell.count for cell in ready.corpus.measured().cells())}
         pace = {PACE_SETTING: float(f"{2 * results['after'].pace:.2g}")} if results["after"].pace else {}
         settings = checkpoints | dict(ready.manifest_settings) | largest_cell | pace | cut_shares
-        write_manifest(config, folder, ready.corpus, settings=settings, seeds={"measuring": config.seed})
+        seeds = {"measuring": config.seed}
+        write_manifest(folder, ready.corpus, config.corpus, config.model.path, settings=settings, seeds=seeds)
         if question is not None:
             write_question(folder, question)
         for name, result in results.items():

@@ -144,7 +144,7 @@ def prepare(
         config = replace(config, corpus=rows.config, measure=settings)
     form_text = learners[0].form.describe(example.prompt for example in rows.corpus)
     say(f"prompts: {form_text}")
-    manifest_settings = _settings_for_manifest(config, rows, measuring, form_text)
+    manifest_settings = _settings_for_manifest(rows, settings, measuring, form_text)
     return Ready(
         config,
         rows.corpus,
@@ -235,13 +235,13 @@ def load(path: str, measuring: Measuring, base: str | None = None) -> Learner:
     return merge_adapter(load_learner(path, form=form, **options))
 
 
-def _settings_for_manifest(config: RunConfig, rows: Graded, measuring: Measuring, form_text: str) -> dict[str, Any]:
+def _settings_for_manifest(rows: Graded, settings: MeasureConfig, measuring: Measuring, form_text: str) -> dict[str, Any]:
     """What has to be known of how it was measured, and nothing that was not done."""
     graded = rows.probe is None
     graders = ", ".join(sorted({task.grader for task in rows.corpus.tasks.values()})) if graded else None
     data_settings = {
-        "corpus": config.corpus.train,
-        "held-out rows": config.corpus.eval,
+        "corpus": rows.config.train,
+        "held-out rows": rows.config.eval,
         "grader": graders,
         "probe": rows.probe,
     }
@@ -251,10 +251,10 @@ def _settings_for_manifest(config: RunConfig, rows: Graded, measuring: Measuring
         "adapter": measuring.adapter,
         "batch size": measuring.batch_size,
     }
-    names = [name for name in (MEASURED if graded else ("items",)) if name != "temperature" or config.measure.samples]
-    measure_settings = {name: to_data(getattr(config.measure, name)) for name in names}
-    if graded and config.measure.options_by != "writing":
-        measure_settings["options_by"] = config.measure.options_by
+    names = [name for name in (MEASURED if graded else ("items",)) if name != "temperature" or settings.samples]
+    measure_settings = {name: to_data(getattr(settings, name)) for name in names}
+    if graded and settings.options_by != "writing":
+        measure_settings["options_by"] = settings.options_by
     return {
         name: value for name, value in {**data_settings, **measure_settings, **model_settings}.items() if value is not None
     }
@@ -357,12 +357,11 @@ def measure_checkpoint(
 
 def _keep_measuring(folder: RunFolder, ready: Ready, result: MeasureResult, notes: Sequence[Observation]) -> None:
     """Write what a run keeps of measuring one base: corpus, tables, completions, settings and manifest."""
-    name = base_name(ready.config.model.path)
+    config, settings, seeds = ready.config, ready.manifest_settings, {"measuring": ready.config.seed}
+    name = base_name(config.model.path)
     with folder.lock():
-        write_settings(ready.config, folder, ("corpus", "measure", "seed"))
-        write_manifest(
-            ready.config, folder, ready.corpus, settings=ready.manifest_settings, seeds={"measuring": ready.config.seed}
-        )
+        write_settings(config, folder, ("corpus", "measure", "seed"))
+        write_manifest(folder, ready.corpus, config.corpus, config.model.path, settings=settings, seeds=seeds)
         for table in {name, "before"}:
             write_measurements(folder.measurements(table), result.measurements)
         write_completions(completions_path(folder, name), {"before": result})

@@ -14,7 +14,7 @@ from mixwright.cli.export import mined_mix, reading_of, resolve_format, write_mi
 from mixwright.cli.options import Measuring, with_budget
 from mixwright.cli.output import conclude
 from mixwright.cli.run_budget import fit_mining
-from mixwright.config import ModelConfig, RunConfig
+from mixwright.config import RunConfig
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError, one_line
 from mixwright.mine.exports import export_rows
@@ -154,9 +154,8 @@ def mine_checkpoint(model: str, measuring: Measuring, miner: str, requests: str 
     ]
     path = folder / "rehearsal.jsonl"
     write_text(path, "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines))
-    config = RunConfig(rows.config, ModelConfig(model, measuring.adapter))
     settings = {name: value for name, value in rehearsal.summary().items() if name != "notes"}
-    write_manifest(config, RunFolder(folder), rows.corpus, settings=settings, seeds={})
+    write_manifest(RunFolder(folder), rows.corpus, rows.config, model, settings=settings, seeds={})
     example = rehearsal.rows[0]
     output.say(one_line(f"for example: {plain(example.prompt)[:80]} -> {plain(example.target)[:120]}"))
     output.out(f"{path}: {len(rehearsal.rows):,} rows to rehearse, {rehearsal.rollouts:,} completions written")

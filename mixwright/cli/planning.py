@@ -148,7 +148,7 @@ def _measure_and_plan(model: str, measuring: Measuring, planning: Planning) -> t
             output.say(one_line(f"rehearse: {note}"))
         corpus = corpus.with_rehearsal(rehearsal.rows)
     reading = Reading(learner.form, plain_marks(learner.tokenizer), room)
-    return config, corpus, make_plan(config, corpus, measurements), reading
+    return config, corpus, make_plan(config.plan, config.train, corpus, measurements), reading
 
 
 def plan_folder(
@@ -161,11 +161,11 @@ def plan_folder(
         corpus = validate_run(config, run, base=base, for_training=True).corpus
         if table_file(run, REHEARSAL_MINER).is_file():  # else rows to rehearse count as if the model answered all of them
             corpus = with_mined_rehearsal(run, corpus)
-        output.out_yaml(make_plan(config, corpus, read_measurements(run.measurements("before"))))
+        output.out_yaml(make_plan(config.plan, config.train, corpus, read_measurements(run.measurements("before"))))
         return
     with open_run_folder(config, run, base=base, for_training=True, required_file=run.measurements("before")) as checked:
         if export is None or not run.plan.exists():  # what was edited by hand is exported as it stands
-            with start_workers(config) as workers:
+            with start_workers(config.trial) as workers:
                 rehearse_run(checked, workers, say=output.say)
             new_plan = plan_run(replace(checked, corpus=with_mined_rehearsal(run, checked.corpus)))
             _say_reasons(new_plan)

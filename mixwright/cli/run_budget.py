@@ -47,7 +47,7 @@ def time_variants(config: RunConfig, base: Path) -> Timings:
 
 def _time_configs(configs: Mapping[str | None, RunConfig], base: Path) -> Timings:
     say("budget: items and steps are timed first, in about two minutes")
-    with start_workers(next(iter(configs.values()))) as workers:
+    with start_workers(next(iter(configs.values())).trial) as workers:
         timings = time_configs(list(configs.values()), workers, base)
     return {name: (config, timing) for (name, config), timing in zip(configs.items(), timings, strict=True)}
 

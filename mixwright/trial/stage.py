@@ -103,7 +103,7 @@ def try_plan(
     deadline = Deadline(run.config.trial.budget_minutes, run.folder) if deadline is None else deadline
 
     def replan(corpus: Corpus, measured: Sequence[Sequence[Measurement]]) -> Plan:
-        return make_plan(run.config, corpus, pool_measurements(measured))
+        return make_plan(run.config.plan, run.config.train, corpus, pool_measurements(measured))
 
     build_bases(run, workers)
     return run_trial(replace(trial, workers=workers), replan=replan, say=say, deadline=deadline)
