@@ -127,7 +127,7 @@ def trained_here(case: Case, config: RunConfig, corpus: Corpus, plan: Plan, plac
     decode, train = learner.tokenizer.decode, corpus.training(plan.stages[0].rehearse)
     if case.objective == "grpo":
         return {row.id: {"text": decode(learner.encode(row.prompt)), "answer": row.answer or ""} for row in train}
-    made = make_trainer(learner, train, Branch(plan), config, seed=0, folder=place).train_dataset
+    made = make_trainer(learner, train, Branch(plan), config.train, config.measure, seed=0, folder=place).train_dataset
     own = {}
     for row in made:
         if case.objective == "dpo":
