@@ -149,7 +149,7 @@ def exported(trainer: str, name: str, place: Path) -> Exported:
     config = RunConfig(
         CorpusConfig("none"), ModelConfig(str(model), chat_template=case.chosen, system=case.system), train=train
     )
-    mix = mix_of(plan, corpus, batch=BATCH, group=GROUP, reading=reading_of(config))
+    mix = mix_of(plan, corpus, batch=BATCH, group=GROUP, reading=reading_of(config.model, ROOM))
     said = write_mix(mix, trainer, folder)
     (folder / "model").symlink_to(model)
     (folder / "command.txt").write_text(said[-1].partition("for your GPUs: ")[2], encoding="utf-8")

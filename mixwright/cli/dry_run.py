@@ -66,7 +66,8 @@ def outline(run: CheckedRun) -> list[tuple[str, str]]:
         measured_text = f"{base_count} x {items} items, read and not generated: {', '.join(measure_config.probes)}"
     arms = arms_in(config, corpus, folder, run.base)
     counts = {"items": items, "arms": len(arms.first) - 1, "bases": base_count, "rehearsed": prompts_to_answer(corpus)}
-    time_text = format_costs(stage_seconds(config, timing, **counts), config, arms, timing)
+    parts = stage_seconds(config, timing, **counts)
+    time_text = format_costs(parts, arms, config.trial.seeds, measure_config, timing)
     is_grpo = train_config.objective == "grpo"
     step_size = f"{train_config.prompts} groups of {train_config.generations}" if is_grpo else f"{train_config.prompts} rows"
     rows_per_prompt = train_config.generations if is_grpo else 1

@@ -201,7 +201,7 @@ def _with_nulls(
         return replace(result, notes=(*result.notes, *no_null_note))
     replans = replan is not None
     reasons = {
-        null: why_left_out(null, trial.plan, trial.corpus, trial.config, len(trial.bases), replans=replans)
+        null: why_left_out(null, trial.plan, trial.corpus, trial.config.trial.seeds, len(trial.bases), replans=replans)
         for null in nulls_for_objective(arms.nulls, trial.config.train.objective)
     }
     possible = [null for null, reason in reasons.items() if not reason]
