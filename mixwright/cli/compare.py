@@ -16,9 +16,10 @@ from mixwright.cli.direct import (
     with_greedy_answers,
 )
 from mixwright.cli.gating import Gating
+from mixwright.cli.measure_budget import fit_to_budget
 from mixwright.cli.options import Measuring
 from mixwright.cli.output import say
-from mixwright.cli.ready import Ready, fit_to_budget, measure_with_progress, with_price
+from mixwright.cli.ready import Ready, measure_with_progress, with_price
 from mixwright.config import MeasureConfig
 from mixwright.corpus.graded import Graded
 from mixwright.errors import InputError, join_some, one_line, unknown_name

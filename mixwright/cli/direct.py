@@ -9,9 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mixwright.cli.measure_budget import fit_to_budget
 from mixwright.cli.options import Measuring, columns_of, graders_of
 from mixwright.cli.output import say
-from mixwright.cli.ready import Ready, fit_to_budget, measure_with_progress, with_price
+from mixwright.cli.ready import Ready, measure_with_progress, with_price
 from mixwright.config import CorpusConfig, MeasureConfig, ModelConfig, RunConfig
 from mixwright.corpus import Corpus
 from mixwright.corpus.graded import Graded, read_graded
