@@ -30,7 +30,7 @@ from mixwright.measure.other_form import other_form_notes
 from mixwright.measure.room import keep_fitting_corpus
 from mixwright.measure.stage import MeasureResult
 from mixwright.measure.targets import exact_answer_tasks
-from mixwright.measure.written import ANSWER_TOKENS, items_to_answer, same_answers, write_answers
+from mixwright.measure.written import items_to_answer, same_answers, write_answers
 from mixwright.records import Observation, to_data
 from mixwright.run.folder import RunFolder, write_measurements
 from mixwright.run.manifest import settings_file, write_manifest, write_settings
@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 
 FREE_ANSWERS_SHARE = 0.15
 """Share of a budget that finding the room for answers may take, all models together."""
+ANSWER_TOKENS = 64
+"""Tokens of an answer that nobody grades, where no length was asked for: its form shows at its beginning."""
 MEASURED = ("decoding", "items", "samples", "temperature", "max_new_tokens", "continued_tokens")
 """Settings of measuring that are noted."""
 GOLD_PROBE = READINGS["gold"].probe

@@ -11,7 +11,7 @@ from mixwright.cli.output import say
 from mixwright.config import RunConfig
 from mixwright.corpus import Corpus
 from mixwright.measure.fitting import ItemCost
-from mixwright.measure.free_answers import TIMED_SAMPLES, FreeAnswers, price, spread_items, time_answers, time_samples
+from mixwright.measure.free_answers import FreeAnswers, price, spread_items, time_answers, time_samples
 from mixwright.measure.passes import Passes
 from mixwright.measure.stage import MeasureResult, measure_learner
 from mixwright.records import Example, Observation
@@ -19,6 +19,9 @@ from mixwright.run.progress import format_duration, progress_line
 
 if TYPE_CHECKING:
     from mixwright.learner.learner import Learner
+
+TIMED_SAMPLES = 8
+"""Items of which one sampled completion is timed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,23 +22,10 @@ from mixwright.records import Decision, GroupOutcome, Outcome, PairOutcome, cell
 from mixwright.run.folder import write_json, write_table
 from mixwright.steer.pool import Pool
 
-OVERFLOW_REASON = "no loss of the {rows} rows is a finite number; the run has overflowed"
-UNSCORED_REASON = {
-    "grpo": "no reward function gave a finite number for any completion of the {rows} rows: advantages are 0",
-    "sft": OVERFLOW_REASON,
-    "dpo": OVERFLOW_REASON,
-}
-"""What is said once when nothing of a batch can be used."""
 PAIR_NUMBERS = ("chosen_logratio", "rejected_logratio", "margin")
 """What is written of pairs per task: means; nats, the margin times beta."""
 PER_TASK_METRICS = ("drop", *PAIR_NUMBERS)
 """Parts of a line that the trainer's own log gets per task."""
-NO_BETA_REASON = {
-    "grpo": "beta was 0 at the start, so there is no reference model",
-    "sft": "SFT has no KL coefficient",
-    "dpo": "DPO's beta is the temperature of its loss, no KL penalty: moving it would change what is being optimised",
-}
-"""Why beta cannot be moved."""
 DRAWN_AHEAD = -1
 """Stands for the step of rows that were drawn ahead and never used."""
 

@@ -18,9 +18,7 @@ from mixwright.errors import InputError
 from mixwright.records import Action, CanaryOutcome, Decision, GroupOutcome, Outcome, PairOutcome, Signals, cell_key
 from mixwright.steer.beside.files import (
     DRAWN_AHEAD,
-    NO_BETA_REASON,
     PER_TASK_METRICS,
-    UNSCORED_REASON,
     SteeringFiles,
     drawn_shares,
     group_line,
@@ -33,6 +31,19 @@ if TYPE_CHECKING:
     from mixwright.steer.beside.replay import Tape
     from mixwright.steer.engine import Engine
 
+OVERFLOW_REASON = "no loss of the {rows} rows is a finite number; the run has overflowed"
+UNSCORED_REASON = {
+    "grpo": "no reward function gave a finite number for any completion of the {rows} rows: advantages are 0",
+    "sft": OVERFLOW_REASON,
+    "dpo": OVERFLOW_REASON,
+}
+"""What is said once when nothing of a batch can be used."""
+NO_BETA_REASON = {
+    "grpo": "beta was 0 at the start, so there is no reference model",
+    "sft": "SFT has no KL coefficient",
+    "dpo": "DPO's beta is the temperature of its loss, no KL penalty: moving it would change what is being optimised",
+}
+"""Why beta cannot be moved."""
 NOT_SCORED = float("nan")
 """Success of a draw whose group has not come back."""
 MOST_LISTED = 100
