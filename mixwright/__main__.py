@@ -246,10 +246,11 @@ def steer(config: Config, folder: Folder = None, dry_run: DryRun = False) -> Non
     """Train once under the plan; --dry-run shows what would be drawn."""
     from mixwright import api
     from mixwright.cli.dry_run import first_draws
+    from mixwright.run.opening import validate_run
 
     if dry_run:
-        settings, run = load_settings(config, folder)
-        output.out_rows(("task", "planned share", "drawn", "of draws"), first_draws(settings, run, base=config.parent))
+        checked = validate_run(*load_settings(config, folder), base=config.parent, for_trial=True)
+        output.out_rows(("task", "planned share", "drawn", "of draws"), first_draws(checked))
         return
     output.out(str(api.steer(config, folder, say=output.say)))
 
@@ -316,6 +317,7 @@ def run(
     """Do the whole line, corpus to verdict; continues where it stopped."""
     from mixwright import api
     from mixwright.cli.dry_run import outline
+    from mixwright.run.opening import validate_run
 
     if init:
         from mixwright.cli.init import write_settings
@@ -331,8 +333,8 @@ def run(
     if source is None:
         raise InputError("RUN.YAML", "nothing", "Write one with: mixwright run --init TRAIN.jsonl")
     if dry_run:
-        settings, run_folder = load_settings(source, folder)
-        output.out_rows(("stage", "what would be done"), outline(settings, run_folder, base=source.parent))
+        checked = validate_run(*load_settings(source, folder), base=source.parent, for_trial=True)
+        output.out_rows(("stage", "what would be done"), outline(checked))
         return
     console = output.console()
     page = api.run(source, folder, budget=budget, say=lambda line: output.say(one_line(line)), console=console)

@@ -214,7 +214,7 @@ def mine(
         InputError: an unknown miner or option, what the miner refuses, or something in the settings, the data or the model.
     """
     settings, run_folder, base = _open_settings(config, folder)
-    make_miner(miner, options_of(settings, miner, keep))  # first: an unknown one is refused before anything is opened
+    make_miner(miner, options_of(settings.mine, miner, keep))  # first: an unknown one is refused before anything is opened
     with open_with_workers(settings, run_folder, base=base) as (workers, checked):
         return mine_in_run(checked, workers, miner, keep=keep, say=say)
 
@@ -243,11 +243,10 @@ def plan(
         InputError: an unknown planner or option, rows that the objective cannot be trained on, or a planner that lacks
             what it plans by.
     """
-    config = RunConfig(IN_MEMORY, plan=settings or PlanConfig(), train=train or TrainConfig())
-    rows = _read_graded_corpus(corpus)
-    if config.train.objective in NEEDED_COLUMNS:  # others are refused with the plan
-        check_training(config.train.objective, rows)
-    return make_plan(config, rows, measured)
+    train, rows = train or TrainConfig(), _read_graded_corpus(corpus)
+    if train.objective in NEEDED_COLUMNS:  # others are refused with the plan
+        check_training(train.objective, rows)
+    return make_plan(settings or PlanConfig(), train, rows, measured)
 
 
 def steer(

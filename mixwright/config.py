@@ -175,6 +175,10 @@ class PlanConfig:
     stage: Mapping[str, Any] = field(default_factory=dict)
     """Fields of the plan's stages that you want otherwise: selector, gates, controllers, monitors, options."""
 
+    def planner_for(self, objective: str) -> str:
+        """Name of the planner: the one that was asked for, or that of the objective."""
+        return self.planner or PLANNER_BY_OBJECTIVE.get(objective, "difficulty")
+
 
 PLANNER_BY_OBJECTIVE = {"grpo": "difficulty", "sft": "rehearsal", "dpo": "rehearsal"}
 """Objective -> planner where nobody names one."""
@@ -266,4 +270,4 @@ class RunConfig:
     @property
     def planner(self) -> str:
         """Name of the planner: the one that was asked for, or that of the objective."""
-        return self.plan.planner or PLANNER_BY_OBJECTIVE.get(self.train.objective, "difficulty")
+        return self.plan.planner_for(self.train.objective)

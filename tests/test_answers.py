@@ -12,9 +12,8 @@ from mixwright.contracts import Pool
 from mixwright.estimates.cell_states import LUCKY_KAPPA
 from mixwright.estimates.dependence import dependence
 from mixwright.records import GroupOutcome
-from mixwright.steer.answers import JUDGED_GROUPS, PRIOR_GROUPS, WINDOW_GROUPS, AnswerEvidence, answer_key
-from mixwright.steer.ledger import Ledger, read_rewards
-from mixwright.steer.pool import make_pool
+from mixwright.steer.ledger import JUDGED_GROUPS, PRIOR_GROUPS, WINDOW_GROUPS, AnswerEvidence, Ledger, read_rewards
+from mixwright.steer.pool import answer_key, make_pool
 
 MAJORITY = ["0" if i % 10 < 3 else str(i) for i in range(200)]
 """Gold answers of which three in ten are "0"."""

@@ -15,7 +15,7 @@ from mixwright.catalog import KIND_BY_NAME
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*gradient_checkpointing.*:FutureWarning")  # TRL sets the older name
 ROOT = Path(mixwright.__file__).parent
-MOST = 16
+MOST = 12
 SHARED = ("records", "estimates", "errors.py", "contracts.py", "skeleton.py", "final_answer.py", "time_limit.py")
 """What all stages share: no step on the way."""
 PLUGINS = tuple(kind.package.removeprefix("mixwright.").replace(".", "/") for kind in KIND_BY_NAME.values())

@@ -15,7 +15,7 @@ from trainers_tiny import model, tokenizer
 
 from mixwright.cli import budget as budgets
 from mixwright.cli.budget import parse_duration
-from mixwright.cli.ready import half_width
+from mixwright.cli.measure_budget import half_width
 from mixwright.config import RunConfig
 from mixwright.errors import InputError
 from mixwright.learner.learner import Learner
@@ -62,7 +62,7 @@ def test_longer_samples_cost_more_than_greedy_answers() -> None:
 
 
 def test_the_first_part_tells_how_much_slower_it_is_and_what_was_known_took_no_time() -> None:
-    from mixwright.cli.ready import _estimate_slowdown
+    from mixwright.cli.measure_budget import _estimate_slowdown
 
     cost = ItemCost(2.0, 3.0)
     assert _estimate_slowdown(cost, seconds=80.0, new_completions=20, items=20, samples=0, models=1) == 2.0
@@ -210,7 +210,7 @@ def test_the_half_width_is_that_of_a_share_of_one_half() -> None:
 
 
 def test_where_the_first_part_was_quicker_than_it_was_expected_to_be_samples_come_back() -> None:
-    from mixwright.cli.ready import _refit
+    from mixwright.cli.measure_budget import _refit
 
     counts, wanted = [30, 30], Sizes(30, 8)
     assert _refit(counts, 1000.0, ONE, Sizes(20, 0), wanted, 6) == Sizes(30, 8)

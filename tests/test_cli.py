@@ -224,6 +224,7 @@ def test_wrong_settings_are_told_in_one_line(call: Call, text: str) -> None:
 
 def test_plan_and_steer_rehearse_without_a_model(call: Call) -> None:
     from mixwright.cli.dry_run import first_draws
+    from mixwright.run.opening import validate_run
 
     write("a.jsonl", sums())
     Path("run.yaml").write_text("corpus: {train: a.jsonl, eval_share: 0.25}\ntrain: {steps: 5}\n", encoding="utf-8")
@@ -238,7 +239,7 @@ def test_plan_and_steer_rehearse_without_a_model(call: Call) -> None:
     assert (code, run.plan.exists()) == (0, False)
     assert out.startswith("planner: difficulty")
     assert call("plan", "run.yaml")[0] == 0
-    assert first_draws(config, run) == [("sum", "1.000", 40, 40)]
+    assert first_draws(validate_run(config, run, for_trial=True)) == [("sum", "1.000", 40, 40)]
     plan = read_plan(run.plan)
     write_plan(run.plan, replace(plan, stages=(replace(plan.stages[0], weights={"summ": 1.0}),)))
     code, _, err = call("steer", "run.yaml", "--dry-run")

@@ -9,7 +9,8 @@ import pytest
 from steer_world import pool
 
 from mixwright.records import Outcome, PairOutcome, Plan, Signals, Stage
-from mixwright.steer.beside.files import LastLosses, loss_line, pair_line
+from mixwright.steer.beside.files import loss_line, pair_line
+from mixwright.steer.beside.run import LastLosses
 from mixwright.steer.engine import Engine
 from mixwright.steer.monitors.displacement import Displacement
 

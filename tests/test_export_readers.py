@@ -127,7 +127,7 @@ def trained_here(case: Case, config: RunConfig, corpus: Corpus, plan: Plan, plac
     decode, train = learner.tokenizer.decode, corpus.training(plan.stages[0].rehearse)
     if case.objective == "grpo":
         return {row.id: {"text": decode(learner.encode(row.prompt)), "answer": row.answer or ""} for row in train}
-    made = make_trainer(learner, train, Branch(plan), config, seed=0, folder=place).train_dataset
+    made = make_trainer(learner, train, Branch(plan), config.train, config.measure, seed=0, folder=place).train_dataset
     own = {}
     for row in made:
         if case.objective == "dpo":
@@ -149,7 +149,7 @@ def exported(trainer: str, name: str, place: Path) -> Exported:
     config = RunConfig(
         CorpusConfig("none"), ModelConfig(str(model), chat_template=case.chosen, system=case.system), train=train
     )
-    mix = mix_of(plan, corpus, batch=BATCH, group=GROUP, reading=reading_of(config))
+    mix = mix_of(plan, corpus, batch=BATCH, group=GROUP, reading=reading_of(config.model, ROOM))
     said = write_mix(mix, trainer, folder)
     (folder / "model").symlink_to(model)
     (folder / "command.txt").write_text(said[-1].partition("for your GPUs: ")[2], encoding="utf-8")

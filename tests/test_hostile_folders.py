@@ -143,12 +143,12 @@ def test_a_plan_is_refused_by_its_name_in_a_rehearsal_too(plan: Plan, told: str,
     with pytest.raises(InputError, match=f"plan.yaml: expected .*{told}"):
         checked_plan(run)
     with pytest.raises(InputError, match=f"plan.yaml: expected .*{told}"):
-        first_draws(run.config, run.folder)
+        first_draws(run)
 
 
 def test_a_rehearsal_of_a_long_run_is_short(tmp_path: Path) -> None:
     run = run_with(Plan("p", (Stage("training", "grpo", 9_000_000, {"sum": 1.0}),)), tmp_path)
-    ((task, share, drawn, count),) = first_draws(run.config, run.folder)
+    ((task, share, drawn, count),) = first_draws(run)
     assert (task, share, drawn, count) == ("sum", "1.000", 100_000, 100_000)
 
 
@@ -215,7 +215,7 @@ def test_a_base_that_lost_a_file_is_built_again(tmp_path: Path) -> None:
     with open_run_folder(config, run):
         job = BaseJob(str(run.path), 0, config, str(tmp_path))
         build_base(job)
-        (base,) = map(Path, bases_of(config, run))
+        (base,) = map(Path, bases_of(model, run))
         weights = (base / "model.safetensors").read_bytes()
         (base / "config.json").unlink()
         build_base(job)

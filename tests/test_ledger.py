@@ -13,9 +13,8 @@ from steer_world import json_round_trip
 from mixwright.errors import InputError
 from mixwright.estimates.intervals import effective_rollouts, wilson
 from mixwright.records import Cell, GroupOutcome
-from mixwright.steer.answers import answer_key
 from mixwright.steer.ledger import CellEvidence, Ledger, read_rewards
-from mixwright.steer.pool import make_pool, read_answer
+from mixwright.steer.pool import answer_key, make_pool, read_answer
 
 
 def small() -> Ledger:

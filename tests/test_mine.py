@@ -265,16 +265,15 @@ def test_pruning_without_a_model_says_what_to_do(corpus: Corpus, tmp_path: Path)
 
 
 def test_a_table_is_taken_over_while_nothing_it_was_made_of_changed(corpus: Corpus, tmp_path: Path) -> None:
-    run, config = RunFolder(tmp_path), RunConfig(CorpusConfig("unused"))
-    scan = samples.scan(corpus, tmp_path, ("el2n",))
-    digest = mined_from_digest(config, scan, {"keep": 0.5})
+    run, scan = RunFolder(tmp_path), samples.scan(corpus, tmp_path, ("el2n",))
+    digest = mined_from_digest(scan, {"keep": 0.5}, 0)
     assert not is_mined(run, "fixed", digest)
     found = mine(Fixed(of_task(corpus, "add")), "fixed", corpus, scan, None)  # type: ignore[arg-type]
     table = write_mined(found, tmp_path / "mine", digest)
     assert is_mined(run, "fixed", digest)
     others = (
-        mined_from_digest(config, scan, {"keep": 0.4}),
-        mined_from_digest(dataclasses.replace(config, seed=1), scan, {"keep": 0.5}),
+        mined_from_digest(scan, {"keep": 0.4}, 0),
+        mined_from_digest(scan, {"keep": 0.5}, 1),
     )
     assert not any(is_mined(run, "fixed", other) for other in others)
     (part, *_) = tmp_path.glob("scan/*/part-*.parquet")
@@ -318,7 +317,7 @@ def test_the_price_has_what_a_killed_call_spent_on_the_same_mining_alone(corpus:
     scan = samples.scan(corpus, tmp_path, ("el2n",), {"corpus": Corpus.load(run.corpus).digest()})
     spent = tmp_path / "mine" / "influence.spent.json"
     prices = []
-    for digest in (mined_from_digest(config, scan, options), "of other rows"):
+    for digest in (mined_from_digest(scan, options, config.seed), "of other rows"):
         write_json(spent, SpentSeconds(digest, 5000.0))
         mine_in_worker(MineJob(str(run.path), "base", config, "influence", options))
         prices.append(json.loads((tmp_path / "mine" / "influence.json").read_text())["price"])

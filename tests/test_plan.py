@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from steer_world import cells, competence, row
 
 from mixwright.catalog import create
-from mixwright.config import CorpusConfig, RunConfig, TrainConfig
+from mixwright.config import PlanConfig, TrainConfig
 from mixwright.errors import InputError
 from mixwright.plan.baseline import as_shares
 from mixwright.plan.forecast import attainable_gain, forecast
@@ -227,7 +227,7 @@ def test_plans_that_do_not_fit():
 )
 def test_the_objective_of_training_reaches_the_planner(objective, beta, controllers, gates):
     """Losses fall by moving away from the start; without a KL coefficient there is nothing to hold on to."""
-    config = RunConfig(CorpusConfig("rows.jsonl"), train=TrainConfig(objective=objective, beta=beta))
-    stage = make_plan(config, SimpleNamespace(cells_with_rehearsal=cells), competence(np.random.default_rng(0))).stages[0]
+    train, corpus = TrainConfig(objective=objective, beta=beta), SimpleNamespace(cells_with_rehearsal=cells)
+    stage = make_plan(PlanConfig(), train, corpus, competence(np.random.default_rng(0))).stages[0]
     assert (stage.objective, stage.controllers, stage.gates) == (objective, controllers, gates)
     assert stage.monitors == {"grpo": ("canary",), "sft": (), "dpo": ("displacement",)}[objective]

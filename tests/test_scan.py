@@ -150,11 +150,10 @@ def test_rows_are_those_of_trls_sft_trainer(tiny: Learner, tmp_path: Path) -> No
 
 
 def test_the_longest_row_is_the_trainers(tiny: Learner) -> None:
-    config = RunConfig(CorpusConfig("x"), train=TrainConfig("sft"))
-    assert row_token_limit(config, tiny) == 1024
-    assert row_token_limit(replace(config, train=TrainConfig("sft", settings={"max_length": 77})), tiny) == 77
-    assert row_token_limit(replace(config, train=TrainConfig("sft", settings={"max_length": None})), tiny) == 2048
-    assert row_token_limit(replace(config, train=TrainConfig("grpo")), tiny) == 2048
+    assert row_token_limit(TrainConfig("sft"), tiny) == 1024
+    assert row_token_limit(TrainConfig("sft", settings={"max_length": 77}), tiny) == 77
+    assert row_token_limit(TrainConfig("sft", settings={"max_length": None}), tiny) == 2048
+    assert row_token_limit(TrainConfig("grpo"), tiny) == 2048
 
 
 def test_groups_are_found_by_their_columns_and_dear_ones_wait_to_be_named() -> None:

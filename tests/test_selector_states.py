@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 from test_selectors import group, pool, scene
 
 from mixwright.records import CellPlan, GroupOutcome, Plan, Signals, Stage
-from mixwright.steer.engine import Engine
+from mixwright.steer.engine import Engine, Staleness
 from mixwright.steer.ledger import read_rewards
 from mixwright.steer.pool import make_pool
 from mixwright.steer.selectors._states import LONGEST_WAIT_STEPS, MIN_ROLLOUTS, RETRIAL_GROUPS, CellStates
-from mixwright.steer.snapshot import Staleness
 
 
 def states(here, band=(0.1, 0.9)):

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from trainers_tiny import model, tokenizer
 
-from mixwright.config import CorpusConfig, MeasureConfig, RunConfig, TrainConfig
+from mixwright.config import CorpusConfig, MeasureConfig, TrainConfig
 from mixwright.contracts import Branch
 from mixwright.corpus import Corpus, read_corpus
 from mixwright.errors import InputError
@@ -85,13 +85,9 @@ def test_or_measuring_stops(grader: str) -> None:
 def test_a_trial_writes_it_into_the_branch(grader: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mixwright.trial.training.text_of", lambda completion: "hang")
     plan = Plan("test", (Stage("grpo", "grpo", 1, {"t": 1.0}),))
-    settings = {"prompts": 1, "generations": 2, "max_new_tokens": 2}
-    measure = MeasureConfig(grader_seconds=0.1)
-    config = RunConfig(CorpusConfig("x"), train=TrainConfig(**settings), measure=measure)  # type: ignore[arg-type]
-    rows = corpus(grader)
-    trainer = make_trainer(
-        Learner(model(), tokenizer(), "tiny"), rows, Branch(plan), config, seed=0, folder=tmp_path / "branch"
-    )
+    settings = (TrainConfig(prompts=1, generations=2, max_new_tokens=2), MeasureConfig(grader_seconds=0.1))
+    learner, rows = Learner(model(), tokenizer(), "tiny"), corpus(grader)
+    trainer = make_trainer(learner, rows, Branch(plan), *settings, seed=0, folder=tmp_path / "branch")
     trainer.train()
     (line,) = [json.loads(line) for line in (tmp_path / "branch" / "steps.jsonl").read_text().splitlines()]
     assert line["success"] == {"t": [0.0, 2]}

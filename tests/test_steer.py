@@ -13,13 +13,13 @@ from steer_world import json_round_trip, pool
 
 from mixwright.contracts import Admission, Gate, Scene
 from mixwright.records import GroupOutcome, Stage
+from mixwright.steer.engine import TaskOrder
 from mixwright.steer.gates import TooHard
 from mixwright.steer.ledger import Ledger, read_rewards
 from mixwright.steer.policy import GateRunner
 from mixwright.steer.pool import make_pool
 from mixwright.steer.selectors.difficulty import Difficulty
 from mixwright.steer.selectors.uniform import Uniform
-from mixwright.steer.task_order import TaskOrder
 
 
 def scene(here=None, band=(0.1, 0.9)) -> Scene:

@@ -15,7 +15,7 @@ from trainers_tiny import dpo_config, pairs, parameters, read, saved_model, scri
 from trl import DPOTrainer
 
 from mixwright import SteeredDPOTrainer, SteeringConfig
-from mixwright.config import CorpusConfig, RunConfig, TrainConfig
+from mixwright.config import MeasureConfig, TrainConfig
 from mixwright.contracts import Branch
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
@@ -203,13 +203,12 @@ def corpus(worse: str | None = "x") -> Corpus:
 def test_a_trial_trains_pairs_of_a_corpus(tmp_path: Path, disk: Path) -> None:
     short = replace(PLAN, stages=(replace(PLAN.stages[0], steps=2),))
     learner, plan = Learner(saved_model(disk), tokenizer(), "tiny"), Branch(short)
-    train = TrainConfig(objective="dpo", settings={"beta": 0.2})
-    config = RunConfig(CorpusConfig("rows.jsonl"), train=train)
-    trainer = make_trainer(learner, corpus(), plan, config, seed=0, folder=tmp_path / "branch")
+    settings = (TrainConfig(objective="dpo", settings={"beta": 0.2}), MeasureConfig())
+    trainer = make_trainer(learner, corpus(), plan, *settings, seed=0, folder=tmp_path / "branch")
     trainer.train()
     assert trainer.beta == 0.2
     lines = [json.loads(line) for line in (tmp_path / "branch" / "steps.jsonl").read_text().splitlines()]
     assert [line["pairs"] for line in lines] == [8, 2]  # an epoch has the ten pairs of the corpus
     assert lines[1]["margin"].keys() <= {"letters", "sums"}
     with pytest.raises(InputError, match=r"(?s)'rejected' in every.*10 of 10"):
-        make_trainer(learner, corpus(None), plan, config, seed=0, folder=tmp_path / "none")
+        make_trainer(learner, corpus(None), plan, *settings, seed=0, folder=tmp_path / "none")

@@ -16,7 +16,7 @@ from trl import GRPOTrainer
 from mixwright import SteeredGRPOTrainer, SteeringConfig
 from mixwright.errors import InputError
 from mixwright.records import Alarm, CellPlan, Plan, Stage
-from mixwright.steer.answers import answer_key
+from mixwright.steer.pool import answer_key
 from mixwright.trainers.canaries.generated import schedule_passes
 from mixwright.trainers.steering import make_run, pool_of, with_row_numbers
 

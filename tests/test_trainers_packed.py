@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mixwright.errors import InputError
-from mixwright.steer.beside.draws import DrawLog
 from mixwright.steer.beside.files import SteeringFiles
+from mixwright.steer.beside.run import DrawLog
 from mixwright.steer.beside.state_file import MIN_ARCHIVED_LENGTH, read_state, write_state
 
 NUMBERS = st.one_of(st.integers(-(2**70), 2**70), st.floats(allow_nan=False, allow_infinity=False), st.booleans())

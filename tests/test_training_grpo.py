@@ -8,7 +8,7 @@ import torch
 
 from mixwright.estimates.intervals import share_interval
 from mixwright.records import Cell, Plan, Stage
-from mixwright.steer.answers import answer_key
+from mixwright.steer.pool import answer_key
 from mixwright_lab.training.bases import CHAIN, Recipe, teach
 from mixwright_lab.training.gpt import GPT
 from mixwright_lab.training.grpo import Arena, Rollouts, Settings

@@ -87,7 +87,7 @@ def test_with_and_without_merging_a_branch_says_the_same(tmp_path: Path) -> None
     config = dataclasses.replace(CONFIG, trial=dataclasses.replace(CONFIG.trial, arms=("lora",)))
     try_folder(run, config, progress=lambda *_: None)
     merged = merge_adapter(load_learner(str(run.branch("lora", 0) / "adapter")))
-    seed, settings = seed_after(config, 0), settings_after(config.measure)
+    seed, settings = seed_after(config.seed, 0), settings_after(config.measure)
     corpus, start = Corpus.load(run.corpus), load_base(config.model, str(base))
     ours = measure_learner(merged, corpus, settings, start=start, seed=seed).measurements
     found = read_measurements(run.branch("lora", 0) / "after.parquet")

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from mixwright import catalog
-from mixwright.config import CorpusConfig, RunConfig, TrainConfig, TrialConfig
+from mixwright.config import TrialConfig
 from mixwright.corpus import Corpus
 from mixwright.corpus.shuffled_levels import shuffle_levels
 from mixwright.corpus.timed_grades import TimedGrades
@@ -175,9 +175,8 @@ def test_names_of_nulls_tell_levers_apart():
     ],
 )
 def test_a_null_that_makes_no_sense_is_left_out_with_the_reason(null, seeds, bases, objective, levels, replans, words):
-    config = RunConfig(CorpusConfig("x"), train=TrainConfig(objective=objective), trial=TrialConfig(seeds=seeds))
     plan = replace(PLAN, stages=(replace(PLAN.stages[0], objective=objective),))
-    reason = why_left_out(null, plan, corpus(levels), config, bases, replans=replans)
+    reason = why_left_out(null, plan, corpus(levels), seeds, bases, replans=replans)
     assert words in reason
     assert bool(reason) == bool(words)
 

@@ -276,7 +276,7 @@ def test_the_frozen_arm_is_exactly_the_base_and_its_samples_are_drawn_anew(finis
         }
     sampled = [{key: found[key] for key in found if key[0] == "pass@1"} for found in (before, *after)]
     assert sampled[0] != sampled[1] != sampled[2] != sampled[0]
-    assert len({seed_after(CONFIG, 0), seed_after(CONFIG, 1), CONFIG.seed + 1_000_003}) == 3
+    assert len({seed_after(CONFIG.seed, 0), seed_after(CONFIG.seed, 1), CONFIG.seed + 1_000_003}) == 3
 
 
 def replan(corpus, measured):

@@ -16,7 +16,6 @@ from mixwright.errors import InputError
 from mixwright.estimates.outcome import ItemScores
 from mixwright.records import Claim, Interval, Measurement
 from mixwright.run.folder import RunFolder, read_list, write_json, write_measurements
-from mixwright.verdict.page.evidence import arm_branches, comparisons, decoding_of, headline_arm
 from mixwright.verdict.rules.claims import (
     claims_between,
     claims_of,
@@ -26,6 +25,7 @@ from mixwright.verdict.rules.claims import (
     judge,
     sort_cells_first,
 )
+from mixwright.verdict.rules.evidence import arm_branches, comparisons, decoding_of, headline_arm
 
 CELL = ("t", 1.0)
 

@@ -16,8 +16,8 @@ from mixwright.records import Effect, Interval, Judgement, LeverWord, Proof, Tri
 from mixwright.run.folder import RunFolder, read_json, read_measurements, write_json
 from mixwright.verdict.page.blocks import Block, Code, Fold, Forest, Headline, Paragraph, Table, keep_filled
 from mixwright.verdict.page.charts import render_svg
-from mixwright.verdict.page.evidence import headline_arm
 from mixwright.verdict.page.text import between, points
+from mixwright.verdict.rules.evidence import headline_arm
 from mixwright.verdict.stage import render
 
 

@@ -132,7 +132,7 @@ def check_same_measuring(earlier: Earlier, ready: Ready) -> None:
     if inputs.get("corpus") != ready.corpus.digest():
         got, remedy = "others", f"Name the same file and columns, or {remedy_end}"
         raise InputError("the rows of the earlier comparison", got, remedy, file=earlier.folder)
-    graders = {name: text for name, text in file_digests(ready.config, Path()).items() if name.startswith("grader ")}
+    graders = {name: text for name, text in file_digests(ready.config.corpus, Path()).items() if name.startswith("grader ")}
     earlier_settings = {name: settings.get(name) for name in (*MEASURED, *READING_SETTINGS)} | {
         name: inputs.get(name) for name in graders
     }

@@ -16,9 +16,10 @@ from mixwright.cli.direct import (
     with_greedy_answers,
 )
 from mixwright.cli.gating import Gating
+from mixwright.cli.measure_budget import fit_to_budget
 from mixwright.cli.options import Measuring
 from mixwright.cli.output import say
-from mixwright.cli.ready import Ready, fit_to_budget, measure_with_progress, with_price
+from mixwright.cli.ready import Ready, measure_with_progress, with_price
 from mixwright.config import MeasureConfig
 from mixwright.corpus.graded import Graded
 from mixwright.errors import InputError, join_some, one_line, unknown_name
@@ -182,7 +183,8 @@ def write_comparison(
         largest_cell = {MOST_ROWS_SETTING: max(cell.count for cell in ready.corpus.measured().cells())}
         pace = {PACE_SETTING: float(f"{2 * results['after'].pace:.2g}")} if results["after"].pace else {}
         settings = checkpoints | dict(ready.manifest_settings) | largest_cell | pace | cut_shares
-        write_manifest(config, folder, ready.corpus, settings=settings, seeds={"measuring": config.seed})
+        seeds = {"measuring": config.seed}
+        write_manifest(folder, ready.corpus, config.corpus, config.model.path, settings=settings, seeds=seeds)
         if question is not None:
             write_question(folder, question)
         for name, result in results.items():

@@ -9,9 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mixwright.cli.measure_budget import fit_to_budget
 from mixwright.cli.options import Measuring, columns_of, graders_of
 from mixwright.cli.output import say
-from mixwright.cli.ready import Ready, fit_to_budget, measure_with_progress, with_price
+from mixwright.cli.ready import Ready, measure_with_progress, with_price
 from mixwright.config import CorpusConfig, MeasureConfig, ModelConfig, RunConfig
 from mixwright.corpus import Corpus
 from mixwright.corpus.graded import Graded, read_graded
@@ -29,7 +30,7 @@ from mixwright.measure.other_form import other_form_notes
 from mixwright.measure.room import keep_fitting_corpus
 from mixwright.measure.stage import MeasureResult
 from mixwright.measure.targets import exact_answer_tasks
-from mixwright.measure.written import ANSWER_TOKENS, items_to_answer, same_answers, write_answers
+from mixwright.measure.written import items_to_answer, same_answers, write_answers
 from mixwright.records import Observation, to_data
 from mixwright.run.folder import RunFolder, write_measurements
 from mixwright.run.manifest import settings_file, write_manifest, write_settings
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
 
 FREE_ANSWERS_SHARE = 0.15
 """Share of a budget that finding the room for answers may take, all models together."""
+ANSWER_TOKENS = 64
+"""Tokens of an answer that nobody grades, where no length was asked for: its form shows at its beginning."""
 MEASURED = ("decoding", "items", "samples", "temperature", "max_new_tokens", "continued_tokens")
 """Settings of measuring that are noted."""
 GOLD_PROBE = READINGS["gold"].probe
@@ -144,7 +147,7 @@ def prepare(
         config = replace(config, corpus=rows.config, measure=settings)
     form_text = learners[0].form.describe(example.prompt for example in rows.corpus)
     say(f"prompts: {form_text}")
-    manifest_settings = _settings_for_manifest(config, rows, measuring, form_text)
+    manifest_settings = _settings_for_manifest(rows, settings, measuring, form_text)
     return Ready(
         config,
         rows.corpus,
@@ -235,13 +238,13 @@ def load(path: str, measuring: Measuring, base: str | None = None) -> Learner:
     return merge_adapter(load_learner(path, form=form, **options))
 
 
-def _settings_for_manifest(config: RunConfig, rows: Graded, measuring: Measuring, form_text: str) -> dict[str, Any]:
+def _settings_for_manifest(rows: Graded, settings: MeasureConfig, measuring: Measuring, form_text: str) -> dict[str, Any]:
     """What has to be known of how it was measured, and nothing that was not done."""
     graded = rows.probe is None
     graders = ", ".join(sorted({task.grader for task in rows.corpus.tasks.values()})) if graded else None
     data_settings = {
-        "corpus": config.corpus.train,
-        "held-out rows": config.corpus.eval,
+        "corpus": rows.config.train,
+        "held-out rows": rows.config.eval,
         "grader": graders,
         "probe": rows.probe,
     }
@@ -251,10 +254,10 @@ def _settings_for_manifest(config: RunConfig, rows: Graded, measuring: Measuring
         "adapter": measuring.adapter,
         "batch size": measuring.batch_size,
     }
-    names = [name for name in (MEASURED if graded else ("items",)) if name != "temperature" or config.measure.samples]
-    measure_settings = {name: to_data(getattr(config.measure, name)) for name in names}
-    if graded and config.measure.options_by != "writing":
-        measure_settings["options_by"] = config.measure.options_by
+    names = [name for name in (MEASURED if graded else ("items",)) if name != "temperature" or settings.samples]
+    measure_settings = {name: to_data(getattr(settings, name)) for name in names}
+    if graded and settings.options_by != "writing":
+        measure_settings["options_by"] = settings.options_by
     return {
         name: value for name, value in {**data_settings, **measure_settings, **model_settings}.items() if value is not None
     }
@@ -357,12 +360,11 @@ def measure_checkpoint(
 
 def _keep_measuring(folder: RunFolder, ready: Ready, result: MeasureResult, notes: Sequence[Observation]) -> None:
     """Write what a run keeps of measuring one base: corpus, tables, completions, settings and manifest."""
-    name = base_name(ready.config.model.path)
+    config, settings, seeds = ready.config, ready.manifest_settings, {"measuring": ready.config.seed}
+    name = base_name(config.model.path)
     with folder.lock():
-        write_settings(ready.config, folder, ("corpus", "measure", "seed"))
-        write_manifest(
-            ready.config, folder, ready.corpus, settings=ready.manifest_settings, seeds={"measuring": ready.config.seed}
-        )
+        write_settings(config, folder, ("corpus", "measure", "seed"))
+        write_manifest(folder, ready.corpus, config.corpus, config.model.path, settings=settings, seeds=seeds)
         for table in {name, "before"}:
             write_measurements(folder.measurements(table), result.measurements)
         write_completions(completions_path(folder, name), {"before": result})

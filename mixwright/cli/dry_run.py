@@ -15,8 +15,8 @@ from mixwright.errors import join_some
 from mixwright.estimates.readings import GRADED_OUTCOMES, outcome_of
 from mixwright.learner.bases import TINY_PREFIX, bases_of
 from mixwright.records import Task, to_data
-from mixwright.run.folder import RunFolder
-from mixwright.run.opening import resolve_training_settings, start_workers, validate_run
+from mixwright.run.checked import CheckedRun
+from mixwright.run.opening import resolve_training_settings, start_workers
 from mixwright.run.workers import Job, Workers, count_cores
 from mixwright.steer.engine import Engine
 from mixwright.steer.pool import corpus_pool
@@ -31,18 +31,18 @@ MOST_DRAWS = 100_000
 """Draws that a dry run makes at most."""
 
 
-def first_draws(config: RunConfig, folder: RunFolder, *, base: Path = Path()) -> list[Sequence[Any]]:
+def first_draws(run: CheckedRun) -> list[Sequence[Any]]:
     """What a steered run would draw before it has seen anything: (task, planned share, drawn, of draws). Trains nothing.
 
-    Of a long run the first `SIMULATED_DRAWS` draws. Raises InputError as `steer` would.
+    Of a long run the first `MOST_DRAWS` draws. Raises InputError as `steer` would.
     """
-    plan, corpus = checked_plan(validate_run(config, folder, base=base, for_trial=True))
+    plan, corpus = checked_plan(run)
     rehearsed_tasks = {task for stage in plan.stages for task in stage.rehearse}
     pool = corpus_pool(corpus.training(rehearsed_tasks))
     rows: list[Sequence[Any]] = []
     for number, stage in enumerate(plan.stages):
-        draw_count = min(config.train.prompts * stage.steps, MOST_DRAWS)
-        engine = Engine(plan, pool, seed=config.seed, stage=number)
+        draw_count = min(run.config.train.prompts * stage.steps, MOST_DRAWS)
+        engine = Engine(plan, pool, seed=run.config.seed, stage=number)
         drawn = Counter(pool.tasks[pool.task_of[index]] for index in engine.draw(draw_count))
         stage_note = f" in {stage.name}" if len(plan.stages) > 1 else ""
         rows += [
@@ -51,22 +51,23 @@ def first_draws(config: RunConfig, folder: RunFolder, *, base: Path = Path()) ->
     return rows
 
 
-def outline(config: RunConfig, folder: RunFolder, *, base: Path = Path()) -> list[tuple[str, str]]:
+def outline(run: CheckedRun) -> list[tuple[str, str]]:
     """(stage, what `run` would do), from the data itself; writes nothing. Raises InputError as `run` would."""
-    corpus = validate_run(config, folder, base=base, for_trial=True).corpus
-    with start_workers(config) as workers:
-        resolve_training_settings(config, corpus, workers)
-        (timing,) = time_configs([config], workers, base)
+    config, folder, corpus = run.config, run.folder, run.corpus
+    with start_workers(config.trial) as workers:
+        resolve_training_settings(run, workers)
+        (timing,) = time_configs([config], workers, run.base)
     train, held_out = (corpus.select(split=name) for name in ("train", "eval"))
-    measure_config, train_config, base_count = config.measure, config.train, len(bases_of(config, folder))
+    measure_config, train_config, base_count = config.measure, config.train, len(bases_of(config.model, folder))
     items = sum(min(count, measure_config.items) for _, count in held_out_cells(corpus))
     rollouts = base_count * items * (1 + measure_config.samples)
     measured_text = f"{base_count} x {items} items, greedy and {measure_config.samples} samples: {rollouts} rollouts"
     if outcome_of(measure_config.probes, measure_config.decoding) not in GRADED_OUTCOMES:
         measured_text = f"{base_count} x {items} items, read and not generated: {', '.join(measure_config.probes)}"
-    arms = arms_in(config, corpus, folder, base)
+    arms = arms_in(config, corpus, folder, run.base)
     counts = {"items": items, "arms": len(arms.first) - 1, "bases": base_count, "rehearsed": prompts_to_answer(corpus)}
-    time_text = format_costs(stage_seconds(config, timing, **counts), config, arms, timing)
+    parts = stage_seconds(config, timing, **counts)
+    time_text = format_costs(parts, arms, config.trial.seeds, measure_config, timing)
     is_grpo = train_config.objective == "grpo"
     step_size = f"{train_config.prompts} groups of {train_config.generations}" if is_grpo else f"{train_config.prompts} rows"
     rows_per_prompt = train_config.generations if is_grpo else 1
@@ -76,7 +77,7 @@ def outline(config: RunConfig, folder: RunFolder, *, base: Path = Path()) -> lis
     roles = {"references": arms.references, "levers": arms.levers, "ablations": arms.ablations}
     roles |= {"nulls, only if a lever beats every reference": arms.nulls} if arms.levers else {}
     compared_text = "; ".join(f"{role}: {', '.join(names) or 'none'}" for role, names in roles.items())
-    power_lines = power.foresee_power(config, folder, corpus, bases_of(config, folder))
+    power_lines = power.foresee_power(config, folder, corpus, bases_of(config.model, folder))
     return [
         ("corpus", f"{len(train)} training and {len(held_out)} held-out examples; tasks and graders: {tasks}"),
         ("audit", f"checks: {', '.join(listing('checks'))}"),

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mixwright.catalog import create, listing
 from mixwright.cli import output
-from mixwright.config import RunConfig
+from mixwright.config import ModelConfig
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError, unknown_name
 from mixwright.learner.bases import TINY_PREFIX
@@ -44,15 +44,15 @@ class Reading:
     """Longest completion of a rollout, tokens."""
 
 
-def reading_of(config: RunConfig) -> Reading:
-    """How texts reach the model of a run, as far as its tokenizer can be read here."""
-    reading = Reading(PromptForm(config.model.chat_template, config.model.system), room=config.train.max_new_tokens)
-    if reading.form.template or config.model.path == TINY_PREFIX:
+def reading_of(model: ModelConfig, room: int) -> Reading:
+    """How texts reach the model of a run, as far as its tokenizer can be read here; `room`: of a rollout, tokens."""
+    reading = Reading(PromptForm(model.chat_template, model.system), room=room)
+    if reading.form.template or model.path == TINY_PREFIX:
         return reading
     try:
         from mixwright.learner.load import load_without_weights
 
-        tokenizer = load_without_weights(config.model.path).tokenizer
+        tokenizer = load_without_weights(model.path).tokenizer
     except (ImportError, InputError):  # no torch here, or the model is elsewhere
         if reading.form.template is None:
             output.say("the model's tokenizer cannot be read here, so prompts stay as they are: set model.chat_template")

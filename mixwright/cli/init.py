@@ -23,8 +23,7 @@ from mixwright.errors import InputError, one_line
 from mixwright.learner.bases import TINY_PREFIX
 from mixwright.run.folder import write_text, yaml_text
 from mixwright.run.progress import format_duration
-from mixwright.trial.dry_run import Timing
-from mixwright.trial.fitting import fit_run, shortest_budget_seconds
+from mixwright.trial.fitting import Timings, fit_run, shortest_budget_seconds
 
 PLACEHOLDER = "train.jsonl"
 COMMENT_WIDTH = 110
@@ -154,9 +153,7 @@ def fit_proposal(proposal: Proposal, seconds: float) -> Proposal:
     )
 
 
-def _explain_sizes(
-    old_config: RunConfig, new_config: RunConfig, timings: Mapping[str | None, tuple[RunConfig, Timing]]
-) -> dict[str, str]:
+def _explain_sizes(old_config: RunConfig, new_config: RunConfig, timings: Timings) -> dict[str, str]:
     """Why the sizes are what they are."""
     reasons = {}
     for section, name in (("measure", "items"), ("measure", "samples"), ("train", "steps"), ("trial", "seeds")):

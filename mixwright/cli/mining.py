@@ -14,7 +14,7 @@ from mixwright.cli.export import mined_mix, reading_of, resolve_format, write_mi
 from mixwright.cli.options import Measuring, with_budget
 from mixwright.cli.output import conclude
 from mixwright.cli.run_budget import fit_mining
-from mixwright.config import ModelConfig, RunConfig
+from mixwright.config import RunConfig
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError, one_line
 from mixwright.mine.exports import export_rows
@@ -24,6 +24,7 @@ from mixwright.mine.stage import make_miner
 from mixwright.plan.mix import messages
 from mixwright.records import MiningSummary, Objective, TrialResult, plain
 from mixwright.run import pipeline
+from mixwright.run.checked import CheckedRun
 from mixwright.run.folder import RunFolder, read_json, write_json, write_text
 from mixwright.run.manifest import write_manifest
 from mixwright.run.opening import open_with_workers
@@ -64,7 +65,7 @@ def mine_folder(
     if budget is not None and not with_trial:
         raise InputError("--try beside --budget", "no --try", "Add it, or leave --budget out.")
     settings, deadline = with_budget(settings, run, budget)
-    make_miner(miner, options_of(settings, miner, keep))
+    make_miner(miner, options_of(settings.mine, miner, keep))
     if export is not None:
         resolve_format(export)
     elif export_to is not None and export_to.exists() and not (export_to / EXPORT_MARKER_FILE).is_file():
@@ -85,11 +86,12 @@ def mine_folder(
         output.say(one_line(f"  {note}"))
     output.out(f"{path}: {summary.rows:,} {summary.kind}, {summary.price}")
     if export is not None:
-        _export_mix(settings, run, path, export, export_to)
+        _export_mix(checked, path, export, export_to)
     elif export_to is not None:
         if export_to.exists():
             shutil.rmtree(export_to)
-        for line in export_rows(path, Corpus.load(run.corpus), export_to, reading_of(settings).form):
+        reading = reading_of(settings.model, settings.train.max_new_tokens)
+        for line in export_rows(path, Corpus.load(run.corpus), export_to, reading.form):
             output.out(line)
         write_json(export_to / EXPORT_MARKER_FILE, summary)
     if summary.kind == "chosen rows" and summary.rows == summary.training_rows:
@@ -104,13 +106,13 @@ def mine_folder(
         output.say("  Worth more than as many random rows? Not known yet: give the command again with --try.")
 
 
-def _export_mix(settings: RunConfig, run: RunFolder, path: Path, export: str, export_to: Path | None) -> None:
+def _export_mix(run: CheckedRun, path: Path, export: str, export_to: Path | None) -> None:
     """Write the mined rows as a trainer reads them, and say what has to be known of them."""
-    train = settings.train
-    export_folder = export_to or run.path / "export" / f"{path.stem}-{resolve_format(export)}"
-    mix_options = {"batch": train.prompts, "group": train.generations, "seed": settings.seed}
-    objective, reading = cast("Objective", train.objective), reading_of(settings)
-    mix = mined_mix(path, Corpus.load(run.corpus), objective=objective, **mix_options, reading=reading)
+    train, folder = run.config.train, run.folder
+    export_folder = export_to or folder.path / "export" / f"{path.stem}-{resolve_format(export)}"
+    mix_options = {"batch": train.prompts, "group": train.generations, "seed": run.config.seed}
+    objective, reading = cast("Objective", train.objective), reading_of(run.config.model, train.max_new_tokens)
+    mix = mined_mix(path, Corpus.load(folder.corpus), objective=objective, **mix_options, reading=reading)
     for line in write_mix(mix, export, export_folder):
         output.say(one_line(f"  {line}"))
     output.out(f"{export_folder}: the rows as {export} reads them")
@@ -154,9 +156,8 @@ def mine_checkpoint(model: str, measuring: Measuring, miner: str, requests: str 
     ]
     path = folder / "rehearsal.jsonl"
     write_text(path, "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines))
-    config = RunConfig(rows.config, ModelConfig(model, measuring.adapter))
     settings = {name: value for name, value in rehearsal.summary().items() if name != "notes"}
-    write_manifest(config, RunFolder(folder), rows.corpus, settings=settings, seeds={})
+    write_manifest(RunFolder(folder), rows.corpus, rows.config, model, settings=settings, seeds={})
     example = rehearsal.rows[0]
     output.say(one_line(f"for example: {plain(example.prompt)[:80]} -> {plain(example.target)[:120]}"))
     output.out(f"{path}: {len(rehearsal.rows):,} rows to rehearse, {rehearsal.rollouts:,} completions written")

@@ -20,6 +20,7 @@ from mixwright.errors import InputError, one_line
 from mixwright.learner.prompt_form import plain_marks
 from mixwright.mine.job import REHEARSAL_MINER, rehearse_run, table_file, with_mined_rehearsal
 from mixwright.mine.own_answers import check_rehearsal, rehearsal_rows
+from mixwright.plan.mix import Mix
 from mixwright.plan.stage import make_plan, plan_run
 from mixwright.records import Measurement, Plan
 from mixwright.run.folder import RunFolder, read_measurements, read_yaml, write_plan
@@ -86,8 +87,9 @@ def plan_checkpoint(
         write_plan(output_file, plan)
         output.out(str(output_file))
     if export is not None:
-        export_folder = export_to or Path("export") / export
-        _export(config, corpus, plan, export, export_folder, reading)
+        export_folder, train = export_to or Path("export") / export, config.train
+        mix = mix_of(plan, corpus, batch=train.prompts, group=train.generations, seed=config.seed, reading=reading)
+        _write_export(mix, export, export_folder)
         (output.say if output_file is None else output.out)(str(export_folder))
 
 
@@ -148,7 +150,7 @@ def _measure_and_plan(model: str, measuring: Measuring, planning: Planning) -> t
             output.say(one_line(f"rehearse: {note}"))
         corpus = corpus.with_rehearsal(rehearsal.rows)
     reading = Reading(learner.form, plain_marks(learner.tokenizer), room)
-    return config, corpus, make_plan(config, corpus, measurements), reading
+    return config, corpus, make_plan(config.plan, config.train, corpus, measurements), reading
 
 
 def plan_folder(
@@ -161,11 +163,11 @@ def plan_folder(
         corpus = validate_run(config, run, base=base, for_training=True).corpus
         if table_file(run, REHEARSAL_MINER).is_file():  # else rows to rehearse count as if the model answered all of them
             corpus = with_mined_rehearsal(run, corpus)
-        output.out_yaml(make_plan(config, corpus, read_measurements(run.measurements("before"))))
+        output.out_yaml(make_plan(config.plan, config.train, corpus, read_measurements(run.measurements("before"))))
         return
     with open_run_folder(config, run, base=base, for_training=True, required_file=run.measurements("before")) as checked:
         if export is None or not run.plan.exists():  # what was edited by hand is exported as it stands
-            with start_workers(config) as workers:
+            with start_workers(config.trial) as workers:
                 rehearse_run(checked, workers, say=output.say)
             new_plan = plan_run(replace(checked, corpus=with_mined_rehearsal(run, checked.corpus)))
             _say_reasons(new_plan)
@@ -173,7 +175,9 @@ def plan_folder(
         if export is not None:
             export_folder = export_to or run.path / "export" / export
             plan, corpus = checked_plan(checked)
-            _export(config, corpus, plan, export, export_folder)
+            train, reading = config.train, reading_of(config.model, config.train.max_new_tokens)
+            mix = mix_of(plan, corpus, batch=train.prompts, group=train.generations, seed=config.seed, reading=reading)
+            _write_export(mix, export, export_folder)
             output.out(str(export_folder))
 
 
@@ -191,10 +195,6 @@ def _say_reasons(plan: Plan) -> None:
         output.say(one_line(f"plan: {line}"))
 
 
-def _export(
-    config: RunConfig, corpus: Corpus, plan: Plan, export: str, export_folder: Path, reading: Reading | None = None
-) -> None:
-    mix_options = {"batch": config.train.prompts, "group": config.train.generations, "seed": config.seed}
-    mix = mix_of(plan, corpus, **mix_options, reading=reading or reading_of(config))
+def _write_export(mix: Mix, export: str, export_folder: Path) -> None:
     for line in write_mix(mix, export, export_folder):
         output.say(one_line(line))

@@ -110,9 +110,13 @@ def propose(train: str, held_out: str | None, model: str | None, objective: str 
         )
         grader_by_task = {task: corpus.tasks[task].grader for task in grader_by_task}
     graders_in_use = grader_by_task if chosen_objective != "dpo" else {}
-    config = RunConfig(replace(corpus_config, graders=graders_in_use), ModelConfig(model) if model else ModelConfig())
     config, comments = _choose_sizes(
-        config, corpus if graders_in_use else corpus_as_read, chosen_objective, set(graders) - set(graders_in_use), room
+        replace(corpus_config, graders=graders_in_use),
+        ModelConfig(model) if model else ModelConfig(),
+        corpus if graders_in_use else corpus_as_read,
+        chosen_objective,
+        set(graders) - set(graders_in_use),
+        room,
     )
     counts = join_some([f"{name} ({task.share:.0%})" for name, task in corpus.tasks.items()])
     tasks = f"{len(corpus.tasks)} {'task' if len(corpus.tasks) == 1 else 'tasks'}"
@@ -213,15 +217,20 @@ def _choose_objective(
 
 
 def _choose_sizes(
-    config: RunConfig, corpus: Corpus, objective: str, ungraded: set[str], room: tuple[Room, int] | None = None
+    data: CorpusConfig,
+    model: ModelConfig,
+    corpus: Corpus,
+    objective: str,
+    ungraded: set[str],
+    room: tuple[Room, int] | None = None,
 ) -> tuple[RunConfig, dict[str, str]]:
     """The settings with sizes for these rows and the room that the model showed to need, and the reasons."""
     train, held_out = (corpus.select(split=name) for name in ("train", "eval"))
     row_count, cells = len(train), held_out.cells() or corpus.cells()
-    is_tiny, measures_success = config.model.path == TINY_PREFIX, len(ungraded) < len(corpus.tasks)
-    completion_tokens, room_reason = config.measure.max_new_tokens, ""
+    is_tiny, measures_success = model.path == TINY_PREFIX, len(ungraded) < len(corpus.tasks)
+    completion_tokens, room_reason = MeasureConfig().max_new_tokens, ""
     if measures_success:
-        completion_tokens, room_reason = _choose_room(config, corpus) if room is None else (room[0].tokens, room[0].why)
+        completion_tokens, room_reason = _choose_room(model.path, corpus) if room is None else (room[0].tokens, room[0].why)
     min_steps, max_steps = STEP_LIMITS[objective]
     mean_characters = _mean_characters(corpus)
     prompts_per_step = {"grpo": 8, "sft": 16, "dpo": 8}[objective]
@@ -234,7 +243,7 @@ def _choose_sizes(
     items_per_cell = max(MIN_CELL_ITEMS, min(MOST_CELL_ITEMS, math.ceil(held_out_items / max(len(cells), 1))))
     read_probes = {"sft": ("held_out_loss",), "dpo": ("preference",)}.get(objective, ())
     probes = (*MeasureConfig().probes, *read_probes) if measures_success else read_probes
-    measure = replace(config.measure, items=items_per_cell, max_new_tokens=completion_tokens, probes=probes)
+    measure = MeasureConfig(items=items_per_cell, max_new_tokens=completion_tokens, probes=probes)
     measure = replace(measure, continued_tokens=room[1]) if measures_success and room is not None else measure
     if completion_tokens >= LONG_COMPLETION_TOKENS:
         measure = replace(measure, samples=4)
@@ -246,7 +255,7 @@ def _choose_sizes(
     warmup = Warmup(
         steps=300 if objective == "grpo" else 100, batch_size=max(8, min(64, BATCH_CHARACTERS // mean_characters))
     )
-    model = replace(config.model, warmup=warmup) if is_tiny else config.model
+    model = replace(model, warmup=warmup) if is_tiny else model
     uses_lora = not is_tiny and (objective != "grpo" or _is_slow(model.path))
     if uses_lora:
         train_config = replace(train_config, adapter="lora", adapters={"lora": lora_settings(objective)})
@@ -263,7 +272,7 @@ def _choose_sizes(
         "trial.arms": arms_reason,
         "trial.margin": "" if measures_success or objective == "dpo" else "Here in nats per token.",
     }
-    config = replace(config, model=model, measure=measure, train=train_config, plan=plan, trial=trial)
+    config = RunConfig(data, model, measure, plan=plan, train=train_config, trial=trial)
     return config, {name: text for name, text in comments.items() if text}
 
 
@@ -316,17 +325,17 @@ def _mean_characters(corpus: Corpus) -> int:
     return max(1, round(sum(lengths) / max(len(table), 1)))
 
 
-def _choose_room(config: RunConfig, corpus: Corpus) -> tuple[int, str]:
+def _choose_room(model: str, corpus: Corpus) -> tuple[int, str]:
     """Longest completion, by the rule of `measure` where the model is here, and what it was taken from."""
     answer_tokens = longest_answer(corpus)
-    if config.model.path == TINY_PREFIX:
+    if model == TINY_PREFIX:
         reason = f"As long as the longest answer; at most {TINY_COMPLETION_TOKENS} for a tiny model on a CPU."
         return min(answer_tokens, TINY_COMPLETION_TOKENS), reason
-    measure = replace(config.measure, items=MOST_CELL_ITEMS)
+    measure = MeasureConfig(items=MOST_CELL_ITEMS)
     try:  # from the tokenizer and the context of the checkpoint
         from mixwright.learner.load import load_without_weights
 
-        reader = load_without_weights(config.model.path)
+        reader = load_without_weights(model)
     except (ImportError, InputError):  # no torch here, or the model is elsewhere: the run says so
         reader = None
     if reader is not None:

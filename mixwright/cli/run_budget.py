@@ -11,7 +11,7 @@ from mixwright.cli.budget import Budget
 from mixwright.cli.dry_run import held_out_data, time_configs
 from mixwright.cli.output import say
 from mixwright.cli.proposals import LEARNING_RATES, lora_settings
-from mixwright.config import RunConfig
+from mixwright.config import MineConfig, RunConfig
 from mixwright.corpus import read_corpus
 from mixwright.errors import InputError
 from mixwright.learner.bases import TINY_PREFIX
@@ -21,14 +21,11 @@ from mixwright.records import to_data
 from mixwright.run.folder import RunFolder, read_yaml
 from mixwright.run.opening import start_workers
 from mixwright.run.progress import format_duration
-from mixwright.trial.dry_run import Timing
-from mixwright.trial.fitting import Fitted, fit_run, shortest_budget_seconds, with_sizes
+from mixwright.trial.fitting import Fitted, Timings, fit_run, shortest_budget_seconds, with_sizes
 
 if TYPE_CHECKING:
     from mixwright.contracts import Miner
 
-Timings = Mapping[str | None, tuple[RunConfig, Timing]]
-"""Adapter (None: all weights) -> the settings that train it, and what was timed of them."""
 MINING_SHARE = 0.4
 """Share of a budget that short trainings of a miner may take; the rest is for the trial of what is mined."""
 FEWEST_SHORT_STEPS = 20
@@ -42,24 +39,19 @@ def time_variants(config: RunConfig, base: Path) -> Timings:
         config: settings of a run.
         base: folder that relative paths in the settings start from.
     """
-    return _time_configs(_adapter_variants(config), base)
+    if config.model.path == TINY_PREFIX or config.model.adapter is not None:
+        return _time_configs({config.train.adapter: config}, base)
+    learning_rate = LEARNING_RATES[config.train.objective]
+    all_weights = replace(config.train, adapter=None, adapters={}, learning_rate=learning_rate)
+    lora = replace(all_weights, adapter="lora", adapters={"lora": lora_settings(config.train.objective)})
+    return _time_configs({"lora": replace(config, train=lora), None: replace(config, train=all_weights)}, base)
 
 
 def _time_configs(configs: Mapping[str | None, RunConfig], base: Path) -> Timings:
     say("budget: items and steps are timed first, in about two minutes")
-    with start_workers(next(iter(configs.values()))) as workers:
+    with start_workers(next(iter(configs.values())).trial) as workers:
         timings = time_configs(list(configs.values()), workers, base)
     return {name: (config, timing) for (name, config), timing in zip(configs.items(), timings, strict=True)}
-
-
-def _adapter_variants(config: RunConfig) -> dict[str | None, RunConfig]:
-    """The settings for all weights and for LoRA, where the model is a checkpoint; else as they are."""
-    if config.model.path == TINY_PREFIX or config.model.adapter is not None:
-        return {config.train.adapter: config}
-    learning_rate = LEARNING_RATES[config.train.objective]
-    all_weights = replace(config.train, adapter=None, adapters={}, learning_rate=learning_rate)
-    lora = replace(all_weights, adapter="lora", adapters={"lora": lora_settings(config.train.objective)})
-    return {"lora": replace(config, train=lora), None: replace(config, train=all_weights)}
 
 
 def format_sizes(fitted: Fitted) -> str:
@@ -120,7 +112,9 @@ def fit_mining(settings: RunConfig, run: RunFolder, base: Path, miner: str, keep
     all_weights = replace(without_table, train=replace(settings.train, adapter=None, adapters={}))  # as short trainings do
     by_adapter = _time_configs({settings.train.adapter: without_table, None: all_weights}, base)
     timings = {settings.train.adapter: (without_table, by_adapter[settings.train.adapter][1])}
-    trainings = _find_short_trainings(make_miner(miner, options_of(settings, miner, keep)), *by_adapter[None])
+    step_seconds = by_adapter[None][1].step
+    made_miner = make_miner(miner, options_of(settings.mine, miner, keep))
+    trainings = _find_short_trainings(made_miner, settings.train.prompts, step_seconds)
     steps = trainings.most_steps(MINING_SHARE * budget.seconds)
     fitted = None if steps is None else fit_run(timings, data, budget.seconds_left - trainings.seconds(steps))
     if steps is None or fitted is None:
@@ -134,7 +128,7 @@ def fit_mining(settings: RunConfig, run: RunFolder, base: Path, miner: str, keep
     settings = _with_sizes_of(fitted.config, settings, miner)
     if trainings.count:
         say(f"budget: {trainings.count} short trainings of {steps} steps: {format_duration(trainings.seconds(steps))}")
-        settings = _with_short_steps(settings, miner, steps)
+        settings = replace(settings, mine=_with_short_steps(settings.mine, miner, steps))
     say(f"budget: then a trial with {format_sizes(fitted)}")
     return settings
 
@@ -144,15 +138,20 @@ def _with_sizes_of(sized: RunConfig, settings: RunConfig, miner: str) -> RunConf
     settings = with_sizes(settings, steps=sized.train.steps, seeds=sized.trial.seeds, items=sized.measure.items)
     settings = replace(settings, measure=replace(settings.measure, samples=sized.measure.samples))
     steps = sized.mine.options.get(miner, {}).get("steps")
-    return settings if steps is None else _with_short_steps(settings, miner, steps)
+    return settings if steps is None else replace(settings, mine=_with_short_steps(settings.mine, miner, steps))
 
 
-def _with_short_steps(settings: RunConfig, miner: str, steps: int) -> RunConfig:
-    options = {**settings.mine.options, miner: {**settings.mine.options.get(miner, {}), "steps": steps}}
-    return replace(settings, mine=replace(settings.mine, options=options))
+def _with_short_steps(settings: MineConfig, miner: str, steps: int) -> MineConfig:
+    return replace(settings, options={**settings.options, miner: {**settings.options.get(miner, {}), "steps": steps}})
 
 
-def _find_short_trainings(miner: Miner, config: RunConfig, timing: Timing) -> ShortTrainings:
-    """How many the miner makes, of how many steps, and what a step of its batch takes with all weights."""
-    steps, batch = getattr(miner, "steps", 0), getattr(miner, "batch", config.train.prompts)
-    return ShortTrainings(miner.count_trainings(), steps, timing.step * batch / config.train.prompts)
+def _find_short_trainings(miner: Miner, prompts: int, step_seconds: float) -> ShortTrainings:
+    """How many the miner makes, of how many steps, and what a step of its batch takes with all weights.
+
+    Args:
+        miner: made with its options.
+        prompts: of the step that was timed.
+        step_seconds: that it took.
+    """
+    steps, batch = getattr(miner, "steps", 0), getattr(miner, "batch", prompts)
+    return ShortTrainings(miner.count_trainings(), steps, step_seconds * batch / prompts)

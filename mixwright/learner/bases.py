@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mixwright.config import RunConfig
+from mixwright.config import ModelConfig, RunConfig
 from mixwright.learner.sources import resolve_model
 from mixwright.learner.warmup_rows import warmup_rows
 from mixwright.run.checked import CheckedRun
@@ -38,18 +38,18 @@ class BaseJob:
     """Folder that relative paths in it start from."""
 
 
-def bases_of(config: RunConfig, run: RunFolder) -> list[str]:
+def bases_of(model: ModelConfig, run: RunFolder) -> list[str]:
     """Checkpoint folders or hub names of the starting models; tiny ones may not be built yet."""
-    if config.model.path != TINY_PREFIX:
-        return [resolve_model(config.model.path)]
-    return [str(run.path / "bases" / f"base-{place}") for place in range(max(1, config.model.bases))]
+    if model.path != TINY_PREFIX:
+        return [resolve_model(model.path)]
+    return [str(run.path / "bases" / f"base-{place}") for place in range(max(1, model.bases))]
 
 
 def build_bases(run: CheckedRun, workers: Workers) -> None:
     """Build and warm up the tiny bases that are not there yet; nothing to do for given checkpoints."""
     if run.config.model.path != TINY_PREFIX:
         return
-    bases, folder = bases_of(run.config, run.folder), run.folder.path
+    bases, folder = bases_of(run.config.model, run.folder), run.folder.path
     missing = [place for place, built in enumerate(bases) if not (Path(built) / WHOLE_MARK_FILE).is_file()]
     shared = (run.config, str(run.base))
     log = folder / "bases" / "log.txt"
@@ -68,9 +68,9 @@ def build_base(job: BaseJob) -> str:
     corpus, seed = Corpus.load(run.corpus), config.seed + job.place
     learner = build_tiny(tokenizer_texts(corpus.select(split="train")), config.model, seed)
     if config.model.warmup is not None:
-        rows = warmup_rows(config, corpus, Path(job.base))
+        rows = warmup_rows(config.model.warmup, config.corpus, corpus, Path(job.base))
         warm_up(learner, rows, config.model.warmup, seed=seed, progress=lambda step, steps, _: report(step / steps))
-    final = Path(bases_of(config, run)[job.place])
+    final = Path(bases_of(config.model, run)[job.place])
     partial = final.with_name(f".{final.name}.partial")
     try:
         learner.save(partial)

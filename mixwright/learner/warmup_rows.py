@@ -12,16 +12,17 @@ from mixwright.errors import InputError, unknown_name
 from mixwright.records import cell_key
 
 if TYPE_CHECKING:
-    from mixwright.config import RunConfig
+    from mixwright.config import CorpusConfig, WarmupConfig
     from mixwright.corpus import Corpus
     from mixwright.records import Example
 
 
-def warmup_rows(config: RunConfig, corpus: Corpus, base: Path) -> Corpus:
+def warmup_rows(warmup: WarmupConfig, settings: CorpusConfig, corpus: Corpus, base: Path) -> Corpus:
     """The training split, or `model.warmup.source` without the prompts of this corpus.
 
     Args:
-        config: whose model is warmed up.
+        warmup: names the source.
+        settings: columns and graders, by which a source is read as the corpus was.
         corpus: the run's own.
         base: folder that a relative path starts from.
 
@@ -31,12 +32,11 @@ def warmup_rows(config: RunConfig, corpus: Corpus, base: Path) -> Corpus:
     from mixwright.corpus import Corpus, read_source
     from mixwright.corpus.identity import prompt_key
 
-    source = config.model.warmup.source if config.model.warmup else None
-    if source is None:
+    if (source := warmup.source) is None:
         return corpus.select(split="train")
     used = {prompt_key(example.prompt) for example in corpus}
-    rows = read_source(source, split="train", config=config.corpus, base=base)
-    fresh = Corpus.from_examples((row for row in rows if prompt_key(row.prompt) not in used), config.corpus.graders)
+    rows = read_source(source, split="train", config=settings, base=base)
+    fresh = Corpus.from_examples((row for row in rows if prompt_key(row.prompt) not in used), settings.graders)
     if not len(fresh):
         remedy = "Name another source, or leave model.warmup.source out."
         raise InputError("warm-up prompts that are not those of the run", "none", remedy, file=source)

@@ -49,12 +49,12 @@ class MeasureJob:
     """Measure by the cells of shuffled levels."""
 
 
-def seed_after(config: RunConfig, seed: int) -> int:
+def seed_after(run_seed: int, seed: int) -> int:
     """Sampling seed of the measurement after training: the same in all arms of a trial seed, another one before the run.
 
     So sampled success is drawn anew for every seed, of the frozen starting model too.
     """
-    return config.seed + MEASURE_SEED + 1 + seed
+    return run_seed + MEASURE_SEED + 1 + seed
 
 
 def shuffled_name(name: str) -> str:
@@ -156,7 +156,7 @@ def measure_bases(run: CheckedRun, workers: Workers, *, say: Callable[[str], Non
     if read_json(folder.manifest, RunManifest).settings.get("use_cpu"):
         say("  on this CPU: float32 without gradient checkpointing; TRL's defaults are for a GPU, about 4 times slower here")
     build_bases(run, workers)
-    bases = bases_of(config, folder)
+    bases = bases_of(config.model, folder)
     jobs = [
         Job(f"measure {base_name(b)}", measure_base, MeasureJob(str(folder.path), b, base_name(b), config)) for b in bases
     ]

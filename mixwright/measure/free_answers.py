@@ -29,7 +29,7 @@ CPU_TOKENS, GPU_TOKENS = 2048, 65_536
 """Tokens that all of them may have together: some 20 s of a model of 100 million parameters on two cores, or of a large one
 on a GPU. Tokens are counted and not seconds, so that the room is the same on a busy machine."""
 TIMED_SAMPLES = 8
-"""Items of which one sampled completion is timed."""
+"""Items of which one sampled completion is timed, or the reading of the options."""
 MAX_SECONDS = 60.0
 """Longest that completing them should take for one model, however slow it is."""
 FIRST_TOKENS = 32

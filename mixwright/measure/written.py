@@ -17,9 +17,6 @@ from mixwright.records import Example, plain
 if TYPE_CHECKING:
     from mixwright.learner.learner import Learner
 
-ANSWER_TOKENS = 64
-"""Tokens of an answer, where no length was asked for: its form shows at its beginning."""
-
 
 def items_to_answer(learners: Sequence[Learner], corpus: Corpus, config: MeasureConfig, room: int) -> tuple[Example, ...]:
     """The items whose targets are read, at most `config.items` of each cell, as far as an answer fits into the contexts.

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import mixwright
-from mixwright.config import RunConfig
+from mixwright.config import MineConfig, RunConfig
 from mixwright.corpus.corpus import REHEARSE_SPLIT
 from mixwright.errors import InputError
 from mixwright.learner.bases import bases_of
@@ -63,9 +63,9 @@ class SpentSeconds:
     """CPU seconds, those of calls that were killed included."""
 
 
-def options_of(config: RunConfig, name: str, keep: float | None) -> dict[str, Any]:
+def options_of(settings: MineConfig, name: str, keep: float | None) -> dict[str, Any]:
     """Keyword arguments of a miner: those of the settings, and the share asked for."""
-    return {**dict(config.mine.options.get(name, {})), **({} if keep is None else {"keep": keep})}
+    return {**dict(settings.options.get(name, {})), **({} if keep is None else {"keep": keep})}
 
 
 def mine_in_run(
@@ -92,12 +92,12 @@ def mine_in_run(
     """
     from mixwright.scan.stage import scan_bases  # torch
 
-    config, folder, options = run.config, run.folder, options_of(run.config, name, keep)
+    config, folder, options = run.config, run.folder, options_of(run.config.mine, name, keep)
     miner = make_miner(name, options)
-    start = bases_of(config, folder)[0]
+    start = bases_of(config.model, folder)[0]
     if missing := missing_columns(miner, folder, base_name(start)):
         scan_bases(run, workers, columns=missing, say=say)
-    if take_over and is_mined(folder, name, mined_from_digest(config, Scan(folder, base_name(start)), options)):
+    if take_over and is_mined(folder, name, mined_from_digest(Scan(folder, base_name(start)), options, config.seed)):
         say(f"mine: {name}, as it was mined before; anew: without --try")
         return table_file(folder, name)
     trainings = miner.count_trainings()
@@ -110,9 +110,9 @@ def mine_in_run(
     return table_file(folder, name)
 
 
-def mined_from_digest(config: RunConfig, scan: Scan, options: Mapping[str, Any]) -> str:
+def mined_from_digest(scan: Scan, options: Mapping[str, Any], seed: int) -> str:
     """SHA-256 of what a table is mined from: the scan, which knows corpus and model, the options, seed and version."""
-    mined_from = {"scan": scan.key, "options": to_data(dict(options)), "seed": config.seed, "version": mixwright.__version__}
+    mined_from = {"scan": scan.key, "options": to_data(dict(options)), "seed": seed, "version": mixwright.__version__}
     return hashlib.sha256(json.dumps(mined_from, sort_keys=True, default=str).encode()).hexdigest()
 
 
@@ -135,7 +135,7 @@ def rehearse_run(run: CheckedRun, workers: Workers, *, say: Callable[[str], None
     table, rows = table_file(folder, REHEARSAL_MINER), folder.corpus / "rows.parquet"
     if not len(run.corpus.select(split=REHEARSE_SPLIT)) or (table.exists() and table.stat().st_mtime > rows.stat().st_mtime):
         return
-    start, options = bases_of(config, folder)[0], options_of(config, REHEARSAL_MINER, None)
+    start, options = bases_of(config.model, folder)[0], options_of(config.mine, REHEARSAL_MINER, None)
     job = MineJob(str(folder.path), start, config, REHEARSAL_MINER, options)
     (notes,) = workers.run([Job("rehearsal", answer_prompts_to_rehearse, job)], title="rehearsal")
     for note in notes:
@@ -193,7 +193,10 @@ def mine_in_worker(job: MineJob) -> None:
     scan = Scan(run, base_name(job.base))
     if scan.key["corpus"] != corpus.digest():
         raise InputError("a scan of this corpus", "one of other rows", "Run `mixwright scan` again.", file=scan.folder)
-    digest, spent_file = mined_from_digest(config, scan, job.options), table_file(run, job.miner).with_suffix(".spent.json")
+    digest, spent_file = (
+        mined_from_digest(scan, job.options, config.seed),
+        table_file(run, job.miner).with_suffix(".spent.json"),
+    )
     with note_cpu_seconds(spent_file, digest) as earlier_seconds:
         mining = mine(miner, job.miner, corpus, scan, learner, measured=measured, seed=config.seed)
     mining = replace(mining, seconds=earlier_seconds + mining.seconds)

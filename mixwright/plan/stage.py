@@ -12,28 +12,30 @@ from mixwright.records import Measurement, Objective, Plan, TrainingSetup
 from mixwright.run.folder import read_measurements, write_plan
 
 if TYPE_CHECKING:
-    from mixwright.config import RunConfig
+    from mixwright.config import PlanConfig, TrainConfig
     from mixwright.corpus import Corpus
     from mixwright.run.checked import CheckedRun
 
 
-def make_plan(config: RunConfig, corpus: Corpus, competence: Sequence[Measurement]) -> Plan:
+def make_plan(settings: PlanConfig, train: TrainConfig, corpus: Corpus, competence: Sequence[Measurement]) -> Plan:
     """The planner's plan from what was measured; pure. Raises InputError when the planner lacks what it plans by.
 
     Args:
-        config: the settings; the planner's and those of training are read.
+        settings: the planner, its options, and what is wanted otherwise.
+        train: objective, steps, prompts, generations and beta are read.
         corpus: what is to be trained on, with the rows to rehearse that are ready (`with_rehearsal`).
         competence: measurements of the model that training begins with, on `corpus`.
     """
-    train = config.train
     objective, cells = cast("Objective", train.objective), corpus.cells_with_rehearsal()
     training = TrainingSetup(train.steps, objective, train.prompts, train.beta > 0, train.generations)
-    planned = create("planners", config.planner, dict(config.plan.options)).plan(cells, competence, training)
-    return with_format_forecasts(apply_overrides(planned, config.plan.stage), competence)
+    planner = create("planners", settings.planner_for(train.objective), dict(settings.options))
+    planned = planner.plan(cells, competence, training)
+    return with_format_forecasts(apply_overrides(planned, settings.stage), competence)
 
 
 def plan_run(run: CheckedRun) -> Plan:
     """The planner's plan; writes plan.yaml, which may be edited by hand. Raises InputError when nothing was measured yet."""
-    plan = make_plan(run.config, run.corpus, read_measurements(run.folder.measurements("before")))
+    measured = read_measurements(run.folder.measurements("before"))
+    plan = make_plan(run.config.plan, run.config.train, run.corpus, measured)
     write_plan(run.folder.plan, plan)
     return plan

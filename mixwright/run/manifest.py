@@ -13,7 +13,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from mixwright.config import RunConfig
+from mixwright.config import CorpusConfig, RunConfig, TrainConfig
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.graders import code_digest
@@ -62,7 +62,7 @@ def check_changed_sections(config: RunConfig, folder: RunFolder, base: Path) -> 
         name: _list_differing_fields(old[name], new[name]) for name in new if name != "trial" and old[name] != new[name]
     }
     noted_digests = read_json(folder.manifest, RunManifest).inputs if folder.manifest.exists() else {}
-    for name, digest in file_digests(config, base).items() if "corpus" not in differing else ():
+    for name, digest in file_digests(config.corpus, base).items() if "corpus" not in differing else ():
         if noted_digests.get(name, digest) != digest:
             differing["corpus"] = f"in the file of {name}, which changed since"
     for name, where in differing.items():
@@ -93,12 +93,12 @@ def _find_output_resting_on(folder: RunFolder, section: str) -> str:
     return next((str(path.relative_to(folder.path)) for path in (*planned, *resting_paths)), "")
 
 
-def file_digests(config: RunConfig, base: Path) -> dict[str, str]:
+def file_digests(data: CorpusConfig, base: Path) -> dict[str, str]:
     """SHA-256 of the source files, by split, and of the user's graders; generated and hub sources have none."""
     from mixwright.corpus import GENERATED_PREFIX
     from mixwright.corpus.reading import files_of
 
-    digests, data = {}, config.corpus
+    digests: dict[str, str] = {}
     for name, source in (("train", data.train), ("eval", data.eval), ("rehearse", data.rehearse)):
         if source is None or source.startswith(GENERATED_PREFIX):
             continue
@@ -132,9 +132,8 @@ def write_settings(config: RunConfig, folder: RunFolder, sections: Collection[st
         write_text(path, text)
 
 
-def settings_for_reader(config: RunConfig, resolved: Mapping[str, Any]) -> dict[str, Any]:
+def settings_for_reader(train: TrainConfig, planner: str, resolved: Mapping[str, Any]) -> dict[str, Any]:
     """The settings of a run that matter to its reader; `resolved`: what the trainer makes of them, its defaults included."""
-    train = config.train
     return {
         "objective": train.objective,
         "beta": train.beta,
@@ -144,16 +143,17 @@ def settings_for_reader(config: RunConfig, resolved: Mapping[str, Any]) -> dict[
         "temperature": train.temperature,
         "steps": train.steps,
         "prompts_per_step": train.prompts,
-        "planner": config.planner,
+        "planner": planner,
         **to_data(train.settings),
         **resolved,
     }
 
 
 def write_manifest(
-    config: RunConfig,
     folder: RunFolder,
     corpus: Corpus,
+    data: CorpusConfig,
+    model: str,
     *,
     base: Path = Path(),
     settings: Mapping[str, Any],
@@ -162,9 +162,10 @@ def write_manifest(
     """Note seeds, versions, input hashes and settings.
 
     Args:
-        config: where the data and the model are.
         folder: where to.
         corpus: hashed.
+        data: where it was read from.
+        model: where the model is.
         base: folder that relative paths in the settings start from.
         settings: those that something was done by, and no others.
         seeds: the same.
@@ -173,7 +174,7 @@ def write_manifest(
     for name in NOTED_PACKAGES:
         with contextlib.suppress(PackageNotFoundError):
             versions[name] = version(name)
-    inputs = {"corpus": corpus.digest(), **file_digests(config, base)}
+    inputs = {"corpus": corpus.digest(), **file_digests(data, base)}
     command = shlex.join(["mixwright", *sys.argv[1:]]) if Path(sys.argv[0]).stem in ("mixwright", "__main__") else ""
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    write_json(folder.manifest, RunManifest(seeds, versions, inputs, settings, config.model.path, command, now))
+    write_json(folder.manifest, RunManifest(seeds, versions, inputs, settings, model, command, now))

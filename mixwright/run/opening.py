@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from mixwright.config import RunConfig
+from mixwright.config import RunConfig, TrialConfig
 from mixwright.corpus import Corpus, read_corpus
 from mixwright.corpus.trainable import check_training
 from mixwright.errors import InputError
@@ -52,14 +52,15 @@ def open_run_folder(
         raise InputError("a file of an earlier stage", "nothing", remedy, file=required_file)
     run = validate_run(config, folder, base=base, for_trial=for_trial, for_training=for_training)
     is_up_to_date = run.holds_rows and not run.changed_sections
-    resolved = {} if is_up_to_date or workers is None else resolve_training_settings(run.config, run.corpus, workers)
+    resolved = {} if is_up_to_date or workers is None else resolve_training_settings(run, workers)
     with folder.lock():
         if not run.holds_rows:
             run.corpus.save(folder.corpus)
         if not is_up_to_date:
             seeds = {"run": config.seed, "trial seeds": config.trial.seeds, "bases": config.model.bases}
-            settings = settings_for_reader(config, resolved)
-            write_manifest(config, folder, run.corpus, base=base, settings=settings, seeds=seeds)
+            settings = settings_for_reader(config.train, config.planner, resolved)
+            model = config.model.path
+            write_manifest(folder, run.corpus, config.corpus, model, base=base, settings=settings, seeds=seeds)
         write_settings(config, folder)
         yield run
 
@@ -76,7 +77,7 @@ def validate_run(
     corpus = Corpus.load(folder.corpus) if holds_rows else read_corpus(config.corpus, base=base)
     check_settings(config, corpus)
     if not holds_rows or changed_sections:  # else it was checked when the run began, and a source may be long
-        check_warmup(config, corpus, base)
+        check_warmup(config.model, config.corpus, corpus, base)
     if for_trial:
         check_trial(config, corpus)
         check_rows(config, corpus)
@@ -86,17 +87,17 @@ def validate_run(
     return CheckedRun(checked, folder, corpus, base, holds_rows, changed_sections)
 
 
-def resolve_training_settings(config: RunConfig, corpus: Corpus, workers: Workers) -> dict[str, Any]:
+def resolve_training_settings(run: CheckedRun, workers: Workers) -> dict[str, Any]:
     """The settings of training as the trainer resolves them. Raises InputError for what trainer or tokenizer refuses."""
-    chats = any(corpus.table["chat"].to_pylist())
-    job = Job("settings", resolved_settings, StartJob(config, chats))
+    chats = any(run.corpus.table["chat"].to_pylist())
+    job = Job("settings", resolved_settings, StartJob(run.config, chats))
     (settings,) = workers.run([job], progress=lambda done, jobs, seconds_left: None)
     return settings
 
 
-def start_workers(config: RunConfig) -> Workers:
+def start_workers(settings: TrialConfig) -> Workers:
     """The worker processes that every heavy stage shares; a context that ends them."""
-    return Workers(config.trial.workers)
+    return Workers(settings.workers)
 
 
 @contextlib.contextmanager
@@ -108,7 +109,7 @@ def open_with_workers(
     Arguments and errors as of `open_run_folder`.
     """
     required_file = folder.plan if needs_plan else None
-    with start_workers(config) as workers:
+    with start_workers(config.trial) as workers:
         options = {"base": base, "workers": workers, "for_trial": for_trial, "required_file": required_file}
         with open_run_folder(config, folder, **options) as run:
             yield workers, run

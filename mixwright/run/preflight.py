@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mixwright import catalog
-from mixwright.config import ADAPTER_FILES, ModelConfig, RunConfig, TrainConfig
+from mixwright.config import ADAPTER_FILES, CorpusConfig, ModelConfig, RunConfig, TrainConfig
 from mixwright.corpus import Corpus
 from mixwright.corpus.rows import pc
 from mixwright.corpus.trainable import NEEDED_COLUMNS, check_training, has_pairs
@@ -189,8 +189,8 @@ def check_model(model: ModelConfig) -> None:
         raise InputError("a width that is an even multiple of the heads", got, "Correct model.width or model.heads.")
 
 
-def check_warmup(config: RunConfig, corpus: Corpus, base: Path) -> None:
+def check_warmup(model: ModelConfig, settings: CorpusConfig, corpus: Corpus, base: Path) -> None:
     """Whether a tiny model can be warmed up as asked; reads `model.warmup.source`, from `base`. Raises InputError."""
-    warmup = config.model.warmup
-    if warmup is not None and config.model.path == TINY_PREFIX and (warmup.source is not None or warmup.cells):
-        warmup_shares(list(warmup_rows(config, corpus, base)), warmup.cells)
+    warmup = model.warmup
+    if warmup is not None and model.path == TINY_PREFIX and (warmup.source is not None or warmup.cells):
+        warmup_shares(list(warmup_rows(warmup, settings, corpus, base)), warmup.cells)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from mixwright.config import RunConfig
+from mixwright.config import TrainConfig
 from mixwright.records import Example, Text, plain
 
 if TYPE_CHECKING:
@@ -40,14 +40,14 @@ def target_of(example: Example) -> Text | None:
     return next((text for text in (example.target, example.answer, example.chosen) if text is not None), None)
 
 
-def row_token_limit(config: RunConfig, learner: Learner) -> int | None:
+def row_token_limit(train: TrainConfig, learner: Learner) -> int | None:
     """Tokens of prompt and target that training keeps of a row; None for no limit.
 
     SFT and DPO cut at TRL's `max_length` (`train.settings`); GRPO cuts no row, and only the model's context counts.
     """
     limits = [learner.context]
-    if config.train.objective != "grpo":
-        limits.append(dict(config.train.settings).get("max_length", TRL_MAX_LENGTH_TOKENS))
+    if train.objective != "grpo":
+        limits.append(dict(train.settings).get("max_length", TRL_MAX_LENGTH_TOKENS))
     return min((int(limit) for limit in limits if limit is not None), default=None)
 
 

@@ -131,7 +131,7 @@ def scan_bases(
     """
     groups, config, folder = column_groups(columns), run.config, run.folder
     build_bases(run, workers)
-    jobs = [ScanJob(str(folder.path), path, config, tuple(groups), sample) for path in bases_of(config, folder)]
+    jobs = [ScanJob(str(folder.path), path, config, tuple(groups), sample) for path in bases_of(config.model, folder)]
     keys = workers.run([Job(f"prepare {base_name(job.base)}", prepare_scan, job) for job in jobs], title="prepare scan")
     worker_jobs: list[ScanJob] = []
     columns_of = {name: group.NAMES for name, group in groups.items()}
@@ -201,7 +201,7 @@ def prepare_scan(job: ScanJob) -> dict[str, Any]:
     """What the shards are made from; the directions of gradient sketches are found, where they are asked for."""
     corpus, config, learner, groups = _load_job(job)
     places = sampled_rows(corpus, job.sample)
-    limit, measure_names = row_token_limit(config, learner), ("samples", "temperature", "max_new_tokens")
+    limit, measure_names = row_token_limit(config.train, learner), ("samples", "temperature", "max_new_tokens")
     key = {
         "corpus": corpus.digest(),
         "weights": weights_digest(learner.model),

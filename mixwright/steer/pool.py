@@ -22,7 +22,6 @@ from mixwright.errors import InputError
 from mixwright.final_answer import final_answer
 from mixwright.graders.choice import option_index, option_texts
 from mixwright.records import Cell, cell_key
-from mixwright.steer.answers import answer_key
 
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus
@@ -104,7 +103,7 @@ class Pool:
     cell_of: np.ndarray
     """int32 of shape (examples,): index into `cells`."""
     golds: np.ndarray | None = None
-    """int32 of shape (examples,): gold answer as `steer.answers.answer_key`, 0 where there is none; None: nobody knows."""
+    """int32 of shape (examples,): gold answer as `answer_key`, 0 where there is none; None: nobody knows."""
     options: Sequence[Any] | None = None
     """The options of each example, where it has some: answers are compared by the place of the option."""
     content: str = ""
@@ -201,6 +200,11 @@ def _success_of_constant_answer(golds: np.ndarray | None, of_cell: np.ndarray) -
     if len(known) < 2:
         return 0.0, ""
     return float((np.unique(known, return_counts=True)[1].max() - 1) / (len(known) - 1)), "constant answer"
+
+
+def answer_key(text: str) -> int:
+    """An answer as a 31-bit number, which any two of a window share by chance in 1 of 60,000 cases; 0 is no answer."""
+    return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=4).digest(), "big") >> 1 or 1
 
 
 def read_answer(text: str, options: Any = None) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import tempfile
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import Any, get_args, get_type_hints
 
-from mixwright.config import RunConfig
+from mixwright.config import RunConfig, TrainConfig
 from mixwright.errors import InputError, unknown_name
 from mixwright.learner.bases import TINY_PREFIX
 from mixwright.learner.settings import cheap_settings
@@ -64,7 +64,7 @@ UNUSED_FIELD_REMEDIES = {
 """Fields that need what a run does not have."""
 
 
-def check_train_settings(config: RunConfig) -> Any:
+def check_train_settings(train: TrainConfig) -> Any:
     """TRL's config of a run, of which nothing is written; its `output_dir` means nothing.
 
     Raises:
@@ -72,16 +72,15 @@ def check_train_settings(config: RunConfig) -> Any:
             has its own setting or writes outside the run folder, or one under which nothing can be steered.
     """
     makers = {"grpo": grpo_config, "sft": sft_config, "dpo": dpo_config}
-    objective = config.train.objective
-    if objective not in makers:
-        raise InputError(f"train.objective: {', '.join(makers)}", repr(objective), "Correct it.")
+    if train.objective not in makers:
+        raise InputError(f"train.objective: {', '.join(makers)}", repr(train.objective), "Correct it.")
     import torch
 
-    shared = {"output_dir": tempfile.gettempdir(), "learning_rate": config.train.learning_rate}
+    shared = {"output_dir": tempfile.gettempdir(), "learning_rate": train.learning_rate}
     shared |= cheap_settings(torch.accelerator.current_accelerator() or "cpu")
     with warnings.catch_warnings(action="ignore", category=FutureWarning):  # TRL sets names of its own that are to go
-        trl_config = makers[objective](config, shared)
-        refuse_settings(trl_config, objective)
+        trl_config = makers[train.objective](train, shared)
+        refuse_settings(trl_config, train.objective)
     return trl_config
 
 
@@ -104,7 +103,7 @@ def resolved_settings(job: StartJob) -> dict[str, Any]:
     from mixwright.learner.load import check_checkpoint
 
     config = job.config
-    resolved = check_train_settings(config)
+    resolved = check_train_settings(config.train)
     if config.model.path != TINY_PREFIX:
         check_checkpoint(config.model.path, config.model.adapter, chats=job.chats)
     if config.train.objective != "grpo":
@@ -123,15 +122,14 @@ def resolved_settings(job: StartJob) -> dict[str, Any]:
     return {name: getattr(resolved, name) for name in names if hasattr(resolved, name)}
 
 
-def grpo_config(config: RunConfig, shared: Mapping[str, Any]) -> Any:
-    """TRL's `GRPOConfig`: `shared`, overridden by the fields of `config.train`, then by `train.settings`.
+def grpo_config(train: TrainConfig, shared: Mapping[str, Any]) -> Any:
+    """TRL's `GRPOConfig`: `shared`, overridden by the fields of `train`, then by `train.settings`.
 
     Raises:
         InputError: a field that TRL does not know or that may not be set there, or a value it refuses.
     """
     from trl.trainer.grpo_config import GRPOConfig
 
-    train = config.train
     own_fields = {
         "per_device_train_batch_size": train.prompts * train.generations,
         "num_generations": train.generations,
@@ -139,31 +137,35 @@ def grpo_config(config: RunConfig, shared: Mapping[str, Any]) -> Any:
         "temperature": train.temperature,
         "beta": train.beta,
     }
-    return _checked(GRPOConfig, {**shared, **own_fields}, config, OWN_SETTING_REMEDIES | OWN_GRPO_SETTING_REMEDIES)
+    remedies = OWN_SETTING_REMEDIES | OWN_GRPO_SETTING_REMEDIES
+    return _checked(GRPOConfig, {**shared, **own_fields}, train.settings, remedies)
 
 
-def sft_config(config: RunConfig, shared: Mapping[str, Any]) -> Any:
+def sft_config(train: TrainConfig, shared: Mapping[str, Any]) -> Any:
     """TRL's `SFTConfig`, as `grpo_config`; where a run has another objective, without fields that SFT does not have."""
     from trl.trainer.sft_config import SFTConfig
 
-    if config.train.objective != "sft":
-        settings = {name: value for name, value in config.train.settings.items() if name in SFTConfig.__dataclass_fields__}
-        config = replace(config, train=replace(config.train, settings=settings))
-    return _checked(SFTConfig, {**shared, "per_device_train_batch_size": config.train.prompts}, config, OWN_SETTING_REMEDIES)
+    settings = train.settings
+    if train.objective != "sft":
+        settings = {name: value for name, value in settings.items() if name in SFTConfig.__dataclass_fields__}
+    return _checked(SFTConfig, {**shared, "per_device_train_batch_size": train.prompts}, settings, OWN_SETTING_REMEDIES)
 
 
-def dpo_config(config: RunConfig, shared: Mapping[str, Any]) -> Any:
+def dpo_config(train: TrainConfig, shared: Mapping[str, Any]) -> Any:
     """TRL's `DPOConfig`, as `grpo_config`; beta, the temperature of the loss, is TRL's or that of `train.settings`."""
     from trl.trainer.dpo_config import DPOConfig
 
-    return _checked(DPOConfig, {**shared, "per_device_train_batch_size": config.train.prompts}, config, OWN_SETTING_REMEDIES)
+    own_fields = {"per_device_train_batch_size": train.prompts}
+    return _checked(DPOConfig, {**shared, **own_fields}, train.settings, OWN_SETTING_REMEDIES)
 
 
-def _checked(cls: type[Any], fields_given: Mapping[str, Any], config: RunConfig, own_remedies: dict[str, str]) -> Any:
+def _checked(
+    cls: type[Any], fields_given: Mapping[str, Any], train_settings: Mapping[str, Any], own_remedies: dict[str, str]
+) -> Any:
     """TRL's config of `fields_given` and `train.settings`; fields that may not stand there, or that TRL refuses, as
     InputErrors.
     """
-    settings = to_data(config.train.settings)  # copies: TRL may change what it is given
+    settings = to_data(train_settings)  # copies: TRL may change what it is given
     known_fields = [field.name for field in fields(cls) if field.init]
     remedy_by_field = own_remedies | UNUSED_FIELD_REMEDIES | dict.fromkeys(OUTSIDE_FIELDS, INSIDE_REMEDY)
     for name, value in settings.items():

@@ -17,6 +17,7 @@ from datasets import Dataset
 from torch.utils.data import Sampler
 
 from mixwright.errors import InputError
+from mixwright.steer.beside.files import PAIR_NUMBERS
 from mixwright.trainers.canaries.held_out import HeldOutPass
 from mixwright.trainers.checks.refusals import refuse_unprepared
 from mixwright.trainers.sampler import SteeredSampler
@@ -110,6 +111,16 @@ class RowTrainer(SteeredTrainer):
             return
         outcomes, tokens = self._run_canaries(self.canaries, step)
         self.steered.watch(step, outcomes, tokens=tokens)
+
+
+def keep_finite(outcomes: Sequence[Any]) -> list[Any]:
+    """Those of losses or pairs whose numbers are all finite: what overflowed says nothing that could be learnt from."""
+    numbers = ("loss", "drop", *PAIR_NUMBERS)
+
+    def is_finite(outcome: Any) -> bool:
+        return all(math.isfinite(getattr(outcome, name, None) or 0.0) for name in numbers)
+
+    return [outcome for outcome in outcomes if is_finite(outcome)]
 
 
 class IndexCollator:

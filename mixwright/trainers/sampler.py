@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from torch.utils.data import Sampler
 
-from mixwright.steer.beside.draws import DrawLog
+from mixwright.steer.beside.run import DrawLog
 
 
 class SteeredSampler(Sampler[int]):

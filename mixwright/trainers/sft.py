@@ -15,12 +15,12 @@ from typing import Any
 from trl.trainer.sft_trainer import SFTTrainer
 
 from mixwright.records import Outcome
-from mixwright.steer.beside.files import keep_finite, loss_line
+from mixwright.steer.beside.files import loss_line
 from mixwright.trainers.canaries.held_out import HeldOutPass, make_heldout
 from mixwright.trainers.checks.compatibility import check_methods
 from mixwright.trainers.checks.refusals import refuse_images, refuse_settings
 from mixwright.trainers.logprobs import capture_logprobs, output_at
-from mixwright.trainers.row_trainer import RowTrainer
+from mixwright.trainers.row_trainer import RowTrainer, keep_finite
 from mixwright.trainers.steered_trainer import declares_steering
 from mixwright.trainers.steering import INDEX_COLUMN, SteeringConfig, read_steering, with_row_numbers
 

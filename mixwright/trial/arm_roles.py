@@ -172,18 +172,18 @@ def null_name(null: str, lever: str) -> str:
     return null if lever == builtin_arm("plan") else f"{null}.{lever}"
 
 
-def why_left_out(null: str, plan: Plan, corpus: Corpus, config: RunConfig, bases: int, *, replans: bool) -> str:
+def why_left_out(null: str, plan: Plan, corpus: Corpus, seeds: int, bases: int, *, replans: bool) -> str:
     """Why a null cannot run here; empty when it can.
 
     Args:
         null: name of the arm.
         plan: under trial.
         corpus: with levels, or without.
-        config: objective and seeds.
+        seeds: of the trial.
         bases: starting models.
         replans: whether somebody can plan anew.
     """
-    branch, seeds, staged = branch_of(null, plan, corpus), config.trial.seeds, len(plan.stages) > 1
+    branch, staged = branch_of(null, plan, corpus), len(plan.stages) > 1
     if branch.permute_order and not staged:
         return "the plan has one stage"
     if staged and (branch.replays or branch.shuffle_levels):

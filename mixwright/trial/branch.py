@@ -7,7 +7,7 @@ import hashlib
 import json
 import shutil
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import mixwright
-from mixwright.config import ModelConfig, RunConfig
+from mixwright.config import ModelConfig, RunConfig, TrainConfig
 from mixwright.errors import InputError, disk_full_error
 from mixwright.estimates.readings import READINGS
 from mixwright.measure.bases import completions_path, read_completion_rows, seed_after, write_completion_rows
@@ -193,18 +193,18 @@ def _train_and_measure(job: BranchJob, folder: Path) -> None:
     from mixwright.learner.load import load_base
     from mixwright.mine.job import load_rehearsed
 
-    run, config = RunFolder(job.run), job.config
+    run, model = RunFolder(job.run), job.config.model
     corpus, branch = load_rehearsed(run), job.branch
     if branch.trains and is_trained(folder, job.digest):
-        learner = _load_trained(config.model, job.base, folder)
+        learner = _load_trained(model, job.base, folder)
     else:
-        learner = load_base(config.model, job.base)
+        learner = load_base(model, job.base)
         if branch.trains and len(branch.plan.stages) > 1:
-            learner = _train_stages(job, config, branch, corpus, folder)
+            learner = _train_stages(job, corpus, folder)
         elif branch.trains:
-            _train(job, config, branch, corpus, learner, folder)
+            _train(job, branch, corpus, learner, folder)
         write_json(folder / TRAINED_FILE, Trained(job.digest))
-    _measure(job, config, learner, corpus, run, folder, trained=branch.trains)
+    _measure(job, learner, corpus, run, folder)
     objective = [stage.objective for stage in branch.plan.stages][-1]
     info = BranchInfo(job.arm, job.seed, job.base_name, objective, job.planned, branch.trains, job.digest)
     write_json(folder / "branch.json", info)
@@ -222,11 +222,13 @@ def _load_trained(model: ModelConfig, base: str, folder: Path) -> Learner:
     return learner
 
 
-def _train_stages(job: BranchJob, config: RunConfig, branch: Branch, corpus: Corpus, folder: Path) -> Learner:
+def _train_stages(job: BranchJob, corpus: Corpus, folder: Path) -> Learner:
     """Train a plan of several stages; returns the learner after the last."""
     from mixwright.learner.load import load_base, load_stage
     from mixwright.measure.stage import measure_learner, settings_after
     from mixwright.trial.stages import permuted_order, train_stages
+
+    config, branch = job.config, job.branch
 
     def load(model: Path | None) -> Learner:
         return load_base(config.model, job.base) if model is None else load_stage(config.model, model)
@@ -235,11 +237,11 @@ def _train_stages(job: BranchJob, config: RunConfig, branch: Branch, corpus: Cor
         learner = load(start.model)
         if start.reference is not None:
             learner.model.config._name_or_path = str(start.reference)  # what TRL loads the reference model from
-        stage_job = replace(job, seed=job.seed + SEED_STEP_PER_STAGE * start.number)
-        _train(
-            stage_job, stage_config(config, stage_branch.plan.stages[0]), stage_branch, corpus, learner, stage_folder, start
-        )
-        seed = seed_after(config, job.seed)
+        train = stage_settings(config.train, stage_branch.plan.stages[0])
+        shifted_seed = job.seed + SEED_STEP_PER_STAGE * start.number
+        stage_job = replace(job, seed=shifted_seed, config=replace(config, train=train))
+        _train(stage_job, stage_branch, corpus, learner, stage_folder, start)
+        seed = seed_after(config.seed, job.seed)
         return measure_learner(learner, corpus, settings_after(config.measure), start=load(None), seed=seed).measurements
 
     if branch.permute_order:
@@ -261,17 +263,15 @@ def read_data_digest(job: BranchJob, branch: Branch, corpus: Corpus) -> str:
     return read_data(Path(job.data), corpus).digest_of_rows(branch.rows)
 
 
-def stage_config(config: RunConfig, stage: Stage) -> RunConfig:
+def stage_settings(train: TrainConfig, stage: Stage) -> TrainConfig:
     """The settings with the stage's learning rate, and without fields of TRL's that are meant for another objective."""
-    rate = config.train.learning_rate if stage.learning_rate is None else stage.learning_rate
-    settings = config.train.settings if stage.objective == config.train.objective else {}
-    train = replace(config.train, objective=stage.objective, learning_rate=rate, settings=settings)
-    return replace(config, train=train)
+    rate = train.learning_rate if stage.learning_rate is None else stage.learning_rate
+    settings = train.settings if stage.objective == train.objective else {}
+    return replace(train, objective=stage.objective, learning_rate=rate, settings=settings)
 
 
 def _train(
     job: BranchJob,
-    config: RunConfig,
     branch: Branch,
     corpus: Corpus,
     learner: Learner,
@@ -286,30 +286,30 @@ def _train(
     from mixwright.trial.data_rows import fit_plan, read_data, repeat_to_fill, rows_for
     from mixwright.trial.training import add_adapter, follow_progress, load_optimizer, make_trainer, save_optimizer
 
+    config, seed = job.config, job.config.seed + job.seed
     rows = shuffle_levels(corpus, config.seed) if branch.shuffle_levels else corpus
     rows = rows.training(branch.plan.stages[0].rehearse)
     if branch.rows != "all":
-        rows = rows_for(branch.rows, corpus, read_data(Path(job.data), corpus), config.seed + job.seed)
+        rows = rows_for(branch.rows, corpus, read_data(Path(job.data), corpus), seed)
         rows = repeat_to_fill(rows, config.train.prompts)
         branch = replace(branch, plan=fit_plan(branch.plan, rows.cells()))
     if branch.permute_weights:
-        branch = replace(branch, plan=permuted_weights(branch.plan, config.seed + job.seed))
+        branch = replace(branch, plan=permuted_weights(branch.plan, seed))
     source, adapter_name = Path(job.source) if branch.replays else None, branch.adapter or config.train.adapter
-    config, adapter = add_adapter(learner, adapter_name, config) if adapter_name else (config, None)
+    settings, adapter = config.train, None
+    if adapter_name:
+        settings, adapter = add_adapter(learner, adapter_name, settings, config.model.adapter)
     try:
-        options: dict[str, Any] = {
-            "seed": config.seed + job.seed,
-            "source": source,
-            "drop_short_batches": is_data_arm(job.arm),
-        }
-        trainer = make_trainer(learner, rows, branch, config, folder=folder, **options)
+        options: dict[str, Any] = {"seed": seed, "source": source, "drop_short_batches": is_data_arm(job.arm)}
+        trainer = make_trainer(learner, rows, branch, settings, config.measure, folder=folder, **options)
         if branch.plan.stages[0].objective == "grpo" and start is None:
-            follow_progress(trainer, learner, corpus.select(split="eval"), config, folder)
+            held_out, every = corpus.select(split="eval"), config.trial.progress_every
+            follow_progress(trainer, learner, held_out, config.measure, every=every, run_seed=config.seed, folder=folder)
         if start is not None and start.optimizer is not None:
             load_optimizer(trainer, start.optimizer)
         trainer.train()
     except Exception as error:
-        raise as_settings_error(error, config) from error
+        raise as_settings_error(error, config.train.settings) from error
     if start is not None and start.keeps_optimizer:
         save_optimizer(trainer, folder / "optimizer.safetensors")
     shutil.rmtree(folder / "trainer", ignore_errors=True)
@@ -327,33 +327,32 @@ def _train(
     gc.collect()  # trainer and model hold each other; a long-lived worker would keep every branch's copy
 
 
-def as_settings_error(error: Exception, config: RunConfig) -> Exception:
+def as_settings_error(error: Exception, settings: Mapping[str, Any]) -> Exception:
     """An `InputError` that names `train.settings`, where TRL found only in training that it cannot work with them."""
-    if isinstance(error, InputError) or not config.train.settings or disk_full_error(error) is not None:
+    if isinstance(error, InputError) or not settings or disk_full_error(error) is not None:
         return error
     traceback.print_exception(error)  # to the log of the branch
     got = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0][:160]}"
     remedy = "Correct train.settings, or leave out what was added last; the log of the branch has the whole error."
-    return InputError(f"train.settings ({', '.join(config.train.settings)}) that training works with", got, remedy)
+    return InputError(f"train.settings ({', '.join(settings)}) that training works with", got, remedy)
 
 
-def _measure(
-    job: BranchJob, config: RunConfig, learner: Learner, corpus: Corpus, run: RunFolder, folder: Path, *, trained: bool
-) -> None:
+def _measure(job: BranchJob, learner: Learner, corpus: Corpus, run: RunFolder, folder: Path) -> None:
     """Measure after, on the true items; put the base's measurements beside it."""
     from mixwright.learner.adapting import BeneathAdapter, can_switch_off
     from mixwright.learner.load import load_base
     from mixwright.measure.kept_answers import KeepingLearner
     from mixwright.measure.stage import measure_learner, settings_after
 
-    if not trained:
+    config = job.config
+    if not job.branch.trains:
         start = learner
     elif config.model.adapter is None and can_switch_off(learner.model):
         start = BeneathAdapter(learner)  # one copy of the weights serves both
     else:
         start = load_base(config.model, job.base)
     answers_file = folder / ANSWERS_FILE
-    settings, seed = settings_after(config.measure), seed_after(config, job.seed)
+    settings, seed = settings_after(config.measure), seed_after(config.seed, job.seed)
     measured = measure_learner(KeepingLearner(learner, answers_file), corpus, settings, start=start, seed=seed)
     before = read_completion_rows(completions_path(run, job.base_name))
     after = [{**row, "when": "after"} for row in measured.completions]

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from mixwright.config import RunConfig
+from mixwright.config import MeasureConfig, RunConfig
 from mixwright.errors import join_some
 from mixwright.measure.fitting import training_probes
 from mixwright.run.workers import count_cores
@@ -71,17 +71,17 @@ def stage_seconds(
     return [(name, seconds) for name, seconds in parts if seconds]
 
 
-def format_costs(parts: Sequence[tuple[str, float]], config: RunConfig, arms: Arms, timing: Timing) -> str:
+def format_costs(parts: Sequence[tuple[str, float]], arms: Arms, seeds: int, measure: MeasureConfig, timing: Timing) -> str:
     """The minutes for people, and what was timed."""
 
     def format_minutes(seconds: float) -> str:
         return f"{seconds / 60:.0f}" if seconds >= 600 else f"{max(seconds / 60, 0.1):.1f}"
 
     shown = [f"{name} {format_minutes(value)}" for name, value in parts]
-    shape = f"({len(arms.first)} arms x {config.trial.seeds} seeds)"
-    total, probes = format_minutes(sum(value for _, value in parts)), training_probes(config.measure)
+    shape = f"({len(arms.first)} arms x {seeds} seeds)"
+    total, probes = format_minutes(sum(value for _, value in parts)), training_probes(measure)
     left_out = f"nulls and what the probe{'s' * (len(probes) > 1)} {join_some(probes)} will train" if probes else "nulls"
     return (
         f"about {total} minutes: {', '.join(shown)} {shape}, without {left_out}. Timed here: {timing.items} items at "
-        f"{timing.item(config.measure.samples):.2g} s each and {timing.steps} training steps, {timing.step:.2g} s each"
+        f"{timing.item(measure.samples):.2g} s each and {timing.steps} training steps, {timing.step:.2g} s each"
     )

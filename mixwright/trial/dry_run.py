@@ -15,7 +15,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from mixwright.config import RunConfig
+from mixwright.config import MeasureConfig, ModelConfig, RunConfig, TrainConfig
 from mixwright.corpus.trainable import has_pairs
 from mixwright.errors import InputError
 from mixwright.learner.bases import TINY_PREFIX
@@ -98,42 +98,42 @@ def time_dry_run(job: DryRunJob) -> Timing:
     loading_began = perf_counter()
     report(0.1)
     with tempfile.TemporaryDirectory(prefix="mixwright-") as scratch:
-        learner, warmup_step = _make_learner(config, corpus, Path(scratch) / "base")
+        learner, warmup_step = _make_learner(config.model, config.seed, corpus, Path(scratch) / "base")
         load = perf_counter() - loading_began - warmup_step * WARM_STEPS
         report(0.3)
-        _check_lengths(config, corpus, learner)
-        greedy, sample, items = _time_measuring(config, corpus, learner)
+        _check_lengths(config.measure, config.train, corpus, learner)
+        greedy, sample, items = _time_measuring(config.measure, config.seed, corpus, learner)
         report(0.6)
         training_step, setup, steps = _time_training(config, corpus, learner, Path(scratch))
     return Timing(greedy, sample, training_step, warmup_step, load, setup, loading_began - began, items, steps)
 
 
-def _make_learner(config: RunConfig, corpus: Corpus, scratch: Path) -> tuple[Learner, float]:
+def _make_learner(model: ModelConfig, seed: int, corpus: Corpus, scratch: Path) -> tuple[Learner, float]:
     """The model, a tiny one without most of its warm-up, and seconds of one warm-up step."""
     from mixwright.learner.load import load_base, load_learner
 
-    if config.model.path != TINY_PREFIX:
-        return load_base(config.model, config.model.path), 0.0
+    if model.path != TINY_PREFIX:
+        return load_base(model, model.path), 0.0
     from mixwright.learner.bases import tokenizer_texts
     from mixwright.learner.tiny import build_tiny
     from mixwright.learner.warmup import warm_up
 
     train = corpus.select(split="train")
-    learner = build_tiny(tokenizer_texts(train), config.model, config.seed)
+    learner = build_tiny(tokenizer_texts(train), model, seed)
     step_seconds = 0.0
-    if config.model.warmup is not None and config.model.warmup.steps and config.model.warmup.source is None:
-        short_warmup = replace(config.model.warmup, steps=min(WARM_STEPS, config.model.warmup.steps), cells={})
+    if model.warmup is not None and model.warmup.steps and model.warmup.source is None:
+        short_warmup = replace(model.warmup, steps=min(WARM_STEPS, model.warmup.steps), cells={})
         start = perf_counter()
-        warm_up(learner, train, short_warmup, seed=config.seed)
+        warm_up(learner, train, short_warmup, seed=seed)
         step_seconds = (perf_counter() - start) / short_warmup.steps
     learner.save(scratch)  # DPO reads its reference model from a folder
     return load_learner(str(scratch)), step_seconds
 
 
-def _check_lengths(config: RunConfig, corpus: Corpus, learner: Learner) -> None:
+def _check_lengths(measure: MeasureConfig, training: TrainConfig, corpus: Corpus, learner: Learner) -> None:
     """Whether prompts and completions fit into the context where something is generated. Raises InputError."""
-    generated = [config.measure.max_new_tokens] if "competence" in config.measure.probes else []
-    generated += [config.train.max_new_tokens] if config.train.objective == "grpo" else []
+    generated = [measure.max_new_tokens] if "competence" in measure.probes else []
+    generated += [training.max_new_tokens] if training.objective == "grpo" else []
     if learner.context is None or not generated:
         return
     rows = itertools.islice(corpus, PROMPTS_LOOKED_AT)
@@ -144,18 +144,18 @@ def _check_lengths(config: RunConfig, corpus: Corpus, learner: Learner) -> None:
         raise InputError(f"prompts and completions of at most {learner.context:,} tokens together", got, remedy)
 
 
-def _time_measuring(config: RunConfig, corpus: Corpus, learner: Learner) -> tuple[float, float, int]:
+def _time_measuring(measure: MeasureConfig, seed: int, corpus: Corpus, learner: Learner) -> tuple[float, float, int]:
     """Seconds per item measured greedily, seconds that a sample of it adds, and items that were measured."""
     from mixwright.measure.stage import measure_learner
 
     held_out = corpus.select(split="eval")
-    probes = tuple(name for name in config.measure.probes if name not in training_probes(config.measure))
+    probes = tuple(name for name in measure.probes if name not in training_probes(measure))
     ids = [example.id for example in spread_items(list(held_out), TIMED_ITEMS)]
 
     def seconds(count: int, samples: int) -> float:
         start = perf_counter()
-        settings = replace(config.measure, probes=probes, samples=samples)
-        measure_learner(learner, held_out.select(ids=ids[:count]), settings, start=learner, seed=config.seed)
+        settings = replace(measure, probes=probes, samples=samples)
+        measure_learner(learner, held_out.select(ids=ids[:count]), settings, start=learner, seed=seed)
         return perf_counter() - start
 
     count, seconds_spent = min(2, len(ids)), 0.0
@@ -165,9 +165,9 @@ def _time_measuring(config: RunConfig, corpus: Corpus, learner: Learner) -> tupl
         if count == len(ids) or seconds_spent + seconds_without_samples * len(ids) / count > ITEMS_TIME_LIMIT:
             break
         count = len(ids)
-    if not config.measure.samples:
+    if not measure.samples:
         return seconds_without_samples / count, 0.0, count
-    samples = min(TIMED_SAMPLES, config.measure.samples)
+    samples = min(TIMED_SAMPLES, measure.samples)
     sampled_items = count if seconds_without_samples * samples <= ITEMS_TIME_LIMIT else min(2, count)
     seconds_with_samples = seconds(sampled_items, samples)
     return (
@@ -202,19 +202,19 @@ def _time_training(config: RunConfig, corpus: Corpus, learner: Learner, scratch:
     steps, prompts = min(TIMED_STEPS, config.train.steps), config.train.prompts
     if sum(values.numel() for values in learner.model.parameters()) >= LARGE_PARAMETERS:
         prompts = min(prompts, PROMPTS_IF_LARGE)
-    timed = replace(config, train=replace(config.train, prompts=prompts))
+    timed = replace(config.train, prompts=prompts)
     stage = Stage("training", config.train.objective, steps, {task: 1 / len(tasks) for task in tasks})  # type: ignore[arg-type]
     branch = branch_of("uniform", Plan("dry_run", (stage,)), corpus)
     began = start = perf_counter()
     try:
         if config.train.adapter:
-            timed, _ = add_adapter(learner, config.train.adapter, timed)
-        trainer = make_trainer(learner, train, branch, timed, seed=config.seed, folder=scratch)
+            timed, _ = add_adapter(learner, config.train.adapter, timed, config.model.adapter)
+        trainer = make_trainer(learner, train, branch, timed, config.measure, seed=config.seed, folder=scratch)
         trainer.add_callback(Clock())
         start = perf_counter()
         trainer.train()
     except Exception as error:
-        raise as_settings_error(error, config) from error
+        raise as_settings_error(error, config.train.settings) from error
     first_step = (step_ends[0] if step_ends else perf_counter()) - start
     step = (
         (step_ends[-1] - step_ends[0]) / (len(step_ends) - 1) if len(step_ends) > 1 else first_step

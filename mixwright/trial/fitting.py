@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from mixwright.config import RunConfig
     from mixwright.trial.dry_run import Timing
 
+Timings = Mapping[str | None, tuple["RunConfig", "Timing"]]
+"""Adapter (None: all weights) -> the settings that train it, and what was timed of them."""
 USED_SHARE = 0.92
 """Share of a budget that is planned; the rest is for audit, plan and page, and for what was timed too short."""
 TRAINING_SHARE = 0.6
@@ -68,11 +70,11 @@ class Data:
         return [count for _, count in self.cells]
 
 
-def fit_run(timings: Mapping[str | None, tuple[RunConfig, Timing]], data: Data, seconds: float) -> Fitted | None:
+def fit_run(timings: Timings, data: Data, seconds: float) -> Fitted | None:
     """The settings that a time allows, or None where it is too short for the fewest seeds, items and steps.
 
     Args:
-        timings: adapter (None: all weights) -> settings without a limit of time, which train it, and what was timed of them.
+        timings: settings without a limit of time, and what was timed of them.
         data: the rows.
         seconds: for the whole run.
     """
@@ -84,7 +86,7 @@ def fit_run(timings: Mapping[str | None, tuple[RunConfig, Timing]], data: Data, 
     return best
 
 
-def shortest_budget_seconds(timings: Mapping[str | None, tuple[RunConfig, Timing]], data: Data) -> float:
+def shortest_budget_seconds(timings: Timings, data: Data) -> float:
     """The shortest budget that `fit_run` finds settings for."""
     return min(_run_seconds(_with_fewest(config, data), timing, data) for config, timing in timings.values()) / USED_SHARE
 
@@ -100,7 +102,7 @@ def _fit_adapter(config: RunConfig, timing: Timing, data: Data, limit: float) ->
         return None
     steps = max(
         steps
-        for steps in _steps_to_try(config)
+        for steps in _steps_to_try(config.train.steps)
         if steps == smallest.train.steps
         or _run_seconds(with_sizes(smallest, steps=steps), timing, data) <= TRAINING_SHARE * limit
     )
@@ -144,13 +146,13 @@ def _with_fewest(config: RunConfig, data: Data) -> RunConfig:
     samples = min(config.measure.samples, MIN_SAMPLES.get(config.train.objective, 0))
     if config.measure.decoding == "sampled":
         samples = max(samples, 1)
-    small = with_sizes(config, steps=min(_steps_to_try(config)), seeds=MIN_SEEDS, items=items_per_cell)
+    small = with_sizes(config, steps=min(_steps_to_try(config.train.steps)), seeds=MIN_SEEDS, items=items_per_cell)
     return replace(small, measure=replace(small.measure, samples=samples))
 
 
-def _steps_to_try(config: RunConfig) -> list[int]:
+def _steps_to_try(most: int) -> list[int]:
     """Numbers of steps that are considered: those of the settings, and down to ten, each about a quarter fewer."""
-    steps = [config.train.steps]
+    steps = [most]
     while steps[-1] > 10:
         steps.append(max(10, round(steps[-1] * 0.77)))
     return steps

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -45,18 +45,19 @@ def foresee_power(config: RunConfig, run: RunFolder, corpus: Corpus, bases: Iter
     if outcome_of(config.measure.probes, config.measure.decoding) not in GRADED_OUTCOMES:
         return ()  # earlier trials say nothing of the noise of a loss or of preferences
     before = [scores for base in bases for scores in _read_scores([run.measurements(base_name(base))])]
-    cells = cells_of(before, config.measure.samples) or _planned_cells(config, corpus)
+    cells = cells_of(before, config.measure.samples) or _planned_cells(corpus, config.measure.items)
     if not cells:
         return ()
     arms = arms_in(config, corpus, run)
     measured = (
         "success of the items as measured before" if before else "items of typical difficulty, since none was measured"
     )
-    powers = []
+    scores_by_arm = {arm: _read_finished_seeds(run, arm, config.trial.seeds) for arm in arms.first}
+    measurement, powers = MEASUREMENT_BY_DECODING[config.measure.decoding], []
     kinds: tuple[Against, ...] = ("untrained", "trained")
     for kind in kinds:
         prior = PRIOR_NOISE[config.measure.decoding, kind]
-        noise, seeds = _estimate_noise(config, run, arms.first, kind, prior)
+        noise, seeds = _estimate_noise(scores_by_arm, measurement, kind, prior)
         source = f"{seeds} finished seeds of this run and earlier trials" if seeds else "earlier trials"
         basis = f"{measured}; noise between seeds of {100 * noise.seeds:.1f} points, from {source}"
         family = max(len(arms.references), 1)
@@ -102,21 +103,27 @@ def _format_items_needed(foreseen: Power) -> str:
     )
 
 
-def _planned_cells(config: RunConfig, corpus: Corpus) -> list[Cell]:
-    """The cells that will be measured, before anything is known of them."""
-    counts = [(task, min(count, config.measure.items)) for task, count in held_out_cells(corpus)]
+def _planned_cells(corpus: Corpus, items: int) -> list[Cell]:
+    """The cells that will be measured, before anything is known of them; `items`: of each at most."""
+    counts = [(task, min(count, items)) for task, count in held_out_cells(corpus)]
     return [Cell(task, count, TYPICAL_ITEM_SPREAD) for task, count in counts if count]
 
 
 def _estimate_noise(
-    config: RunConfig, run: RunFolder, arms: Sequence[str], kind: Against, prior: Noise
+    scores_by_arm: Mapping[str, Mapping[int, ItemScores]], measurement: str, kind: Against, prior: Noise
 ) -> tuple[Noise, int]:
-    """The noise of seeds, and the finished seeds of this run that it rests on; the prior and 0 where there are too few."""
-    scores_by_arm = {arm: _read_finished_seeds(config, run, arm) for arm in arms}
+    """The noise of seeds, and the finished seeds of this run that it rests on; the prior and 0 where there are too few.
+
+    Args:
+        scores_by_arm: arm -> finished seed -> what was measured after it.
+        measurement: that success is read from.
+        kind: of the contrasts.
+        prior: noise of earlier trials.
+    """
     differences, strata, weights, most_seeds = [], np.zeros(0, dtype=np.int64), np.zeros(0), 0
     all_scores = [scores for scores_by_seed in scores_by_arm.values() for scores in scores_by_seed.values()]
     items = shared_items(all_scores)
-    for first_arm, second_arm in itertools.combinations(arms, 2):
+    for first_arm, second_arm in itertools.combinations(scores_by_arm, 2):
         seeds = sorted(scores_by_arm[first_arm].keys() & scores_by_arm[second_arm].keys())
         if (
             (builtin_arm("untrained") in (first_arm, second_arm)) != (kind == "untrained")
@@ -124,9 +131,9 @@ def _estimate_noise(
             or not items
         ):
             continue
-        name = MEASUREMENT_BY_DECODING[config.measure.decoding]
         scores_of_both = [
-            np.array([scores_by_arm[arm][seed].column(name, items) for seed in seeds]) for arm in (first_arm, second_arm)
+            np.array([scores_by_arm[arm][seed].column(measurement, items) for seed in seeds])
+            for arm in (first_arm, second_arm)
         ]
         differences.append(scores_of_both[0] - scores_of_both[1])
         most_seeds = max(most_seeds, len(seeds))
@@ -143,8 +150,8 @@ def _strata_and_weights(items: Sequence[tuple[str, float | None, str]]) -> tuple
     return np.array([cells[item[:2]] for item in items], dtype=np.int64), 1 / counts[tasks] / len(counts)
 
 
-def _read_finished_seeds(config: RunConfig, run: RunFolder, arm: str) -> dict[int, ItemScores]:
-    paths = {seed: run.branch(arm, seed) / "after.parquet" for seed in range(config.trial.seeds)}
+def _read_finished_seeds(run: RunFolder, arm: str, seeds: int) -> dict[int, ItemScores]:
+    paths = {seed: run.branch(arm, seed) / "after.parquet" for seed in range(seeds)}
     return {seed: scores for seed, path in paths.items() for scores in _read_scores([path])}
 
 

@@ -80,7 +80,7 @@ def checked_trial(run: CheckedRun) -> Trial:
             if branch.trains:
                 _check_rows(branch.plan, rows)
             fit_plan(plan, rows.cells())
-    return Trial(run.folder, config, plan, corpus, bases_of(config, run.folder), data=data)
+    return Trial(run.folder, config, plan, corpus, bases_of(config.model, run.folder), data=data)
 
 
 def _check_rows(plan: Plan, corpus: Corpus) -> None:
@@ -103,7 +103,7 @@ def try_plan(
     deadline = Deadline(run.config.trial.budget_minutes, run.folder) if deadline is None else deadline
 
     def replan(corpus: Corpus, measured: Sequence[Sequence[Measurement]]) -> Plan:
-        return make_plan(run.config, corpus, pool_measurements(measured))
+        return make_plan(run.config.plan, run.config.train, corpus, pool_measurements(measured))
 
     build_bases(run, workers)
     return run_trial(replace(trial, workers=workers), replan=replan, say=say, deadline=deadline)
@@ -116,8 +116,8 @@ def steer_once(run: CheckedRun, workers: Workers, *, say: Callable[[str], None] 
     """
     plan, corpus = checked_plan(run)
     build_bases(run, workers)
-    folder, one_seed_config = run.folder, replace(run.config, trial=replace(run.config.trial, seeds=1))
-    job = Trial(folder, one_seed_config, plan, corpus, bases_of(one_seed_config, folder)).arm_jobs([builtin_arm("plan")])[0]
+    folder, config = run.folder, replace(run.config, trial=replace(run.config.trial, seeds=1))
+    (job,) = Trial(folder, config, plan, corpus, bases_of(config.model, folder)).arm_jobs([builtin_arm("plan")])
     is_stale = folder.result.exists() and not is_complete(folder.branch(job.arm, job.seed), job.digest)
     log = folder.path / "trial" / "logs" / f"{job.arm}.0.log"
     (branch,) = workers.run([Job(f"{job.arm}, seed 0", train_branch, job, log=log)], title="steer")
@@ -201,7 +201,7 @@ def _with_nulls(
         return replace(result, notes=(*result.notes, *no_null_note))
     replans = replan is not None
     reasons = {
-        null: why_left_out(null, trial.plan, trial.corpus, trial.config, len(trial.bases), replans=replans)
+        null: why_left_out(null, trial.plan, trial.corpus, trial.config.trial.seeds, len(trial.bases), replans=replans)
         for null in nulls_for_objective(arms.nulls, trial.config.train.objective)
     }
     possible = [null for null, reason in reasons.items() if not reason]

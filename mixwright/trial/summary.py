@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mixwright.config import RunConfig
+from mixwright.config import MeasureConfig, RunConfig, TrialConfig
 from mixwright.estimates.judgement import MIN_SEEDS
 from mixwright.estimates.protected import protected_items
 from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, Outcome, outcome_of
@@ -81,10 +81,14 @@ def summarise(
     nulls_run = tuple(dict.fromkeys(null for null_names in nulls_by_lever.values() for null in null_names))
     names, seeds = (*arms.first, *nulls_run), tuple(range(config.trial.seeds))
     branches = [read_branch(run.branch(arm, seed)) for arm in names for seed in seeds]
-    findings = _findings(config, names, branches)
+    findings = _findings(config.measure, config.trial, names, branches)
     effects, by_task, judgements, mined_contrasts = _judge_arms(findings, arms, nulls_by_lever)
     bases = sorted({branch.info.base for branch in branches})
     rollouts = {arm: _count_rollouts([branch for branch in branches if branch.info.arm == arm]) for arm in names}
+    advice = None
+    if data is not None:
+        objective, seed_count = config.train.objective, config.trial.seeds
+        advice = _advise_on_rows(data, mined_contrasts, branches, rollouts, findings, objective, seed_count)
     return TrialResult(
         arms=names,
         references=arms.references,
@@ -99,8 +103,8 @@ def summarise(
         target=_targets(branches, config.trial.target),
         decoding=findings.decoding,
         margin=config.trial.margin,
-        notes=(*_notes(config, findings, bases, effects), *notes),
-        selection=None if data is None else _advise_on_rows(data, mined_contrasts, branches, config, rollouts, findings),
+        notes=(*_notes(config.trial, findings, bases, effects), *notes),
+        selection=advice,
     )
 
 
@@ -108,9 +112,10 @@ def _advise_on_rows(
     data: MinedTable,
     mined_contrasts: Sequence[Contrast],
     branches: Sequence[BranchFiles],
-    config: RunConfig,
     rollouts_by_arm: Mapping[str, int],
     findings: Findings,
+    objective: str,
+    seeds: int,
 ) -> Selection:
     """The advice on mined rows, with what each arm was trained on and what the answer cost."""
     trained = [branch for branch in branches if branch.info.trained]
@@ -120,8 +125,8 @@ def _advise_on_rows(
             target_tokens(b) if b.info.objective != "grpo" else b.charged_rollouts for b in trained if b.info.arm == arm
         ]
         costs[arm] = sum(count or 0 for count in counts) / len(counts)
-    unit = "rollouts" if config.train.objective == "grpo" else "target tokens"
-    steps, total = sum(len(branch.steps) for branch in trained), sum(costs.values()) * config.trial.seeds
+    unit = "rollouts" if objective == "grpo" else "target tokens"
+    steps, total = sum(len(branch.steps) for branch in trained), sum(costs.values()) * seeds
     price = f"{len(trained)} trainings, {steps:,} steps, {total:,.0f} {unit}"
     rollouts = sum(rollouts_by_arm.values())
     price += f", {rollouts:,} rollouts to measure" if rollouts and unit != "rollouts" else ""
@@ -137,21 +142,21 @@ def _advise_on_rows(
     return advise(data.name, mined_contrasts, **rows, costs=costs, price=price, rule=data.rule, any_right=any_right)
 
 
-def _findings(config: RunConfig, names: Sequence[str], branches: Sequence[BranchFiles]) -> Findings:
+def _findings(measure: MeasureConfig, trial: TrialConfig, names: Sequence[str], branches: Sequence[BranchFiles]) -> Findings:
     """All numbers of the branches, ready to be compared."""
-    outcome = outcome_of(config.measure.probes, config.measure.decoding) or config.measure.decoding
+    outcome = outcome_of(measure.probes, measure.decoding) or measure.decoding
     starts = {branch.info.base: branch.start_scores for branch in branches}
-    protected = protected_items(list(starts.values()), outcome, config.trial.protect)
+    protected = protected_items(list(starts.values()), outcome, trial.protect)
     return Findings(
         {arm: {b.info.seed: b.scores for b in branches if b.info.arm == arm} for arm in names},
-        [row for branch in branches for row in branch_rows(branch, outcome, config.trial.target, protected)],
+        [row for branch in branches for row in branch_rows(branch, outcome, trial.target, protected)],
         {
             (arm, name): [target_horizon(b)[name] for b in branches if b.info.arm == arm and b.progress]
             for arm in names
             for name in TO_TARGET_NUMBERS
         },
         outcome,
-        config.trial.margin,
+        trial.margin,
         protected,
     )
 
@@ -216,9 +221,9 @@ def _targets(branches: Sequence[BranchFiles], gain: float) -> dict[str, float]:
     return targets
 
 
-def _notes(config: RunConfig, findings: Findings, bases: Sequence[str], effects: Sequence[Effect]) -> list[str]:
+def _notes(trial: TrialConfig, findings: Findings, bases: Sequence[str], effects: Sequence[Effect]) -> list[str]:
     """What a reader has to know before believing the table."""
-    seeds, rows = config.trial.seeds, findings.rows
+    seeds, rows = trial.seeds, findings.rows
     notes = [
         f"{PRIMARY_SENTENCES[findings.decoding]}, all held-out items, mean over tasks. Intervals: 95 %, over seeds and "
         "items; words of several comparisons are corrected by Holm, except those that must hold against every reference.",
@@ -236,5 +241,5 @@ def _notes(config: RunConfig, findings: Findings, bases: Sequence[str], effects:
             "before; training_rollouts_to_target leaves that measuring out."
         )
     elif has_rollouts_to_target:
-        notes.append(f"No run of a lever or its reference reached the target (+{100 * config.trial.target:g} points).")
+        notes.append(f"No run of a lever or its reference reached the target (+{100 * trial.target:g} points).")
     return notes

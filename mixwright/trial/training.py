@@ -19,7 +19,7 @@ from mixwright.trainers.configs import sft_config as _sft_config
 from mixwright.trainers.rewards import text_of
 
 if TYPE_CHECKING:
-    from mixwright.config import RunConfig
+    from mixwright.config import MeasureConfig, TrainConfig
     from mixwright.contracts import Adapter, Branch
     from mixwright.corpus import Corpus
     from mixwright.learner.learner import Learner
@@ -33,7 +33,8 @@ def make_trainer(
     learner: Learner,
     train: Corpus,
     branch: Branch,
-    config: RunConfig,
+    settings: TrainConfig,
+    measure: MeasureConfig,
     *,
     seed: int,
     folder: Path,
@@ -46,7 +47,8 @@ def make_trainer(
         learner: is trained.
         train: rows to train on.
         branch: plan, and what is done to rewards.
-        config: settings of training.
+        settings: of training.
+        measure: limit of the graders, which reward GRPO.
         seed: of data order, sampling and training noise.
         folder: gets the files.
         source: a finished run whose draws and refusals are served again, for as many steps as it made.
@@ -61,25 +63,25 @@ def make_trainer(
     from mixwright.trainers.steering import SteeringConfig
 
     steering = SteeringConfig(branch.plan, folder, seed, permute_rewards=branch.permute_rewards, replay=source)
-    steering.canary_every = config.train.canary_every if stage.monitors or stage.controllers else 0
+    steering.canary_every = settings.canary_every if stage.monitors or stage.controllers else 0
     steering.reward_seconds = 0.0  # each answer has its own limit
     steps = stage.steps if source is None else min(stage.steps, steps_made(source))
-    shared = _shared_settings(config, learner, steps, seed, folder)
+    shared = _shared_settings(learner, steps, seed, folder, settings.learning_rate)
     shared |= {"dataloader_drop_last": True} if drop_short_batches and stage.objective != "grpo" else {}
     trainer_arguments: dict[str, Any] = {"model": learner.model, "processing_class": learner.tokenizer, "steering": steering}
     if stage.objective == "grpo":
-        return _grpo_trainer(train, config, _grpo_config(config, shared), trainer_arguments, learner)
+        return _grpo_trainer(train, measure, _grpo_config(settings, shared), trainer_arguments, learner)
     if stage.objective == "sft":
         from mixwright.trainers.sft import SteeredSFTTrainer
 
         return SteeredSFTTrainer(
-            args=_sft_config(config, shared), train_dataset=_to_dataset(train, learner), **trainer_arguments
+            args=_sft_config(settings, shared), train_dataset=_to_dataset(train, learner), **trainer_arguments
         )
     if stage.objective == "dpo":
         from mixwright.trainers.dpo import SteeredDPOTrainer
 
         return SteeredDPOTrainer(
-            args=_dpo_config(config, shared), train_dataset=_to_pairs(train, learner), **trainer_arguments
+            args=_dpo_config(settings, shared), train_dataset=_to_pairs(train, learner), **trainer_arguments
         )
     raise InputError("an objective that a trial can train: grpo, sft or dpo", stage.objective, "Change it in the plan.")
 
@@ -94,10 +96,12 @@ def _to_dataset(train: Corpus, learner: Learner) -> Any:
     return Dataset.from_list([learner.form.row(row) for row in dataset.to_list()])
 
 
-def _grpo_trainer(train: Corpus, config: RunConfig, args: Any, trainer_arguments: dict[str, Any], learner: Learner) -> Any:
+def _grpo_trainer(
+    train: Corpus, measure: MeasureConfig, args: Any, trainer_arguments: dict[str, Any], learner: Learner
+) -> Any:
     from mixwright.trainers.grpo import SteeredGRPOTrainer
 
-    grades = TimedGrades(train, config.measure.grader_seconds, config.measure.slow_grader)
+    grades = TimedGrades(train, measure.grader_seconds, measure.slow_grader)
     reward = corpus_reward(train, grades, longest=args.max_completion_length, ends=learner.end_ids)
     trainer = SteeredGRPOTrainer(
         args=args, train_dataset=_to_dataset(train, learner), reward_funcs=[reward], **trainer_arguments
@@ -112,29 +116,39 @@ def _note_late(trainer: Any, sentence: str) -> None:
     trainer.steered.note(trainer.state.global_step, "grader too slow", sentence)
 
 
-def add_adapter(learner: Learner, name: str, config: RunConfig) -> tuple[RunConfig, Adapter]:
+def add_adapter(
+    learner: Learner, name: str, settings: TrainConfig, loaded_adapter: str | None
+) -> tuple[TrainConfig, Adapter]:
     """Put an adapter on the learner's model; the settings with its learning rate, and the adapter.
+
+    Args:
+        learner: its model is wrapped.
+        name: of the adapter.
+        settings: of training, with the adapter's options.
+        loaded_adapter: that the model was loaded with, as `model.adapter` says; None for none.
 
     Raises:
         InputError: an unknown adapter or option, or a model that has an adapter already.
     """
-    if config.model.adapter is not None:
+    if loaded_adapter is not None:
         remedy = "Leave model.adapter or the adapter of the training out."
         raise InputError(f"a model without an adapter, to train {name} on", "model.adapter", remedy)
-    options = dict(config.train.adapters.get(name, {}))
-    rate = options.pop("learning_rate", config.train.learning_rate)
+    options = dict(settings.adapters.get(name, {}))
+    rate = options.pop("learning_rate", settings.learning_rate)
     adapter = catalog.create("adapters", name, options)
     learner.model = adapter.wrap(learner.model)
-    return replace(config, train=replace(config.train, learning_rate=rate)), adapter
+    return replace(settings, learning_rate=rate), adapter
 
 
-def follow_progress(trainer: Any, learner: Learner, held_out: Corpus, config: RunConfig, folder: Path) -> None:
-    """Evaluate fixed held-out items while GRPO trains; see `ProgressCallback`."""
+def follow_progress(
+    trainer: Any, learner: Learner, held_out: Corpus, measure: MeasureConfig, *, every: int, run_seed: int, folder: Path
+) -> None:
+    """Evaluate fixed held-out items every so many steps while GRPO trains; see `ProgressCallback`."""
     from mixwright.trial.evaluation import ProgressCallback, choose_items
 
-    seed, every = config.seed + PROGRESS_SEED, config.trial.progress_every
+    seed = run_seed + PROGRESS_SEED
     items = choose_items(held_out, seed=seed)
-    trainer.add_callback(ProgressCallback(learner, held_out, items, config.measure, every=every, seed=seed, folder=folder))
+    trainer.add_callback(ProgressCallback(learner, held_out, items, measure, every=every, seed=seed, folder=folder))
 
 
 def save_optimizer(trainer: Any, path: Path) -> None:
@@ -179,7 +193,7 @@ def _to_pairs(train: Corpus, learner: Learner) -> Any:
     return rows
 
 
-def _shared_settings(config: RunConfig, learner: Learner, steps: int, seed: int, folder: Path) -> dict[str, Any]:
+def _shared_settings(learner: Learner, steps: int, seed: int, folder: Path, learning_rate: float) -> dict[str, Any]:
     """What GRPO, SFT and DPO have in common.
 
     The learning rate is constant and has no warm-up: a trial is a short stretch of a longer run, and a schedule that
@@ -188,7 +202,7 @@ def _shared_settings(config: RunConfig, learner: Learner, steps: int, seed: int,
     return cheap_settings(learner.device) | {
         "output_dir": str(folder / "trainer"),
         "max_steps": steps,
-        "learning_rate": config.train.learning_rate,
+        "learning_rate": learning_rate,
         "lr_scheduler_type": "constant",
         "seed": seed,
         "data_seed": seed,

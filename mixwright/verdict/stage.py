@@ -13,12 +13,13 @@ from mixwright.errors import InputError
 from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS
 from mixwright.records import RunManifest, to_data
 from mixwright.run.folder import RunFolder, read_json, write_json, write_text
+from mixwright.verdict.page.arm_words import describe_run
 from mixwright.verdict.page.blocks import FIRST_SCREEN_ORDER, Part, keep_filled
-from mixwright.verdict.page.evidence import decoding_of, describe_run, seeds_of, trial_of
 from mixwright.verdict.page.terms import explain_once
 from mixwright.verdict.rules.basis import recommend_run
 from mixwright.verdict.rules.cells import PageCell, cells_of
 from mixwright.verdict.rules.claims import judge, read_claims
+from mixwright.verdict.rules.evidence import decoding_of, seeds_of, trial_of
 from mixwright.verdict.rules.next_steps import list_next_steps
 
 if TYPE_CHECKING:

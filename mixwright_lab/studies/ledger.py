@@ -24,9 +24,9 @@ from mixwright import read_state, write_state
 from mixwright.catalog import create
 from mixwright.contracts import Pool, Scene
 from mixwright.records import Cell, Stage, to_data
+from mixwright.steer.engine import TaskOrder
 from mixwright.steer.ledger import ROW_TYPE, Ledger
 from mixwright.steer.pool import Ids
-from mixwright.steer.task_order import TaskOrder
 from mixwright_lab.studies.report import Result, interval, run
 
 TASKS, LEVELS, GROUP = 8, 4, 8.0

@@ -32,10 +32,7 @@ MODULES = (
     *(f"audit/{name}" for name in ("case", "chance", "leaks", "near_duplicates", "overlap")),
     *("audit/wrapped", "plan/cells", "plan/forecast", "plan/validate", "plan/baseline"),
     *("steer/selectors/*", "steer/monitors/*"),
-    *(
-        f"steer/{name}"
-        for name in ("gates", "controllers", "engine", "ledger", "policy", "answers", "canaries", "snapshot", "task_order")
-    ),
+    *(f"steer/{name}" for name in ("gates", "controllers", "engine", "ledger", "policy", "canaries")),
     *(f"trial/{name}" for name in ("effects", "judging", "summary", "seed_rows")),
 )
 """Under `mixwright/`."""

@@ -21,7 +21,7 @@ import numpy as np
 from mixwright.estimates.dependence import dependence
 from mixwright.estimates.intervals import mean_interval, share_interval
 from mixwright.estimates.outcome import ItemScores
-from mixwright.graders._function import load_grader
+from mixwright.graders import load_grader
 from mixwright.records import Example, Interval
 from mixwright.verdict.rules.gate import check_protected
 from mixwright_lab.studies.real_models import FROZEN, GRADERS, PROMPTED, TRUTH_TASKS, PublicPlace, RealModels

@@ -20,56 +20,14 @@ import numpy as np
 
 from mixwright.records import Decision, GroupOutcome, Outcome, PairOutcome, cell_key, to_data
 from mixwright.run.folder import write_json, write_table
-from mixwright.steer.beside.draws import DrawLog
 from mixwright.steer.pool import Pool
 
-OVERFLOW_REASON = "no loss of the {rows} rows is a finite number; the run has overflowed"
-UNSCORED_REASON = {
-    "grpo": "no reward function gave a finite number for any completion of the {rows} rows: advantages are 0",
-    "sft": OVERFLOW_REASON,
-    "dpo": OVERFLOW_REASON,
-}
-"""What is said once when nothing of a batch can be used."""
 PAIR_NUMBERS = ("chosen_logratio", "rejected_logratio", "margin")
 """What is written of pairs per task: means; nats, the margin times beta."""
 PER_TASK_METRICS = ("drop", *PAIR_NUMBERS)
 """Parts of a line that the trainer's own log gets per task."""
-NO_BETA_REASON = {
-    "grpo": "beta was 0 at the start, so there is no reference model",
-    "sft": "SFT has no KL coefficient",
-    "dpo": "DPO's beta is the temperature of its loss, no KL penalty: moving it would change what is being optimised",
-}
-"""Why beta cannot be moved."""
 DRAWN_AHEAD = -1
 """Stands for the step of rows that were drawn ahead and never used."""
-
-
-class LastLosses:
-    """The last loss of every example in this run; 4 bytes each.
-
-    Args:
-        size: examples of the pool.
-    """
-
-    def __init__(self, size: int) -> None:
-        self.nats = np.full(size, np.nan, dtype=np.float32)
-        """Nats per target token; NaN: not seen yet."""
-
-    def record_and_fall(self, index: int, loss: float) -> float | None:
-        """By how much `loss` is under the last one, which it replaces; None at first sight."""
-        last = float(self.nats[index])
-        self.nats[index] = loss
-        return None if last != last else last - loss
-
-    def state(self) -> dict[str, Any]:
-        """JSON-ready: examples seen, and their losses; exact, because every float32 is a float."""
-        known = np.flatnonzero(~np.isnan(self.nats))
-        return {"index": known.tolist(), "nats": self.nats[known].tolist()}
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Take over what `state` returned."""
-        self.nats[:] = np.nan
-        self.nats[np.asarray(state["index"], dtype=np.int64)] = state["nats"]
 
 
 def group_line(groups: Sequence[GroupOutcome], refused: Collection[str]) -> dict[str, Any]:
@@ -97,16 +55,6 @@ def group_line(groups: Sequence[GroupOutcome], refused: Collection[str]) -> dict
         "success": successes,
         "mixed": mixed,
     }
-
-
-def keep_finite(outcomes: Sequence[Any]) -> list[Any]:
-    """Those of losses or pairs whose numbers are all finite: what overflowed says nothing that could be learnt from."""
-    numbers = ("loss", "drop", *PAIR_NUMBERS)
-
-    def is_finite(outcome: Any) -> bool:
-        return all(math.isfinite(getattr(outcome, name, None) or 0.0) for name in numbers)
-
-    return [outcome for outcome in outcomes if is_finite(outcome)]
 
 
 def loss_line(outcomes: Sequence[Outcome]) -> dict[str, Any]:
@@ -211,14 +159,20 @@ class SteeringFiles:
         if self.write:
             write_json(self.folder / "proof.json", dict(proof))
 
-    def write_draws(self, pool: Pool, log: DrawLog, used: Sequence[tuple[int, int]], refused: Sequence[int] = ()) -> None:
+    def write_draws(
+        self,
+        pool: Pool,
+        rows: Sequence[int],
+        success: np.ndarray,
+        used: Sequence[tuple[int, int]],
+        refused: Sequence[int] = (),
+    ) -> None:
         """All draws, replaced: position, generation batch and optimiser step (null: drawn ahead, not used), row, refused.
-
-        `success`: mean success of its group, null where none came back.
 
         Args:
             pool: what was drawn from.
-            log: of the draws.
+            rows: drawn, in order.
+            success: that came of each draw; NaN where no group came back.
             used: optimiser step and number of draws of each batch so far; step -1 where they were drawn ahead, not used;
                 the rest were drawn ahead.
             refused: positions of draws whose groups were refused.
@@ -227,7 +181,6 @@ class SteeringFiles:
             return
         import pyarrow as pa
 
-        rows, success = log.rows, log.success()
         step_of_batch, counts = np.array(used, dtype=np.int64).reshape(-1, 2).T
         steps, batches = np.full((2, len(rows)), DRAWN_AHEAD)
         batch_of_draw = np.repeat(np.arange(len(step_of_batch)), counts)[: len(rows)]

@@ -1,36 +1,149 @@
 """Run beside a trainer: the engine, the draws, the coefficients, and the files of one run. Knows no TRL.
 
 A trainer hands in outcomes and asks for rows; what the engine answers becomes coefficients here, which the trainer reads.
+Every draw is kept, so that a resumed run serves the same rows again and only then draws anew.
 """
 
 from __future__ import annotations
 
 import logging
+from array import array
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from mixwright.errors import InputError
 from mixwright.records import Action, CanaryOutcome, Decision, GroupOutcome, Outcome, PairOutcome, Signals, cell_key
-from mixwright.steer.beside.draws import DrawLog
 from mixwright.steer.beside.files import (
     DRAWN_AHEAD,
-    NO_BETA_REASON,
     PER_TASK_METRICS,
-    UNSCORED_REASON,
-    LastLosses,
     SteeringFiles,
     drawn_shares,
     group_line,
     proof_counts,
 )
 from mixwright.steer.beside.reward_range import RewardRange
-from mixwright.steer.pool import Pool
-from mixwright.steer.snapshot import MOST_LISTED
+from mixwright.steer.pool import Ids, Pool
 
 if TYPE_CHECKING:
     from mixwright.steer.beside.replay import Tape
     from mixwright.steer.engine import Engine
+
+OVERFLOW_REASON = "no loss of the {rows} rows is a finite number; the run has overflowed"
+UNSCORED_REASON = {
+    "grpo": "no reward function gave a finite number for any completion of the {rows} rows: advantages are 0",
+    "sft": OVERFLOW_REASON,
+    "dpo": OVERFLOW_REASON,
+}
+"""What is said once when nothing of a batch can be used."""
+NO_BETA_REASON = {
+    "grpo": "beta was 0 at the start, so there is no reference model",
+    "sft": "SFT has no KL coefficient",
+    "dpo": "DPO's beta is the temperature of its loss, no KL penalty: moving it would change what is being optimised",
+}
+"""Why beta cannot be moved."""
+NOT_SCORED = float("nan")
+"""Success of a draw whose group has not come back."""
+MOST_LISTED = 100
+"""Cells, or tasks, above which a line of the log has those of its batch alone, and changes are summed up."""
+
+
+class DrawLog:
+    """All draws of a run, as one growing list of rows; reading past its end draws.
+
+    Args:
+        draw: gives that many rows (pool indices); called only when a row is asked for that was never drawn.
+    """
+
+    def __init__(self, draw: Callable[[int], Sequence[int]]) -> None:
+        self._draw = draw
+        self.rows = array("i")
+        self.start = 0
+        """Where the current call of `train` began; draws before it are history."""
+        self._success = array("f")  # one per row
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def read_or_draw(self, position: int, count: int) -> list[int]:
+        """`count` rows from `position` (counted from `start`): what was drawn there before, or new draws."""
+        first = self.start + position
+        missing = first + count - len(self.rows)
+        if missing > 0:
+            self.rows.extend(self._draw(missing))
+        return self.rows[first : first + count].tolist()
+
+    def record_outcomes(
+        self,
+        position: int,
+        rows: int,
+        ids: tuple[str, ...] | Ids,
+        groups: Sequence[GroupOutcome],
+    ) -> None:
+        """Note the success of groups that came back.
+
+        Args:
+            position: of the first draw of their batch, among all draws.
+            rows: draws of the batch, those included that nothing was scored of.
+            ids: of the pool's examples.
+            groups: that came back, in the order in which they were drawn.
+        """
+        self._fill()
+        found: defaultdict[str, list[float]] = defaultdict(list)
+        for group in reversed(groups):
+            found[group.example].append(sum(group.successes) / len(group.successes))
+        for place in range(position, min(position + rows, len(self.rows))):
+            if left := found.get(ids[self.rows[place]]):
+                self._success[place] = left.pop()
+
+    def success(self) -> np.ndarray:
+        """Success that came of each draw, float32 of shape (draws,); NaN where no group came back."""
+        self._fill()
+        return np.array(self._success)
+
+    def _fill(self) -> None:
+        """A number for each row."""
+        self._success.extend([NOT_SCORED] * (len(self.rows) - len(self._success)))
+
+    def state(self) -> dict[str, Any]:
+        """Numbers, lists and bytes, for `write_state`: 4 bytes a draw, and 4 more where groups came back."""
+        known = b"" if np.isnan(self.success()).all() else self._success.tobytes()
+        return {"rows": self.rows.tolist(), "start": self.start, "success": known}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Take over what `state` returned."""
+        self.rows, self.start = array("i", state["rows"]), state["start"]
+        self._success = array("f", state["success"])
+
+
+class LastLosses:
+    """The last loss of every example in this run; 4 bytes each.
+
+    Args:
+        size: examples of the pool.
+    """
+
+    def __init__(self, size: int) -> None:
+        self.nats = np.full(size, np.nan, dtype=np.float32)
+        """Nats per target token; NaN: not seen yet."""
+
+    def record_and_fall(self, index: int, loss: float) -> float | None:
+        """By how much `loss` is under the last one, which it replaces; None at first sight."""
+        last = float(self.nats[index])
+        self.nats[index] = loss
+        return None if last != last else last - loss
+
+    def state(self) -> dict[str, Any]:
+        """JSON-ready: examples seen, and their losses; exact, because every float32 is a float."""
+        known = np.flatnonzero(~np.isnan(self.nats))
+        return {"index": known.tolist(), "nats": self.nats[known].tolist()}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Take over what `state` returned."""
+        self.nats[:] = np.nan
+        self.nats[np.asarray(state["index"], dtype=np.int64)] = state["nats"]
 
 
 class RunSteering:
@@ -242,7 +355,7 @@ class RunSteering:
 
     def write(self) -> None:
         """Draws and proof as they stand now."""
-        self.files.write_draws(self.pool, self.draws, self._rows_by_batch, self._refused)
+        self.files.write_draws(self.pool, self.draws.rows, self.draws.success(), self._rows_by_batch, self._refused)
         self.files.write_proof(self.proof())
 
     def proof(self) -> dict[str, Any]:

@@ -13,8 +13,7 @@ from typing import Any
 import torch
 from trl.trainer.utils import RepeatSampler
 
-from mixwright.steer.beside.draws import DrawLog
-from mixwright.steer.beside.run import RunSteering
+from mixwright.steer.beside.run import DrawLog, RunSteering
 from mixwright.trainers.rewards import mask_refused
 from mixwright.trainers.sampler import SteeredSampler
 

@@ -1,14 +1,35 @@
-"""Words and numbers about the arms of a trial that several sections share."""
+"""Words and numbers about a run and the arms of its trial that several sections share."""
 
 from __future__ import annotations
 
 from mixwright.estimates.judgement import format_word
 from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, Outcome
 from mixwright.records import Effect, TrialResult
-from mixwright.verdict.page.text import NO_VALUE_SIGN, format_change
+from mixwright.run.folder import RunFolder
+from mixwright.verdict.page.text import NO_VALUE_SIGN, count, format_change
+from mixwright.verdict.rules.evidence import decoding_of, headline_arm, trial_of
 
 RATIO_SUFFIX = ".ratio"
 """End of the names of effects that are ratios, arm over reference."""
+
+
+def arm_suffix(run: RunFolder) -> str:
+    """` (arm steered against its start)` where claims are about an arm of a trial, else nothing."""
+    arm = headline_arm(run) if trial_of(run) is not None else ""
+    return f" (arm {arm} against its start)" if arm else ""
+
+
+def describe_run(run: RunFolder) -> str:
+    """What run a page is of: its folder, and the size of its trial."""
+    result = trial_of(run)
+    trial = f" · trial of {count(len(result.arms), 'arm')} over {count(len(result.seeds), 'seed')}" if result else ""
+    return f"{run.path.resolve().name}{trial}"
+
+
+def before_after_caption(run: RunFolder) -> str:
+    """`Success before and after (arm steered against its start)`: a caption of claims."""
+    title = READINGS[decoding_of(run)].title
+    return f"{title[:1].upper()}{title[1:]} before and after{arm_suffix(run)}"
 
 
 def effect_of(result: TrialResult, arm: str, against: str) -> Effect | None:

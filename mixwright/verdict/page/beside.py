@@ -9,7 +9,7 @@ from pathlib import Path, PurePath
 from mixwright.errors import InputError
 from mixwright.records import RunManifest
 from mixwright.run.folder import RunFolder, read_json
-from mixwright.verdict.page.evidence import Sides, comparisons, headline_arm, scores
+from mixwright.verdict.rules.evidence import Sides, comparisons, headline_arm, scores
 
 BESIDE_NAME = "beside"
 """Name of its measurements, and what `when` of its completions says."""

@@ -21,8 +21,8 @@ from mixwright.records import Example, plain
 from mixwright.run.folder import RunFolder, read_json, write_json
 from mixwright.skeleton import skeleton
 from mixwright.verdict.page.answers import is_right, pair_answers
-from mixwright.verdict.page.evidence import file_version
 from mixwright.verdict.page.text import count
+from mixwright.verdict.rules.evidence import file_version
 from mixwright.verdict.rules.marks import find_marks, is_asked_for
 
 Feature = Literal[

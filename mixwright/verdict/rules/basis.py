@@ -18,9 +18,8 @@ from mixwright.measure.notes import CUT_NOTE
 from mixwright.records import Claim, Observation, RunManifest, TrialResult
 from mixwright.run.folder import RunFolder, read_json, read_list
 from mixwright.trial.arm_roles import builtin_arm
-from mixwright.verdict.page import evidence
 from mixwright.verdict.page.arm_words import differences
-from mixwright.verdict.page.evidence import Sides
+from mixwright.verdict.rules import evidence
 from mixwright.verdict.rules.answer_forms import form_changes_of, group_takeovers
 from mixwright.verdict.rules.claims import (
     clip_interval,
@@ -29,6 +28,7 @@ from mixwright.verdict.rules.claims import (
     format_unlikely,
     read_claims,
 )
+from mixwright.verdict.rules.evidence import Sides
 from mixwright.verdict.rules.gate import GateResult, check_mastered
 from mixwright.verdict.rules.gate import Outcome as GateOutcome
 from mixwright.verdict.rules.gate_asked import read_question

@@ -17,8 +17,8 @@ from mixwright.estimates.outcome import CHANCE_MEASUREMENT, Item, shared_items
 from mixwright.estimates.readings import READINGS, Decoding
 from mixwright.records import Claim, Interval
 from mixwright.run.folder import RunFolder, read_measurements
-from mixwright.verdict.page.evidence import Sides, leading_folders, leading_sides, scores
 from mixwright.verdict.rules.claims import chance_level, claims_of
+from mixwright.verdict.rules.evidence import Sides, leading_folders, leading_sides, scores
 from mixwright.verdict.rules.spared import Place, place_of
 
 SAME_CHANCE_TOLERANCE = 1e-6

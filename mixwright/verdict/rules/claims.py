@@ -27,8 +27,8 @@ from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, Outcome
 from mixwright.measure.former import FormerAnswers, former_file
 from mixwright.records import ChangeWord, Claim, ClaimKind, Interval
 from mixwright.run.folder import RunFolder, read_list
-from mixwright.verdict.page.evidence import Sides, comparisons, decoding_of, headline_arm
 from mixwright.verdict.page.text import cell_name, count, join_words, percent, points
+from mixwright.verdict.rules.evidence import Sides, comparisons, decoding_of, headline_arm
 from mixwright.verdict.rules.gate_asked import read_question
 
 Cell = tuple[str, float | None]

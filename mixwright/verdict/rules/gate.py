@@ -41,8 +41,8 @@ from mixwright.estimates.protected import ONE_IN_DECIDES, Side, cell_order, deci
 from mixwright.estimates.readings import READINGS, Decoding
 from mixwright.records import ChangeWord, cell_key
 from mixwright.run.folder import RunFolder
-from mixwright.verdict.page.evidence import decoding_of, leading_sides
 from mixwright.verdict.rules.claims import Cell, Compared, compare_cells, split_by_task
+from mixwright.verdict.rules.evidence import decoding_of, leading_sides
 from mixwright.verdict.rules.gate_asked import GateAsked
 
 MEAN_LOSS_MARGIN = 0.05

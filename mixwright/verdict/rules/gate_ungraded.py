@@ -12,10 +12,10 @@ from __future__ import annotations
 from mixwright.measure.former import FormerAnswers
 from mixwright.records import Interval, cell_key
 from mixwright.run.folder import RunFolder
-from mixwright.verdict.page.evidence import comparisons, decoding_of, headline_arm
 from mixwright.verdict.page.text import between, change, join_words
 from mixwright.verdict.rules import claims
 from mixwright.verdict.rules.answer_forms import form_changes_of, group_takeovers
+from mixwright.verdict.rules.evidence import comparisons, decoding_of, headline_arm
 from mixwright.verdict.rules.gate import CellLoss, GateResult, check_run, named_cells
 from mixwright.verdict.rules.gate_asked import GateAsked
 

@@ -16,7 +16,6 @@ from mixwright.records import Effect, TrialResult
 from mixwright.run.folder import RunFolder
 from mixwright.verdict.page.arm_words import differences, effect_word, format_effect, format_outcome, unit_of
 from mixwright.verdict.page.blocks import Block, Fold, Forest, ForestRow, Grid, Paragraph, Table
-from mixwright.verdict.page.evidence import trial_of
 from mixwright.verdict.page.text import (
     NO_VALUE_SIGN,
     amount,
@@ -28,6 +27,7 @@ from mixwright.verdict.page.text import (
     name_of,
     percent,
 )
+from mixwright.verdict.rules.evidence import trial_of
 
 ROLLOUTS_NUMBER = "rollouts"
 """Number that is 0 of every branch that only reads rows, and is left out then."""

@@ -21,9 +21,9 @@ from mixwright.run.folder import RunFolder
 from mixwright.verdict.page.answers import answer_pair, is_right, read_answers, take_turns
 from mixwright.verdict.page.beside import BESIDE_NAME, ThreeCheckpoints, read_three_checkpoints
 from mixwright.verdict.page.blocks import Block, Fold, Paragraph, Table, Texts
-from mixwright.verdict.page.evidence import Sides, decoding_of
 from mixwright.verdict.page.text import count, percent
 from mixwright.verdict.rules.claims import claims_between
+from mixwright.verdict.rules.evidence import Sides, decoding_of
 from mixwright.verdict.rules.gate import check_sides
 from mixwright.verdict.rules.gate_asked import read_question
 

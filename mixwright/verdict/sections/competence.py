@@ -14,10 +14,10 @@ from mixwright.contracts import Section
 from mixwright.estimates.readings import Outcome
 from mixwright.run.folder import RunFolder
 from mixwright.verdict.page.blocks import Block, Claims, Fold, HeatCell, HeatMap, Paragraph, Terms
-from mixwright.verdict.page.evidence import arm_branches, decoding_of, headline_arm
 from mixwright.verdict.page.text import count, format_share, level
 from mixwright.verdict.rules.cells import PageCell, cells_of
 from mixwright.verdict.rules.claims import claims_of, format_kind, format_not_judged, has_too_few_items, read_claims
+from mixwright.verdict.rules.evidence import arm_branches, decoding_of, headline_arm
 
 ABOUT = (
     "Each field has success before and after ({}), its sign, the change in points with its 95 % interval, "

@@ -15,8 +15,8 @@ from mixwright.contracts import Section
 from mixwright.run.folder import RunFolder
 from mixwright.verdict.page.answers import answer_pair, read_answers, take_turns
 from mixwright.verdict.page.blocks import Block, Fold, Pair, Paragraph, Texts
-from mixwright.verdict.page.evidence import leading_folders
 from mixwright.verdict.page.text import count
+from mixwright.verdict.rules.evidence import leading_folders
 
 MOST_OPEN, MOST_SHOWN = 4, 24
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 from mixwright.contracts import Section
 from mixwright.estimates.readings import READINGS
 from mixwright.run.folder import RunFolder
+from mixwright.verdict.page.arm_words import arm_suffix, before_after_caption
 from mixwright.verdict.page.blocks import Block, Claims, Fold, Paragraph, Table, Terms, folded_claims
-from mixwright.verdict.page.evidence import arm_suffix, before_after_caption, decoding_of, seeds_of
 from mixwright.verdict.page.text import amount, cell_name, count
 from mixwright.verdict.rules.basis import recommend_run
 from mixwright.verdict.rules.claims import (
@@ -26,6 +26,7 @@ from mixwright.verdict.rules.claims import (
     has_too_few_items,
     sort_cells_first,
 )
+from mixwright.verdict.rules.evidence import decoding_of, seeds_of
 
 
 class Damaged(Section):

@@ -8,6 +8,7 @@ Blind spot: shows the first and the last reason of each group; all of them are i
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any
@@ -15,8 +16,8 @@ from typing import Any
 from mixwright.contracts import Section
 from mixwright.run.folder import RunFolder, read_json_lines
 from mixwright.verdict.page.blocks import Block, Fold, Paragraph, Table
-from mixwright.verdict.page.evidence import arm_branches, finite_number, headline_arm
 from mixwright.verdict.page.text import NO_VALUE_SIGN, count
+from mixwright.verdict.rules.evidence import arm_branches, headline_arm
 
 MOST_GROUPS_OPEN = 12
 """Groups that stay open."""
@@ -87,15 +88,21 @@ def _table(caption: str, groups: Iterable[tuple[str, TakenDecisions]]) -> Table:
 
 
 def _step(item: dict[str, Any]) -> float:
-    return finite_number(item, "step") or 0.0
+    return _finite_number(item, "step") or 0.0
 
 
 def _last_step(item: dict[str, Any]) -> float:
     """Step at which a decision was last taken."""
-    return max(_step(item), finite_number(item, "last") or 0.0)
+    return max(_step(item), _finite_number(item, "last") or 0.0)
 
 
 def _short(value: Any) -> str:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return NO_VALUE_SIGN if value is None else str(value)[:60]
     return f"{value:.3g}"
+
+
+def _finite_number(item: dict[str, Any], name: str) -> float | None:
+    """A finite number of a JSON object, or None."""
+    value = item.get(name)
+    return float(value) if isinstance(value, int | float) and math.isfinite(value) else None

@@ -14,9 +14,9 @@ from mixwright.estimates.judgement import format_word
 from mixwright.estimates.readings import Outcome
 from mixwright.run.folder import RunFolder
 from mixwright.verdict.page.blocks import Block, Fold, Table, Terms
-from mixwright.verdict.page.evidence import Sides, decoding_of, headline_arm, leading_sides, paired_scores, trial_of
 from mixwright.verdict.page.text import cell_name, format_change
 from mixwright.verdict.rules.claims import compare_cells, interval
+from mixwright.verdict.rules.evidence import Sides, decoding_of, headline_arm, leading_sides, paired_scores, trial_of
 
 COLUMNS = ("cell", "items", "change of success", "= change of S", "+ change of D", "word")
 

@@ -15,9 +15,9 @@ from mixwright.estimates.outcome import estimate_change, mean_score
 from mixwright.estimates.readings import READINGS
 from mixwright.run.folder import RunFolder
 from mixwright.verdict.page.blocks import Block, Forest, ForestRow, Paragraph, Table
-from mixwright.verdict.page.evidence import leading_sides, plan_of
 from mixwright.verdict.page.text import format_change, percent
 from mixwright.verdict.rules.claims import interval
+from mixwright.verdict.rules.evidence import leading_sides, plan_of
 
 SUCCESS_COLUMN = READINGS["sampled"].column
 """What forecasts are about."""

@@ -18,8 +18,8 @@ from mixwright.records import Forecast
 from mixwright.run.folder import RunFolder, read_measurements
 from mixwright.skeleton import FORM_SHARE_NAME_PREFIX, OTHER_FORMS
 from mixwright.verdict.page.blocks import Block, Paragraph, Table
-from mixwright.verdict.page.evidence import leading_folders, plan_of
 from mixwright.verdict.page.text import count, percent
+from mixwright.verdict.rules.evidence import leading_folders, plan_of
 
 Shares = dict[str, dict[str, float]]
 """Task -> form -> share of its completions."""

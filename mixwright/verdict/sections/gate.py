@@ -11,8 +11,8 @@ from __future__ import annotations
 from mixwright.contracts import Section
 from mixwright.run.folder import RunFolder
 from mixwright.verdict.page.blocks import Block, Fold, Paragraph, Table, Tone
-from mixwright.verdict.page.evidence import leading_sides
 from mixwright.verdict.rules.basis import gate_answer
+from mixwright.verdict.rules.evidence import leading_sides
 from mixwright.verdict.rules.gate import Outcome
 from mixwright.verdict.rules.gate_words import excludable_lines, format_cells, format_look, gate_lines
 

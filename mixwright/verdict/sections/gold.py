@@ -19,8 +19,8 @@ from mixwright.estimates.adjusted import GOLD_MEASUREMENT, adjusted_change
 from mixwright.estimates.outcome import Change, estimate_change, keep_probe_columns, mean_score, shared_items
 from mixwright.run.folder import RunFolder
 from mixwright.verdict.page.blocks import Block, Fact, Paragraph, Table
-from mixwright.verdict.page.evidence import Sides, decoding_of, leading_sides
 from mixwright.verdict.page.text import count, format_change, format_interval, percent, points
+from mixwright.verdict.rules.evidence import Sides, decoding_of, leading_sides
 
 ABOUT = (
     "Where one string is right, its probability says what success says, without generating and with less noise. It was "

@@ -20,10 +20,10 @@ from mixwright.records import Claim, TrialResult
 from mixwright.run.folder import RunFolder
 from mixwright.verdict.page.arm_words import effect_of, effect_word, format_outcome
 from mixwright.verdict.page.blocks import Block, Fact, Headline, Paragraph, Terms
-from mixwright.verdict.page.evidence import Sides, decoding_of, headline_arm, leading_sides, plan_of, trial_of
 from mixwright.verdict.page.text import change, count, format_cell, format_change, format_interval, join_words
 from mixwright.verdict.rules.basis import recommend_run
 from mixwright.verdict.rules.claims import NO_ANSWER, claims_of, interval, sort_cells_first
+from mixwright.verdict.rules.evidence import Sides, decoding_of, headline_arm, leading_sides, plan_of, trial_of
 from mixwright.verdict.rules.next_steps import list_next_steps
 from mixwright.verdict.rules.recommendation import PairBasis, Recommendation, TrialBasis
 from mixwright.verdict.rules.spared import spared_table

@@ -12,10 +12,11 @@ from mixwright.contracts import Section
 from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, Outcome, format_unit
 from mixwright.records import cell_key
 from mixwright.run.folder import RunFolder
+from mixwright.verdict.page.arm_words import before_after_caption
 from mixwright.verdict.page.blocks import Block, Fold, Paragraph, Table
-from mixwright.verdict.page.evidence import before_after_caption, decoding_of
 from mixwright.verdict.page.text import NO_VALUE_SIGN, amount, count, format_change
 from mixwright.verdict.rules.claims import claims_of, format_kind
+from mixwright.verdict.rules.evidence import decoding_of
 
 UNSAID_BY_OUTCOME: dict[Outcome, str] = {
     "loss": "No graded answers: nothing is said about whether answers are right, only how likely the given targets are.",

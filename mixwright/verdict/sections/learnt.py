@@ -12,9 +12,10 @@ from __future__ import annotations
 from mixwright.contracts import Section
 from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS
 from mixwright.run.folder import RunFolder
+from mixwright.verdict.page.arm_words import arm_suffix, before_after_caption
 from mixwright.verdict.page.blocks import Block, Claims, Paragraph, Terms, folded_claims
-from mixwright.verdict.page.evidence import arm_suffix, before_after_caption, decoding_of, seeds_of
 from mixwright.verdict.rules.claims import MOST_CLAIMS_OPEN, claims_of, explain_undecided, format_kind, sort_cells_first
+from mixwright.verdict.rules.evidence import decoding_of, seeds_of
 
 
 class Learnt(Section):

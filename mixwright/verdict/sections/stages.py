@@ -17,8 +17,8 @@ from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS
 from mixwright.run.folder import RunFolder, read_json, read_measurements
 from mixwright.trial.stages import success_of
 from mixwright.verdict.page.blocks import Block, Paragraph, Table
-from mixwright.verdict.page.evidence import decoding_of, headline_arm, leading_folders, plan_of
 from mixwright.verdict.page.text import percent
+from mixwright.verdict.rules.evidence import decoding_of, headline_arm, leading_folders, plan_of
 
 ABOUT = "Each stage starts from the model that the stage before left. In brackets: what the plan expected after that stage."
 

@@ -1,9 +1,8 @@
-"""Readers of a run folder for the sections; a missing file is an empty answer, a broken one an `InputError`."""
+"""Readers of a run folder for rules and sections; a missing file is an empty answer, a broken one an `InputError`."""
 
 from __future__ import annotations
 
 import functools
-import math
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,16 +10,9 @@ from typing import Any
 
 from mixwright.errors import InputError
 from mixwright.estimates.outcome import ItemScores, item_scores
-from mixwright.estimates.readings import READINGS, Outcome, outcome_of
+from mixwright.estimates.readings import Outcome, outcome_of
 from mixwright.records import Plan, TrialResult
 from mixwright.run.folder import RunFolder, read_json, read_measurements, read_plan, read_yaml
-from mixwright.verdict.page.text import count
-
-
-def finite_number(item: dict[str, Any], name: str) -> float | None:
-    """A finite number of a JSON object, or None."""
-    value = item.get(name)
-    return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
 
 
 def file_version(path: Path) -> tuple[int, int] | None:
@@ -85,25 +77,6 @@ def headline_arm(run: RunFolder) -> str:
     other_arms = {*result.references, *result.nulls, *result.ablations}
     levers = [arm for arm in result.arms if arm not in other_arms]
     return next(iter([*levers, *(effect.arm for effect in result.effects), *result.arms]), "")
-
-
-def arm_suffix(run: RunFolder) -> str:
-    """` (arm steered against its start)` where claims are about an arm of a trial, else nothing."""
-    arm = headline_arm(run) if trial_of(run) is not None else ""
-    return f" (arm {arm} against its start)" if arm else ""
-
-
-def describe_run(run: RunFolder) -> str:
-    """What run a page is of: its folder, and the size of its trial."""
-    result = trial_of(run)
-    trial = f" · trial of {count(len(result.arms), 'arm')} over {count(len(result.seeds), 'seed')}" if result else ""
-    return f"{run.path.resolve().name}{trial}"
-
-
-def before_after_caption(run: RunFolder) -> str:
-    """`Success before and after (arm steered against its start)`: a caption of claims."""
-    title = READINGS[decoding_of(run)].title
-    return f"{title[:1].upper()}{title[1:]} before and after{arm_suffix(run)}"
 
 
 @functools.lru_cache(maxsize=128)

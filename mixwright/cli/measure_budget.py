@@ -1,0 +1,166 @@
+"""Budget of a measuring without a YAML: parts of the items are measured and timed, then their number is chosen."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from mixwright.cli.budget import Budget
+from mixwright.cli.output import say
+from mixwright.cli.ready import Ready, measure_with_progress
+from mixwright.errors import InputError
+from mixwright.measure.fitting import ItemCost, Sizes, count_items, fit_sizes, least_items, most_items_within
+from mixwright.measure.passes import Passes
+from mixwright.run.progress import format_duration
+
+FIRST_SHARE = 0.3
+"""Share of the items after which the time is taken: what is left is chosen by it."""
+RESERVE = 0.08
+"""Share of the budget that is kept for what follows measuring: BEFORE's answers read by AFTER, the page."""
+PARTS = ("first part", "second part", "third part", "fourth part")
+"""Parts that are timed at most: a further one where the one before was much quicker than expected."""
+MUCH_QUICKER = 0.75
+"""Times as long as expected, from which down a part was much quicker."""
+FEW_COMPLETIONS = 8
+"""Completions under which the time of the first part says nothing."""
+MOST_TIMES_OFF = 5.0
+"""Times that the first part is taken to have been quicker or slower than expected, at most."""
+READ_ITEMS = 64
+"""Items that are read to see how long that takes, where none are written."""
+Z_95 = 1.96
+"""Half-width of a 95 % interval, standard errors."""
+
+
+def fit_to_budget(ready: Ready, budget: Budget, measured: Sequence[int]) -> Ready:
+    """Settings with as many items as the budget allows; parts of them are measured, by whose time the rest is chosen.
+
+    What the first part wrote is kept, so that nothing is written twice.
+
+    Args:
+        ready: models and rows; its items and samples are what would be measured without a budget.
+        budget: of the whole command.
+        measured: numbers of the models that are measured.
+
+    Raises:
+        InputError: too short for any cell to be judged.
+    """
+    config, counts = ready.config.measure, _count_items_by_cell(ready)
+    wanted_sizes, min_samples = Sizes(config.items, config.samples), int(config.decoding == "sampled")
+    cost = ready.cost if ready.free_answers else ItemCost(_time_reading(ready, counts, budget, measured), 0.0)
+    seconds = budget.seconds_left - RESERVE * budget.seconds
+    sizes = fit_sizes(counts, seconds, cost, wanted=wanted_sizes, fewest_samples=min_samples)
+    if sizes is None:
+        min_seconds = count_items(counts, least_items(counts)) * cost.item(min_samples)
+        needed = (budget.seconds_spent + min_seconds) / (1 - RESERVE)
+        expected = f"a budget of {format_duration(needed)} or more, for {least_items(counts)} items of each cell"
+        remedy = "Fewer are never judged. Allow more time, leave tasks out, or give --max-new-tokens a smaller number."
+        raise InputError(expected, format_duration(budget.seconds), remedy)
+    chosen_sizes, end_seconds = sizes, budget.seconds
+    for title in PARTS:
+        first_items = max(1, most_items_within(counts, FIRST_SHARE * count_items(counts, sizes.items)))
+        part_start, written_before = budget.seconds_spent, _count_written(ready, measured)
+        written_share = ready.free_answers[0].written_share if ready.free_answers else 1.0
+        _measure_models(_with_sizes(ready, Sizes(first_items, sizes.samples)), measured, title)
+        part_seconds, new_completions = budget.seconds_spent - part_start, _count_written(ready, measured) - written_before
+        answered = new_completions / written_share if written_share else 0  # as if the others were written, too
+        slowdown = _estimate_slowdown(
+            cost, part_seconds, answered, count_items(counts, first_items), sizes.samples, len(measured)
+        )
+        cost = cost.scaled(slowdown)
+        done_seconds = count_items(counts, first_items) * cost.item(sizes.samples)
+        chosen_sizes = _refit(
+            counts, done_seconds + budget.seconds_left - RESERVE * budget.seconds, cost, sizes, wanted_sizes, first_items
+        )
+        end_seconds = (
+            budget.seconds_spent + count_items(counts, chosen_sizes.items) * cost.item(chosen_sizes.samples) - done_seconds
+        )
+        if slowdown > MUCH_QUICKER or chosen_sizes.items <= first_items:
+            break
+        sizes = chosen_sizes  # many more items than were timed: a part of them shows what they take
+    say(_format_sizes(counts, chosen_sizes, cost, end_seconds + RESERVE * budget.seconds, budget))
+    return replace(_with_sizes(ready, chosen_sizes), pace=cost.item(chosen_sizes.samples) / len(measured))
+
+
+def _estimate_slowdown(
+    cost: ItemCost, seconds: float, new_completions: float, items: int, samples: int, models: int
+) -> float:
+    """Times as long as expected that the first part took; what was known before it, to find the room, took no time.
+
+    Args:
+        cost: as expected.
+        seconds: that the part took.
+        new_completions: completions that were written; 0 where rows are only read.
+        items: of the part.
+        samples: of each.
+        models: that were measured.
+    """
+    greedy_completions = max(new_completions / models - samples * items, 0.0) if new_completions else float(items)
+    expected = greedy_completions * cost.greedy + samples * items * cost.sample
+    is_too_few = greedy_completions + samples * items < FEW_COMPLETIONS
+    return 1.0 if is_too_few or expected <= 0 else min(max(seconds / expected, 1 / MOST_TIMES_OFF), MOST_TIMES_OFF)
+
+
+def _refit(
+    counts: Sequence[int], seconds: float, cost: ItemCost, sizes: Sizes, wanted_sizes: Sizes, first_items: int
+) -> Sizes:
+    """The sizes that a time allows now that it is known how long an item takes; samples only where none were drawn yet."""
+    if not sizes.samples:
+        refitted = fit_sizes(counts, seconds, cost, wanted=wanted_sizes)
+        if refitted is not None and refitted.items >= first_items:
+            return refitted
+    return Sizes(max(first_items, most_items_within(counts, seconds / max(cost.item(sizes.samples), 1e-12))), sizes.samples)
+
+
+def _time_reading(ready: Ready, counts: Sequence[int], budget: Budget, measured: Sequence[int]) -> float:
+    """Seconds per item of reading a few of them, all models together, where nothing is written."""
+    items_per_cell, start_seconds = max(1, READ_ITEMS // max(len(counts), 1)), budget.seconds_spent
+    _measure_models(_with_sizes(ready, Sizes(items_per_cell, ready.config.measure.samples)), measured, "a few items")
+    return (budget.seconds_spent - start_seconds) / count_items(counts, items_per_cell)
+
+
+def _count_items_by_cell(ready: Ready) -> list[int]:
+    """Items that can be graded, or read, of each cell."""
+    rows = ready.corpus
+    all_passes = Passes(ready.learners[0], None, replace(ready.config.measure, items=len(rows)), rows)
+    if not ready.graded:
+        all_passes.chosen = all_passes.picked(lambda _: True)
+    return [len(items) for items in all_passes.cells.values()]
+
+
+def _with_sizes(ready: Ready, sizes: Sizes) -> Ready:
+    measure = replace(ready.config.measure, items=sizes.items, samples=sizes.samples)
+    manifest_settings = {
+        **ready.manifest_settings,
+        "items": sizes.items,
+        **({"samples": sizes.samples} if "samples" in ready.manifest_settings else {}),
+    }
+    return replace(ready, config=replace(ready.config, measure=measure), manifest_settings=manifest_settings)
+
+
+def _measure_models(ready: Ready, measured: Sequence[int], title: str) -> None:
+    for number in measured:
+        start = ready.learners[0] if number else None
+        measure_with_progress(f"{title}, model {number + 1}", ready.learners[number], ready, start=start)
+
+
+def _count_written(ready: Ready, measured: Sequence[int]) -> int:
+    """Completions that the models wrote so far."""
+    return sum(getattr(ready.learners[number], "written", 0) for number in measured)
+
+
+def _format_sizes(counts: Sequence[int], sizes: Sizes, cost: ItemCost, end_seconds: float, budget: Budget) -> str:
+    """What is measured, what it will see, and what twice the time would buy."""
+    items, all_items = count_items(counts, sizes.items), count_items(counts, max(counts))
+    text = f"budget: {items:,} items, greedy{f' and {sizes.samples} sampled' if sizes.samples else ' alone'}"
+    text += f", in all {format_duration(end_seconds)}; success over all to within {100 * half_width(items):.0f} points"
+    if items == all_items:
+        return f"{text}; these are all items that there are"
+    further_items = budget.seconds / max(cost.item(sizes.samples), 1e-12)
+    doubled_items = count_items(counts, most_items_within(counts, items + further_items))
+    return f"{text}; twice the time would measure {doubled_items:,}, to within {100 * half_width(doubled_items):.0f}"
+
+
+def half_width(items: int) -> float:
+    """Half a 95 % interval of a success of one half over so many items; a share."""
+    return Z_95 * math.sqrt(0.25 / max(items, 1))
