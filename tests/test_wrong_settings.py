@@ -105,7 +105,7 @@ def test_damaged_files_and_folders_in_their_place_are_input_errors(tmp_path: Pat
     Path("folder.yaml").mkdir()
     with pytest.raises(InputError, match=r"before.parquet: expected a Parquet file"):
         read_measurements(path)
-    with pytest.raises(InputError, match=r"folder.yaml: expected YAML"):
+    with pytest.raises(InputError, match=r"folder.yaml: expected a file, got a folder"):
         read_yaml(Path("folder.yaml"), RunConfig)
 
 
