@@ -18,6 +18,7 @@ from mixwright.cli import run_budget
 from mixwright.cli.budget import Budget
 from mixwright.cli.run_budget import ShortTrainings
 from mixwright.config import CorpusConfig, MeasureConfig, MineConfig, ModelConfig, RunConfig, TrainConfig, TrialConfig
+from mixwright.conformance import samples
 from mixwright.errors import InputError
 from mixwright.mine.miners.pruning import Pruning
 from mixwright.records import to_data
@@ -299,6 +300,7 @@ def test_pruning_says_how_many_short_trainings_it_makes() -> None:
     assert Pruning(keep=0.3, runs=4).count_trainings() == 4 * (1 + 3 * 2), "all rows; three ends at 30 % and at 50 %"
     assert Pruning(keep=0.5, runs=2).count_trainings() == 2 * (1 + 3), "the other fraction is the same"
     assert Pruning(keep=0.5, end="easy").count_trainings() == 0
+    assert Pruning(keep=1.0).count_trainings() == 0, "there is nothing to choose"
 
 
 def test_mining_that_is_tried_chooses_sizes_for_its_budget_or_says_what_it_needs(call: Call) -> None:
@@ -324,7 +326,7 @@ def test_a_budget_of_mining_changes_sizes_alone_and_a_begun_folder_keeps_them(
 
     monkeypatch.setattr(run_budget, "_time_configs", time_alike)
     monkeypatch.setattr(run_budget, "held_out_data", lambda settings, corpus: DATA)
-    monkeypatch.setattr(run_budget, "read_corpus", lambda corpus, base: None)
+    monkeypatch.setattr(run_budget, "read_corpus", lambda corpus, base: samples.minable())
     adapters = {"lora": {"rank": 4}}
     train = replace(SFT.train, adapter="lora", adapters=adapters, learning_rate=3e-4)
     mine = MineConfig(options={"pruning": {"steps": 90, "runs": 2}})
