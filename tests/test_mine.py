@@ -35,6 +35,7 @@ from mixwright.mine.job import (
 )
 from mixwright.mine.stage import MIN_TASK_ROWS, Mining, find_fading_tasks, mine, summary_of, with_min_rows, write_mined
 from mixwright.records import Example, Measurement, MinedRow, MiningResult
+from mixwright.run.checked import CheckedRun
 from mixwright.run.folder import RunFolder, write_json
 from mixwright.scan.table import Scan
 
@@ -281,6 +282,26 @@ def test_too_few_rows_are_refused_before_the_scan_and_all_of_them_are_kept_witho
     summary = json.loads(Path("runs/run/mine/pruning.json").read_text(encoding="utf-8"))
     assert summary["rows"] == summary["training_rows"] == pq.read_table("runs/run/mine/pruning.parquet").num_rows
     assert "el2n" not in Scan(RunFolder("runs/run"), "base-0").names
+
+
+def test_mining_that_is_tried_measures_first_and_other_mining_does_not_measure(
+    call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(run: CheckedRun, *_: Any, **__: Any) -> Path:
+        found = "measured" if run.folder.measurements("before").is_file() else "not measured"
+        raise InputError("a miner", f"none, {found}", "Nothing is to be done.")
+
+    monkeypatch.setattr("mixwright.cli.mining.mine_in_run", refuse)
+    write("rows.jsonl", sums(60))
+    settings = "corpus: {train: rows.jsonl}\nmodel: {width: 16, depth: 1, heads: 2}\ntrial: {workers: 1}\n"
+    settings += "measure: {items: 4, samples: 1, probes: [competence]}\n"
+    Path("run.yaml").write_text(settings, encoding="utf-8")
+    code, _, err = call("mine", "run.yaml", "--miner", "influence", "--try")
+    assert (code, "got none, measured" in err.splitlines()[-1]) == (1, True), err
+    assert Path("runs/run/audit.json").is_file()
+    code, _, err = call("mine", "run.yaml", "--miner", "influence", "--folder", "untried")
+    assert (code, "got none, not measured" in err.splitlines()[-1]) == (1, True), err
+    assert not Path("untried/audit.json").exists()
 
 
 def test_a_named_end_takes_any_number_of_rows_and_the_test_of_ends_a_whole_number_to_hold_back() -> None:
