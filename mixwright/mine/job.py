@@ -98,7 +98,7 @@ def mine_in_run(
     check_row_count(len(run.corpus.select(split="train")), miner.count_needed_rows())
     start = bases_of(config, folder)[0]
     if missing := missing_columns(miner, folder, base_name(start)):
-        scan_bases(run, workers, columns=missing, say=say)
+        scan_bases(run, workers, columns=missing, bases=[start], say=say)  # a miner reads no other one's table
     if take_over and is_mined(folder, name, mined_from_digest(config, Scan(folder, base_name(start)), options)):
         say(f"mine: {name}, as it was mined before; anew: without --try")
         return table_file(folder, name)
