@@ -384,10 +384,10 @@ def replicates(scores: str | Path, *, target: float = 0.8) -> Ranking:
 
     Args:
         scores: a run folder with a trial, or a table with the columns candidate and score, and perhaps group and run.
-        target: reliability that is wanted.
+        target: reliability that is wanted, above 0 and below 1.
 
     Raises:
-        InputError: no such table or trial, scores that are no numbers, or too few runs.
+        InputError: no such table or trial, scores that are no numbers or too large, too few runs, or a wrong target.
     """
     return rank_source(str(scores), target)
 

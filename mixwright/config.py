@@ -31,6 +31,17 @@ def _place(value: str) -> str:
     return value
 
 
+LEAST_BUDGET_SECONDS = 1.0
+"""Shortest budget of a command or a run: nothing is measured in less."""
+
+
+def _budget_minutes(value: float) -> float:
+    """No limit, or a time in which something can be measured."""
+    if 0 < 60 * value < LEAST_BUDGET_SECONDS:
+        raise ValueError(f"0 for no limit, or a budget of about {LEAST_BUDGET_SECONDS:g} s or more, in minutes")
+    return value
+
+
 Place = Annotated[str, AfterValidator(_place)]
 MOST_STEPS = 10_000_000
 StepLimit = _most(MOST_STEPS, "more would take about a year or longer at 3 seconds a step")
@@ -239,7 +250,7 @@ class TrialConfig:
     """Gain in success on fixed held-out items of all cells that `rollouts to target` counts up to; fixed before the run."""
     progress_every: NonNegativeInt = 10
     """Steps between evaluations on the way, which tell when the target was reached; charged, the same for every arm."""
-    budget_minutes: NonNegativeFinite = 0.0
+    budget_minutes: Annotated[NonNegativeFinite, AfterValidator(_budget_minutes)] = 0.0
     """Minutes that a whole run may take; 0 sets no limit. Every arm is trained on as many seeds as fit: fewer than `seeds`
     where the time does not suffice, and up to twice as many where it is left."""
     margin: NonNegativeFinite = 0.05

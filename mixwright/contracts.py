@@ -97,6 +97,10 @@ class Miner(ABC):
         """
         return 0
 
+    def count_needed_rows(self) -> int:
+        """Training rows below which it refuses a corpus, so that nothing is scanned for it; 0 for any number."""
+        return 0
+
     @abstractmethod
     def mine(self, corpus: Corpus, scan: Scan, learner: Learner | None, rng: np.random.Generator) -> MiningResult:
         """Rows with a weight and a reason each, or new rows with their parents. The learner is left as it was."""

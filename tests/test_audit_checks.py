@@ -14,6 +14,7 @@ from mixwright.audit.checks.difficulty import Difficulty
 from mixwright.audit.checks.duplicates import Duplicates
 from mixwright.audit.checks.formats import MOST_FORMS_KEPT, Formats, FormCounts, coarse_form, evenness, form_without_markup
 from mixwright.audit.checks.frequency import Frequency, count_tokens, gap_quantile, longest_gap, longest_gap_quantile
+from mixwright.audit.checks.options import Options
 from mixwright.audit.stage import run_audit
 from mixwright.catalog import listing
 from mixwright.corpus import Corpus
@@ -279,11 +280,74 @@ def test_duplicates_do_not_depend_on_order(rows: list[tuple[str, str]], rng: ran
     assert counts(rng.sample(rows, len(rows))) == found
 
 
+# options
+
+
+def choices(*rows: tuple[str, object], grader: str = "exact", column: str = "options", prompt: str = "Which?") -> Corpus:
+    """Rows of an answer and a column of options; None stands for a row without the column."""
+    examples = [
+        Example(f"r{n}", "t", prompt, answer=answer, extra={} if options is None else {column: options})
+        for n, (answer, options) in enumerate(rows)
+    ]
+    return Corpus.from_examples(examples, {"t": grader})
+
+
+def test_options_and_answers_in_all_forms_that_can_be_read_are_an_info() -> None:
+    labelled = {"text": ["red", "green"], "label": ["1", "2"]}
+    rows = [("B", ["red", "green"]), ("(b)", ["red", "green"]), ("Green", ["red", "green"]), ("B) green", ["red", "green"])]
+    rows += [("2", labelled), ("green", {"A": "red", "B": "green"}), ("0", ["red", "green"]), ("1", ["0", "1"])]
+    rows += [("red is a colour, too, so the answer is (B)", ["red", "green"])]
+    (seen,) = Options().check(choices(*rows))
+    assert (seen.severity, seen.count, seen.total, seen.evidence) == ("info", 9, 9, ())
+
+
+def test_answers_that_are_no_option_and_options_that_say_the_same_are_warnings_with_their_rows() -> None:
+    fine = [("A", ["red", "green"])] * 6
+    seen = Options().check(
+        choices(*fine, ("C", ["red", "green"]), ("blue", ["red", "green"]), ("A", ["Red", " red ", "green"]))
+    )
+    answer, repeated = seen
+    assert (answer.severity, answer.count, answer.total) == ("warning", 2, 9)
+    assert "2 of 9 rows with options have an answer that is none of their options" in answer.message
+    assert "The first is r6: 'C' beside A) red, B) green." in answer.message
+    assert [row["id"] for row in answer.evidence] == ["r6", "r7"]
+    assert answer.evidence[1]["options"] == ["red", "green"]
+    assert (repeated.severity, repeated.count, repeated.total) == ("warning", 1, 9)
+    assert [row["id"] for row in repeated.evidence] == ["r8"]
+    assert "same option twice" in repeated.message
+
+
+def test_rows_without_options_are_a_warning_where_the_others_have_some_and_the_prompt_lists_none() -> None:
+    fine = [("A", ["red", "green"])] * 4
+    (seen,) = Options().check(choices(*fine, ("A", None), ("A", []), ("A", ["red"]), ("A", ["red", ""])))
+    assert (seen.severity, seen.count, seen.total) == ("warning", 4, 8)
+    assert [row["id"] for row in seen.evidence] == ["r4", "r5", "r6", "r7"]
+    listed = "Which?\nA) red\nB) green"
+    (seen,) = Options().check(choices(*fine, ("A", None), ("B", None), prompt=listed))
+    assert (seen.severity, seen.count, seen.total) == ("info", 4, 6)
+    free = [("72", None)] * 5
+    (seen,) = Options().check(choices(("A", ["red", "green"]), *free))
+    assert (seen.severity, seen.count) == ("info", 1), "most rows of the task are answered freely"
+    (seen,) = Options().check(choices(("A", ["red", "green"]), *free, grader="choice"))
+    assert (seen.severity, seen.count, seen.total) == ("warning", 5, 6)
+    assert Options().check(choices(*free)) == []
+
+
+def test_the_column_of_the_grader_is_read_for_options() -> None:
+    rows = [("A", ["red", "green"]), ("E", ["red", "green"])]
+    (seen,) = Options().check(choices(*rows, grader="choice?column=colours", column="colours"))
+    assert (seen.severity, seen.count, seen.total) == ("warning", 1, 2)
+    assert Options().check(choices(*rows, column="colours")) == []
+
+
 # the stage
 
 
 def test_the_stage_runs_every_check_errors_first() -> None:
-    rows = [Example(f"a{i}", "t", f"What is {i} + 1000?", answer=str(i + 1000)) for i in range(40)]
+    rows = [
+        Example(f"a{i}", "t", f"What is {i} + 1000?", answer=str(i + 1000), extra={"options": [str(i + 1000), str(i)]})
+        for i in range(40)
+    ]
     held_out = [dataclasses.replace(row, id=f"eval {row.id}", split="eval") for row in rows]
     seen = run_audit(Corpus.from_examples([*rows, *held_out]))
     assert {o.check for o in seen} == set(listing("checks"))

@@ -25,7 +25,9 @@ from mixwright.run.folder import read_yaml
 ONE = ItemCost(1.0, 1.0)
 
 
-@pytest.mark.parametrize(("text", "seconds"), [("90s", 90), ("20m", 1200), ("1h30m", 5400), ("1.5h", 5400), (" 2M ", 120)])
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("90s", 90), ("20m", 1200), ("1h30m", 5400), ("1.5h", 5400), (" 2M ", 120), ("1s", 1)]
+)
 def test_durations_are_read(text: str, seconds: float) -> None:
     assert parse_duration(text) == seconds
 
@@ -34,6 +36,24 @@ def test_durations_are_read(text: str, seconds: float) -> None:
 def test_what_is_no_duration_is_refused(text: str) -> None:
     with pytest.raises(InputError):
         parse_duration(text)
+
+
+@pytest.mark.parametrize("text", ["0.9s", "0.01m", "0.0001h"])
+def test_a_budget_in_which_nothing_is_measured_is_refused_by_every_verb_that_takes_one(text: str, call: Call) -> None:
+    write("a.jsonl", [{"task": "t", "prompt": "1+1=", "answer": "2"}])
+    Path("run.yaml").write_text("corpus: {train: a.jsonl}\n", encoding="utf-8")
+    for command in (
+        ("run", "run.yaml"),
+        ("run", "--init", "a.jsonl"),
+        ("trial", "run.yaml"),
+        ("mine", "run.yaml", "--miner", "pruning", "--try"),
+        ("measure", "nowhere", "--corpus", "a.jsonl"),
+        ("verdict", "nowhere", "elsewhere", "--corpus", "a.jsonl"),
+    ):
+        code, out, err = call(*command, "--budget", text)
+        assert (code, out, err.count("\n")) == (1, "", 1), command
+        assert f"expected a budget of about 1 s or more (--budget), got '{text}'" in err
+    assert not Path("runs").exists()
 
 
 @given(st.lists(st.integers(1, 60), min_size=1, max_size=6), st.integers(0, 200))
@@ -161,9 +181,10 @@ def test_a_model_that_is_much_quicker_in_large_batches_takes_its_budget_as_well(
     assert 0.75 * 120 <= clock.now <= 120, "what a few completions take says little of what many do"
 
 
-def test_a_budget_under_what_a_cell_needs_is_refused_with_what_it_needs(call: Call, checkpoints: Path) -> None:
+def test_a_budget_under_what_a_cell_needs_is_refused_with_what_it_needs(call: Call, clock: Clock, checkpoints: Path) -> None:
+    clock.now = 2.0  # loading took longer than the budget
     rows = write("a.jsonl", [{"task": f"t{n % 9}", "prompt": f"{n}+1=", "answer": f"{n + 1}"} for n in range(90)])
-    code, _, err = call("measure", str(checkpoints / "before"), "--corpus", rows, "--grader", "exact", "--budget", "0.01s")
+    code, _, err = call("measure", str(checkpoints / "before"), "--corpus", rows, "--grader", "exact", "--budget", "1s")
     assert code == 1
     assert "expected a budget of about" in err
     assert "8 items of each cell" in err

@@ -16,7 +16,15 @@ from mixwright.corpus import Corpus
 from mixwright.corpus.rows import texts
 from mixwright.errors import InputError
 from mixwright.records import Interval, Measurement, SeedRow, TrialResult
-from mixwright.run.folder import read_json, read_json_lines, read_measurements, read_yaml, write_json, write_measurements
+from mixwright.run.folder import (
+    read_json,
+    read_json_lines,
+    read_measurements,
+    read_plan,
+    read_yaml,
+    write_json,
+    write_measurements,
+)
 from mixwright.trial.seed_rows import BranchInfo, read_branch
 
 ROWS = [Measurement("competence", "a", "pass@1", 0.5, 0.4, 0.6, 8, "share", 1.0)]
@@ -55,6 +63,42 @@ def test_a_number_that_yaml_reads_as_a_text_is_a_number(tmp_path: Path) -> None:
     path = tmp_path / "run.yaml"
     path.write_text("corpus: {train: a.jsonl}\ntrain: {learning_rate: 3e-4}\n", encoding="utf-8")
     assert read_yaml(path, RunConfig).train.learning_rate == 3e-4
+
+
+STAGE = "planner: p\nstages:\n- {name: s, objective: sft, steps: 3, weights: {nan: 1.0}}\n"
+CELL = "cells:\n- {task: nan, level: null, state: unknown, success: 0.5, chance: 0.1, n: 3, examples: 4}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", ": expected a mapping with cells, forecast, planner, stages, why, got nothing."),
+        ("planner: p\nstages:\n", ", line 2: expected stages: a list, got nothing."),
+        (STAGE.replace("steps: 3, ", ""), ", line 3: expected stages.0.steps: a value, got nothing."),
+        (STAGE.replace("steps: 3", "steps: -.inf"), ", line 3: expected stages.0.steps: a finite number, got -inf."),
+        (STAGE.replace("1.0", "1e999"), ", line 3: expected stages.0.weights.nan: a finite number, got inf."),
+        (
+            STAGE + CELL.replace("success: 0.5", "success: .nan"),
+            ", line 5: expected cells.0.success: a finite number, got nan.",
+        ),
+        (STAGE + CELL.replace("0.1", "9e999"), ", line 5: expected cells.0: chance of nan from 0 to 1, not inf, got "),
+    ],
+)
+def test_a_plan_that_is_empty_or_not_finite_is_refused_in_our_words(text: str, told: str, tmp_path: Path) -> None:
+    path = tmp_path / "plan.yaml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(InputError) as caught:
+        read_plan(path)
+    assert f"plan.yaml{told}" in str(caught.value)
+    assert "nput should" not in str(caught.value)
+
+
+def test_a_task_may_be_called_nan(tmp_path: Path) -> None:
+    path = tmp_path / "plan.yaml"
+    path.write_text(STAGE + CELL, encoding="utf-8")
+    plan = read_plan(path)
+    assert plan.stages[0].weights == {"nan": 1.0}
+    assert plan.cells[0].task == "nan"
 
 
 @pytest.mark.parametrize(

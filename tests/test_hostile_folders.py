@@ -18,7 +18,7 @@ from mixwright.corpus import read_corpus
 from mixwright.errors import InputError
 from mixwright.records import Plan, Stage
 from mixwright.run.checked import CheckedRun
-from mixwright.run.folder import RunFolder, read_yaml, write_plan
+from mixwright.run.folder import RunFolder, read_json_lines, read_measurements, read_yaml, write_plan
 from mixwright.run.manifest import check_changed_sections
 from mixwright.run.opening import open_run_folder
 from mixwright.trial.stage import checked_plan
@@ -91,6 +91,29 @@ def test_a_pipe_in_the_place_of_any_file_is_refused(make: str, command: tuple[st
     code, out, err = call(*command)
     assert (code, out) == (1, "")
     assert err.splitlines()[-1].startswith(f"error: {make}: expected a file, got a pipe, a socket or a device")
+
+
+@pytest.mark.parametrize(
+    "make", ["claims.json", "gate.json", "measure/before.parquet", "trial/uniform-0/steps.jsonl", "mine/pruning.json"]
+)
+def test_a_folder_in_the_place_of_any_file_of_a_run_is_refused(make: str, call: Call) -> None:
+    Path("runs/a", make).mkdir(parents=True)
+    code, out, err = call("verdict", "runs/a")
+    assert (code, out, err.count("\n")) == (1, "", 1)
+    assert err.startswith(f"error: runs/a/{make}: expected a file, got a folder. ")
+
+
+def test_readers_refuse_a_folder_and_folders_that_belong_in_a_run_are_taken(tmp_path: Path) -> None:
+    (tmp_path / "lines.jsonl").mkdir()
+    with pytest.raises(InputError, match=r"lines\.jsonl: expected a file, got a folder"):
+        list(read_json_lines(tmp_path / "lines.jsonl"))
+    assert list(read_json_lines(tmp_path / "none.jsonl")) == []
+    (tmp_path / "table.parquet").mkdir()
+    with pytest.raises(InputError, match=r"table\.parquet: expected a file, got a folder"):
+        read_measurements(tmp_path / "table.parquet")
+    for name in ("scan/model.gguf", "trial/uniform-0/model", "bases/base-0", "export/rows.json"):
+        (tmp_path / "run" / name).mkdir(parents=True)
+    assert RunFolder(tmp_path / "run").branches() == [("uniform", 0, tmp_path / "run/trial/uniform-0")]
 
 
 def test_a_pipe_in_a_saved_data_set_is_refused_and_a_link_to_a_file_is_not(call: Call) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from cli_call import Call, sums, write
 
 from mixwright.catalog import create
 from mixwright.config import CorpusConfig, RunConfig
@@ -21,7 +22,7 @@ from mixwright.conformance import samples
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.learner.prompt_form import PromptForm
-from mixwright.mine.choosing import COPIES_PER_ROW, count_to_keep, resample_by_weight, train_rows
+from mixwright.mine.choosing import COPIES_PER_ROW, check_row_count, count_to_keep, resample_by_weight, train_rows
 from mixwright.mine.exports import export_rows, make_record
 from mixwright.mine.job import (
     MineJob,
@@ -34,7 +35,9 @@ from mixwright.mine.job import (
 )
 from mixwright.mine.stage import MIN_TASK_ROWS, Mining, find_fading_tasks, mine, summary_of, with_min_rows, write_mined
 from mixwright.records import Example, Measurement, MinedRow, MiningResult
+from mixwright.run.checked import CheckedRun
 from mixwright.run.folder import RunFolder, write_json
+from mixwright.scan.table import Scan
 
 
 @pytest.fixture
@@ -262,6 +265,64 @@ def test_pruning_keeps_the_end_that_it_is_told_to(end: str, best: int, corpus: C
 def test_pruning_without_a_model_says_what_to_do(corpus: Corpus, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="end to hard or easy"):
         create("miners", "pruning").mine(corpus, samples.scan(corpus, tmp_path, ("el2n",)), None, np.random.default_rng(0))
+
+
+def test_too_few_rows_are_refused_before_the_scan_and_all_of_them_are_kept_without_a_training(call: Call) -> None:
+    write("rows.jsonl", sums(60))
+    settings = "corpus: {train: rows.jsonl}\nmodel: {width: 16, depth: 1, heads: 2}\ntrial: {workers: 1}\n"
+    Path("run.yaml").write_text(settings, encoding="utf-8")
+    code, out, err = call("mine", "run.yaml", "--miner", "pruning", "--keep", "0.4")
+    assert (code, out) == (1, "")
+    assert "expected 64 training rows or more, to hold some back, got " in err.splitlines()[-1]
+    assert not Path("runs/run/scan").exists()
+    code, out, err = call("mine", "run.yaml", "--miner", "pruning", "--keep", "1")
+    assert code == 0, err
+    assert out.splitlines()[-1] == "Keep all rows: there is no choice to try."
+    assert "short trainings" not in err
+    summary = json.loads(Path("runs/run/mine/pruning.json").read_text(encoding="utf-8"))
+    assert summary["rows"] == summary["training_rows"] == pq.read_table("runs/run/mine/pruning.parquet").num_rows
+    assert "el2n" not in Scan(RunFolder("runs/run"), "base-0").names
+
+
+def test_mining_that_is_tried_measures_first_and_other_mining_does_not_measure(
+    call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(run: CheckedRun, *_: Any, **__: Any) -> Path:
+        found = "measured" if run.folder.measurements("before").is_file() else "not measured"
+        raise InputError("a miner", f"none, {found}", "Nothing is to be done.")
+
+    monkeypatch.setattr("mixwright.cli.mining.mine_in_run", refuse)
+    write("rows.jsonl", sums(60))
+    settings = "corpus: {train: rows.jsonl}\nmodel: {width: 16, depth: 1, heads: 2}\ntrial: {workers: 1}\n"
+    settings += "measure: {items: 4, samples: 1, probes: [competence]}\n"
+    Path("run.yaml").write_text(settings, encoding="utf-8")
+    code, _, err = call("mine", "run.yaml", "--miner", "influence", "--try")
+    assert (code, "got none, measured" in err.splitlines()[-1]) == (1, True), err
+    assert Path("runs/run/audit.json").is_file()
+    code, _, err = call("mine", "run.yaml", "--miner", "influence", "--folder", "untried")
+    assert (code, "got none, not measured" in err.splitlines()[-1]) == (1, True), err
+    assert not Path("untried/audit.json").exists()
+
+
+def test_mining_scans_with_the_first_starting_model_alone_and_a_scan_with_all(call: Call) -> None:
+    write("rows.jsonl", sums(40))
+    settings = "corpus: {train: rows.jsonl}\nmodel: {width: 16, depth: 1, heads: 2, bases: 2}\ntrial: {workers: 1}\n"
+    Path("run.yaml").write_text(f"{settings}mine: {{options: {{influence: {{by: words}}}}}}\n", encoding="utf-8")
+    code, _, err = call("mine", "run.yaml", "--miner", "influence", "--keep", "0.5")
+    assert code == 0, err
+    assert [place.name for place in Path("runs/run/scan").iterdir()] == ["base-0"]
+    assert call("scan", "run.yaml", "--columns", "lengths")[0] == 0
+    assert sorted(place.name for place in Path("runs/run/scan").iterdir()) == ["base-0", "base-1"]
+
+
+def test_a_named_end_takes_any_number_of_rows_and_the_test_of_ends_a_whole_number_to_hold_back() -> None:
+    assert create("miners", "pruning", {"end": "easy"}).count_needed_rows() == 0
+    assert create("miners", "pruning", {"keep": 1.0}).count_needed_rows() == 0
+    assert create("miners", "pruning", {"keep": 0.999}).count_needed_rows() == 64
+    assert create("miners", "influence").count_needed_rows() == 0
+    check_row_count(64, 64)
+    with pytest.raises(InputError, match="64 training rows or more, to hold some back, got 63"):
+        check_row_count(63, 64)
 
 
 def test_a_table_is_taken_over_while_nothing_it_was_made_of_changed(corpus: Corpus, tmp_path: Path) -> None:

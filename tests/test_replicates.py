@@ -9,7 +9,11 @@ import numpy as np
 import pytest
 from cli_call import Call
 
+from mixwright.cli.replicates import rank_source
+from mixwright.errors import InputError
 from mixwright.estimates.replicates import f_quantile, f_tail, format_ranking, ranking
+from mixwright.records import SeedRow, TrialResult
+from mixwright.run.folder import write_json
 
 PUBLISHED: dict[str, Any] = json.loads((Path(__file__).parent / "seal_rankings.json").read_text(encoding="utf-8"))
 
@@ -121,3 +125,45 @@ def test_the_command_reads_a_table(call: Call) -> None:
     Path("wrong.csv").write_text("candidate,value\na,1\n", encoding="utf-8")
     code, _, err = call("replicates", "wrong.csv")
     assert (code, "no score" in err) == (1, True)
+
+
+@pytest.mark.parametrize(("score", "told"), [("-2e200", "-2e+200"), ("-inf", "-inf"), ("1e155", "1e+155")])
+def test_a_score_whose_square_overflows_is_refused_with_its_row_and_its_column(score: str, told: str, call: Call) -> None:
+    Path("huge.csv").write_text(f"candidate,score\na,1\na,2\nb,{score}\nb,6\n", encoding="utf-8")
+    code, out, err = call("replicates", "huge.csv")
+    assert (code, out, err.count("\n")) == (1, "", 1)
+    assert f"huge.csv: expected score in row 3: a number between -1e+150 and 1e+150, got {told}." in err
+
+
+def test_large_scores_whose_squares_are_finite_are_ranked_as_small_ones_are(call: Call) -> None:
+    Path("large.csv").write_text("candidate,score\na,1e100\na,2e100\nb,5e100\nb,6e100\n", encoding="utf-8")
+    code, out, err = call("replicates", "large.csv", "--json")
+    assert (code, err) == (0, "")
+    assert json.loads(out)["ranking"]["reliability"]["value"] == pytest.approx(7.75 / 8)
+
+
+def test_a_trial_with_a_value_that_overflows_is_refused_with_its_row(call: Call) -> None:
+    values = {("uniform", 0): 0.5, ("uniform", 1): 0.6, ("steered", 0): 0.7, ("steered", 1): -2e200}
+    rows = tuple(SeedRow(arm, seed, "success", value) for (arm, seed), value in values.items())
+    trial = TrialResult(("uniform", "steered"), ("uniform",), (), (0, 1), rows, (), (), {}, {})
+    write_json(Path("run/trial/result.json"), trial)
+    code, out, err = call("replicates", "run")
+    assert (code, out, err.count("\n")) == (1, "", 1)
+    assert "run/trial/result.json: expected rows.3.value: a number between -1e+150 and 1e+150, got -2e+200." in err
+
+
+def test_a_target_that_is_no_reliability_is_not_told_as_too_few_runs(tmp_path: Path) -> None:
+    path = tmp_path / "scores.csv"
+    path.write_text("candidate,score\na,1\na,2\nb,5\nb,6\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"a reliability above 0 and below 1 as the target, got 1\.5"):
+        rank_source(str(path), target=1.5)
+    assert rank_source(str(path), target=0.5).needed == 1
+
+
+def test_arms_of_a_trial_with_unequal_numbers_of_seeds_are_refused_as_such(call: Call) -> None:
+    rows = tuple(
+        SeedRow(arm, seed, "success", 0.5 + seed / 9) for arm, seeds in (("a", 2), ("b", 3)) for seed in range(seeds)
+    )
+    write_json(Path("run/trial/result.json"), TrialResult(("a", "b"), (), (), (0, 1, 2), rows, (), (), {}, {}))
+    code, _, err = call("replicates", "run")
+    assert (code, "as many seeds of every arm" in err) == (1, True)

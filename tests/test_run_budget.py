@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from time import monotonic
 from types import SimpleNamespace
@@ -17,13 +18,16 @@ from mixwright.cli import run_budget
 from mixwright.cli.budget import Budget
 from mixwright.cli.run_budget import ShortTrainings
 from mixwright.config import CorpusConfig, MeasureConfig, MineConfig, ModelConfig, RunConfig, TrainConfig, TrialConfig
+from mixwright.conformance import samples
+from mixwright.errors import InputError
 from mixwright.mine.miners.pruning import Pruning
 from mixwright.records import to_data
-from mixwright.run.folder import RunFolder, read_yaml, write_text, yaml_text
+from mixwright.run.folder import RunFolder, read_json, read_yaml, write_text, yaml_text
 from mixwright.trial.costs import branch_seconds, makespan, stage_seconds
-from mixwright.trial.deadline import SPENT_FILE, Deadline, branches_seconds, seeds_that_fit, train_within
+from mixwright.trial.deadline import SPENT_FILE, Deadline, Spent, branches_seconds, seeds_that_fit, train_within
 from mixwright.trial.dry_run import Timing, mean_timing
 from mixwright.trial.fitting import Data, fit_run, shortest_budget_seconds
+from mixwright.trial.jobs import Trial
 
 TIMING = Timing(greedy=1.0, sample=0.5, step=4.0, load=5.0, setup=3.0, start=10.0)
 SFT = RunConfig(
@@ -144,11 +148,14 @@ def limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
     monkeypatch.setattr("mixwright.trial.deadline.with_seeds", with_seeds)
 
-    def trained(minutes: float, seconds: float, wanted: int = 8, *, done: int = 0, name: str = "run") -> Any:
+    def trained(
+        minutes: float, seconds: float, wanted: int = 8, *, done: int = 0, spent: float = 0.0, name: str = "run"
+    ) -> Any:
         clock, lines = Clock(), list[str]()
         run = RunFolder(tmp_path / name)
         run.path.mkdir(exist_ok=True)
         deadline = Deadline(minutes, run, clock=clock)
+        clock.now = spent
         config = replace(SFT, trial=replace(SFT.trial, seeds=wanted))
         arms = ("frozen", "uniform", "equal_shares", "steered")
         trial, notes = train_within(Tried(clock, seconds, config, done), arms, deadline, lines.append)  # type: ignore[arg-type]
@@ -229,7 +236,23 @@ def test_a_run_is_written_for_a_budget_and_ends_with_whole_seeds(call: Call) -> 
     assert not Path("run.yaml").exists()
 
 
+def test_no_seed_is_begun_where_the_time_is_used_up_and_a_finished_one_is_kept(limited: Any) -> None:
+    with pytest.raises(InputError, match=r"a budget of about 10 min or more, and time for one seed of every arm beside"):
+        limited(minutes=5, seconds=30, spent=600)
+    assert limited(minutes=5, seconds=30, spent=600, done=2, name="done").seeds == 2, "both stand, and no other is begun"
+    assert limited(minutes=5, seconds=30, spent=299, name="last").seeds == 2, "begun in time, one for each of two workers"
+
+
 def test_a_trial_of_a_budget_trains_whole_seeds_and_keeps_what_it_spent(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, train = Clock(), Trial.train
+
+    def train_for_100_seconds(trial: Trial, jobs: Any, title: str = "trial") -> None:
+        train(trial, jobs, title)
+        clock.now += 100
+
+    monkeypatch.setattr("mixwright.trial.deadline.Deadline", partial(Deadline, clock=clock))
+    monkeypatch.setattr("mixwright.cli.budget.BEGAN", 0.0)
+    monkeypatch.setattr(Trial, "train", train_for_100_seconds)
     assert call("run", write("rows.jsonl", sums(80)), "--init", "--output", "tiny.yaml")[0] == 0
     config = read_yaml(Path("tiny.yaml"), RunConfig)
     small = replace(
@@ -240,7 +263,14 @@ def test_a_trial_of_a_budget_trains_whole_seeds_and_keeps_what_it_spent(call: Ca
         trial=replace(config.trial, arms=("uniform", "equal_shares"), nulls=(), seeds=3, workers=1),
     )
     write_text(Path("tiny.yaml"), yaml_text(to_data(small)))
-    code, _, err = call("run", "tiny.yaml", "--budget", "0.1s")
+    clock.now = 200.0
+    code, _, err = call("run", "tiny.yaml", "--budget", "150s")
+    assert code == 1
+    assert "expected a budget of about 3 min or more, and time for one seed of every arm beside that" in err.splitlines()[-1]
+    assert not list(Path("runs/tiny/trial").glob("*/branch.json")), "no branch was begun"
+    assert read_json(Path("runs/tiny", SPENT_FILE), Spent).seconds == 200
+    clock.now = 0.0
+    code, _, err = call("run", "tiny.yaml", "--budget", "310s")
     assert code == 0, err
     assert "1 seeds instead of 3" in err or "1 seed instead of 3" in err
     branches = sorted(path.name for path in Path("runs/tiny/trial").iterdir() if (path / "branch.json").is_file())
@@ -270,6 +300,7 @@ def test_pruning_says_how_many_short_trainings_it_makes() -> None:
     assert Pruning(keep=0.3, runs=4).count_trainings() == 4 * (1 + 3 * 2), "all rows; three ends at 30 % and at 50 %"
     assert Pruning(keep=0.5, runs=2).count_trainings() == 2 * (1 + 3), "the other fraction is the same"
     assert Pruning(keep=0.5, end="easy").count_trainings() == 0
+    assert Pruning(keep=1.0).count_trainings() == 0, "there is nothing to choose"
 
 
 def test_mining_that_is_tried_chooses_sizes_for_its_budget_or_says_what_it_needs(call: Call) -> None:
@@ -295,7 +326,7 @@ def test_a_budget_of_mining_changes_sizes_alone_and_a_begun_folder_keeps_them(
 
     monkeypatch.setattr(run_budget, "_time_configs", time_alike)
     monkeypatch.setattr(run_budget, "held_out_data", lambda settings, corpus: DATA)
-    monkeypatch.setattr(run_budget, "read_corpus", lambda corpus, base: None)
+    monkeypatch.setattr(run_budget, "read_corpus", lambda corpus, base: samples.minable())
     adapters = {"lora": {"rank": 4}}
     train = replace(SFT.train, adapter="lora", adapters=adapters, learning_rate=3e-4)
     mine = MineConfig(options={"pruning": {"steps": 90, "runs": 2}})

@@ -21,7 +21,7 @@ WRONG = {
     "corpus: {train: one.jsonl}\n": "expected training examples",
     "corpus: {train: a.jsonl}\ntrain: {generations: 1}\n": "run.yaml, line 2: expected train.generations",
     "corpus: {train: a.jsonl}\ntrain:\n  learning_rate: .nan\n": "run.yaml, line 3: expected train.learning_rate",
-    "corpus: {train: a.jsonl}\ntrain: {adapters: {lora: {learning_rate: 12}}}\n": "learning_rate: input should be less",
+    "corpus: {train: a.jsonl}\ntrain: {adapters: {lora: {learning_rate: 12}}}\n": "learning_rate: a number less than",
     "corpus: {train: a.jsonl}\nplan: {stage: {learning_rate: 12}}\n": "a learning_rate above 0 and at most 10",
     "corpus: {train: a.jsonl}\ntrain: {temperature: 0}\n": "train.temperature",
     "corpus: {train: a.jsonl}\nmeasure: {samples: 0}\n": "measure.samples",
@@ -58,12 +58,25 @@ WRONG = {
     "corpus: {train: a.jsonl, eval: ''}\n": "corpus.eval",
     "corpus: {train: a.jsonl}\ntrain: {steps: 100000000000}\n": "train.steps: at most 10,000,000, because",
     "corpus: {train: a.jsonl}\ntrial: {seeds: 1000000}\n": "trial.seeds: at most 1,000, because",
+    "corpus: {train: a.jsonl}\ntrial: {budget_minutes: 0.001}\n": "trial.budget_minutes: 0 for no limit, or a",
     "corpus: {train: a.jsonl}\nmodel: {width: 1048576}\n": "model.width: at most 8,192, because",
     "corpus: {train: a.jsonl}\ntrain: {settings: " + BOMB + "}\n": "YAML of at most 10,000 values more than it writes down",
     "corpus: &c {train: a.jsonl, graders: *c}\n": "aliases that make no end of them",
     "corpus: {train: a.jsonl}\ntrain: {steps: 5, steps: 6}\n": "run.yaml, line 2: expected each key once, got 'steps' twice",
     "corpus: {train: 2020-99-99}\n": "run.yaml: expected YAML, got month",
     "seed: " + "9" * 5000: "run.yaml: expected YAML",
+    "seed: 0x" + "f" * 5000 + "\ncorpus: {train: a.jsonl}\n": "got a number of thousands of digits",
+    # what would else be told in pydantic's words
+    "# nothing yet\n": "run.yaml: expected a mapping with corpus, measure, mine, model, plan, seed, train, trial, got no",
+    "- a.jsonl\n": "a mapping with corpus, measure, mine, model, plan, seed, train, trial, got ['a.jsonl']",
+    "corpus:\n": "run.yaml, line 1: expected corpus: a mapping with columns, eval, eval_share,",
+    "seed: 3\n": "run.yaml: expected corpus: a value, got nothing. Add it.",
+    "corpus: {train: a.jsonl}\nmeasure: {items: -.inf}\n": "line 2: expected measure.items: a finite number, got -inf",
+    "corpus: {train: a.jsonl}\ntrial:\n  margin: 1e999\n": "line 3: expected trial.margin: a finite number, got '1e999'",
+    "corpus: {train: a.jsonl}\ntrain: {prompts: 1e999}\n": "line 2: expected train.prompts: a finite number, got '1e999'",
+    "corpus: {train: a.jsonl}\nplan: {options: {band: [.nan, 1]}}\n": "plan.options.band.0: a finite number, got nan",
+    "corpus: {train: a.jsonl}\ntrial: {arms: uniform}\n": "line 2: expected trial.arms: a list, got 'uniform'",
+    "corpus: {train: a.jsonl}\nmodel: {depth: 1.5}\n": "line 2: expected model.depth: a whole number, got 1.5",
     "corpus: " + "[" * 5000: "run.yaml: expected YAML",
 }
 
@@ -105,7 +118,7 @@ def test_damaged_files_and_folders_in_their_place_are_input_errors(tmp_path: Pat
     Path("folder.yaml").mkdir()
     with pytest.raises(InputError, match=r"before.parquet: expected a Parquet file"):
         read_measurements(path)
-    with pytest.raises(InputError, match=r"folder.yaml: expected YAML"):
+    with pytest.raises(InputError, match=r"folder.yaml: expected a file, got a folder"):
         read_yaml(Path("folder.yaml"), RunConfig)
 
 

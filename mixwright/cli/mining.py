@@ -55,7 +55,7 @@ def mine_folder(
         miner: name of the plug-in.
         keep: share of the rows; None takes the settings'.
         export_to: folder for the rows as trainers read them.
-        with_trial: go on to measure, plan, try them and write the verdict.
+        with_trial: measure first; then go on to plan, try the rows and write the verdict.
         budget: of mining, measuring and the trial together.
         export: trainer whose format the rows are written in, to `export_to`, or to export/<miner>-<format> in the run.
 
@@ -78,6 +78,8 @@ def mine_folder(
     if budget is not None:
         settings = fit_mining(settings, run, base, miner, keep, budget)
     with open_with_workers(settings, run, base=base, for_trial=with_trial) as (workers, checked):
+        if with_trial:  # before the mining, which may take hours: what measuring refuses, no trial could come of
+            pipeline.audit_and_measure(checked, workers, say=_say_line, deadline=deadline)
         path = mine_in_run(checked, workers, miner, keep=keep, say=output.say, take_over=with_trial)
     summary = read_json(path.with_suffix(".json"), MiningSummary)
     rows = [(task, task_summary.training_rows, task_summary.mined_rows) for task, task_summary in summary.tasks.items()]
@@ -98,12 +100,16 @@ def mine_folder(
         output.out("Keep all rows: there is no choice to try.")
     elif with_trial:  # the rest of the line, with a trial of the mined rows against all and as many random ones
         deadline.save()
-        page = pipeline.run(settings, run, base=base, say=lambda line: output.say(one_line(line)), deadline=deadline)
+        page = pipeline.run(settings, run, base=base, say=_say_line, deadline=deadline)
         for line in format_selection(read_json(run.result, TrialResult)):
             output.out(one_line(line))
         conclude(run, page)
     else:
         output.say("  Worth more than as many random rows? Not known yet: give the command again with --try.")
+
+
+def _say_line(line: str) -> None:
+    output.say(one_line(line))
 
 
 def _export_mix(run: CheckedRun, path: Path, export: str, export_to: Path | None) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,8 @@ Scores = list[list[list[float]]]
 READERS = {".parquet": pyarrow.parquet.read_table, ".jsonl": pyarrow.json.read_json, ".json": pyarrow.json.read_json}
 """End of a table's name -> its reader; any other is CSV."""
 COLUMNS = "columns candidate and score, and where there are some group and run (the seed)"
+MOST_SCORE = 1e150
+"""Largest score, above and below 0: the squares of as many as fit into memory still have a finite sum."""
 
 
 def rank_source(source: str, target: float) -> Ranking:
@@ -32,16 +33,32 @@ def rank_source(source: str, target: float) -> Ranking:
         target: reliability that is wanted.
 
     Raises:
-        InputError: no such table or trial, scores that are no numbers, or too few runs.
+        InputError: no such table or trial, no numbers as scores or too large ones, too few runs, or a wrong target.
     """
+    if not 0 < target < 1:
+        raise InputError("a reliability above 0 and below 1 as the target", repr(target), "Correct it.")
     path = Path(source)
     scores, paired = _read_trial_scores(RunFolder(path)) if path.is_dir() else _read_table_scores(path)
-    try:
-        return ranking(scores, paired=paired, target=target)
-    except ValueError:
-        counts = sorted({len(runs) for group in scores for runs in group})
-        got = f"{sum(map(len, scores))} candidates in {len(scores)} groups, with {counts} runs"
-        raise InputError("two candidates in each group, each with two runs or more", got, "Add runs.", file=path) from None
+    _check_runs(scores, paired, path)
+    return ranking(scores, paired=paired, target=target)
+
+
+def _check_runs(scores: Scores, paired: bool, path: Path) -> None:
+    """Raises InputError where there are too few candidates or runs, or paired runs of unequal number."""
+    counts = sorted({len(runs) for group in scores for runs in group})
+    got = f"{sum(map(len, scores))} candidates in {len(scores)} groups, with {counts} runs"
+    if not scores or min(map(len, scores)) < 2 or counts[0] < 2:
+        raise InputError("two candidates in each group, each with two runs or more", got, "Add runs.", file=path)
+    if paired and any(len({len(runs) for runs in group}) > 1 for group in scores):
+        raise InputError("as many seeds of every arm, which are paired", got, "Finish the trial.", file=path)
+
+
+def _check_score(score: object, place: str, path: Path) -> float:
+    """The score of one row. Raises InputError, naming its place, for what is no number or too large to be squared."""
+    if not isinstance(score, int | float) or not abs(score) <= MOST_SCORE:  # NaN is not below any number
+        expected = f"{place}: a number between {-MOST_SCORE:g} and {MOST_SCORE:g}"
+        raise InputError(expected, repr(score)[:80], "Correct it.", file=path)
+    return float(score)
 
 
 def _read_trial_scores(run: RunFolder) -> tuple[Scores, bool]:
@@ -49,9 +66,9 @@ def _read_trial_scores(run: RunFolder) -> tuple[Scores, bool]:
     result = read_json(run.result, TrialResult)
     name = READINGS[result.decoding].name
     arms: dict[str, list[float]] = {}
-    for row in sorted(result.rows, key=lambda row: row.seed):
+    for number, row in sorted(enumerate(result.rows), key=lambda numbered: numbered[1].seed):
         if row.name == name and row.value is not None and row.arm != "frozen" and row.arm not in result.nulls:
-            arms.setdefault(row.arm, []).append(row.value)
+            arms.setdefault(row.arm, []).append(_check_score(row.value, f"rows.{number}.value", run.result))
     return [list(arms.values())], True
 
 
@@ -69,12 +86,10 @@ def _read_table_scores(path: Path) -> tuple[Scores, bool]:
         raise InputError(COLUMNS, f"{got}: no {lacking[0]}", "Rename the columns.", file=path)
     rows: list[dict[str, Any]] = table.to_pylist()
     groups: dict[Any, dict[Any, list[tuple[Any, float]]]] = {}
-    for number, row in enumerate(rows):
-        score = row["score"]
-        if not isinstance(score, int | float) or not math.isfinite(score):
-            raise InputError("a finite score in every row", f"{score!r} in row {number + 1}", "Correct it.", file=path)
+    for number, row in enumerate(rows, start=1):
+        score = _check_score(row["score"], f"score in row {number}", path)
         candidate_runs = groups.setdefault(row.get("group"), {}).setdefault(row["candidate"], [])
-        candidate_runs.append((row.get("run", len(candidate_runs)), float(score)))
+        candidate_runs.append((row.get("run", len(candidate_runs)), score))
     for group in groups.values():
         for runs in group.values():
             runs.sort(key=lambda run: str(run[0]))

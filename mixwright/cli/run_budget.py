@@ -15,6 +15,7 @@ from mixwright.config import MineConfig, RunConfig
 from mixwright.corpus import read_corpus
 from mixwright.errors import InputError
 from mixwright.learner.bases import TINY_PREFIX
+from mixwright.mine.choosing import check_row_count
 from mixwright.mine.job import options_of
 from mixwright.mine.stage import make_miner
 from mixwright.records import to_data
@@ -102,19 +103,19 @@ def fit_mining(settings: RunConfig, run: RunFolder, base: Path, miner: str, keep
         budget: of the whole command.
 
     Raises:
-        InputError: too short for the short trainings, or for a trial that can say something.
+        InputError: too short for the short trainings, or for a trial that can say something; too few rows for the miner.
     """
     begun = read_yaml(run.path / "run.yaml", RunConfig) if (run.path / "run.yaml").is_file() else None
     if begun is not None and to_data(begun) == to_data(_with_sizes_of(begun, settings, miner)):
         return begun
     without_table = replace(settings, trial=replace(settings.trial, data=None))  # nothing is mined yet
-    data = held_out_data(settings, read_corpus(settings.corpus, base=base))
+    corpus, plugin = read_corpus(settings.corpus, base=base), make_miner(miner, options_of(settings, miner, keep))
+    check_row_count(len(corpus.select(split="train")), plugin.count_needed_rows())  # before minutes of timing
+    data = held_out_data(settings, corpus)
     all_weights = replace(without_table, train=replace(settings.train, adapter=None, adapters={}))  # as short trainings do
     by_adapter = _time_configs({settings.train.adapter: without_table, None: all_weights}, base)
     timings = {settings.train.adapter: (without_table, by_adapter[settings.train.adapter][1])}
-    step_seconds = by_adapter[None][1].step
-    made_miner = make_miner(miner, options_of(settings.mine, miner, keep))
-    trainings = _find_short_trainings(made_miner, settings.train.prompts, step_seconds)
+    trainings = _find_short_trainings(plugin, settings.train.prompts, by_adapter[None][1].step)
     steps = trainings.most_steps(MINING_SHARE * budget.seconds)
     fitted = None if steps is None else fit_run(timings, data, budget.seconds_left - trainings.seconds(steps))
     if steps is None or fitted is None:

@@ -98,9 +98,9 @@ def labelled_options(example: Example, columns: Sequence[str] = OPTION_COLUMNS) 
     return read_options(next((example.extra[name] for name in columns if name in example.extra), None))
 
 
-def option_texts(example: Example) -> list[str]:
+def option_texts(example: Example, columns: Sequence[str] = OPTION_COLUMNS) -> list[str]:
     """Texts of a row's options in order; empty where it has none."""
-    return list(_normalised(labelled_options(example)).values())
+    return list(_normalised(labelled_options(example, columns)).values())
 
 
 def option_index(value: Any, text: str) -> int | None:

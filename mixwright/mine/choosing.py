@@ -58,6 +58,12 @@ def train_rows(corpus: Corpus, scan: Scan) -> TrainRows:
     return TrainRows(ids, tasks, np.array(numbers), np.array([place_by_id[name] for name in ids]))
 
 
+def check_row_count(count: int, needed: int) -> None:
+    """Raises InputError where there are fewer rows than short trainings and the rows that they are read on take."""
+    if count < needed:
+        raise InputError(f"{needed} training rows or more, to hold some back", str(count), "Keep all of so few.")
+
+
 def count_to_keep(count: int, keep: float) -> int:
     """How many of `count` rows a share is: one at least."""
     return min(max(round(keep * count), 1), count)

@@ -19,6 +19,7 @@ from mixwright.errors import InputError
 from mixwright.learner.bases import bases_of
 from mixwright.measure.bases import base_name
 from mixwright.measure.kept_folder import FOLDER, drop_kept
+from mixwright.mine.choosing import check_row_count
 from mixwright.mine.own_answers import read_rows, rehearsal_rows, write_rows
 from mixwright.mine.stage import make_miner, mine, summary_of, write_mined
 from mixwright.records import to_data
@@ -88,15 +89,16 @@ def mine_in_run(
         take_over: mine nothing where the table was made from the same scan by the same options.
 
     Raises:
-        InputError: an unknown miner or option, or what the miner refuses.
+        InputError: an unknown miner or option, or what the miner refuses; too few training rows before anything is scanned.
     """
     from mixwright.scan.stage import scan_bases  # torch
 
     config, folder, options = run.config, run.folder, options_of(run.config.mine, name, keep)
     miner = make_miner(name, options)
+    check_row_count(len(run.corpus.select(split="train")), miner.count_needed_rows())
     start = bases_of(config.model, folder)[0]
     if missing := missing_columns(miner, folder, base_name(start)):
-        scan_bases(run, workers, columns=missing, say=say)
+        scan_bases(run, workers, columns=missing, bases=[start], say=say)  # a miner reads no other one's table
     if take_over and is_mined(folder, name, mined_from_digest(Scan(folder, base_name(start)), options, config.seed)):
         say(f"mine: {name}, as it was mined before; anew: without --try")
         return table_file(folder, name)

@@ -15,6 +15,7 @@ from mixwright.errors import InputError
 from mixwright.estimates.chance import RIGHT_FROM_SCORE
 from mixwright.measure.bursts import read_losses, train_on
 from mixwright.measure.row_losses import RowLosses
+from mixwright.mine.choosing import check_row_count
 
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 HELD_BACK_SHARE, LEAST_HELD_BACK, MOST_HELD_BACK = 0.2, 16, 256
 """Share of the training rows that no proxy sees and all are read on, and how many that is at least and at most."""
+LEAST_TRAINING_ROWS = 4 * LEAST_HELD_BACK
+"""Training rows below which none are held back."""
 
 SHORT_TRAINING_LIMITS = {
     "steps": (1, 1e6),
@@ -145,10 +148,7 @@ def choose_held_back(tasks: NDArray[np.str_], rng: np.random.Generator) -> NDArr
         InputError: too few rows to hold any back.
     """
     size = min(max(round(HELD_BACK_SHARE * len(tasks)), LEAST_HELD_BACK), MOST_HELD_BACK)
-    if len(tasks) < 4 * LEAST_HELD_BACK:
-        raise InputError(
-            f"{4 * LEAST_HELD_BACK} training rows or more, to hold some back", str(len(tasks)), "Keep all of so few."
-        )
+    check_row_count(len(tasks), LEAST_TRAINING_ROWS)
     chosen = np.zeros(len(tasks), dtype=bool)
     for task in np.unique(tasks):
         task_rows = rng.permutation(np.flatnonzero(tasks == task))

@@ -10,16 +10,28 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import UnionType
 from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_type_hints
 
-from mixwright.errors import InputError, unknown_name
+from mixwright.errors import InputError, join_some, unknown_name
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pydantic import TypeAdapter
+    from pydantic_core import ErrorDetails
 
 T = TypeVar("T")
 _LABEL = re.compile(r"[\[<(].*\.|\..*[\[<(]")
 """How pydantic names a validator or a member of a union in the path to an error; names of our fields hold no bracket."""
+_EXPECTED_BY_ERROR = {
+    "string_type": "a text",
+    **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), "a whole number"),
+    **dict.fromkeys(("float_type", "float_parsing"), "a number"),
+    **dict.fromkeys(("bool_type", "bool_parsing"), "true or false"),
+    "dict_type": "names with their values",
+    "tuple_type": "a list",
+}
+"""What pydantic's kinds of errors say in our words; other messages are taken over without their first words."""
+_NUMBER_ERRORS = ("finite_number", "int_", "float_", "greater_than", "less_than")
+"""Beginnings of the kinds of errors that a value in the place of a number leads to."""
 
 
 def to_data(record: Any) -> Any:
@@ -61,19 +73,11 @@ def from_data(
     try:
         record: Any = _adapter(cls).validate_python(data)
     except ValidationError as errors:
-        error = errors.errors()[0]
-        place = [part for part in error["loc"] if isinstance(part, int) or not _LABEL.search(part)]
-        name = ".".join(str(part) for part in place) or cls.__name__
-        if error["type"] == "unexpected_keyword_argument":
-            problem = unknown_name(f"field ({name})", str(place[-1]), _siblings(cls, place[:-1]))
-        else:
-            expected = error["msg"].lower().removeprefix("value error, ")
-            problem = InputError(f"{name}: {expected}", repr(error["input"])[:80], "Correct that field.")
-        raise placed(problem, place) from None
+        raise placed(*_describe_error(errors.errors()[0], cls)) from None
     wrong = [(place, "a number or a text", "true or false") for place in find_misread(data, record, bool)]
     if not texts_are_numbers:
         wrong += [(place, "a number", "a text") for place in find_misread(data, record, str, int | float)]
-    wrong = wrong or [(place, "a finite number", repr(value)) for place, value in _not_finite(data)]
+    wrong = wrong or [(place, "a finite number", repr(value)) for place, value in _not_finite(to_data(record))]
     for place, expected, got in wrong:
         raise placed(InputError(f"{'.'.join(map(str, place))}: {expected}", got, "Correct that field."), place)
     return record
@@ -95,13 +99,54 @@ def find_misread(
             yield from find_misread(value, inner, kind, became, (*place, number))
 
 
-def _not_finite(given: Any, place: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], float]]:
+def _describe_error(error: ErrorDetails, cls: Any) -> tuple[InputError, list[str | int]]:
+    """What pydantic found, in our words, and the path of the field that is wrong."""
+    place = [part for part in error["loc"] if isinstance(part, int) or not _LABEL.search(part)]
+    kind, value, remedy = error["type"], error["input"], "Correct that field." if place else "Correct it."
+    if kind == "unexpected_keyword_argument":
+        name = ".".join(map(str, place))
+        return unknown_name(f"field ({name})", str(place[-1]), _siblings(cls, place[:-1])), place
+    if kind == "missing":
+        expected, got, remedy = "a value", "nothing", "Add it."
+    elif kind.startswith(_NUMBER_ERRORS) and not _is_finite(value):
+        expected, got = "a finite number", _shown(value)
+    elif kind == "value_error" and (inner := next(_not_finite(value), None)) is not None:
+        place, expected, got = [*place, *inner[0]], "a finite number", _shown(inner[1])
+    else:
+        message, got = error["msg"].lower().removeprefix("value error, ").removeprefix("input should be "), _shown(value)
+        expected = f"a number {message}" if message.startswith(("greater than", "less than")) else message
+        expected = _EXPECTED_BY_ERROR.get(kind, expected)
+        if kind == "dataclass_type":
+            expected = f"a mapping with {join_some(_siblings(cls, place))}"
+    return InputError(f"{'.'.join(map(str, place))}: {expected}" if place else expected, got, remedy), place
+
+
+def _shown(value: object) -> str:
+    """A value as it is told to the user."""
+    try:
+        return "nothing" if value is None else repr(value)[:80]
+    except ValueError:  # Python writes no number of thousands of digits
+        return "a number of thousands of digits"
+
+
+def _is_finite(value: Any) -> bool:
+    """Whether a number, or a text that reads as one, is finite; what is neither counts as finite."""
+    try:
+        return math.isfinite(float(value))
+    except (OverflowError, TypeError, ValueError):  # the first: a whole number too large for a float
+        return True
+
+
+def _not_finite(given: Any) -> Iterator[tuple[tuple[str | int, ...], float]]:
     """Where NaN or infinity was given: no file of ours is written with them, and no range check sees the first."""
-    if isinstance(given, float) and not math.isfinite(given):
-        yield place, given
-    elif isinstance(given, Mapping | list | tuple):
-        for key, value in given.items() if isinstance(given, Mapping) else enumerate(given):
-            yield from _not_finite(value, (*place, key if isinstance(key, int) else str(key)))
+    pending: list[tuple[tuple[str | int, ...], Any]] = [((), given)]  # no recursion: what was refused may be of any depth
+    while pending:
+        place, value = pending.pop()
+        if isinstance(value, float) and not math.isfinite(value):
+            yield place, value
+        elif isinstance(value, Mapping | list | tuple):
+            items = list(value.items() if isinstance(value, Mapping) else enumerate(value))
+            pending += [((*place, key if isinstance(key, int) else str(key)), inner) for key, inner in reversed(items)]
 
 
 @functools.cache

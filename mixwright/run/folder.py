@@ -16,7 +16,7 @@ import json
 import math
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -33,6 +33,11 @@ MOST_ALIASED_VALUES = 10_000
 """Values that aliases may add to a YAML file."""
 FOLDERS = ("answers", "bases", "corpus", "measure", "mine", "scan", "trial")
 """Folders of a run folder."""
+FILES = ("manifest.json", "run.yaml", "audit.json", "plan.yaml", "claims.json", "verdict.json", "verdict.html", "gate.json")
+FILES += ("known_forms.json", "former.json", "beside.json", "completions.parquet", "spent.json")
+"""Files of a run folder that stand in none of its folders."""
+FILE_SUFFIXES = (".json", ".jsonl", ".yaml", ".parquet")
+"""Ends of the names of files in `FOLDERS`; no folder there has one."""
 
 
 @contextlib.contextmanager
@@ -87,12 +92,12 @@ def read_list(path: Path, cls: type[T]) -> list[T]:
 
 
 def _parse(path: Path) -> Any:
-    check_regular(path)
+    check_file(path)
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise InputError("a file", "nothing", "Run the stage that writes it first.", file=path) from None
-    except (ValueError, RecursionError, IsADirectoryError) as error:  # a number of 5000 digits is a ValueError
+    except (ValueError, RecursionError) as error:  # a number of 5000 digits is a ValueError
         line = getattr(error, "lineno", None)
         raise InputError("JSON", str(error), REMEDY_BROKEN, file=path, line=line) from None
 
@@ -108,8 +113,9 @@ def read_json_lines(
         remedy: what to do about a broken line.
 
     Raises:
-        InputError: a line is broken, with file and line, or the system refuses.
+        InputError: a line is broken, with file and line, a folder stands there, or the system refuses.
     """
+    check_file(path)
     if not path.is_file():
         return
     try:
@@ -153,6 +159,7 @@ def read_measurements(path: Path) -> list[Measurement]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    check_file(path)  # a folder would be read as a table of all files in it
     try:
         table = pq.read_table(path)
         if table.column_names == [field.name for field in dataclasses.fields(Measurement)]:
@@ -179,13 +186,13 @@ def yaml_text(data: Any, **layout: Any) -> str:
 
 def read_yaml(path: Path, cls: type[T]) -> T:
     """Read a hand-editable record. Raises InputError with file and line on broken YAML, unknown fields and wrong values."""
-    check_regular(path)
+    check_file(path)
     try:
         root, data = _compose_yaml(path.read_text(encoding="utf-8"), path)
     except FileNotFoundError:
         remedy = "Make it with `mixwright plan`." if cls is Plan else "Write it first: mixwright run --init."
         raise InputError("a file", "nothing", remedy, file=path) from None
-    except (yaml.YAMLError, *BAD_VALUES, IsADirectoryError) as error:
+    except (yaml.YAMLError, *BAD_VALUES) as error:
         mark = getattr(error, "problem_mark", None)
         line = mark.line + 1 if mark else None
         raise InputError("YAML", str(getattr(error, "problem", error)), "Correct that line.", file=path, line=line) from None
@@ -194,11 +201,23 @@ def read_yaml(path: Path, cls: type[T]) -> T:
 
 def check_regular(*paths: Path) -> None:
     """Raises InputError for a pipe, a socket or a device, which would be waited for without end."""
+    _check_kinds(paths, {stat.S_IFREG, stat.S_IFDIR})
+
+
+def check_file(*paths: Path) -> None:
+    """Raises InputError as `check_regular` does, and for a folder in the place of a file, which would count as no file."""
+    _check_kinds(paths, {stat.S_IFREG})
+
+
+def _check_kinds(paths: Iterable[Path], kinds: Collection[int]) -> None:
     for path in paths:
         with contextlib.suppress(OSError, ValueError):  # what is not there is told by who reads it
-            mode = path.stat().st_mode
-            if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-                raise InputError("a file", "a pipe, a socket or a device", "Name a file.", file=path)
+            kind = stat.S_IFMT(path.stat().st_mode)
+            if kind not in kinds:
+                is_folder = kind == stat.S_IFDIR
+                got = "a folder" if is_folder else "a pipe, a socket or a device"
+                remedy = "Move the folder away, or name a file." if is_folder else "Name a file."
+                raise InputError("a file", got, remedy, file=path)
 
 
 def _compose_yaml(text: str, path: Path) -> tuple[Any, Any]:
@@ -271,15 +290,17 @@ class RunFolder:
     """Paths of one run. Makes the folder on first write, never on reading.
 
     Raises:
-        InputError: something in the folder is a pipe, a socket or a device.
+        InputError: something in the folder is a pipe, a socket or a device, or a folder stands in the place of a file.
     """
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         check_regular(*self.path.glob("*"))
+        check_file(*(self.path / name for name in FILES))
         for part in FOLDERS:
-            for place, _, names in os.walk(self.path / part):
+            for place, folders, names in os.walk(self.path / part):
                 check_regular(*(Path(place, name) for name in names))
+                check_file(*(Path(place, name) for name in folders if name.endswith(FILE_SUFFIXES)))
         self.manifest = self.path / "manifest.json"
         self.corpus = self.path / "corpus"
         self.audit = self.path / "audit.json"

@@ -16,9 +16,11 @@ from mixwright.measure.bases import measure_bases
 from mixwright.mine.job import rehearse_run, with_mined_rehearsal
 from mixwright.plan.format_forecast import warnings_of
 from mixwright.plan.stage import plan_run
+from mixwright.run.checked import CheckedRun
 from mixwright.run.folder import RunFolder, read_measurements
 from mixwright.run.manifest import settings_file
 from mixwright.run.opening import open_with_workers
+from mixwright.run.workers import Workers
 from mixwright.trial.data_rows import data_path
 from mixwright.trial.deadline import Deadline
 from mixwright.trial.stage import checked_trial, try_plan
@@ -48,14 +50,7 @@ def run(
     deadline = Deadline(config.trial.budget_minutes, folder) if deadline is None else deadline
     with open_with_workers(config, folder, base=base, for_trial=True) as (workers, checked):
         before, result = folder.measurements("before"), folder.result
-        if is_stale(folder.audit, folder.corpus / "rows.parquet"):
-            say("audit: looking at the data")
-            for line in complaints(audit_run_folder(checked.corpus, folder)):
-                say(line)
-        if is_stale(before, folder.corpus / "rows.parquet"):
-            say("measure: what the model can do now")
-            measure_bases(checked, workers, say=say)
-            deadline.save()
+        audit_and_measure(checked, workers, say=say, deadline=deadline)
         rehearse_run(checked, workers, say=say)
         checked = replace(checked, corpus=with_mined_rehearsal(folder, checked.corpus))
         if is_stale(folder.plan, before):
@@ -71,6 +66,29 @@ def run(
             say(f"trial: {', '.join(trial.arms.first)} on {config.trial.seeds} seeds; nulls only if a lever helps")
             try_plan(checked, trial, workers, say=say, deadline=deadline)
     return render(folder)
+
+
+def audit_and_measure(run: CheckedRun, workers: Workers, *, say: Callable[[str], None], deadline: Deadline) -> None:
+    """The first two stages, each where its output is missing or older than the data.
+
+    Args:
+        run: checked, its folder open.
+        workers: running workers.
+        say: called with what is being done.
+        deadline: of the run; what was spent is kept after measuring.
+
+    Raises:
+        InputError: what the probes refuse.
+    """
+    folder, rows = run.folder, run.folder.corpus / "rows.parquet"
+    if is_stale(folder.audit, rows):
+        say("audit: looking at the data")
+        for line in complaints(audit_run_folder(run.corpus, folder)):
+            say(line)
+    if is_stale(folder.measurements("before"), rows):
+        say("measure: what the model can do now")
+        measure_bases(run, workers, say=say)
+        deadline.save()
 
 
 def is_stale(output: Path, *sources: Path) -> bool:

@@ -12,6 +12,7 @@ from mixwright.config import RunConfig
 from mixwright.errors import InputError
 from mixwright.estimates.judgement import MIN_SEEDS
 from mixwright.run.folder import RunFolder, read_json, write_json
+from mixwright.run.progress import format_duration
 from mixwright.run.workers import count_cores
 
 if TYPE_CHECKING:
@@ -117,7 +118,11 @@ def train_within(
         arms: references, levers and ablations.
         deadline: of the run.
         say: told what was left out, or added.
+
+    Raises:
+        InputError: the time was used up before the first seed, which is not finished.
     """
+    _check_time_for_a_seed(with_seeds(trial, 1), arms, deadline)
     planned, finished = trial.config.trial.seeds, 0
     workers, trained_arms = trial.config.trial.workers or count_cores(), max(len(arms) - 1, 1)
     while seeds := seeds_that_fit(deadline, finished=finished, planned=planned, arms=trained_arms, workers=workers):
@@ -135,6 +140,18 @@ def train_within(
     note = f"{finished} seeds instead of {planned} were trained, each with every arm, because {why}."
     say(f"  seeds: {note}")
     return with_seeds(trial, finished), [note]
+
+
+def _check_time_for_a_seed(one_seed: Trial, arms: Sequence[str], deadline: Deadline) -> None:
+    """Raises InputError where no time is left for the first seed; what was spent is kept, as the message counts it."""
+    if deadline.seconds_left > 0 or not one_seed.unfinished(one_seed.arm_jobs(arms)):
+        return
+    deadline.save()
+    expected = f"a budget of {format_duration(deadline.spent)} or more, and time for one seed of every arm beside that"
+    remedy = (
+        "Allow more time (--budget, trial.budget_minutes): what is finished stays, and the same command goes on with it."
+    )
+    raise InputError(expected, format_duration(deadline.seconds), remedy)
 
 
 def with_seeds(trial: Trial, seeds: int) -> Trial:

@@ -27,7 +27,13 @@ from mixwright.errors import InputError, check_range, join_some
 from mixwright.estimates.chance import RIGHT_FROM_SCORE
 from mixwright.mine.choosing import TrainRows, train_rows
 from mixwright.mine.crossover import Word, crossover, kept_rows
-from mixwright.mine.proxies import SHORT_TRAINING_LIMITS, Sizes, choose_held_back, make_proxy_trainer
+from mixwright.mine.proxies import (
+    LEAST_TRAINING_ROWS,
+    SHORT_TRAINING_LIMITS,
+    Sizes,
+    choose_held_back,
+    make_proxy_trainer,
+)
 from mixwright.records import MinedRow, MiningResult, plain
 
 if TYPE_CHECKING:
@@ -50,7 +56,7 @@ class Pruning(Miner):
     """The harder or the easier share of each task, or all of it.
 
     Args:
-        keep: share of each task's rows to keep.
+        keep: share of each task's rows to keep; 1 keeps all, and neither scores nor trains anything.
         end: hard, easy, or auto: the crossover test decides.
         random_share: share of the kept rows that is drawn at random all the same.
         steps: optimiser steps of each short training.
@@ -71,11 +77,17 @@ class Pruning(Miner):
 
     def __post_init__(self) -> None:
         check_range("mine.options.pruning", vars(self), keep=(1e-6, 1), **SHORT_TRAINING_LIMITS, random_share=(0, 1))
-        self.MODEL = self.end == "auto"
+        self.MODEL = self.end == "auto" and self.keep < 1
+        if self.keep == 1:
+            self.COLUMNS = ()
 
     def count_trainings(self) -> int:
-        """All rows, and three ends of each fraction, with every seed; none where the end is named."""
-        return self.runs * (1 + 3 * len(self._fractions)) if self.end == "auto" else 0
+        """All rows, and three ends of each fraction, with every seed; none where the end is named or all rows are kept."""
+        return self.runs * (1 + 3 * len(self._fractions)) if self.MODEL else 0
+
+    def count_needed_rows(self) -> int:
+        """Those that the crossover test takes, where it decides."""
+        return LEAST_TRAINING_ROWS if self.MODEL else 0
 
     @property
     def _fractions(self) -> tuple[float, ...]:
@@ -85,6 +97,8 @@ class Pruning(Miner):
     def mine(self, corpus: Corpus, scan: Scan, learner: Learner | None, rng: Generator) -> MiningResult:
         """Kept rows. Raises InputError without a model where the test is to decide, or with too few rows for it."""
         rows = train_rows(corpus, scan)
+        if self.keep == 1:
+            return _keep_all_rows(rows, ["All rows are kept, as was asked for (keep is 1)."])
         scores = rows.column(scan, "el2n").astype(float)
         groups, notes, end = pruning_groups(corpus, rows, self.keep), [], self.end
         if end == "auto":
@@ -92,9 +106,7 @@ class Pruning(Miner):
                 raise InputError("a model for the crossover test", "none", "Give one, or set end to hard or easy.")
             end, notes = self._run_crossover(corpus, learner, rows, scores, groups, rng)
             if end == "keep all":
-                notes.append("Neither end beats random rows beyond chance: all rows are kept.")
-                all_rows = tuple(MinedRow(name, 1.0, "all rows are kept") for name in rows.ids)
-                return MiningResult("pruning", all_rows, notes=tuple(notes))
+                return _keep_all_rows(rows, [*notes, "Neither end beats random rows beyond chance: all rows are kept."])
         if self.keep <= RANDOM_HARD_TO_BEAT_SHARE:
             share_described = f"{RANDOM_HARD_TO_BEAT_SHARE:.0%} of the rows or less"
             notes.append(f"Where {share_described} are kept, random rows are hard to beat: try it before use.")
@@ -146,6 +158,12 @@ class Pruning(Miner):
             first_ids = ", ".join(rows.ids[at] for at in highest[:5])
             notes.append(f"Look at the hardest rows for wrong labels first: {first_ids}.")
         return notes
+
+
+def _keep_all_rows(rows: TrainRows, notes: Sequence[str]) -> MiningResult:
+    """All rows as they stand."""
+    all_rows = tuple(MinedRow(name, 1.0, "all rows are kept") for name in rows.ids)
+    return MiningResult("pruning", all_rows, notes=tuple(notes))
 
 
 def pruning_groups(corpus: Corpus, rows: TrainRows, keep: float) -> np.ndarray:

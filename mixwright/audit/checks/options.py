@@ -1,0 +1,159 @@
+"""Check of rows with options: an answer that is none of them, two that say the same, and rows that lack them.
+
+Source: own; options are read as the grader `choice` reads them, from a column `options` or `choices`.
+Unit: rows of a task that have an answer, of both splits.
+Cost: one pass; rows with a column of options are read whole.
+Blind spot: rows whose options stand in the prompt alone, and an answer that is one of the options and not the right one.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from mixwright.audit.rows import EXCERPT_CHARACTERS, MOST_PAIRS_LISTED, Reader, note_unlisted, positions_by_code
+from mixwright.contracts import Check
+from mixwright.corpus import Corpus
+from mixwright.corpus.rows import decode, pc
+from mixwright.errors import join_some
+from mixwright.final_answer import find_stated_answers
+from mixwright.graders.choice import OPTION_COLUMNS, Choice, labelled_options, option_index, option_texts
+from mixwright.graders.final_answer import listed_options
+from mixwright.records import Example, Observation, plain
+
+CHOICE_TASK_SHARE = 0.5
+"""Share of a task's rows with options from which on the others are told to lack them; under the grader `choice` one is
+enough."""
+ROWS_READ_TOGETHER = 4000
+WRONG_ANSWER, REPEATED_OPTION, NO_OPTIONS = (
+    "an answer that is none of their options",
+    "the same option twice",
+    "no two options with a text each",
+)
+REMEDIES = {
+    WRONG_ANSWER: "Correct the answer: the label or the text of an option, or its place counted from 0.",
+    REPEATED_OPTION: "Make them different or take one out: no answer tells them apart.",
+    NO_OPTIONS: "Give them options, or a task of their own.",
+}
+
+
+class Options(Check):
+    """Looks at rows with answers and options."""
+
+    def check(self, corpus: Corpus) -> list[Observation]:
+        """A warning for each thing that is wrong with rows of a task, with the first of them; an info where nothing is.
+
+        Tasks without any options get none.
+        """
+        columns = {name: _option_columns(corpus, name) for name, task in corpus.tasks.items() if task.kind == "verifiable"}
+        has_options, broken = np.zeros(len(corpus), bool), defaultdict[tuple[str, str], BrokenRows](BrokenRows)
+        for number, example in _rows_with_column(corpus, {name for names in columns.values() for name in names}):
+            texts = option_texts(example, columns[example.task])
+            has_options[number] = len(texts) > 1 and all(texts)
+            if has_options[number] and not _names_an_option(example, columns[example.task], len(texts)):
+                broken[example.task, WRONG_ANSWER].add(example)
+            if has_options[number] and len({*texts}) < len(texts):
+                broken[example.task, REPEATED_OPTION].add(example)
+        observations, reader = list[Observation](), Reader(corpus)
+        for task, numbers in _answered_rows(corpus):
+            with_options = int(has_options[numbers].sum())
+            if not with_options:
+                continue
+            if isinstance(corpus.grader(task), Choice) or with_options >= CHOICE_TASK_SHARE * len(numbers):
+                for example in _read_examples(reader, numbers[~has_options[numbers]]):
+                    if not listed_options(plain(example.prompt)):
+                        broken[task, NO_OPTIONS].add(example)
+            observations += _observe_task(task, columns[task], with_options, len(numbers), broken)
+        return observations
+
+
+@dataclass
+class BrokenRows:
+    """Rows of one task with which the same is wrong."""
+
+    count: int = 0
+    """All of them."""
+    examples: list[Example] = field(default_factory=list)
+    """The first `MOST_PAIRS_LISTED`."""
+
+    def add(self, example: Example) -> None:
+        """Count one more."""
+        self.count += 1
+        if self.count <= MOST_PAIRS_LISTED:
+            self.examples.append(example)
+
+
+def _option_columns(corpus: Corpus, task: str) -> tuple[str, ...]:
+    """Columns in which a task's options are looked for: that of its grader `choice`, else the usual ones."""
+    is_choice = corpus.tasks[task].grader.partition("?")[0] == "choice"
+    grader = corpus.grader(task) if is_choice else None
+    return (grader.column,) if isinstance(grader, Choice) and grader.column else OPTION_COLUMNS
+
+
+def _rows_with_column(corpus: Corpus, names: Collection[str]) -> Iterator[tuple[int, Example]]:
+    """Number and example of the rows with an answer that may have one of these columns."""
+    start = 0
+    for batch in corpus.batches() if names else ():
+        marks = [pc.match_substring(batch.column("extra"), json.dumps(name)) for name in sorted(names)]
+        chosen = pc.and_(functools.reduce(pc.or_, marks), pc.is_valid(batch.column("answer")))
+        numbers = start + np.flatnonzero(chosen.to_numpy(zero_copy_only=False))
+        yield from zip(numbers.tolist(), map(decode, batch.filter(chosen).to_pylist()), strict=True)
+        start += batch.num_rows
+
+
+def _answered_rows(corpus: Corpus) -> Iterator[tuple[str, np.ndarray]]:
+    """Each task with the numbers of its rows that have an answer, those that have none left out."""
+    codes = corpus.table["task"].combine_chunks().dictionary_encode()
+    answered = pc.is_valid(corpus.table["answer"]).to_numpy()
+    for code, numbers in positions_by_code(codes.indices.to_numpy()).items():
+        if answered[numbers].any():
+            yield codes.dictionary[code].as_py(), numbers[answered[numbers]]
+
+
+def _read_examples(reader: Reader, numbers: np.ndarray) -> Iterator[Example]:
+    for start in range(0, len(numbers), ROWS_READ_TOGETHER):
+        yield from reader.examples(numbers[start : start + ROWS_READ_TOGETHER]).values()
+
+
+def _names_an_option(example: Example, columns: Sequence[str], count: int) -> bool:
+    """Whether the answer, or the final answer that it states, is a label, a text, both, or a place of one of the options."""
+    value = next((example.extra[name] for name in columns if name in example.extra), None)
+    answer = (example.answer or "").strip()
+    stated = [found.text.strip() for found in find_stated_answers(answer) if found.kind == "marked"]
+    return any(
+        option_index(value, text) is not None or (text.isdecimal() and int(text[:6]) < count) for text in (answer, *stated)
+    )
+
+
+def _observe_task(
+    task: str, columns: Sequence[str], with_options: int, total: int, broken: dict[tuple[str, str], BrokenRows]
+) -> list[Observation]:
+    observations = []
+    for problem, remedy in REMEDIES.items():
+        if (task, problem) not in broken:
+            continue
+        rows, of = broken[task, problem], total if problem == NO_OPTIONS else with_options
+        first = rows.examples[0]
+        shown = join_some([f"{label}) {text}" for label, text in labelled_options(first, columns).items()])
+        shown = f"{first.answer!r:.{EXCERPT_CHARACTERS}} beside {shown[:EXCERPT_CHARACTERS] or 'none'}"
+        text = f"{rows.count} of {of} rows{' with options' * (problem != NO_OPTIONS)} have {problem}. "
+        text += f"The first is {first.source or first.id}: {shown}.{note_unlisted(rows.count)}"
+        evidence = tuple(_make_evidence(example, columns) for example in rows.examples)
+        null = "none: every answer is one of several different options"
+        observations.append(Observation("options", task, "warning", rows.count, of, text, remedy, null, evidence))
+    if not observations:
+        text = f"{with_options} of {total} rows have options, all of them different, and each answer is one of its row's."
+        observations.append(Observation("options", task, "info", with_options, total, text, ""))
+    return observations
+
+
+def _make_evidence(example: Example, columns: Sequence[str]) -> dict[str, Any]:
+    texts = [text[:EXCERPT_CHARACTERS] for text in labelled_options(example, columns).values()]
+    answer = (example.answer or "")[:EXCERPT_CHARACTERS]
+    return {"id": example.id, "source": example.source, "split": example.split, "answer": answer, "options": texts}
