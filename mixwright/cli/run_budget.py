@@ -109,7 +109,7 @@ def fit_mining(settings: RunConfig, run: RunFolder, base: Path, miner: str, keep
     if begun is not None and to_data(begun) == to_data(_with_sizes_of(begun, settings, miner)):
         return begun
     without_table = replace(settings, trial=replace(settings.trial, data=None))  # nothing is mined yet
-    corpus, plugin = read_corpus(settings.corpus, base=base), make_miner(miner, options_of(settings, miner, keep))
+    corpus, plugin = read_corpus(settings.corpus, base=base), make_miner(miner, options_of(settings.mine, miner, keep))
     check_row_count(len(corpus.select(split="train")), plugin.count_needed_rows())  # before minutes of timing
     data = held_out_data(settings, corpus)
     all_weights = replace(without_table, train=replace(settings.train, adapter=None, adapters={}))  # as short trainings do
