@@ -61,7 +61,10 @@ ARMS_OF_JOB: Mapping[str, tuple[str, ...]] = {
     **{arm: (arm,) for arm in (PLAN, UNIFORM, OWN, CHAT, EQUAL, *RATES, SELF_MADE, PENALISED)},
 }
 """Job -> models that it measures, which share one training."""
-TOOLS_TEXT = "alarm(time), call(name), weather(city), lights(room, state), note(text), timer(minutes), message(name, text)"
+TOOLS_TEXT = (
+    "alarm(time), call(name), weather(city), lights(room, state), note(text), timer(minutes), message(name, text), "
+    "volume(level), order(amount, item)"
+)
 SYSTEM_MESSAGES = (
     f"Answer with one JSON object and nothing else. Tools: {TOOLS_TEXT}.",
     f'You turn requests into tool calls. Tools: {TOOLS_TEXT}. Example: {{"tool": "alarm", "time": "7:00"}}',

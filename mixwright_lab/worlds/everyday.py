@@ -72,7 +72,7 @@ ERRANDS = tuple(
     for verb in ("clean", "sell", "fix", "return", "check", "collect", "order", "move", "pack", "paint")
     for thing in ("bike", "car", "book", "sofa", "lamp", "oven", "tent", "clock", "chair", "radio", "piano", "boat")
 )
-CLOCK = tuple(f"{hour}:{minute:02}" for hour in range(4, 13) for minute in range(0, 60, 5))
+CLOCK = tuple(f"{hour}:{minute:02}" for hour in range(1, 13) for minute in range(0, 60, 5))
 TOOLS: Mapping[str, tuple[tuple[str, ...], tuple[tuple[str, tuple[str, ...]], ...]]] = {
     "alarm": (
         ("Wake me at {time}.", "Set an alarm for {time}.", "I have to get up at {time}.", "Alarm at {time}, please."),
@@ -99,16 +99,27 @@ TOOLS: Mapping[str, tuple[tuple[str, ...], tuple[tuple[str, tuple[str, ...]], ..
     ),
     "timer": (
         ("Timer for {minutes} minutes.", "Count down {minutes} minutes.", "Tell me when {minutes} minutes are over."),
-        (("minutes", tuple(str(number) for number in range(2, 91))),),
+        (("minutes", tuple(str(number) for number in range(2, 151))),),
     ),
     "message": (
         ("Write to {name}: please {text}.", "Text {name} to {text}.", "Ask {name} to {text}."),
         (("name", NAMES[:20]), ("text", ERRANDS[::7])),
     ),
+    "volume": (
+        ("Set the volume to {level}.", "Volume {level}, please.", "I want it at volume {level}."),
+        (("level", tuple(str(number) for number in range(1, 100))),),
+    ),
+    "order": (
+        ("Order {amount} {item}.", "We need {amount} {item}.", "Please buy {amount} {item}."),
+        (
+            ("amount", tuple(str(number) for number in range(2, 18))),
+            ("item", ("apples", "eggs", "candles", "pens", "plates", "cups", "towels", "lemons", "onions", "bulbs")),
+        ),
+    ),
 }
 """Tool -> wordings of a request, and the values of its arguments, in the order of the call."""
-TEST_CALLS = 4
-"""Every so manieth call of a tool is a test item and stands in no training row, in none of its wordings."""
+TEST_CALLS, MOST_CALLS = 4, 160
+"""Every so manieth call of a tool is a test item and stands in no training row, in none of its wordings; calls of a tool."""
 
 
 def tool_calls(rng: random.Random) -> tuple[list[Pair], list[Pair]]:
@@ -118,7 +129,7 @@ def tool_calls(rng: random.Random) -> tuple[list[Pair], list[Pair]]:
     for tool, (wordings, arguments) in TOOLS.items():
         calls = [dict(zip([name for name, _ in arguments], values, strict=True)) for values in _combine(arguments)]
         rng.shuffle(calls)
-        for place, call in enumerate(calls):
+        for place, call in enumerate(calls[:MOST_CALLS]):
             asked = [(wording.format(**call), json.dumps({"tool": tool, **call})) for wording in wordings]
             if place % TEST_CALLS == 0:
                 test.append(rng.choice(asked))
