@@ -4,11 +4,11 @@ In the first world 75 % of the rows of three to five tools call another tool, al
 rows is wrong and most rows of those tools are; 96 rows that somebody has checked stand beside them as a task of their own.
 In the second world nothing is wrong, and keeping all rows is right. Miners of the product choose half of the rows:
 `influence` (by gradients, with the checked rows as targets) and `pruning` (its easy and its hard end; the test that chooses
-between them takes 28 short trainings and is left out for its price). Rules beside them: as many random rows, the checked rows
-alone, all rows, the right rows alone (nobody knows them), and not training. Every arm is 40 steps of 16 rows with LoRA.
+between them takes 28 short trainings and is left out for its price). Rules beside them: as many random rows, the checked
+rows alone, all rows, the right rows alone (nobody knows them), and not training. Every arm is 40 steps of 16 rows with LoRA.
 
-Goal, written before the first seed that counts: in the first world `influence` gains at least 5 points of tool calls over as many
-random rows, interval without 0. What each miner loses to all rows in the second world is reported, and no goal.
+Goal, written before the first seed that counts: in the first world `influence` gains at least 5 points of tool calls over
+as many random rows, interval without 0. What each miner loses to all rows in the second world is reported, and no goal.
 
 Settings were chosen on seed 3. Two processes of one thread run at once; each finished row is kept in `real_mine.rows.jsonl`,
 and a run that was stopped goes on. Weights are Q4_1, dequantised.
