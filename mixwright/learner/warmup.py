@@ -98,7 +98,7 @@ def _batches(shares: np.ndarray, config: WarmupConfig, rng: np.random.Generator)
     """`config.steps` batches of row indices drawn by `shares`.
 
     Not sorted by length: that makes batches of one task each, and the same steps then raised success half as much
-    (docs/log.md).
+    (mixwright_lab/log.md).
     """
     for _ in range(config.steps):
         yield rng.choice(len(shares), size=config.batch_size, p=shares).tolist()

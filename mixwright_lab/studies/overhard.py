@@ -20,7 +20,7 @@ draws. To train less is a lever, too: a lower learning rate, or a coin that refu
 earlier run. Canaries are charged on top of the 7,680 rollouts of training, and listed. Intervals are not corrected for
 their number. Seeds 30 to 37 (20 seeds, 30 to 49, without levels) were fixed before the run. Pools and rates were chosen on
 seeds from 100 on, of which no rows were kept; that 20 seeds without levels should decide on the rule for lucky cells was
-chosen on seeds 100 to 104. A first run had seeds 20 to 27 (docs/log.md).
+chosen on seeds 100 to 104. A first run had seeds 20 to 27 (mixwright_lab/log.md).
 
     python -m mixwright_lab.studies.overhard [--quick]
 """

@@ -22,7 +22,7 @@ Rollouts to a target are a mechanism: the target of a seed is 90 % of what its o
 mean of the looks at 5,280 to 5,760 rollouts); a run has reached it at the first look whose mean with the look before is at
 or over it; a run that does not within 5,760 counts with these, and a ratio with it on top is a lower bound. Intervals are
 not corrected for the number of comparisons. Seeds 40 to 59 were fixed before the run; pools and student were chosen on seeds
-from 100 on. On seeds 20 to 39 it was decided that problems of a cell are drawn evenly (docs/log.md, with
+from 100 on. On seeds 20 to 39 it was decided that problems of a cell are drawn evenly (mixwright_lab/log.md, with
 peers that throw rollouts away: filter and refill, screen, then commit). Of the traps no single answer is right, so a run
 cannot tell from its answers that they do not depend on the prompt: its stated blind spot.
 

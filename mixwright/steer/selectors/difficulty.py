@@ -14,7 +14,7 @@ Source: MoPPS 2507.04632 (Beta posterior, Thompson), LILO 2502.12272 (learnabili
 Unit: success and kappa, 0..1.
 Cost: O(cells of the task + candidates) arithmetic per draw, a whole batch at once; no rollouts.
 Blind spot: follows evidence that is one generation batch old; rows of a cell are alike to it. Choosing among them by their
-    own evidence was tried and dropped: nothing gained with levels, 1.2 points lost without [0.1, 2.3] (docs/log.md).
+    own evidence was dropped: nothing gained with levels, 1.2 points lost without [0.1, 2.3] (mixwright_lab/log.md).
 """
 
 from __future__ import annotations
