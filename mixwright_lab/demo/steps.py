@@ -205,7 +205,8 @@ class Demo:
         how = self.training
         drawn = "rows drawn by plan.yaml" if plan else "rows of the training file"
         say(f"   {how.steps} steps of {how.batch} {drawn}, LoRA of rank {how.rank}, learning rate {how.learning_rate:g}")
-        out, given = self.models[name], {"plan": plan, "rehearsal": rehearsal}
+        out = self.models[name]
+        given: dict[str, Any] = {"plan": plan, "rehearsal": rehearsal}
         self.step(f"train, {name}", lambda: fine_tune(MODEL, self.files.train, out, how, seed=self.seed, **given) or 0)
 
     def step(self, name: str, work: Callable[[], int]) -> int:

@@ -183,7 +183,8 @@ class RealModels:
         if name == SAME:
             scale_adapter(self.model(RUINED), out, 0.0)
             return
-        rows, given = self.files.train, {}
+        rows = self.files.train
+        given: dict[str, Any] = {}
         if name == OWN:
             rows = self.own_answers()
         if name == PLANNED:
