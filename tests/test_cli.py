@@ -277,12 +277,13 @@ def test_a_stage_whose_forerunner_did_not_run_leaves_no_folder(call: Call) -> No
 def test_a_comparison_is_never_written_over_a_run(call: Call) -> None:
     write("a.jsonl", sums())
     for made in ("corpus", "bases", "plan.yaml"):
-        folder = Path("run") / made
-        folder.mkdir(parents=True)
+        inside = Path("run") / made
+        inside.parent.mkdir(exist_ok=True)
+        inside.touch() if inside.suffix else inside.mkdir()
         code, _, err = call("verdict", "before", "after", "--corpus", "a.jsonl", "--folder", "run")
         assert code == 1
         assert f"run: expected a new folder, or that of an earlier comparison, got a run, which has {made}" in err
-        folder.rmdir()
+        inside.unlink() if inside.suffix else inside.rmdir()
 
 
 def test_the_gate_passes_closes_or_cannot_tell(call: Call, tmp_path: Path) -> None:

@@ -55,8 +55,25 @@ def test_steering_by_nothing_is_greedy_and_a_trained_vector_brings_the_rare_form
     assert steered_paths(model, EXAMPLES, vector).rewards.mean() == 1
 
 
+@pytest.fixture(scope="module")
+def uneven_model() -> GPT:
+    """The first two problems are worked out three times in four and the others once, so that the formats differ in streams."""
+    torch.manual_seed(0)
+    model = GPT(CHAIN, 16, 2, 2)
+    times_worked = (3, 3, 1, 1)
+    prompts = [prompt for prompt in PROBLEMS for _ in range(4)]
+    texts = [
+        respond(prompt, "full") if number < times else f"# {ANSWERS[prompt]}"
+        for prompt, times in zip(PROBLEMS, times_worked, strict=True)
+        for number in range(4)
+    ]
+    fit(model, CHAIN, lambda _: Batch(prompts, texts), Schedule(250, 1e-2))
+    return model
+
+
 @torch.no_grad()
-def test_the_mean_difference_is_that_of_many_samples(model: GPT) -> None:
+def test_the_mean_difference_is_that_of_many_samples(uneven_model: GPT) -> None:
+    model = uneven_model
     vector, norm = direction_of(model, EXAMPLES)
     prompts = CHAIN.encode_prompts(PROBLEMS)
     stream = model.hidden(prompts)[0][:, -1]
@@ -64,7 +81,7 @@ def test_the_mean_difference_is_that_of_many_samples(model: GPT) -> None:
     worked = torch.tensor([[style != "direct" for style in group] for group in rolled.formats]).double().mean(1)
     by_hand = torch.from_numpy(np.average(stream, axis=0, weights=worked) - np.average(stream, axis=0, weights=1 - worked))
     assert float(vector.norm()) == pytest.approx(1, abs=1e-5)
-    assert float(vector.double() @ by_hand / by_hand.norm()) > 0.9
+    assert float(vector.double() @ by_hand / by_hand.norm()) > 0.99
     assert norm == pytest.approx(float(stream.norm(dim=1).mean()), rel=1e-5)
 
 

@@ -148,8 +148,8 @@ CELL = {"task": "gcd", "level": 1.0, "state": "unknown", "success": 0.5, "chance
     ("wrong", "told"),
     [
         ({"success": 5.0}, "success of gcd@1"),
-        ({"success": NAN}, "success of gcd@1"),
-        ({"chance": NAN}, "chance of gcd@1"),
+        ({"success": NAN}, r"cells\.0\.success: a finite number, got nan"),
+        ({"chance": NAN}, r"cells\.0\.chance: a finite number, got nan"),
         ({"chance": 7}, "chance of gcd@1"),
         ({"n": -5}, "n of gcd@1"),
         ({"examples": -5}, "examples of gcd@1"),

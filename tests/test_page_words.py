@@ -159,7 +159,7 @@ def test_completions_that_were_cut_come_first(tmp_path: Path) -> None:
 @pytest.mark.parametrize("exhausted", [True, False])
 def test_a_trial_on_more_items_is_another_run(tmp_path: Path, exhausted: bool) -> None:
     found = (Contrast("steered", "frozen", "cannot tell", Interval(0.0, -0.1, 0.1, 8), 0.1),)
-    seen = TrialBasis(8, True, ("steered",), found, lever="steered", items=60, exhausted=exhausted)
+    seen = TrialBasis(8, True, ("steered",), found, lever="steered", items=60, all_items_measured=exhausted)
     run = RunFolder(tmp_path / "run")
     run.path.mkdir()
     write_json(run.manifest, RunManifest({}, {}, {}, {}, "base", "mixwright run run.yaml --folder runs/run"))
@@ -176,7 +176,7 @@ def trained(low: float, high: float, **fields) -> TrialBasis:
 
 
 LOST = {"uniform": (Claim("damaged", "t", None, 0.9, 0.8, Interval(-0.1, -0.15, -0.05, 5), "5 seeds", "uniform"),)}
-LOSS = {"outcome": "held-out loss", "unit": "nats per token", "lower": True, "graded": False}
+LOSS = {"outcome": "held-out loss", "unit": "nats per token", "lower_is_better": True, "graded": False}
 SLOWER, REACH = "Take a fifth of train.learning_rate in the settings", "out of reach"
 REMEDIES = [
     (trained(-0.043, 0.030), "nothing moved: take more steps", False),

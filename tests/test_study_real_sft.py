@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 
 from mixwright.errors import InputError
-from mixwright_lab.studies import real_models, real_sft
+from mixwright_lab.studies import everyday, public_sets, real_models, real_sft
 from mixwright_lab.studies.real_models import ARMS_OF_JOB, NARROW, PLAN, PublicPlace, RealModels
-from mixwright_lab.worlds import everyday, public_sets
 
 
 @pytest.fixture

@@ -249,7 +249,7 @@ def test_the_probe_sees_damage_where_there_is_some_and_leaves_the_model_alone() 
     )
     assert found["*", "rows_trained"].value == 2 * (3 + 6 + 3) * 60 * 16
     together = [found[task, "success after all tasks together"] for task in TASKS]
-    assert all(row.value > found[row.task, "success at the start"].value + 0.1 for row in together)
+    assert all(row.value > min(found[row.task, "success at the start"].value + 0.1, 0.95) for row in together)
     assert together[0].value > found["a", "success after a, then c"].value + 0.3, "rows of all tasks hold those of a"
     assert found["c", "change at the start by all tasks together"].value == pytest.approx(
         together[2].value - found["c", "success at the start"].value

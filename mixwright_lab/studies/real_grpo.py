@@ -34,10 +34,10 @@ from typing import Any
 from mixwright.records import Interval
 from mixwright_lab.conditions import conditions
 from mixwright_lab.demo.training import Training, fine_tune
+from mixwright_lab.studies.everyday import HALF_KNOWN, SKILLS, Pair
 from mixwright_lab.studies.jobs import append_row, read_rows
 from mixwright_lab.studies.real_models import MODEL
 from mixwright_lab.studies.report import RESULTS, Goal, Result, interval, run
-from mixwright_lab.worlds.everyday import HALF_KNOWN, SKILLS, Pair
 
 SEEDS, QUICK = (211, 229, 241, 257, 271), (5,)
 ROWS_FILE = RESULTS / "real_grpo.rows.jsonl"

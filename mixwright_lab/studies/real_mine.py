@@ -30,10 +30,10 @@ from typing import Any
 from mixwright.records import Interval
 from mixwright_lab.conditions import conditions
 from mixwright_lab.demo.training import Training, fine_tune
+from mixwright_lab.studies.everyday import tool_calls
 from mixwright_lab.studies.jobs import append_row, read_rows, run_in_processes
 from mixwright_lab.studies.real_models import MODEL, TRAINING
 from mixwright_lab.studies.report import RESULTS, Goal, Result, interval, run
-from mixwright_lab.worlds.everyday import tool_calls
 
 SEEDS, QUICK = (307, 331, 353, 379, 401), (3,)
 ROWS_FILE = RESULTS / "real_mine.rows.jsonl"

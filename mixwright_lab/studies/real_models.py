@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any
 from mixwright.errors import InputError
 from mixwright_lab.demo.by_hand import scale_adapter
 from mixwright_lab.demo.training import Training, fine_tune
-from mixwright_lab.worlds import public_sets
-from mixwright_lab.worlds.everyday import HALF_KNOWN, plurals, tool_calls
+from mixwright_lab.studies import public_sets
+from mixwright_lab.studies.everyday import HALF_KNOWN, plurals, tool_calls
 
 if TYPE_CHECKING:
     from mixwright.learner.learner import Learner

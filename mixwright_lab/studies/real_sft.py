@@ -19,7 +19,7 @@ as well is read at equal success on the new task, between the points of their cu
 
 Settings were chosen on seed 3. Two processes of one thread run at once; each finished row is kept, all answers with it, in
 `real_sft.rows.jsonl`, and a run that was stopped goes on. Public files are read from the folder that MIXWRIGHT_PUBLIC names
-(`mixwright_lab/worlds/public_sets.py` says which). Weights are Q4_1, dequantised.
+(`mixwright_lab/studies/public_sets.py` says which). Weights are Q4_1, dequantised.
 
     MIXWRIGHT_PUBLIC=FOLDER python -m mixwright_lab.studies.real_sft [--quick]
 """
@@ -36,10 +36,10 @@ from typing import Any
 
 from mixwright.records import Interval
 from mixwright_lab.conditions import conditions
+from mixwright_lab.studies.everyday import HALF_KNOWN
 from mixwright_lab.studies.jobs import append_row, read_rows, run_in_processes
 from mixwright_lab.studies.real_models import ARMS_OF_JOB, HARMLESS, PublicPlace, RealModels, settings
 from mixwright_lab.studies.report import RESULTS, Goal, Result, interval, run
-from mixwright_lab.worlds.everyday import HALF_KNOWN
 
 SEEDS, QUICK = (101, 127, 149, 173, 197), (3,)
 GATE_SEEDS = SEEDS[:2]

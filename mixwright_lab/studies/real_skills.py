@@ -18,10 +18,10 @@ from typing import Any
 
 from mixwright.records import Interval
 from mixwright_lab.demo.training import Training, fine_tune
+from mixwright_lab.studies.everyday import SKILLS
 from mixwright_lab.studies.jobs import append_row, read_rows, run_in_processes
 from mixwright_lab.studies.real_models import MODEL
 from mixwright_lab.studies.report import RESULTS, Goal, Result, run
-from mixwright_lab.worlds.everyday import SKILLS
 
 SEED = 3
 ROWS_FILE = RESULTS / "real_skills.rows.jsonl"

@@ -38,7 +38,7 @@ def check_public_files(folder: Path) -> dict[str, str]:
     """
     missing = [str(name) for name in FILES if not (folder / name).is_file()]
     if missing:
-        remedy = "Fetch the repositories that mixwright_lab/worlds/public_sets.py names, and copy the files."
+        remedy = "Fetch the repositories that mixwright_lab/studies/public_sets.py names, and copy the files."
         raise InputError(f"public files in {folder}", f"none of the name {missing[0]}", remedy)
     return {str(name): hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in FILES}
 
