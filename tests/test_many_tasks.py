@@ -83,7 +83,8 @@ def test_a_comparison_split_by_task_is_that_of_each_task_alone() -> None:
 
     before, after = side(), side()
     found = {
-        (part.task, part.level, part.whole): part.change.success for part in compare_cells(([before], [after]), "greedy")
+        (part.task, part.level, part.is_whole_task): part.change.success
+        for part in compare_cells(([before], [after]), "greedy")
     }
     assert len(found) == 27
     for (task, level, whole), estimate in found.items():

@@ -41,7 +41,7 @@ from mixwright.verdict.rules.answer_forms import known_forms_file, write_known_f
 from mixwright.verdict.rules.basis import LEFT_OUT_SETTING, MOST_ROWS_SETTING, PACE_SETTING
 from mixwright.verdict.rules.claims import find_unjudged_tasks
 from mixwright.verdict.rules.gate import check_sides, items_to_measure
-from mixwright.verdict.rules.gate_asked import LOOK_SETTING, GateAsked, question_file, write_question
+from mixwright.verdict.rules.gate_asked import LOOK_SETTING, GateQuestion, question_file, write_question
 from mixwright.verdict.rules.gate_words import gate_lines
 
 COMPLETION_OPTIONS = ("--samples", "--temperature", "--greedy/--sampled", "--max-new-tokens")
@@ -166,7 +166,7 @@ def write_comparison(
     notes: Sequence[Observation],
     earlier: Earlier | None = None,
     former_answers: Sequence[FormerAnswers] = (),
-    question: GateAsked | None = None,
+    question: GateQuestion | None = None,
 ) -> None:
     """Write settings, manifest, both tables, the completions and the notes; nothing of an earlier comparison stays.
 
@@ -292,7 +292,7 @@ def plan_looks(cells: Sequence[Cell], max_items: int) -> list[tuple[int, Look]]:
 
 
 def measure_in_looks(
-    ready: Ready, folder: RunFolder, planned_looks: Sequence[tuple[int, Look]], question: GateAsked
+    ready: Ready, folder: RunFolder, planned_looks: Sequence[tuple[int, Look]], question: GateQuestion
 ) -> tuple[Ready, dict[str, MeasureResult], Look]:
     """Both checkpoints on ever more items, until the gate passes or finds damage; answers are kept in the folder.
 

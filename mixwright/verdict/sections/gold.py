@@ -20,7 +20,7 @@ from mixwright.estimates.outcome import Change, estimate_change, keep_probe_colu
 from mixwright.run.folder import RunFolder
 from mixwright.verdict.page.blocks import Block, Fact, Paragraph, Table
 from mixwright.verdict.page.text import count, format_change, format_interval, percent, points
-from mixwright.verdict.rules.evidence import Sides, decoding_of, leading_sides
+from mixwright.verdict.rules.evidence import Sides, leading_sides, read_outcome
 
 ABOUT = (
     "Where one string is right, its probability says what success says, without generating and with less noise. It was "
@@ -45,16 +45,18 @@ class GoldSection(Section):
         rows = [
             row
             for name, group_tasks in groups
-            if (row := _row(name, group_tasks, sides, greedy=decoding_of(run) == "greedy"))
+            if (row := _gold_row(name, group_tasks, sides, greedy=read_outcome(run) == "greedy"))
         ]
-        others = sorted({item[0] for item in shared_items(*sides)} - set(tasks))
-        left_out = f" Not read of {join_some(others)}: their graders accept more than one string." if others else ""
+        unread_tasks = sorted({item[0] for item in shared_items(*sides)} - set(tasks))
+        unread_text = (
+            f" Not read of {join_some(unread_tasks)}: their graders accept more than one string." if unread_tasks else ""
+        )
         columns = ("task", "items read", "before", "after", "change", "success, plain", "success, adjusted")
         table = Table("Probability of the gold answer", columns, rows, (1, 2, 3))
-        return [Paragraph(ABOUT + left_out), table] if rows else []
+        return [Paragraph(ABOUT + unread_text), table] if rows else []
 
 
-def _row(name: str, tasks: list[str], sides: Sides, *, greedy: bool) -> tuple[str, ...] | None:
+def _gold_row(name: str, tasks: list[str], sides: Sides, *, greedy: bool) -> tuple[str, ...] | None:
     probability_change = gold_change(sides, tasks)
     if probability_change is None:
         return None
