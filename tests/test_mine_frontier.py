@@ -22,7 +22,7 @@ from mixwright.mine.choosing import train_rows
 from mixwright.mine.miners import frontier
 from mixwright.mine.stage import mine
 from mixwright.records import Example
-from mixwright.trial.data_rows import read_data, rows_for
+from mixwright.trial.data_rows import choose_rows, read_data
 
 PROMPTS = 80
 
@@ -157,8 +157,8 @@ def test_random_rows_are_of_as_many_prompts(tmp_path: Path) -> None:
     once, twice = (read_data(tmp_path / f"{name}.parquet", corpus) for name in "xy")
     assert once.random_like_digest != twice.random_like_digest
     for seed in range(5):
-        drawn = rows_for("random_like", corpus, once, seed)
+        drawn = choose_rows("random_like", corpus, once, seed)
         prompts = {row.prompt for row in drawn}
         assert len(drawn) == len(prompts) == PROMPTS
         assert 20 < sum(row.extra["source"] == "short" for row in drawn) < 60
-    assert len({row.prompt for row in rows_for("random_like", corpus, twice, 0)}) < PROMPTS
+    assert len({row.prompt for row in choose_rows("random_like", corpus, twice, 0)}) < PROMPTS

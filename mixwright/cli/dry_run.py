@@ -21,10 +21,10 @@ from mixwright.run.workers import Job, Workers, count_cores
 from mixwright.steer.engine import Engine
 from mixwright.steer.pool import corpus_pool
 from mixwright.trial import power
-from mixwright.trial.arm_roles import arms_in
+from mixwright.trial.arm_roles import choose_arms
 from mixwright.trial.costs import format_costs, held_out_cells, stage_seconds
 from mixwright.trial.dry_run import DryRunJob, Timing, mean_timing, time_dry_run
-from mixwright.trial.fitting import Data
+from mixwright.trial.fitting import HeldOutCounts
 from mixwright.trial.stage import checked_plan
 
 MOST_DRAWS = 100_000
@@ -64,8 +64,8 @@ def outline(run: CheckedRun) -> list[tuple[str, str]]:
     measured_text = f"{base_count} x {items} items, greedy and {measure_config.samples} samples: {rollouts} rollouts"
     if outcome_of(measure_config.probes, measure_config.decoding) not in GRADED_OUTCOMES:
         measured_text = f"{base_count} x {items} items, read and not generated: {', '.join(measure_config.probes)}"
-    arms = arms_in(config, corpus, folder, run.base)
-    counts = {"items": items, "arms": len(arms.first) - 1, "bases": base_count, "rehearsed": prompts_to_answer(corpus)}
+    arms = choose_arms(config, corpus, folder, run.base)
+    counts = {"items": items, "arms": len(arms.always_run) - 1, "bases": base_count, "rehearsed": prompts_to_answer(corpus)}
     parts = stage_seconds(config, timing, **counts)
     time_text = format_costs(parts, arms, config.trial.seeds, measure_config, timing)
     is_grpo = train_config.objective == "grpo"
@@ -94,12 +94,12 @@ def outline(run: CheckedRun) -> list[tuple[str, str]]:
     ]
 
 
-def held_out_data(config: RunConfig, corpus: Corpus) -> Data:
+def held_out_data(config: RunConfig, corpus: Corpus) -> HeldOutCounts:
     """What has to be known of the rows to choose sizes for a time."""
-    arms = arms_in(config, corpus)
+    arms = choose_arms(config, corpus)
     bases = config.model.bases if config.model.path == TINY_PREFIX else 1
     cells, rehearsed = held_out_cells(corpus), prompts_to_answer(corpus)
-    return Data(cells, len(arms.first) - 1, len(arms.references), bases, rehearsed)
+    return HeldOutCounts(cells, len(arms.always_run) - 1, len(arms.references), bases, rehearsed)
 
 
 def time_configs(configs: Sequence[RunConfig], workers: Workers, base: Path) -> list[Timing]:

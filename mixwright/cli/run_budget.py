@@ -22,7 +22,7 @@ from mixwright.records import to_data
 from mixwright.run.folder import RunFolder, read_yaml
 from mixwright.run.opening import start_workers
 from mixwright.run.progress import format_duration
-from mixwright.trial.fitting import Fitted, Timings, fit_run, shortest_budget_seconds, with_sizes
+from mixwright.trial.fitting import FittedRun, Timings, fit_run, shortest_budget_seconds, with_sizes
 
 if TYPE_CHECKING:
     from mixwright.contracts import Miner
@@ -55,14 +55,16 @@ def _time_configs(configs: Mapping[str | None, RunConfig], base: Path) -> Timing
     return {name: (config, timing) for (name, config), timing in zip(configs.items(), timings, strict=True)}
 
 
-def format_sizes(fitted: Fitted) -> str:
+def format_sizes(fitted: FittedRun) -> str:
     """Room, weights, sizes and time, and what they will see."""
     config = fitted.config
     weights = "LoRA" if config.train.adapter == "lora" else "all weights"
     weights = "a tiny model" if config.model.path == TINY_PREFIX else weights
     text = f"{config.measure.max_new_tokens} tokens, {weights}, {config.train.steps} steps, {config.trial.seeds} seeds, "
     text += f"{fitted.items} items: {format_duration(fitted.seconds)}"
-    return text if fitted.visible is None else f"{text}; would see {100 * fitted.visible:.0f} points between trained arms"
+    return (
+        text if fitted.detectable is None else f"{text}; would see {100 * fitted.detectable:.0f} points between trained arms"
+    )
 
 
 @dataclass(frozen=True, slots=True)

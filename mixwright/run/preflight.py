@@ -23,7 +23,7 @@ from mixwright.learner.warmup_rows import warmup_rows, warmup_shares
 from mixwright.mine.own_answers import check_rehearsal
 from mixwright.plan.overrides import check_overrides
 from mixwright.records import Plan, Stage, from_data, to_data
-from mixwright.trial.arm_roles import arms_in, branch_of
+from mixwright.trial.arm_roles import choose_arms, make_branch
 from mixwright.trial.seed_rows import COMPETENCE_PROBE
 
 TRAINING_PACKAGES = ("torch", "transformers", "trl", "datasets")
@@ -82,7 +82,7 @@ def check_trial(config: RunConfig, corpus: Corpus) -> None:
         raise InputError("training examples", "none", "Give more rows: corpus.train.")
     if len(corpus.select(split="eval")) == 0:
         raise InputError("held-out examples to measure on", "none", "Set corpus.eval or corpus.eval_share.")
-    arms = arms_in(config, corpus)
+    arms = choose_arms(config, corpus)
     for name in (*config.train.adapters, *([config.train.adapter] if config.train.adapter else [])):
         options = dict(config.train.adapters.get(name, {}))
         if "learning_rate" in options:  # judged as that of all weights is
@@ -91,7 +91,7 @@ def check_trial(config: RunConfig, corpus: Corpus) -> None:
     tasks = sorted({cell.task for cell in corpus.cells()})
     stage = Stage("training", config.train.objective, 1, {task: 1 / len(tasks) for task in tasks})  # type: ignore[arg-type]
     for arm in arms.first:
-        branch_of(arm, Plan("any", (stage,)), corpus)
+        make_branch(arm, Plan("any", (stage,)), corpus)
 
 
 def check_planner(name: str, objective: str) -> None:

@@ -113,14 +113,14 @@ class ProgressCallback(TrainerCallback):
 
     def _success(self, examples: Sequence[Example]) -> float:
         greedy = self.config.decoding == "greedy"
-        count = 1 if greedy else max(1, EVALUATION_COMPLETIONS // len(self.items) // len(examples))
-        self.evaluated += count * len(examples)
+        samples_per_item = 1 if greedy else max(1, EVALUATION_COMPLETIONS // len(self.items) // len(examples))
+        self.evaluated += samples_per_item * len(examples)
         groups = answer_items(
             self.learner,
             examples,
             self.corpus,
             self.config,
-            count=count,
+            count=samples_per_item,
             temperature=0.0 if greedy else self.config.temperature,
             max_new_tokens=self.config.max_new_tokens,
             seed=self.seed,
