@@ -22,7 +22,7 @@ from typer.core import TyperGroup
 from mixwright import __version__
 from mixwright.cli import options, output
 from mixwright.cli.budget import Budget, start_budget
-from mixwright.cli.options import Measuring, columns_of, decoding_of, load_settings, with_measuring
+from mixwright.cli.options import Measuring, choose_decoding, load_settings, parse_columns, with_measuring
 from mixwright.cli.output import EXIT_FOUND
 from mixwright.errors import InputError, disk_full_error, one_line, system_error
 
@@ -103,7 +103,7 @@ def audit(
     from mixwright import api
     from mixwright.config import CorpusConfig
 
-    config = CorpusConfig(train, held_out, eval_share=0.0, columns=columns_of(column), task=task, grader=grader)
+    config = CorpusConfig(train, held_out, eval_share=0.0, columns=parse_columns(column), task=task, grader=grader)
     observations = api.audit(config, checks=checks)
     if as_json:
         output.out_json({"observations": observations})
@@ -296,7 +296,7 @@ def verdict(
     from mixwright.cli.judging import judge, show_verdict
 
     gate_options = (gate, tuple(protect or ()), each, margin, cannot_tell, until_decided, max_items)
-    gating = Gating(*gate_options, decoding_of(measuring.greedy, decoding), beside, measured)
+    gating = Gating(*gate_options, choose_decoding(measuring.greedy, decoding), beside, measured)
     result = judge(before, after, measuring, folder, gating, partial(show_verdict, gating=gating, full=full))
     if result is not None and (code := result.code(cannot_tell)):
         raise typer.Exit(code)

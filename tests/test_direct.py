@@ -11,7 +11,7 @@ import yaml
 from cli_call import Call, sums, write
 from trainers_tiny import model, tokenizer
 
-from mixwright.cli.options import ITEMS_HELP, columns_of, decoding_of, graders_of
+from mixwright.cli.options import ITEMS_HELP, choose_decoding, parse_columns, parse_graders
 from mixwright.cli.output import out_measurements
 from mixwright.errors import InputError
 from mixwright.measure.fitting import CELL_ITEMS, ITEMS
@@ -152,16 +152,16 @@ def test_what_does_not_go_together_is_refused_in_one_line(call: Call, name: str)
 
 
 def test_options_with_an_equals_sign_are_read_as_they_are_meant() -> None:
-    assert columns_of(["prompt=q", "answer=a=b", "level="]) == {"prompt": "q", "answer": "a=b", "level": ""}
-    assert graders_of(None) == (None, {})
-    assert graders_of(["numeric?tolerance=0.1", "gcd=numeric?tolerance=0.5"]) == (
+    assert parse_columns(["prompt=q", "answer=a=b", "level="]) == {"prompt": "q", "answer": "a=b", "level": ""}
+    assert parse_graders(None) == (None, {})
+    assert parse_graders(["numeric?tolerance=0.1", "gcd=numeric?tolerance=0.5"]) == (
         "numeric?tolerance=0.1",
         {"gcd": "numeric?tolerance=0.5"},
     )
     for wrong in (["exact", "numeric"], ["gcd="], ["=exact"], ["gcd=exact", "gcd=numeric"]):
         with pytest.raises(InputError):
-            graders_of(wrong)
-    assert [decoding_of(*pair) for pair in ((None, None), (False, None), (None, "sampled"), (True, "greedy"))] == [
+            parse_graders(wrong)
+    assert [choose_decoding(*pair) for pair in ((None, None), (False, None), (None, "sampled"), (True, "greedy"))] == [
         "greedy",
         "sampled",
         "sampled",

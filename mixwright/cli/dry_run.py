@@ -43,10 +43,11 @@ def first_draws(run: CheckedRun) -> list[Sequence[Any]]:
     for number, stage in enumerate(plan.stages):
         draw_count = min(run.config.train.prompts * stage.steps, MOST_DRAWS)
         engine = Engine(plan, pool, seed=run.config.seed, stage=number)
-        drawn = Counter(pool.tasks[pool.task_of[index]] for index in engine.draw(draw_count))
+        draws_by_task = Counter(pool.tasks[pool.task_of[index]] for index in engine.draw(draw_count))
         stage_note = f" in {stage.name}" if len(plan.stages) > 1 else ""
         rows += [
-            (f"{task}{stage_note}", f"{stage.weights.get(task, 0):.3f}", drawn[task], draw_count) for task in pool.tasks
+            (f"{task}{stage_note}", f"{stage.weights.get(task, 0):.3f}", draws_by_task[task], draw_count)
+            for task in pool.tasks
         ]
     return rows
 
@@ -66,8 +67,8 @@ def outline(run: CheckedRun) -> list[tuple[str, str]]:
         measured_text = f"{base_count} x {items} items, read and not generated: {', '.join(measure_config.probes)}"
     arms = choose_arms(config, corpus, folder, run.base)
     counts = {"items": items, "arms": len(arms.always_run) - 1, "bases": base_count, "rehearsed": prompts_to_answer(corpus)}
-    parts = stage_seconds(config, timing, **counts)
-    time_text = format_costs(parts, arms, config.trial.seeds, measure_config, timing)
+    stage_costs = stage_seconds(config, timing, **counts)
+    time_text = format_costs(stage_costs, arms, config.trial.seeds, measure_config, timing)
     is_grpo = train_config.objective == "grpo"
     step_size = f"{train_config.prompts} groups of {train_config.generations}" if is_grpo else f"{train_config.prompts} rows"
     rows_per_prompt = train_config.generations if is_grpo else 1

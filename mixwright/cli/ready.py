@@ -50,7 +50,7 @@ class Ready:
     """What completing a few items showed of each model that is measured, where that was done."""
     nested: bool = False
     """Whether what is sampled for an item does not depend on how many others are measured."""
-    pace: float = 0.0
+    seconds_per_item: float = 0.0
     """Seconds per item of one model, where a part was measured before; 0 where nobody took the time."""
 
     def passes(self, number: int = 0, chosen: tuple[Example, ...] | None = None) -> Passes:
@@ -66,12 +66,12 @@ class Ready:
         return ItemCost(greedy, price(self.free_answers, 1, 1, *room) - greedy)
 
 
-def with_price(ready: Ready, measured: Sequence[int], *, room_is_known: bool, items_by_budget: bool) -> Ready:
+def with_price(ready: Ready, model_indices: Sequence[int], *, room_is_known: bool, items_by_budget: bool) -> Ready:
     """The same, with what completing a few items showed of the models that are measured; says what measuring will take.
 
     Args:
         ready: models and rows.
-        measured: numbers of the models that are measured.
+        model_indices: numbers of the models that are measured.
         room_is_known: the room was asked for or taken over, so that no other is offered.
         items_by_budget: the items are yet to be chosen by a budget, and the price follows from it.
 
@@ -81,9 +81,9 @@ def with_price(ready: Ready, measured: Sequence[int], *, room_is_known: bool, it
     if not ready.graded:
         return ready
     measure, free_answers = ready.config.measure, ready.free_answers
-    learners = [ready.learners[number] for number in measured]
+    learners = [ready.learners[number] for number in model_indices]
     free_answers = free_answers or time_answers(learners, ready.corpus, measure, measure.longest_completion, say)
-    all_items = ready.passes(measured[0]).items
+    all_items = ready.passes(model_indices[0]).items
     free_answers = [
         time_options(learner, all_items, ready.corpus, measure, answers)
         for learner, answers in zip(learners, free_answers, strict=True)
@@ -133,4 +133,4 @@ def measure_with_progress(title: str, learner: Learner, ready: Ready, *, start: 
         measure_options = {"start": start, "seed": ready.config.seed, "nested": ready.nested}
         result = measure_learner(learner, ready.corpus, config, **measure_options, done=show_progress)
         show(item_count, item_count, 0.0)
-    return replace(result, pace=ready.pace or (monotonic() - start_time) / max(item_count, 1))
+    return replace(result, pace=ready.seconds_per_item or (monotonic() - start_time) / max(item_count, 1))

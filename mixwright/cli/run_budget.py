@@ -123,10 +123,12 @@ def fit_mining(settings: RunConfig, run: RunFolder, base: Path, miner: str, keep
     if steps is None or fitted is None:
         fewest_steps = min(trainings.steps, FEWEST_SHORT_STEPS)
         fewest = trainings.seconds(fewest_steps)
-        needed = max(fewest / MINING_SHARE, budget.seconds_spent + fewest + shortest_budget_seconds(timings, data))
-        parts = f"{trainings.count} short trainings of {fewest_steps} steps and " if trainings.count else ""
+        needed_seconds = max(fewest / MINING_SHARE, budget.seconds_spent + fewest + shortest_budget_seconds(timings, data))
+        trainings_text = f"{trainings.count} short trainings of {fewest_steps} steps and " if trainings.count else ""
         remedy = "Allow more time, or take a miner that trains nothing, such as influence."
-        expected = f"a budget of {format_duration(needed)} or more, for {parts}a trial that can say something"
+        expected = (
+            f"a budget of {format_duration(needed_seconds)} or more, for {trainings_text}a trial that can say something"
+        )
         raise InputError(expected, format_duration(budget.seconds), remedy)
     settings = _with_sizes_of(fitted.config, settings, miner)
     if trainings.count:
@@ -136,11 +138,13 @@ def fit_mining(settings: RunConfig, run: RunFolder, base: Path, miner: str, keep
     return settings
 
 
-def _with_sizes_of(sized: RunConfig, settings: RunConfig, miner: str) -> RunConfig:
+def _with_sizes_of(fitted_config: RunConfig, settings: RunConfig, miner: str) -> RunConfig:
     """The settings with the sizes of others; those of short trainings only where the others name them."""
-    settings = with_sizes(settings, steps=sized.train.steps, seeds=sized.trial.seeds, items=sized.measure.items)
-    settings = replace(settings, measure=replace(settings.measure, samples=sized.measure.samples))
-    steps = sized.mine.options.get(miner, {}).get("steps")
+    settings = with_sizes(
+        settings, steps=fitted_config.train.steps, seeds=fitted_config.trial.seeds, items=fitted_config.measure.items
+    )
+    settings = replace(settings, measure=replace(settings.measure, samples=fitted_config.measure.samples))
+    steps = fitted_config.mine.options.get(miner, {}).get("steps")
     return settings if steps is None else replace(settings, mine=_with_short_steps(settings.mine, miner, steps))
 
 

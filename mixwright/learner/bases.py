@@ -13,7 +13,7 @@ from mixwright.learner.sources import resolve_model
 from mixwright.learner.warmup_rows import warmup_rows
 from mixwright.run.checked import CheckedRun
 from mixwright.run.folder import RunFolder
-from mixwright.run.progress import report
+from mixwright.run.progress import report_share
 from mixwright.run.workers import Job, Workers
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def build_base(job: BaseJob) -> str:
     learner = build_tiny(tokenizer_texts(corpus.select(split="train")), config.model, seed)
     if config.model.warmup is not None:
         rows = warmup_rows(config.model.warmup, config.corpus, corpus, Path(job.base))
-        warm_up(learner, rows, config.model.warmup, seed=seed, progress=lambda step, steps, _: report(step / steps))
+        warm_up(learner, rows, config.model.warmup, seed=seed, progress=lambda step, steps, _: report_share(step / steps))
     final = Path(bases_of(config.model, run)[job.place])
     partial = final.with_name(f".{final.name}.partial")
     try:

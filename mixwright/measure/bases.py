@@ -24,7 +24,7 @@ from mixwright.measure.stage import MeasureResult, measure_learner
 from mixwright.records import Measurement, Observation, RunManifest
 from mixwright.run.checked import CheckedRun
 from mixwright.run.folder import RunFolder, read_json, read_measurements, write_measurements, write_table
-from mixwright.run.progress import report
+from mixwright.run.progress import report_share
 from mixwright.run.workers import Job, Workers
 
 P_VALUE_UNIT = "p value"
@@ -85,7 +85,7 @@ def measure_base(job: MeasureJob) -> tuple[float, list[Observation]]:
     name, corpus = shuffled_name(job.name) if job.shuffled else job.name, Corpus.load(run.corpus)
     learner = KeepingLearner(load_base(config.model, job.base), run.path / FOLDER / f"{name}.jsonl")
     corpus = shuffle_levels(corpus, config.seed) if job.shuffled else corpus
-    found = measure_learner(learner, corpus, config.measure, seed=config.seed + MEASURE_SEED, done=report)
+    found = measure_learner(learner, corpus, config.measure, seed=config.seed + MEASURE_SEED, done=report_share)
     if not job.shuffled:
         write_completions(completions_path(run, name), {"before": found})
     write_measurements(run.measurements(name), found.measurements)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from mixwright.estimates.crossed import Estimate, estimate_crossed
 from mixwright.estimates.intervals import COVERAGE, holm
-from mixwright.run.progress import report
+from mixwright.run.progress import report_share
 
 End = Literal["hard", "easy", "random"]
 Word = Literal["hard", "easy", "keep all"]
@@ -158,7 +158,7 @@ def crossover(
 
     def train_and_report(rows: NDArray[np.int64], seed: int) -> NDArray[np.float64]:
         values = train(rows, seed)
-        report(next(trainings_done) / trainings_in_all)
+        report_share(next(trainings_done) / trainings_in_all)
         return values
 
     results = []

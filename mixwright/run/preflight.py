@@ -98,7 +98,9 @@ def check_planner(name: str, objective: str) -> None:
     """Whether a planner can plan for an objective. Raises InputError."""
     objectives = catalog.load("planners", name).OBJECTIVES
     if objective not in objectives:
-        fitting = [other for other in catalog.listing("planners") if objective in catalog.load("planners", other).OBJECTIVES]
+        fitting = [
+            planner for planner in catalog.listing("planners") if objective in catalog.load("planners", planner).OBJECTIVES
+        ]
         remedy = f"Leave plan.planner out, or take one of: {', '.join(sorted(fitting))}."
         raise InputError(
             f"a planner for {objective} (plan.planner)", f"{name}, which plans for {', '.join(objectives)}", remedy
@@ -166,9 +168,9 @@ def check_items(corpus: Corpus) -> set[str]:
 def check_model(model: ModelConfig) -> None:
     """Whether the model can be there, as far as that is known without loading it. Raises InputError."""
     folder, gguf, remedy = Path(model.path), is_gguf(model.path), "Correct the path of the model."
-    for place in (folder, *([Path(model.adapter)] if model.adapter else [])):
-        if place.is_dir():
-            check_files(place)
+    for path in (folder, *([Path(model.adapter)] if model.adapter else [])):
+        if path.is_dir():
+            check_files(path)
     if model.path.startswith(TINY_PREFIX) and model.path != TINY_PREFIX:
         raise InputError("a checkpoint folder, a hub name, or tiny:", repr(model.path), remedy)
     if model.path.startswith((".", "/", "~")) and not folder.is_dir() and not gguf:

@@ -24,7 +24,7 @@ from mixwright.measure.bases import base_name
 from mixwright.records import Example
 from mixwright.run.checked import CheckedRun
 from mixwright.run.folder import RunFolder
-from mixwright.run.progress import report
+from mixwright.run.progress import report_share
 from mixwright.run.workers import Job, Workers, count_cores, peak_memory
 from mixwright.scan.passes import ScanPasses
 from mixwright.scan.rows import Pass, ScanRow, row_token_limit, scan_rows, target_of
@@ -237,7 +237,7 @@ def scan_shards(job: ScanJob) -> ScannedShards:
         seed = config.seed + SCAN_SEED + number
 
         def tell(share: float, shards_done: int = shards_done) -> None:
-            report((shards_done + share) / len(job.shards))
+            report_share((shards_done + share) / len(job.shards))
 
         passes = ScanPasses(learner, rows, passes_needed, corpus, config.measure, seed, calibration, tell)
         values_by_column = {name: values for group in missing.values() for name, values in group.read(rows, passes).items()}

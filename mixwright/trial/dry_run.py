@@ -22,7 +22,7 @@ from mixwright.learner.bases import TINY_PREFIX
 from mixwright.measure.fitting import training_probes
 from mixwright.measure.free_answers import spread_items
 from mixwright.records import Plan, Stage
-from mixwright.run.progress import report
+from mixwright.run.progress import report_share
 from mixwright.trial.arm_roles import make_branch
 
 if TYPE_CHECKING:
@@ -96,14 +96,14 @@ def time_dry_run(job: DryRunJob) -> Timing:
     importlib.import_module(f"mixwright.trainers.{config.train.objective}")
     corpus = read_corpus(config.corpus, base=Path(job.base))
     loading_began = perf_counter()
-    report(0.1)
+    report_share(0.1)
     with tempfile.TemporaryDirectory(prefix="mixwright-") as scratch:
         learner, warmup_step = _make_learner(config.model, config.seed, corpus, Path(scratch) / "base")
         load_seconds = perf_counter() - loading_began - warmup_step * WARM_STEPS
-        report(0.3)
+        report_share(0.3)
         _check_lengths(config.measure, config.train, corpus, learner)
         greedy_seconds, sample_seconds, items = _time_measuring(config.measure, config.seed, corpus, learner)
-        report(0.6)
+        report_share(0.6)
         training_step, setup_seconds, steps = _time_training(config, corpus, learner, Path(scratch))
     return Timing(
         greedy_seconds,
@@ -202,7 +202,7 @@ def _time_training(config: RunConfig, corpus: Corpus, learner: Learner, scratch:
     class Clock(TrainerCallback):
         def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
             step_ends.append(perf_counter())
-            report(0.7 + 0.29 * len(step_ends) / steps)
+            report_share(0.7 + 0.29 * len(step_ends) / steps)
             control.should_training_stop = step_ends[-1] - start > STEPS_TIME_LIMIT
 
     train = corpus.select(split="train")

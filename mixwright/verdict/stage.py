@@ -46,7 +46,7 @@ def render(run: RunFolder) -> Path:
     if claims := judge(run):
         write_json(run.claims, claims)
     page_sections = sections(run)
-    write_json(run.data, collect_data(run, page_sections))
+    write_json(run.verdict_data, collect_data(run, page_sections))
     write_text(run.page, render_page(f"Verdict: {run.path.resolve().name}", describe_run(run), page_sections))
     return run.page
 
