@@ -87,8 +87,9 @@ class Displacement(Kept, Monitor):
             if fall > threshold and grows:
                 self._last_alarm_step[task] = signals.step
                 message = (
-                    f"{task}: chosen completions are {fall:.3g} nats less likely than under the reference (last {len(ratios)} "
-                    f"pairs, threshold {threshold:.3g}), while their margin over the rejected ones grew by {margin:.3g} nats"
+                    f"{task}: chosen completions are {fall:.3g} nats less likely than under the reference (last "
+                    f"{len(ratios)} pairs, threshold {threshold:.3g}), while their margin over the rejected ones grew by "
+                    f"{margin:.3g} nats"
                 )
                 alarms.append(Alarm("displacement", signals.step, task, fall, threshold, message))
         return alarms
