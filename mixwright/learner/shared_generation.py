@@ -24,7 +24,14 @@ from transformers import AttentionInterface
 from transformers.cache_utils import Cache, DynamicLayer
 
 from mixwright.learner.batches import left_padded
-from mixwright.learner.generation import Continuation, Decoding, GenerationJob, Writer, choose_tokens, generate_in_batches
+from mixwright.learner.generation import (
+    Continuation,
+    Decoding,
+    GeneratingModel,
+    GenerationJob,
+    choose_tokens,
+    generate_in_batches,
+)
 
 ATTENTION_NAME = "mixwright_shared_prompts"
 MOST_CACHE_BYTES = 2**30
@@ -46,7 +53,7 @@ class Unsupported(Exception):
 
 
 def generate(
-    learner: Writer,
+    learner: GeneratingModel,
     jobs: Sequence[GenerationJob],
     decoding: Decoding,
     progress: Callable[[float], None] | None = None,
@@ -60,58 +67,63 @@ def generate(
     """
     if any(len(job.prefix) >= decoding.max_new_tokens for job in jobs):
         raise ValueError("a completion is begun with as many tokens as it may have")
-    left = dict(enumerate(jobs))
+    waiting_jobs = dict(enumerate(jobs))
     if jobs and is_supported(learner):
         try:
-            for made in generate_shared(learner, jobs, decoding, progress):
-                for place in made:
-                    del left[place]
-                yield made
+            for ended_jobs in generate_shared(learner, jobs, decoding, progress):
+                for job_index in ended_jobs:
+                    del waiting_jobs[job_index]
+                yield ended_jobs
         except Unsupported:
             learner.shares_prompts = False
-    rest = list(left)
-    for made in generate_in_batches(learner, [jobs[place] for place in rest], decoding, progress, len(jobs)):
-        yield {rest[place]: rows for place, rows in made.items()}
+    waiting_indices = list(waiting_jobs)
+    for ended_jobs in generate_in_batches(
+        learner, [jobs[job_index] for job_index in waiting_indices], decoding, progress, len(jobs)
+    ):
+        yield {waiting_indices[job_index]: rows for job_index, rows in ended_jobs.items()}
 
 
-def is_supported(learner: Writer) -> bool:
+def is_supported(learner: GeneratingModel) -> bool:
     """Whether to try: a model on a CPU that calls its attention through the interface of transformers."""
-    plain = learner.model.get_base_model() if hasattr(learner.model, "get_base_model") else learner.model
+    base_model = learner.model.get_base_model() if hasattr(learner.model, "get_base_model") else learner.model
     needed_arguments = {"position_ids", "past_key_values", "logits_to_keep"}
     return (
         learner.shares_prompts
         and learner.device.type == "cpu"
-        and bool(getattr(plain, "_supports_attention_backend", False))
+        and bool(getattr(base_model, "_supports_attention_backend", False))
         and needed_arguments <= learner.forward_arguments
     )
 
 
 def generate_shared(
-    learner: Writer, jobs: Sequence[GenerationJob], decoding: Decoding, progress: Callable[[float], None] | None = None
+    learner: GeneratingModel,
+    jobs: Sequence[GenerationJob],
+    decoding: Decoding,
+    progress: Callable[[float], None] | None = None,
 ) -> Iterator[dict[int, list[Continuation]]]:
     """As `generate`. Raises Unsupported, before the first token of a batch that it cannot write."""
-    done = 0
-    for places in _of_similar_length(jobs):
-        batch = _Batch(learner, [jobs[place] for place in places], decoding)
+    done_jobs = 0
+    for job_indices in _batch_similar_lengths(jobs):
+        batch = _Batch(learner, [jobs[place] for place in job_indices], decoding)
         while batch.under_way():
-            made = batch.step()
+            ended_jobs = batch.step()
             if progress:
-                progress((done + batch.share_written() * len(places)) / len(jobs))
-            if made:
-                yield {places[i]: rows for i, rows in made.items()}
-        done += len(places)
+                progress((done_jobs + batch.share_written() * len(job_indices)) / len(jobs))
+            if ended_jobs:
+                yield {job_indices[i]: rows for i, rows in ended_jobs.items()}
+        done_jobs += len(job_indices)
 
 
-def _of_similar_length(jobs: Sequence[GenerationJob]) -> Iterator[list[int]]:
+def _batch_similar_lengths(jobs: Sequence[GenerationJob]) -> Iterator[list[int]]:
     """Indices of jobs, shortest first, split where lengths differ by too much to share tensors."""
-    part: list[int] = []
-    for place in sorted(range(len(jobs)), key=lambda place: (jobs[place].length, place)):
-        if part and jobs[place].length > LENGTH_RATIO * jobs[part[0]].length + LENGTH_SLACK:
-            yield part
-            part = []
-        part.append(place)
-    if part:
-        yield part
+    batch: list[int] = []
+    for job_index in sorted(range(len(jobs)), key=lambda job_index: (jobs[job_index].length, job_index)):
+        if batch and jobs[job_index].length > LENGTH_RATIO * jobs[batch[0]].length + LENGTH_SLACK:
+            yield batch
+            batch = []
+        batch.append(job_index)
+    if batch:
+        yield batch
 
 
 class SharedCache(Cache):
@@ -218,7 +230,7 @@ class SharedCache(Cache):
 
 
 def _zeros(like: tuple[Tensor, Tensor], rows: int, length: int) -> tuple[Tensor, Tensor]:
-    keys, values = (part.new_zeros(rows, part.shape[1], length, part.shape[3]) for part in like)
+    keys, values = (tensor.new_zeros(rows, tensor.shape[1], length, tensor.shape[3]) for tensor in like)
     return keys, values
 
 
@@ -237,9 +249,14 @@ def _attention(
 ) -> tuple[Tensor, None]:
     """What the attention layers of a model call, see `AttentionInterface` of transformers."""
     cache = _in_use.get()
-    given = [name for name, value in others.items() if name not in HARMLESS_ARGUMENTS and value is not None]
-    if cache is None or given or attention_mask is not None or not isinstance(getattr(module, "layer_idx", None), int):
-        raise Unsupported(f"attention with {', '.join(given) or 'a mask of its own'}")
+    unknown_names = [name for name, value in others.items() if name not in HARMLESS_ARGUMENTS and value is not None]
+    if (
+        cache is None
+        or unknown_names
+        or attention_mask is not None
+        or not isinstance(getattr(module, "layer_idx", None), int)
+    ):
+        raise Unsupported(f"attention with {', '.join(unknown_names) or 'a mask of its own'}")
     return cache.attend(query, module.layer_idx, query.shape[-1] ** -0.5 if scaling is None else scaling), None
 
 
@@ -262,7 +279,7 @@ def _attending_to(cache: SharedCache, model: Any) -> Iterator[None]:
 class _Batch:
     """Jobs of similar length: those under way have a place each, the others wait."""
 
-    def __init__(self, learner: Writer, jobs: Sequence[GenerationJob], decoding: Decoding) -> None:
+    def __init__(self, learner: GeneratingModel, jobs: Sequence[GenerationJob], decoding: Decoding) -> None:
         self.learner, self.jobs, self.decoding = learner, jobs, decoding
         self.width = max(job.rows for job in jobs)
         longest, room = max(job.length for job in jobs), decoding.max_new_tokens - min(len(job.prefix) for job in jobs)
@@ -289,9 +306,9 @@ class _Batch:
 
     def share_written(self) -> float:
         """Of all jobs."""
-        part = sum(len(self.rows[row].token_ids) for row in self.active) / self.decoding.max_new_tokens
+        active_share = sum(len(self.rows[row].token_ids) for row in self.active) / self.decoding.max_new_tokens
         started = len(self.job_at) - len(self.active) / self.width
-        return (self.ended + started + part / self.width) / len(self.jobs)
+        return (self.ended + started + active_share / self.width) / len(self.jobs)
 
     def step(self) -> dict[int, list[Continuation]]:
         """Let prompts enter where there is room, else write one token of each completion; returns the jobs that ended."""
@@ -314,53 +331,53 @@ class _Batch:
 
     def _enter(self) -> tuple[Tensor, Tensor]:
         """Read the next prompts; returns the numbers of their completions and the logits of their first tokens."""
-        places = [self.free.pop() for _ in range(min(len(self.free), len(self.waiting)))]
-        entering = [self.waiting.popleft() for _ in places]
-        jobs = [self.jobs[number] for number in entering]
+        free_slots = [self.free.pop() for _ in range(min(len(self.free), len(self.waiting)))]
+        entering_jobs = [self.waiting.popleft() for _ in free_slots]
+        jobs = [self.jobs[number] for number in entering_jobs]
         ids, mask = left_padded([[*job.prompt, *job.prefix] for job in jobs], self.learner.tokenizer.pad_token_id or 0)
         output = self.learner.forward(ids, mask, last_positions=1, use_cache=True)
-        self.cache.take_prompts(places, [job.length for job in jobs], output.past_key_values)
-        numbers: list[int] = []
-        for place, number, job in zip(places, entering, jobs, strict=True):
-            self.job_at[place] = number
-            own_rows = [place * self.width + k for k in range(job.rows)]
-            for row in own_rows:
+        self.cache.take_prompts(free_slots, [job.length for job in jobs], output.past_key_values)
+        entered_rows: list[int] = []
+        for slot, number, job in zip(free_slots, entering_jobs, jobs, strict=True):
+            self.job_at[slot] = number
+            slot_rows = [slot * self.width + k for k in range(job.rows)]
+            for row in slot_rows:
                 self.rows[row] = Continuation(list(job.prefix), [math.nan] * len(job.prefix))
-            if self.draws is not None and (drawn := self.decoding.draw(job)) is not None:
-                self.draws[own_rows] = drawn
-            numbers += own_rows
-        self.active += numbers
-        which = torch.arange(len(jobs)).repeat_interleave(torch.tensor([job.rows for job in jobs]))
-        return torch.tensor(numbers), output.logits[:, -1][which]
+            if self.draws is not None and (uniforms := self.decoding.draw(job)) is not None:
+                self.draws[slot_rows] = uniforms
+            entered_rows += slot_rows
+        self.active += entered_rows
+        row_of_prompt = torch.arange(len(jobs)).repeat_interleave(torch.tensor([job.rows for job in jobs]))
+        return torch.tensor(entered_rows), output.logits[:, -1][row_of_prompt]
 
     def _choose(self, rows: Tensor, logits: Tensor) -> dict[int, list[Continuation]]:
         """Add a token to each of these completions; returns the jobs all of whose completions have ended."""
-        numbers = rows.tolist()
+        row_numbers = rows.tolist()
         uniform = None
         if self.draws is not None:
-            uniform = self.draws[rows, torch.tensor([len(self.rows[row].token_ids) for row in numbers])]
+            uniform = self.draws[rows, torch.tensor([len(self.rows[row].token_ids) for row in row_numbers])]
         tokens, logprobs = choose_tokens(logits, self.decoding.temperature, uniform)
         self.next[rows] = tokens
         ended = set()
-        for row, token, logprob in zip(numbers, tokens.tolist(), logprobs.tolist(), strict=True):
-            made = self.rows[row]
-            made.token_ids.append(token)
-            made.logprobs.append(logprob)
-            made.finished = token in self.ends
-            if made.finished or len(made.token_ids) == self.decoding.max_new_tokens:
+        for row, token, logprob in zip(row_numbers, tokens.tolist(), logprobs.tolist(), strict=True):
+            continuation = self.rows[row]
+            continuation.token_ids.append(token)
+            continuation.logprobs.append(logprob)
+            continuation.finished = token in self.ends
+            if continuation.finished or len(continuation.token_ids) == self.decoding.max_new_tokens:
                 ended.add(row)
         if not ended:
             return {}
         self.active = [row for row in self.active if row not in ended]
-        still = {row // self.width for row in self.active}
-        found = {}
-        for place in {row // self.width for row in ended} - still:
-            number = self.job_at.pop(place)
-            found[number] = [self.rows.pop(place * self.width + k) for k in range(self.jobs[number].rows)]
-            self.free.append(place)
-            self.cache.lengths[place] = 0
-        self.ended += len(found)
-        return found
+        busy_slots = {row // self.width for row in self.active}
+        ended_jobs = {}
+        for slot in {row // self.width for row in ended} - busy_slots:
+            number = self.job_at.pop(slot)
+            ended_jobs[number] = [self.rows.pop(slot * self.width + k) for k in range(self.jobs[number].rows)]
+            self.free.append(slot)
+            self.cache.lengths[slot] = 0
+        self.ended += len(ended_jobs)
+        return ended_jobs
 
 
 def _bytes_per_token(model: Any) -> int:

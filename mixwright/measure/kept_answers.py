@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from mixwright.errors import system_error
-from mixwright.learner.generation import part_of
+from mixwright.learner.generation import scale_progress
 from mixwright.learner.learner import FIRST_WRITING_SHARE, Completion, Learner
 from mixwright.learner.prompt_form import PromptForm
 from mixwright.measure.kept_folder import FOLDER, NAMES
@@ -96,14 +96,14 @@ class KeepingLearner(Learner):
             made = super().sample(**sample_arguments, on_finished=keep)
             keep({i: row for i, row in enumerate(made) if keys[new[i]] not in self._known})
         else:
-            sample_arguments["progress"] = part_of(progress, 0.0, FIRST_WRITING_SHARE)
+            sample_arguments["progress"] = scale_progress(progress, 0.0, FIRST_WRITING_SHARE)
             # kept by another name, so that a stop while these are continued loses none
             made = self.sample(**sample_arguments)
             written = self.written
             names = ("temperature", "seed", "draw_keys")
             lengthen_arguments: dict[str, Any] = {name: sample_arguments[name] for name in names}
             lengthen_arguments["continue_up_to"] = continue_up_to
-            lengthen_arguments["progress"] = part_of(progress, FIRST_WRITING_SHARE, 1 - FIRST_WRITING_SHARE)
+            lengthen_arguments["progress"] = scale_progress(progress, FIRST_WRITING_SHARE, 1 - FIRST_WRITING_SHARE)
             self.lengthen(sample_arguments["prompts"], made, on_finished=keep, **lengthen_arguments)
             keep({i: row for i, row in enumerate(made) if keys[new[i]] not in self._known})
             self.written = written  # those that were continued count once

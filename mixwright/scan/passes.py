@@ -23,7 +23,7 @@ from torch import Tensor
 from mixwright.config import MeasureConfig
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
-from mixwright.learner.batches import logits_limit, reading_mode, restrict_output, right_padded, token_batches
+from mixwright.learner.batches import pass_token_limit, reading_mode, restrict_output, right_padded, token_batches
 from mixwright.learner.learner import Learner
 from mixwright.measure.passes import ExampleRollouts, Passes
 from mixwright.records import Example
@@ -148,7 +148,7 @@ class ScanPasses:
     @property
     def _limit(self) -> int:
         """Padded tokens of a batch."""
-        limit = logits_limit(self.learner.model)
+        limit = pass_token_limit(self.learner.model)
         return min(limit, BATCH_TOKENS) if self.learner.device.type == "cpu" else limit
 
     @cached_property
