@@ -14,7 +14,7 @@ from trainers_tiny import model, tokenizer
 from mixwright.cli.options import ITEMS_HELP, choose_decoding, parse_columns, parse_graders
 from mixwright.cli.output import out_measurements
 from mixwright.errors import InputError
-from mixwright.measure.fitting import CELL_ITEMS, ITEMS
+from mixwright.measure.fitting import MIN_USUAL_CELL_ITEMS, USUAL_ITEMS
 from mixwright.records import Measurement, Observation, Plan, RunManifest
 from mixwright.run.folder import RunFolder, read_json, read_list, read_measurements, read_yaml
 from mixwright.verdict.rules.gate import items_to_measure
@@ -175,7 +175,7 @@ def test_what_is_taken_without_items_is_what_the_help_says() -> None:
     assert min(items_to_measure(cells, chosen=True) for cells in range(1, 60)) == pytest.approx(80, abs=2)
     assert items_to_measure(4, chosen=False) == pytest.approx(1.25 * items_to_measure(4, chosen=True), abs=1)
     assert "about 800 over the cells of --protect and 80 of each at least; without --protect a quarter more" in ITEMS_HELP
-    assert f"{ITEMS} over all, {CELL_ITEMS} at least" in ITEMS_HELP
+    assert f"{USUAL_ITEMS} over all, {MIN_USUAL_CELL_ITEMS} at least" in ITEMS_HELP
 
 
 def test_both_sides_are_measured_as_asked_and_the_manifest_says_how(call: Call) -> None:

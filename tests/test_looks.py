@@ -29,7 +29,7 @@ from mixwright.estimates.outcome import item_scores
 from mixwright.learner.learner import Completion, Learner
 from mixwright.learner.load import load_learner
 from mixwright.measure.kept_answers import KeepingLearner, _fingerprint
-from mixwright.measure.kept_answers import _rows as kept_rows
+from mixwright.measure.kept_answers import _read_rows as kept_rows
 from mixwright.records import Cell, RunManifest, plain
 from mixwright.run.folder import RunFolder, read_json, write_json, write_measurements
 from mixwright.verdict.rules.gate import check_mastered, check_protected, check_sides

@@ -188,7 +188,11 @@ def write_comparison(
         results_with_completions = {name: result for name, result in results.items() if result.completions}
         cut_shares = {CUT_SETTING.format(side): f"{result.cut:.1%}" for side, result in results_with_completions.items()}
         largest_cell = {MOST_ROWS_SETTING: max(cell.count for cell in ready.corpus.measured().cells())}
-        pace = {PACE_SETTING: float(f"{2 * results['after'].pace:.2g}")} if results["after"].pace else {}
+        pace = (
+            {PACE_SETTING: float(f"{2 * results['after'].seconds_per_item:.2g}")}
+            if results["after"].seconds_per_item
+            else {}
+        )
         settings = checkpoints | dict(ready.manifest_settings) | largest_cell | pace | cut_shares
         seeds = {"measuring": config.seed}
         write_manifest(folder, ready.corpus, config.corpus, config.model.path, settings=settings, seeds=seeds)

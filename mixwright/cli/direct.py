@@ -24,7 +24,7 @@ from mixwright.measure.fitting import usual_items
 from mixwright.measure.former import FormerAnswers, read_former_answers, rows_to_read, same_tokens
 from mixwright.measure.free_answers import MAX_SECONDS, FreeAnswers, find_room
 from mixwright.measure.kept_folder import drop_kept, was_stopped
-from mixwright.measure.notes import notes_on, write_notes
+from mixwright.measure.notes import list_notes, write_notes
 from mixwright.measure.option_answers import options_of
 from mixwright.measure.other_form import other_form_notes
 from mixwright.measure.room import keep_fitting_corpus
@@ -123,9 +123,9 @@ def prepare(
     check_settings(config, rows.corpus)
     for path in paths[1:]:
         check_model(ModelConfig(path, measuring.adapter))
-    from mixwright.measure.kept_answers import keeping  # needs torch, which was looked for now
+    from mixwright.measure.kept_answers import make_keeping  # needs torch, which was looked for now
 
-    learners = keeping([load(path, measuring, paths[0] if path != paths[0] else None) for path in paths], folder)
+    learners = make_keeping([load(path, measuring, paths[0] if path != paths[0] else None) for path in paths], folder)
     for path, learner in zip(paths, learners, strict=True):
         if learner.name != path:
             say(f"model: {learner.name}")
@@ -308,7 +308,7 @@ def note_measured(
         notes = other_form_notes(
             ready.learners[0], ready.corpus, results["before"], longest_completion, chosen=form_is_chosen
         )
-    notes = [*notes_on(results, ready.corpus, longest_completion), *notes]
+    notes = [*list_notes(results, ready.corpus, longest_completion), *notes]
     for note in notes:
         say(one_line(f"{note.severity}: {note.message}. {note.remedy}".strip()))
     return [*ready.notes, *notes]

@@ -49,7 +49,7 @@ def fit_to_budget(ready: Ready, budget: Budget, model_indices: Sequence[int]) ->
     wanted_sizes, min_samples = Sizes(config.items, config.samples), int(config.decoding == "sampled")
     cost = ready.cost if ready.free_answers else ItemCost(_time_reading(ready, counts, budget, model_indices), 0.0)
     seconds = budget.seconds_left - RESERVED_SHARE * budget.seconds
-    sizes = fit_sizes(counts, seconds, cost, wanted=wanted_sizes, fewest_samples=min_samples)
+    sizes = fit_sizes(counts, seconds, cost, wanted_sizes=wanted_sizes, fewest_samples=min_samples)
     if sizes is None:
         min_seconds = count_items(counts, least_items(counts)) * cost.item(min_samples)
         needed_seconds = (budget.seconds_spent + min_seconds) / (1 - RESERVED_SHARE)
@@ -87,7 +87,7 @@ def fit_to_budget(ready: Ready, budget: Budget, model_indices: Sequence[int]) ->
             break
         sizes = chosen_sizes  # many more items than were timed: a part of them shows what they take
     say(_format_sizes(counts, chosen_sizes, cost, end_seconds + RESERVED_SHARE * budget.seconds, budget))
-    return replace(_with_sizes(ready, chosen_sizes), pace=cost.item(chosen_sizes.samples) / len(model_indices))
+    return replace(_with_sizes(ready, chosen_sizes), seconds_per_item=cost.item(chosen_sizes.samples) / len(model_indices))
 
 
 def _estimate_slowdown(
@@ -116,7 +116,7 @@ def _refit(
 ) -> Sizes:
     """The sizes that a time allows now that it is known how long an item takes; samples only where none were drawn yet."""
     if not sizes.samples:
-        refitted = fit_sizes(counts, seconds, cost, wanted=wanted_sizes)
+        refitted = fit_sizes(counts, seconds, cost, wanted_sizes=wanted_sizes)
         if refitted is not None and refitted.items >= first_items:
             return refitted
     return Sizes(max(first_items, most_items_within(counts, seconds / max(cost.item(sizes.samples), 1e-12))), sizes.samples)

@@ -14,7 +14,7 @@ from mixwright.measure.fitting import ItemCost
 from mixwright.measure.free_answers import (
     TIMED_SAMPLES,
     FreeAnswers,
-    price,
+    estimate_measuring_seconds,
     spread_items,
     time_answers,
     time_options,
@@ -62,8 +62,8 @@ class Ready:
         """What measuring one item takes, all models that are measured together; zeros where it is not known."""
         measure = self.config.measure
         room = (measure.max_new_tokens, measure.continued_tokens)
-        greedy = price(self.free_answers, 1, 0, *room)
-        return ItemCost(greedy, price(self.free_answers, 1, 1, *room) - greedy)
+        greedy = estimate_measuring_seconds(self.free_answers, 1, 0, *room)
+        return ItemCost(greedy, estimate_measuring_seconds(self.free_answers, 1, 1, *room) - greedy)
 
 
 def with_price(ready: Ready, model_indices: Sequence[int], *, room_is_known: bool, items_by_budget: bool) -> Ready:
@@ -100,13 +100,13 @@ def with_price(ready: Ready, model_indices: Sequence[int], *, room_is_known: boo
     items, tokens = len(ready.passes().items), measure.max_new_tokens
     completions_text = f" x {1 + measure.samples} completions" if measure.samples else ""
     models_text = f" x {len(free_answers)} models" if len(free_answers) > 1 else ""
-    seconds = price(free_answers, items, measure.samples, tokens, measure.continued_tokens)
+    seconds = estimate_measuring_seconds(free_answers, items, measure.samples, tokens, measure.continued_tokens)
     half_tokens = max(1, tokens // 2)
     half_answers = [
         replace(answers, sample_seconds=answers.sample_seconds and answers.sample_seconds * half_tokens / tokens)
         for answers in free_answers
     ]
-    half_seconds = price(half_answers, items, measure.samples, half_tokens, 0)
+    half_seconds = estimate_measuring_seconds(half_answers, items, measure.samples, half_tokens, 0)
     shorter_note = f"; with --max-new-tokens {half_tokens} {format_duration(half_seconds)}"
     say(
         f"price: {items:,} items{completions_text}{models_text} take {format_duration(seconds)}"
@@ -131,6 +131,6 @@ def measure_with_progress(title: str, learner: Learner, ready: Ready, *, start: 
 
         show(0, item_count, seconds or None)
         measure_options = {"start": start, "seed": ready.config.seed, "nested": ready.nested}
-        result = measure_learner(learner, ready.corpus, config, **measure_options, done=show_progress)
+        result = measure_learner(learner, ready.corpus, config, **measure_options, report_done=show_progress)
         show(item_count, item_count, 0.0)
-    return replace(result, pace=ready.seconds_per_item or (monotonic() - start_time) / max(item_count, 1))
+    return replace(result, seconds_per_item=ready.seconds_per_item or (monotonic() - start_time) / max(item_count, 1))

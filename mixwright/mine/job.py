@@ -18,7 +18,7 @@ from mixwright.corpus.corpus import REHEARSE_SPLIT
 from mixwright.errors import InputError
 from mixwright.learner.bases import bases_of
 from mixwright.measure.bases import base_name
-from mixwright.measure.kept_folder import FOLDER, drop_kept
+from mixwright.measure.kept_folder import ANSWERS_FOLDER, drop_kept
 from mixwright.mine.choosing import check_row_count
 from mixwright.mine.own_answers import read_rows, rehearsal_rows, write_rows
 from mixwright.mine.stage import make_miner, mine, summary_of, write_mined
@@ -151,7 +151,7 @@ def answer_prompts_to_rehearse(job: MineJob) -> list[str]:
     from mixwright.measure.kept_answers import KeepingLearner
 
     run, config = RunFolder(job.run), job.config
-    answers_file = run.path / FOLDER / f"{job.miner}.jsonl"
+    answers_file = run.path / ANSWERS_FOLDER / f"{job.miner}.jsonl"
     rehearsal = rehearsal_rows(
         Corpus.load(run.corpus), lambda: KeepingLearner(load_base(config.model, job.base), answers_file), **job.options
     )
