@@ -80,7 +80,8 @@ def keep_fitting_corpus(
         )
     fitting_corpus = corpus.select(ids=[row.id for row in corpus if row.id not in {row.id for row, _ in long_rows}])
     counts = join_some([f"{task} ({count:,})" for task, count in sorted(left_out_counts.items())])
-    note = f"{len(long_rows):,} of {len(rows):,} rows are left out, whose prompts leave no room for {room}: {counts}; {row_text}"
+    note = f"{len(long_rows):,} of {len(rows):,} rows are left out, whose prompts leave no room for {room}: "
+    note += f"{counts}; {row_text}"
     emptied_tasks = sorted(
         set(left_out_counts) - {row.task for row in fitting_corpus.select(split=None if rows is corpus else "eval")}
     )
