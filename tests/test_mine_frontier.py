@@ -42,12 +42,12 @@ def two_sources(*, answers: bool = True) -> Corpus:
 
 def scan_of(corpus: Corpus, tmp_path: Path, **values: Any) -> Any:
     """A scan whose columns are functions of the row's id."""
-    from mixwright.scan.table import OWN_COLUMNS, Scan, shard_file, write_part
+    from mixwright.scan.table import OWN_COLUMNS, Scan, shard_file, write_shard
 
     examples = list(corpus)
     own = {name: [getattr(example, name) for example in examples] for name in OWN_COLUMNS}
     columns = {name: np.array([value(example.id) for example in examples]) for name, value in values.items()}
-    write_part(shard_file(tmp_path / "scan" / "base", 0), {"shards": 1}, own, columns)
+    write_shard(shard_file(tmp_path / "scan" / "base", 0), {"shards": 1}, own, columns)
     return Scan(tmp_path, "base")
 
 

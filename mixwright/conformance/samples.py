@@ -69,13 +69,13 @@ def minable() -> Corpus:
 
 def scan(corpus: Corpus, place: Path, names: Sequence[str], made_from: Mapping[str, Any] | None = None) -> Scan:
     """A scan with these columns: vectors for `sketch` and `hidden`, texts for `form`, else numbers."""
-    from mixwright.scan.table import OWN_COLUMNS, Scan, shard_file, write_part
+    from mixwright.scan.table import OWN_COLUMNS, Scan, shard_file, write_shard
 
     rng, count = np.random.default_rng(11), len(corpus)
     found = {name: rng.normal(size=(count, 8)) if name in ("sketch", "hidden") else rng.random(count) for name in names}
     found |= {name: np.array(["plain"] * count, dtype=object) for name in names if name == "form"}
     example_columns = {name: [getattr(example, name) for example in corpus] for name in OWN_COLUMNS}
-    write_part(shard_file(place / "scan" / "base", 0), {"shards": 1, **(made_from or {})}, example_columns, found)
+    write_shard(shard_file(place / "scan" / "base", 0), {"shards": 1, **(made_from or {})}, example_columns, found)
     return Scan(place, "base")
 
 

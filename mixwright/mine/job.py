@@ -97,8 +97,8 @@ def mine_in_run(
     miner = make_miner(name, options)
     check_row_count(len(run.corpus.select(split="train")), miner.count_needed_rows())
     start = bases_of(config.model, folder)[0]
-    if missing := missing_columns(miner, folder, base_name(start)):
-        scan_bases(run, workers, columns=missing, bases=[start], say=say)  # a miner reads no other one's table
+    if missing_names := missing_columns(miner, folder, base_name(start)):
+        scan_bases(run, workers, columns=missing_names, bases=[start], say=say)  # a miner reads no other one's table
     if take_over and is_mined(folder, name, mined_from_digest(Scan(folder, base_name(start)), options, config.seed)):
         say(f"mine: {name}, as it was mined before; anew: without --try")
         return table_file(folder, name)
@@ -124,8 +124,8 @@ def is_mined(folder: RunFolder, name: str, digest: str) -> bool:
     summary = summary_of(table)
     if summary is None or summary.mined_from != digest or not table.is_file():
         return False
-    written = table.with_suffix(".json").stat().st_mtime  # last
-    return all(part.stat().st_mtime <= written for part in folder.path.glob("scan/*/part-*.parquet"))
+    written_at = table.with_suffix(".json").stat().st_mtime  # last
+    return all(shard.stat().st_mtime <= written_at for shard in folder.path.glob("scan/*/part-*.parquet"))
 
 
 def rehearse_run(run: CheckedRun, workers: Workers, *, say: Callable[[str], None] = lambda _: None) -> None:
@@ -254,8 +254,10 @@ def missing_columns(miner: Miner, folder: RunFolder, base: str) -> list[str]:
         scan = Scan(folder, base)
     except InputError:  # none, or one that was interrupted and goes on
         return list(miner.COLUMNS) or ["lengths"]
-    missing = [name for name in miner.COLUMNS if name not in scan.names]
-    if missing and scan.key["rows"] < len(Corpus.load(folder.corpus)):
-        remedy = f"Add them: mixwright scan --columns {','.join(missing)}, with the --sample of before."
-        raise InputError(f"the columns {', '.join(missing)} in the scan", "a scan without them", remedy, file=scan.folder)
-    return missing
+    missing_names = [name for name in miner.COLUMNS if name not in scan.names]
+    if missing_names and scan.key["rows"] < len(Corpus.load(folder.corpus)):
+        remedy = f"Add them: mixwright scan --columns {','.join(missing_names)}, with the --sample of before."
+        raise InputError(
+            f"the columns {', '.join(missing_names)} in the scan", "a scan without them", remedy, file=scan.folder
+        )
+    return missing_names
