@@ -18,7 +18,7 @@ from mixwright.errors import InputError, unknown_name
 from mixwright.learner.bases import TINY_PREFIX
 from mixwright.learner.prompt_form import PromptForm, plain_marks
 from mixwright.mine.choosing import resample_by_weight
-from mixwright.plan.mix import Mix, Part, part_name
+from mixwright.plan.mix import Mix, MixPart, part_name
 from mixwright.records import Objective, Plan, Stage
 from mixwright.run.folder import write_json
 from mixwright.steer.engine import Engine
@@ -150,7 +150,9 @@ def build_mix(
         cell, rows = pool.cells[number], np.flatnonzero(pool.cell_of == number)
         share = float(shares[number])
         mix_parts.append(
-            Part(part_name(len(mix_parts) + 1, cell.task, cell.level), cell.task, cell.level, share, rng.permutation(rows))
+            MixPart(
+                part_name(len(mix_parts) + 1, cell.task, cell.level), cell.task, cell.level, share, rng.permutation(rows)
+            )
         )
     order = drawn_rows[: min(stage.steps * batch, SIMULATED_DRAWS)]
     group, room = (group, text_handling.max_completion_tokens) if stage.objective == "grpo" else (None, None)
@@ -254,7 +256,7 @@ def build_mined_mix(
     shares[int(shares.argmax())] += 1 - shares.sum()  # some trainers refuse shares that do not sum to 1
     for number, (task, share) in enumerate(zip(names.tolist(), shares.tolist(), strict=True), 1):
         task_rows = rng.permutation(np.flatnonzero(tasks == task))
-        mix_parts.append(Part(part_name(number, task, None), task, None, round(share, 6), task_rows))
+        mix_parts.append(MixPart(part_name(number, task, None), task, None, round(share, 6), task_rows))
         rows_in_order.append(task_rows[resample_by_weight(weights[task_rows], rng)] if np.ptp(weights) > 0 else task_rows)
     are_pairs = rows.table["chosen"].null_count + rows.table["rejected"].null_count == 0
     row_order = rng.permutation(np.concatenate(rows_in_order))
