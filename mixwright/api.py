@@ -444,4 +444,4 @@ def _read_graded_corpus(corpus: Corpus | CorpusConfig | str | Path) -> Corpus:
     """The same; of a path, which names no graders, with those that its answers look like."""
     if not isinstance(corpus, str | Path):
         return _as_corpus(corpus)
-    return read_graded(CorpusConfig(str(corpus), eval_share=0.0), named=False).corpus
+    return read_graded(CorpusConfig(str(corpus), eval_share=0.0), graders_are_named=False).corpus

@@ -61,7 +61,7 @@ def test_the_proposed_grader_stays_unless_it_accepts_almost_nothing(
     assert (found.accepted["final_answer"], found.accepted["includes"]) == accepted
     assert found.total == 6
     assert len(found.examples) <= 3
-    named = choose_grader("capitals", "final_answer", answers(*texts), named=True)
+    named = choose_grader("capitals", "final_answer", answers(*texts), named_by_user=True)
     assert (named.grader, named.changed) == ("final_answer", False)
     assert named.answers_in_sentences == (grader == "includes")
     assert "--grader capitals=includes" in named.remedy

@@ -137,11 +137,11 @@ def test_what_must_not_be_left_out_makes_all_rows_ungraded(tmp_path: Path) -> No
     lines_ += [f'{{"task": "s", "prompt": "Say {n}.", "completion": "The word {n} is said."}}' for n in range(20)]
     path.write_text("\n".join(lines_), encoding="utf-8")
     config = CorpusConfig(str(path), eval_share=0.0)
-    part = read_graded(config, named=False, ungraded=True)
+    part = read_graded(config, graders_are_named=False, ungraded=True)
     assert (part.probe, set(part.corpus.tasks)) == (None, {"n"})
-    every = read_graded(config, named=False, ungraded=True, needed=["s", "unknown"])
+    every = read_graded(config, graders_are_named=False, ungraded=True, needed_tasks=["s", "unknown"])
     assert (every.probe, set(every.corpus.tasks)) == ("held_out_loss", {"n", "s"})
-    assert read_graded(config, named=False, ungraded=True, needed=["n"]).probe is None
+    assert read_graded(config, graders_are_named=False, ungraded=True, needed_tasks=["n"]).probe is None
 
 
 @pytest.mark.parametrize(

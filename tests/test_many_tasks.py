@@ -91,7 +91,7 @@ def test_a_comparison_split_by_task_is_that_of_each_task_alone() -> None:
         alone = estimate_change(
             [before],
             [after],
-            only=lambda item, own=(task, level, whole): item[0] == own[0] and (own[2] or item[1] == own[1]),
+            included=lambda item, own=(task, level, whole): item[0] == own[0] and (own[2] or item[1] == own[1]),
         )
         assert alone is not None
         assert alone.success == estimate

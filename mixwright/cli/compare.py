@@ -87,7 +87,7 @@ def compare(before: str, after: str, measuring: Measuring, folder: RunFolder, ga
     planned_looks = []
     if gating.until_decided:
         if rows.probe is not None:
-            got = f"none of {join_some(rows.lacking)}" if rows.lacking else "none"
+            got = f"none of {join_some(rows.ungradable_tasks)}" if rows.ungradable_tasks else "none"
             remedy = "Name graders (--grader TASK=NAME), protect other tasks, or leave --until-decided out."
             raise InputError("answers that can be graded, beside --until-decided", got, remedy)
         planned_looks = plan_looks(cells, gating.max_items or items_per_cell * len(cells))
@@ -98,7 +98,9 @@ def compare(before: str, after: str, measuring: Measuring, folder: RunFolder, ga
         f"{_describe_what_is_judged(measure, measuring, gating)}"
     )
     ready = prepare((before, after), measuring, rows, measure, graders=graders, room=room, folder=folder.path)
-    tasks_left_out = [task for task in rows.whole.tasks if task not in rows.corpus.tasks] if rows.whole is not None else []
+    tasks_left_out = (
+        [task for task in rows.all_rows.tasks if task not in rows.corpus.tasks] if rows.all_rows is not None else []
+    )
     ready = (
         replace(ready, manifest_settings={**ready.manifest_settings, LEFT_OUT_SETTING: tasks_left_out})
         if tasks_left_out

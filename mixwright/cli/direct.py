@@ -77,7 +77,7 @@ def read_rows(
         measuring.corpus, measuring.held_out, rehearse, eval_share=0.0, columns=parse_columns(measuring.column)
     )
     config = replace(config, task=measuring.task or "all", grader=grader_of_all or "exact", graders=grader_by_task)
-    graded = read_graded(config, named=grader_of_all is not None, ungraded=ungraded, needed=needed_tasks)
+    graded = read_graded(config, graders_are_named=grader_of_all is not None, ungraded=ungraded, needed_tasks=needed_tasks)
     for note in graded.notes:
         tell(note)
     if graded.probe is None:

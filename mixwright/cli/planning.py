@@ -125,7 +125,7 @@ def _measure_and_plan(model: str, measuring: Measuring, planning: Planning) -> t
             output.say(line)
 
     rows = read_rows(measuring, ungraded=objective != "grpo", rehearse=planning.rehearse, tell=tell)
-    corpus = rows.whole or rows.corpus
+    corpus = rows.all_rows or rows.corpus
     check_training(objective, corpus, "--objective")
     check_rehearsal(objective, corpus)
     if planning.measured is None:  # else tasks were measured that these rows may lack

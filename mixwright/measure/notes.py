@@ -71,7 +71,7 @@ def note_nothing_right(results: Sequence[MeasureResult], corpus: Corpus) -> list
             if row["task"] == task
         ]
         grader = corpus.tasks[task].grader
-        choice = choose_grader(task, grader, answers[:COMPLETIONS_READ], named=True)
+        choice = choose_grader(task, grader, answers[:COMPLETIONS_READ], named_by_user=True)
         if choice.answers_in_sentences:
             check, (quoted, *_) = UNREAD_NOTE, choice.examples
             message, remedy = f"no answer of task {task!r} was right{time_text}, but {choice.why}", f"Take {choice.remedy}."

@@ -62,7 +62,7 @@ class Findings:
         if decoding not in GRADED_OUTCOMES:
             sides = [[keep_probe_columns(scores, decoding) for scores in side] for side in sides]
         weighing = "items" if by_items else "tasks" if only is None else "cells"
-        return estimate_change(*sides, decoding=decoding, weigh=weighing, only=only)
+        return estimate_change(*sides, decoding=decoding, weigh=weighing, included=only)
 
     def column(self, arm: str, name: str) -> dict[int, float | None]:
         """Seed -> value of a number; empty when the arm does not have it."""

@@ -170,7 +170,7 @@ def _compare_parts(sides: Sides, decoding: Outcome) -> Iterator[tuple[str, float
         levels = sorted({item[1] for item in task_change.items}, key=lambda level: -math.inf if level is None else level)
         for level in levels:
             cell_change = estimate_change(
-                before[task], after[task], decoding=decoding, only=lambda item, cell_level=level: item[1] == cell_level
+                before[task], after[task], decoding=decoding, included=lambda item, cell_level=level: item[1] == cell_level
             )
             if cell_change is not None:
                 yield task, level, False, cell_change

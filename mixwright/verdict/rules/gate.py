@@ -205,7 +205,7 @@ def check_protected(
         return item[:2] in compared_cells and (mean_items is None or item in mean_items)
 
     z = Z if look is None else look.z()
-    change = estimate_change(before, after, decoding=decoding, weigh="cells", only=counts_in_mean, added=z)
+    change = estimate_change(before, after, decoding=decoding, weigh="cells", included=counts_in_mean, added=z)
     losses_that_decide = (*cells, *damaged_tasks, *(() if named_by_user else unprotected_losses))
     is_damaged, is_safe = (
         any(_is_shown_damaged(cell, look) for cell in losses_that_decide),
@@ -300,7 +300,9 @@ def _estimate_cell_change(sides_by_task: SidesByTask, cell: CellLoss, decoding: 
     sides = sides_by_task.get(cell.task)
     if sides is None:
         return None
-    return estimate_change(*sides, decoding=decoding, only=lambda item: cell.is_whole_task or item[1] == cell.level, added=z)
+    return estimate_change(
+        *sides, decoding=decoding, included=lambda item: cell.is_whole_task or item[1] == cell.level, added=z
+    )
 
 
 def _find_cell_rule_items(item_counts: tuple[int, ...], mean_margin: float, look: Look | None) -> int | None:

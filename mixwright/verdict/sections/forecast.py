@@ -39,7 +39,7 @@ class ForecastSection(Section):
         bars, rows = [], []
         for forecast in (task_forecast for task_forecast in plan.forecast if task_forecast.name == SUCCESS_COLUMN):
             task_items = [item for item in sides[1][0].items if item[0] == forecast.task]
-            change = estimate_change(*sides, decoding="sampled", weigh="cells", only=task_items)
+            change = estimate_change(*sides, decoding="sampled", weigh="cells", included=task_items)
             if change is None:
                 continue
             after = fmean(mean_score(scores, SUCCESS_COLUMN, change.items, by="cells") for scores in sides[1])

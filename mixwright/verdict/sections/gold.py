@@ -65,7 +65,7 @@ def _gold_row(name: str, tasks: list[str], sides: Sides, *, greedy: bool) -> tup
         for side in sides
     )
     plain_change = (
-        estimate_change(*sides, decoding="greedy", weigh="items", only=lambda item: item[0] in tasks) if greedy else None
+        estimate_change(*sides, decoding="greedy", weigh="items", included=lambda item: item[0] in tasks) if greedy else None
     )
     adjusted = (
         adjusted_change(sides[0][0], sides[1][0], plain_change.items)
@@ -87,7 +87,7 @@ def read_tasks(sides: Sides) -> list[str]:
 def gold_change(sides: Sides, tasks: Collection[str]) -> Change | None:
     """After minus before over what was read of these tasks, each item counted once; None where nothing was."""
     before, after = ([keep_probe_columns(scores, "gold") for scores in side] for side in sides)
-    return estimate_change(before, after, decoding="gold", weigh="items", only=lambda item: item[0] in tasks)
+    return estimate_change(before, after, decoding="gold", weigh="items", included=lambda item: item[0] in tasks)
 
 
 def gold_fact(sides: Sides) -> list[Fact]:
