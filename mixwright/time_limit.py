@@ -50,7 +50,7 @@ def call_with_timeout(seconds: float, function: Callable[[], T], report_slow: Ca
 
 @contextlib.contextmanager
 def tell_when_slow(seconds: float, report_slow: Callable[[], None]) -> Iterator[None]:
-    """Call `report_slow` from another thread if the body takes longer than `NAMED_AFTER_SECONDS`, or `seconds` if that is less.
+    """Call `report_slow` from another thread if the body takes longer than `NAMED_AFTER_SECONDS` or, where less, `seconds`.
 
     Args:
         seconds: 0 never calls it.
