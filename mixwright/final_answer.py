@@ -84,11 +84,11 @@ def find_stated_answers(text: str, prompt: str = "") -> list[Stated]:
     phrases = list(_ANSWER_PHRASE.finditer(text))
     if phrases and not _first_line(text[phrases[-1].end() :]):
         return []
-    answer_text = [
+    statements = [
         _read_statement(text, mark.end()) for mark in reversed(phrases[-20:]) if not _is_quoted(text, mark, prompt)
     ]
-    if answer_text or phrases:
-        return [one for one in answer_text if one.text]
+    if statements or phrases:
+        return [statement for statement in statements if statement.text]
     if len(text) <= WHOLE_ANSWER_CHARACTERS and "\n" not in text:
         return [Stated("whole", text, text)]
     if text in prompt or text.endswith(_UNFINISHED_ENDINGS):

@@ -116,8 +116,8 @@ class NearIndex:
             and normal_form(row.prompt) != normal_form(self.rows[position].prompt)
         ]
 
-    def expected_near(self, positions: Sequence[int], others: Sequence[Row], count: int) -> float:
-        """Rows at these positions expected to have a near-duplicate among `count` rows like `others`, were nothing copied.
+    def expected_near(self, positions: Sequence[int], other_rows: Sequence[Row], count: int) -> float:
+        """Rows at these positions expected to be near one of `count` rows like `other_rows`, were nothing copied.
 
         Pairs with as many numbers are compared. Were their words independent of their numbers and answers, the share that
         agrees in both would be the product of the shares that agree in either; one is added to each of them.
@@ -125,7 +125,7 @@ class NearIndex:
         sketched_positions = [position for position in positions if self._sketches[position]][:NULL_SAMPLE_ROWS]
         sketched_others = [
             (sketch(word_runs(normal_words(row.prompt)), self._template), numbers_and_answer(row))
-            for row in others[:NULL_SAMPLE_ROWS]
+            for row in other_rows[:NULL_SAMPLE_ROWS]
         ]
         pairs = [
             (self._sketches[position], other_sketch, self._key_by_position[position] == key)

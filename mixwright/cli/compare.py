@@ -140,7 +140,7 @@ def _describe_what_is_judged(measure: MeasureConfig, measuring: Measuring, gatin
     writes_answers = gating.gate and outcome == "loss"
     unused_options = [
         name
-        for name in measuring.given()
+        for name in measuring.given_options()
         if name in COMPLETION_OPTIONS and not (writes_answers and name == COMPLETION_OPTIONS[-1])
     ]
     unused_options += ["--margin, which is in points of success"] if gating.margin is not None else []

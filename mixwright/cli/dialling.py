@@ -68,7 +68,7 @@ def sweep_strengths(
         raise InputError(
             f"--alpha above 0, {MOST_ALPHA:g} at most", f"{bad_alphas[0]:g}", "Correct it; 0 is always among them."
         )
-    unused_options = [name for name in measuring.given() if name in ("--samples", "--temperature", "--options-by")]
+    unused_options = [name for name in measuring.given_options() if name in ("--samples", "--temperature", "--options-by")]
     unused_options += ["--sampled"] if measuring.greedy is False else []
     if unused_options:
         raise InputError("greedy decoding", unused_options[0], "Leave it out: the dial is read greedily.")

@@ -100,7 +100,7 @@ class Measuring:
     system: Annotated[str | None, typer.Option(help="System message of every prompt; implies the chat template.")] = None
     budget: Annotated[Budget | None, typer.Option(parser=start_budget, metavar="TIME", help=BUDGET_HELP)] = None
 
-    def given(self) -> list[str]:
+    def given_options(self) -> list[str]:
         """Names of the options beside --corpus that were given, as they are typed."""
         names = {"held_out": "eval", "greedy": "greedy/--sampled"}
         fields = [f.name for f in dataclasses.fields(self) if f.name != "corpus" and getattr(self, f.name) is not None]
@@ -137,7 +137,7 @@ class Measuring:
 
     def check_alone(self) -> None:
         """Raises InputError where an option was given that only means something beside --corpus."""
-        if given_names := self.given():
+        if given_names := self.given_options():
             raise InputError(
                 f"{', '.join(given_names)} beside {CORPUS_OPTION}", "no --corpus", "Add it, or set this in RUN.YAML."
             )

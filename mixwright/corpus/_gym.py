@@ -104,15 +104,15 @@ def _items(
     request: TaskRequest, build_item: Callable[[int], dict[str, Any]], split: str, count: int, seen_keys: set[int]
 ) -> Iterator[Example]:
     unusable_keys: set[int] = set()  # prompts of the other split, and those whose answer is to say nothing
-    made = draws_without_new = failures = index = 0
-    while made < count and draws_without_new < MOST_DRAWS_WITHOUT_NEW:
+    made_count = draws_without_new = failures = index = 0
+    while made_count < count and draws_without_new < MOST_DRAWS_WITHOUT_NEW:
         seed = seed_of(request.task, request.level, split, index)
         index += 1
         try:
             item = build_item(seed)
         except Exception as error:  # the generators raise whatever they like
             draws_without_new, failures = draws_without_new + 1, failures + 1
-            if failures == MOST_DRAWS_THAT_RAISE and not made:
+            if failures == MOST_DRAWS_THAT_RAISE and not made_count:
                 got = f"{type(error).__name__}: {error}"[:160]
                 raise InputError(f"items of {request.key}", got, "Choose another level or task.") from error
             continue
@@ -125,7 +125,7 @@ def _items(
             unusable_keys.add(key)
             continue
         seen_keys.add(key)
-        made += 1
+        made_count += 1
         yield _example(request, item, split, index - 1, seed)
 
 

@@ -129,8 +129,9 @@ def _why(
     if not total:
         return f"{proposed_grader} stays: there was no completion to read"
     if answers_in_sentences:
-        first = examples[0]
-        example = f"{quoted_start(first.completion, cut=first.cut)} for {quoted_start(first.example.answer or '')}"
+        first_answer = examples[0]
+        completion_text = quoted_start(first_answer.completion, cut=first_answer.cut)
+        example = f"{completion_text} for {quoted_start(first_answer.example.answer or '')}"
         counts = f"{accepted[SENTENCE_GRADER]} of {total} completions and {proposed_grader} {accepted[proposed_grader]}"
         return f"{SENTENCE_GRADER} accepts {counts}, such as {example}"
     if proposed_grader not in accepted:

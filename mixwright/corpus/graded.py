@@ -95,11 +95,19 @@ def _propose_graders(corpus: Corpus, config: CorpusConfig) -> tuple[dict[str, st
 
 def _format_proposal(tasks: Sequence[str], proposals: Sequence[ProposedGrader]) -> str:
     """One line: which tasks take this grader, and why, which is true of each of them."""
-    first, count, total = (
+    first_proposal, count, total = (
         proposals[0],
         sum(proposal.count for proposal in proposals),
         sum(proposal.total for proposal in proposals),
     )
-    why = f"{count:,} of {total:,} answers {first.form}" if first.form else first.why.removeprefix(f"{first.grader}: ")
-    subject = f"grader of {join_some(tasks)}: {first.grader}" if first.grader else f"{join_some(tasks)} is not measured"
-    return f"{subject}, {why}" + ("; another: --grader NAME" if first.grader else "")
+    why = (
+        f"{count:,} of {total:,} answers {first_proposal.form}"
+        if first_proposal.form
+        else first_proposal.why.removeprefix(f"{first_proposal.grader}: ")
+    )
+    subject = (
+        f"grader of {join_some(tasks)}: {first_proposal.grader}"
+        if first_proposal.grader
+        else f"{join_some(tasks)} is not measured"
+    )
+    return f"{subject}, {why}" + ("; another: --grader NAME" if first_proposal.grader else "")

@@ -127,7 +127,7 @@ def _words_in_list(text: str) -> int:
 ANSWER_FORMS: tuple[tuple[Callable[[Example, str], bool], str], ...] = (
     (lambda _, text: "####" in text and final_answer_of(text) != text, "end in `#### answer`"),
     (lambda _, text: "\\boxed" in text and final_answer_of(text) != text, r"hold `\boxed{answer}`"),
-    (lambda _, text: any(found.kind == "marked" for found in find_stated_answers(text)), 'say "the answer is ..."'),
+    (lambda _, text: any(statement.kind == "marked" for statement in find_stated_answers(text)), 'say "the answer is ..."'),
     (lambda row, text: answer_kind(row, text) == "number", "are one number"),
     (lambda row, text: answer_kind(row, text) == "letter", "are the letter of an option that the prompt lists"),
 )

@@ -142,7 +142,7 @@ def estimate_change(
         old, new = (np.array([scores.column(column, items) for scores in side]) for side in (before, after))
         return old, new
 
-    def parts(column: str) -> tuple[Estimate, Estimate, Estimate]:
+    def estimate_parts(column: str) -> tuple[Estimate, Estimate, Estimate]:
         (old, new), (old_swapped, new_swapped) = values(column), values(column + SWAPPED_SUFFIX)
         change, swapped = sign * (new - old), new_swapped - old_swapped
         kinds = (change, swapped, change - swapped)  # an item that moves moves the pseudo-values of its whole cell
@@ -155,11 +155,11 @@ def estimate_change(
             dependence_estimate,
         )
 
-    measured, swapped, depends = parts(name)
+    measured, swapped, depends = estimate_parts(name)
     sampled_column = MEASUREMENT_BY_DECODING["sampled"]
     if decoding != "greedy" or not all(scores.scores.get(sampled_column) for scores in (*before, *after)):
         return Change(measured, swapped, depends, None, None, tuple(items), decoding)
-    sampled, _, sampled_depends = parts(sampled_column)
+    sampled, _, sampled_depends = estimate_parts(sampled_column)
     return Change(measured, swapped, depends, sampled, sampled_depends, tuple(items))
 
 

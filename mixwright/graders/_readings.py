@@ -34,7 +34,7 @@ _LATEX_REWRITES = (
     (re.compile(r"\\frac ?\{([^{}]{1,60})\} ?(\d)"), r"\\frac{\1}{\2}"),
     (re.compile(r"\\sqrt ?(\w)"), r"\\sqrt{\1}"),
     (re.compile(r"([\^_])\{(\w)\}"), r"\1\2"),
-    (re.compile(r"\\(?:le|ge)q(?![a-zA-Z])"), lambda found: found.group()[:-1]),
+    (re.compile(r"\\(?:le|ge)q(?![a-zA-Z])"), lambda match: match.group()[:-1]),
 )
 _LATEX_SIGN = re.compile(r"[\\$^{\u00b0]")
 _PER_UNIT = re.compile(r"(?<=[\da-z])/[a-z]{2,12}\b")

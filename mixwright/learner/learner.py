@@ -357,8 +357,8 @@ class Learner:
     @property
     def forward_arguments(self) -> frozenset[str]:
         """Names of the arguments that the model's forward takes (that of the wrapped model under PEFT)."""
-        plain = self.model.get_base_model() if hasattr(self.model, "get_base_model") else self.model
-        return _arguments_of(type(plain))
+        base_model = self.model.get_base_model() if hasattr(self.model, "get_base_model") else self.model
+        return _arguments_of(type(base_model))
 
     def save(self, folder: Path) -> None:
         """Write model (safetensors) and tokenizer; `load_learner(str(folder))` reads them back.

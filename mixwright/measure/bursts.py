@@ -49,7 +49,7 @@ class Burst:
     @property
     def times(self) -> list[int]:
         """Steps after the burst at which the held-out loss is read; the first is 0."""
-        return sorted({round(self.after * (place / self.reads) ** 2) for place in range(self.reads + 1)})
+        return sorted({round(self.after * (read_index / self.reads) ** 2) for read_index in range(self.reads + 1)})
 
 
 def watch_bursts(

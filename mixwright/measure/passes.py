@@ -147,18 +147,18 @@ class Passes:
     @cached_property
     def cells(self) -> dict[Group, list[Example]]:
         """Items per task and level."""
-        found: dict[Group, list[Example]] = defaultdict(list)
+        items_by_cell: dict[Group, list[Example]] = defaultdict(list)
         for item in self.items:
-            found[item.task, item.level].append(item)
-        return dict(found)
+            items_by_cell[item.task, item.level].append(item)
+        return dict(items_by_cell)
 
     @cached_property
     def groups(self) -> dict[Group, list[Example]]:
         """Items per cell, and per whole task (level None) where a task has levels."""
-        tasks: dict[Group, list[Example]] = defaultdict(list)
+        items_by_task: dict[Group, list[Example]] = defaultdict(list)
         for item in self.items:
-            tasks[item.task, None].append(item)
-        return tasks | self.cells
+            items_by_task[item.task, None].append(item)
+        return items_by_task | self.cells
 
     @cached_property
     def rollouts(self) -> dict[str, ExampleRollouts]:

@@ -45,9 +45,9 @@ def check_settings(config: RunConfig, corpus: Corpus) -> None:
         expected = f"the objective {config.train.objective} in plan.options too"
         raise InputError(expected, repr(planner_objective), "Set train.objective alone.")
     check_overrides(config.plan.stage, corpus.cells(), config.train.objective)
-    missing = [name for name in TRAINING_PACKAGES if importlib.util.find_spec(name) is None]
-    if missing:
-        raise missing_extra("measuring and training", missing, "train")
+    missing_packages = [name for name in TRAINING_PACKAGES if importlib.util.find_spec(name) is None]
+    if missing_packages:
+        raise missing_extra("measuring and training", missing_packages, "train")
     for name, options in config.measure.options.items():
         if name not in config.measure.probes:
             raise unknown_name("probe of measure.probes", name, config.measure.probes)

@@ -260,8 +260,8 @@ class Engine:
         self._policy = Policy(self.options, controllers, self._monitors, self._note)
         for plugin in self._plugins.values():
             plugin.begin(scene)
-        for word, because in self._selector.remarks().items():
-            self._note(0, f"selector.{word}", None, None, because)
+        for word, reason in self._selector.remarks().items():
+            self._note(0, f"selector.{word}", None, None, reason)
         weights = np.array([self._stage.weights.get(task, 0.0) for task in pool.tasks])
         self._weights = weights / weights.sum()
 
@@ -452,6 +452,6 @@ class Engine:
         self._last = signals.step
         return replace(signals, step=signals.step + self._behind)
 
-    def _note(self, step: int, what: str, old: Any, new: Any, because: str, cause: str = "") -> None:
+    def _note(self, step: int, decision_name: str, old: Any, new: Any, reason: str, cause: str = "") -> None:
         """Write a decision down, at the trainer's step."""
-        self._decisions.append(Decision(step - self._behind, what, old, new, because, cause=cause))
+        self._decisions.append(Decision(step - self._behind, decision_name, old, new, reason, cause=cause))

@@ -140,9 +140,9 @@ class CellEvidence(Kept):
         1: every prompt is always right or always wrong, so no group carries signal; the variance within a prompt is
         mean (1 - mean) (1 - alike). Drawn towards `CORRELATION_OF_UNKNOWN_CELL` while few successes or failures were seen.
         """
-        least = np.maximum(self.groups[cells], 1e-12) / np.maximum(self.tries[cells], 1e-12)
+        least_correlation = np.maximum(self.groups[cells], 1e-12) / np.maximum(self.tries[cells], 1e-12)
         rho = self._between(cells, CORRELATION_OF_UNKNOWN_CELL)
-        alike = np.clip((rho - least) / np.maximum(1 - least, 1e-12), 0, 1)
+        alike = np.clip((rho - least_correlation) / np.maximum(1 - least_correlation, 1e-12), 0, 1)
         return np.where(self.tries[cells] > 0, alike, CORRELATION_OF_UNKNOWN_CELL)
 
     def _between(self, cells: np.ndarray | int, prior: float) -> np.ndarray:

@@ -154,9 +154,9 @@ def target_horizon(branch: BranchFiles) -> dict[str, int]:
     """Up to which rollouts a run was watched for its target, by how they are counted; empty without evaluations."""
     if not branch.progress:
         return {}
-    last = int(branch.progress[-1]["rollouts"])
-    measuring = branch.rollouts_before if branch.info.planned else 0
-    return {"rollouts_to_target": last + measuring, "training_rollouts_to_target": last}
+    training_rollouts = int(branch.progress[-1]["rollouts"])
+    measuring_rollouts = branch.rollouts_before if branch.info.planned else 0
+    return {"rollouts_to_target": training_rollouts + measuring_rollouts, "training_rollouts_to_target": training_rollouts}
 
 
 def target_tokens(branch: BranchFiles) -> int | None:

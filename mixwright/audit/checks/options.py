@@ -125,7 +125,7 @@ def _names_an_option(example: Example, columns: Sequence[str], count: int) -> bo
     """Whether the answer, or the final answer that it states, is a label, a text, both, or a place of one of the options."""
     value = next((example.extra[name] for name in columns if name in example.extra), None)
     answer = (example.answer or "").strip()
-    stated_answers = [found.text.strip() for found in find_stated_answers(answer) if found.kind == "marked"]
+    stated_answers = [statement.text.strip() for statement in find_stated_answers(answer) if statement.kind == "marked"]
     return any(
         option_index(value, text) is not None or (text.isdecimal() and int(text[:6]) < count)
         for text in (answer, *stated_answers)

@@ -324,9 +324,9 @@ class RunSteering:
         self._counts["canary_rollouts"] += rollouts
         self._counts["canary_tokens"] += tokens
 
-    def note(self, step: int, what: str, because: str) -> None:
+    def note(self, step: int, decision_name: str, reason: str) -> None:
         """Log something that is not (or cannot be) done."""
-        self.files.write_decisions([Decision(step, what, None, None, because)])
+        self.files.write_decisions([Decision(step, decision_name, None, None, reason)])
 
     @property
     def skips_step(self) -> bool:

@@ -49,8 +49,8 @@ def read_state(folder: Path, name: str, *, arrays: bool = True) -> dict[str, Any
         with (folder / f"{name}.npz").open("rb") as file, np.load(file, allow_pickle=False) as archive:
             return _unpack(state, archive)
     except FileNotFoundError as error:
-        missing = Path(str(error.filename)).name
-        raise InputError("a checkpoint made under steering", f"no {missing}", REMEDY, file=path) from None
+        missing_name = Path(str(error.filename)).name
+        raise InputError("a checkpoint made under steering", f"no {missing_name}", REMEDY, file=path) from None
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
         got = f"a broken steering state: {str(error)[:120]}"
         raise InputError("a whole steering state", got, "Resume from an earlier checkpoint.", file=path) from None

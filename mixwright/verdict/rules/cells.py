@@ -68,11 +68,11 @@ def chance_levels(run: RunFolder) -> dict[ClaimKey, Interval]:
         sides = ([start_scores := scores(path)], [start_scores]) if path.is_file() else ([], [])
     measured_chances = _read_measured_chances(next((folder / "before.parquet" for folder in leading_folders(run)), path))
     levels: dict[ClaimKey, Interval] = {}
-    for place, items in group_items(sides).items():
-        level, measured = chance_level(sides[1], items), measured_chances.get(place)
+    for claim, items in group_items(sides).items():
+        level, measured = chance_level(sides[1], items), measured_chances.get(claim)
         if level is not None:
             is_same_chance = measured is not None and abs(measured.value - level.value) < SAME_CHANCE_TOLERANCE
-            levels[place] = measured if measured is not None and is_same_chance else level
+            levels[claim] = measured if measured is not None and is_same_chance else level
     return levels
 
 

@@ -83,19 +83,19 @@ class Decisions(Section):
 def _table(caption: str, groups: Iterable[tuple[str, TakenDecisions]]) -> Table:
     rows = []
     for decision_name, decisions in groups:
-        first = min((item for _, item in decisions), key=_first_step)
-        last = max((item for _, item in reversed(decisions)), key=_last_step)
+        first_decision = min((item for _, item in decisions), key=_first_step)
+        last_decision = max((item for _, item in reversed(decisions)), key=_last_step)
         seeds, change_text = (
             len({seed for seed, _ in decisions}),
-            f"{_shorten_value(first.get('old'))} → {_shorten_value(last.get('new'))}",
+            f"{_shorten_value(first_decision.get('old'))} → {_shorten_value(last_decision.get('new'))}",
         )
-        reason = str(last.get("because", ""))
+        reason = str(last_decision.get("because", ""))
         rows.append(
             (
                 decision_name,
                 str(len(decisions)),
                 str(seeds),
-                f"{_first_step(first):g} to {_last_step(last):g}",
+                f"{_first_step(first_decision):g} to {_last_step(last_decision):g}",
                 change_text,
                 reason,
             )
