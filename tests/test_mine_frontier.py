@@ -103,7 +103,8 @@ def test_of_a_task_with_a_winner_its_rows_are_kept_and_of_others_all(
     told = made_up({"x": 0.9, "y": 0.1})
     names = {"x": "short", "y": "long"}
     renamed = {
-        field: {names[key]: value for key, value in getattr(told, field).items()} for field in ("accuracy", "gains", "p")
+        field: {names[key]: value for key, value in getattr(told, field).items()}
+        for field in ("accuracy", "gains", "p_by_source")
     }
     won = type(told)(told.accuracy_before, told.mix_accuracy, **renamed)
     monkeypatch.setattr(frontier, "try_sources", lambda *_: ({"last": won}, ["how"], 7))
@@ -111,7 +112,11 @@ def test_of_a_task_with_a_winner_its_rows_are_kept_and_of_others_all(
     assert {row.id for row in found.rows} == {f"short{n}" for n in range(PROMPTS)} | {"alone"}
     assert found.rollouts == 7
     assert any("median nll_max 9 against 4" in note for note in found.notes)
-    even = {"accuracy": dict.fromkeys(won.accuracy, 0.5), "gains": won.gains, "p": dict.fromkeys(won.p, 1.0)}
+    even = {
+        "accuracy": dict.fromkeys(won.accuracy, 0.5),
+        "gains": won.gains,
+        "p_by_source": dict.fromkeys(won.p_by_source, 1.0),
+    }
     monkeypatch.setattr(frontier, "try_sources", lambda *_: ({"last": type(told)(0.1, 0.5, **even)}, [], 7))
     assert len(mined_by(corpus, scan, object()).rows) == 2 * PROMPTS + 1
     monkeypatch.setattr(frontier, "try_sources", lambda *_: ({}, [], 0))

@@ -159,7 +159,7 @@ def test_completions_that_were_cut_come_first(tmp_path: Path) -> None:
 @pytest.mark.parametrize("exhausted", [True, False])
 def test_a_trial_on_more_items_is_another_run(tmp_path: Path, exhausted: bool) -> None:
     found = (Contrast("steered", "frozen", "cannot tell", Interval(0.0, -0.1, 0.1, 8), 0.1),)
-    seen = TrialBasis(8, True, ("steered",), found, lever="steered", items=60, exhausted=exhausted)
+    seen = TrialBasis(8, True, ("steered",), found, lever="steered", items=60, all_items_measured=exhausted)
     run = RunFolder(tmp_path / "run")
     run.path.mkdir()
     write_json(run.manifest, RunManifest({}, {}, {}, {}, "base", "mixwright run run.yaml --folder runs/run"))

@@ -72,7 +72,7 @@ def test_the_mean_of_timings_keeps_counts_whole() -> None:
     found = mean_timing(
         [replace(TIMING, timed_items=16, timed_steps=3), replace(TIMING, greedy_seconds=3.0, timed_items=2, timed_steps=4)]
     )
-    assert (found.greedy, found.items, found.steps) == (2.0, 9, 3)
+    assert (found.greedy_seconds, found.timed_items, found.timed_steps) == (2.0, 9, 3)
 
 
 @pytest.mark.parametrize("hours", [0.6, 1, 3, 10])

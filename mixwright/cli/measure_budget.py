@@ -51,7 +51,7 @@ def fit_to_budget(ready: Ready, budget: Budget, model_indices: Sequence[int]) ->
     seconds = budget.seconds_left - RESERVED_SHARE * budget.seconds
     sizes = fit_sizes(counts, seconds, cost, wanted_sizes=wanted_sizes, fewest_samples=min_samples)
     if sizes is None:
-        min_seconds = count_items(counts, least_items(counts)) * cost.item(min_samples)
+        min_seconds = count_items(counts, least_items(counts)) * cost.item_seconds(min_samples)
         needed_seconds = (budget.seconds_spent + min_seconds) / (1 - RESERVED_SHARE)
         expected = f"a budget of {format_duration(needed_seconds)} or more, for {least_items(counts)} items of each cell"
         remedy = "Fewer are never judged. Allow more time, leave tasks out, or give --max-new-tokens a smaller number."
@@ -71,7 +71,7 @@ def fit_to_budget(ready: Ready, budget: Budget, model_indices: Sequence[int]) ->
             cost, part_seconds, answered, count_items(counts, first_items), sizes.samples, len(model_indices)
         )
         cost = cost.scaled(slowdown)
-        done_seconds = count_items(counts, first_items) * cost.item(sizes.samples)
+        done_seconds = count_items(counts, first_items) * cost.item_seconds(sizes.samples)
         chosen_sizes = _refit(
             counts,
             done_seconds + budget.seconds_left - RESERVED_SHARE * budget.seconds,
@@ -81,13 +81,17 @@ def fit_to_budget(ready: Ready, budget: Budget, model_indices: Sequence[int]) ->
             first_items,
         )
         end_seconds = (
-            budget.seconds_spent + count_items(counts, chosen_sizes.items) * cost.item(chosen_sizes.samples) - done_seconds
+            budget.seconds_spent
+            + count_items(counts, chosen_sizes.items) * cost.item_seconds(chosen_sizes.samples)
+            - done_seconds
         )
         if slowdown > MUCH_QUICKER_FACTOR or chosen_sizes.items <= first_items:
             break
         sizes = chosen_sizes  # many more items than were timed: a part of them shows what they take
     say(_format_sizes(counts, chosen_sizes, cost, end_seconds + RESERVED_SHARE * budget.seconds, budget))
-    return replace(_with_sizes(ready, chosen_sizes), seconds_per_item=cost.item(chosen_sizes.samples) / len(model_indices))
+    return replace(
+        _with_sizes(ready, chosen_sizes), seconds_per_item=cost.item_seconds(chosen_sizes.samples) / len(model_indices)
+    )
 
 
 def _estimate_slowdown(
@@ -119,7 +123,9 @@ def _refit(
         refitted = fit_sizes(counts, seconds, cost, wanted_sizes=wanted_sizes)
         if refitted is not None and refitted.items >= first_items:
             return refitted
-    return Sizes(max(first_items, most_items_within(counts, seconds / max(cost.item(sizes.samples), 1e-12))), sizes.samples)
+    return Sizes(
+        max(first_items, most_items_within(counts, seconds / max(cost.item_seconds(sizes.samples), 1e-12))), sizes.samples
+    )
 
 
 def _time_reading(ready: Ready, counts: Sequence[int], budget: Budget, model_indices: Sequence[int]) -> float:
@@ -166,7 +172,7 @@ def _format_sizes(counts: Sequence[int], sizes: Sizes, cost: ItemCost, end_secon
     text += f", in all {format_duration(end_seconds)}; success over all to within {100 * half_width(items):.0f} points"
     if items == all_items:
         return f"{text}; these are all items that there are"
-    further_items = budget.seconds / max(cost.item(sizes.samples), 1e-12)
+    further_items = budget.seconds / max(cost.item_seconds(sizes.samples), 1e-12)
     doubled_items = count_items(counts, most_items_within(counts, items + further_items))
     return f"{text}; twice the time would measure {doubled_items:,}, to within {100 * half_width(doubled_items):.0f}"
 

@@ -120,7 +120,7 @@ def measure_with_progress(title: str, learner: Learner, ready: Ready, *, start: 
     config, start_time = ready.config.measure, monotonic()
     passes = Passes(learner, start, config, ready.corpus)
     item_count = len(passes.items if ready.graded else passes.picked(lambda _: True))
-    seconds = ready.cost.item(config.samples) / max(len(ready.free_answers), 1) * item_count
+    seconds = ready.cost.item_seconds(config.samples) / max(len(ready.free_answers), 1) * item_count
     with progress_line(f"{title}, {item_count:,} items") as show:
 
         def show_progress(finished_share: float) -> None:

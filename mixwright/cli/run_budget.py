@@ -117,7 +117,7 @@ def fit_mining(settings: RunConfig, run: RunFolder, base: Path, miner: str, keep
     all_weights = replace(without_table, train=replace(settings.train, adapter=None, adapters={}))  # as short trainings do
     by_adapter = _time_configs({settings.train.adapter: without_table, None: all_weights}, base)
     timings = {settings.train.adapter: (without_table, by_adapter[settings.train.adapter][1])}
-    trainings = _find_short_trainings(plugin, settings.train.prompts, by_adapter[None][1].step)
+    trainings = _find_short_trainings(plugin, settings.train.prompts, by_adapter[None][1].step_seconds)
     steps = trainings.most_steps(MINING_SHARE * budget.seconds)
     fitted = None if steps is None else fit_run(timings, data, budget.seconds_left - trainings.seconds(steps))
     if steps is None or fitted is None:

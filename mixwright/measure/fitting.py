@@ -61,7 +61,7 @@ class ItemCost:
     sample: float
     """Seconds that each sampled completion adds: at temperature 1 they are often longer than the greedy one."""
 
-    def item(self, samples: int) -> float:
+    def item_seconds(self, samples: int) -> float:
         """Seconds of one item with so many samples."""
         return self.greedy + samples * self.sample
 
@@ -86,9 +86,9 @@ def fit_sizes(
         fewest_samples: where a sampled decoding is judged, which needs them.
     """
     samples, items = wanted_sizes.samples, count_items(counts, wanted_sizes.items)
-    while samples > fewest_samples and items * cost.item(samples) > seconds:
+    while samples > fewest_samples and items * cost.item_seconds(samples) > seconds:
         samples -= 1
-    most_items = most_items_within(counts, seconds / max(cost.item(samples), 1e-12))
+    most_items = most_items_within(counts, seconds / max(cost.item_seconds(samples), 1e-12))
     return Sizes(most_items, samples) if most_items >= least_items(counts) else None
 
 

@@ -163,7 +163,7 @@ def train_on_each_source(
             )
             for name in task_sources
         }
-        adjusted = dict(zip(gains, holm([gain.p_by_source for gain in gains.values()]), strict=True))
+        adjusted = dict(zip(gains, holm([gain.p for gain in gains.values()]), strict=True))
         accuracy = {name: float(right_by_source[name][:, in_task].mean()) for name in task_sources}
         trials[str(task)] = SourceTrials(
             float(before[in_task].mean()), float(right_after_mix[:, in_task].mean()), accuracy, gains, adjusted

@@ -90,7 +90,7 @@ def check_trial(config: RunConfig, corpus: Corpus) -> None:
         catalog.create("adapters", name, options)
     tasks = sorted({cell.task for cell in corpus.cells()})
     stage = Stage("training", config.train.objective, 1, {task: 1 / len(tasks) for task in tasks})  # type: ignore[arg-type]
-    for arm in arms.first:
+    for arm in arms.always_run:
         make_branch(arm, Plan("any", (stage,)), corpus)
 
 

@@ -29,7 +29,7 @@ def held_out_cells(corpus: Corpus) -> list[tuple[str, int]]:
 
 def branch_seconds(config: RunConfig, timing: Timing, items: int) -> tuple[float, float]:
     """Seconds of one process for a branch that is trained and measured, and for one that is only measured."""
-    train_config, measuring_seconds = config.train, items * timing.item(config.measure.samples)
+    train_config, measuring_seconds = config.train, items * timing.item_seconds(config.measure.samples)
     evaluating_seconds = 0.0
     if train_config.objective == "grpo" and config.trial.progress_every:
         evaluations = 1 + math.ceil(train_config.steps / config.trial.progress_every)
@@ -93,6 +93,6 @@ def format_costs(
     )
     return (
         f"about {total_minutes} minutes: {', '.join(cost_texts)} {size_text}, without {left_out_text}. "
-        f"Timed here: {timing.timed_items} items at {timing.item(measure.samples):.2g} s each and "
+        f"Timed here: {timing.timed_items} items at {timing.item_seconds(measure.samples):.2g} s each and "
         f"{timing.timed_steps} training steps, {timing.step_seconds:.2g} s each"
     )

@@ -72,7 +72,7 @@ class Timing:
     timed_steps: int = 0
     """Training steps that were made."""
 
-    def item(self, samples: int) -> float:
+    def item_seconds(self, samples: int) -> float:
         """Seconds of measuring one item with so many samples."""
         return self.greedy_seconds + samples * self.sample_seconds
 

@@ -191,7 +191,7 @@ def try_one(job: Job) -> dict[str, Any]:
 def _figures(found: Crossover) -> dict[str, Any]:
     first = found.fractions[0]
     gains = {end: {"value": gain.value, "low": gain.low, "high": gain.high} for end, gain in first.gains.items()}
-    return {"errors": first.errors, "gains": gains, "p": first.p, "all": found.error_on_all_rows}
+    return {"errors": first.errors, "gains": gains, "p": first.p_by_end, "all": found.error_on_all_rows}
 
 
 def measure(quick: bool) -> Result:
