@@ -72,8 +72,8 @@ class Cases:
 class Case:
     """One task beside the train rows of its partners' tasks; without any partner those of its own name.
 
-    `held_out_positions` (int64) are its positions among the held-out rows; `expected` is how many of them chance alone puts in
-    train.
+    `held_out_positions` (int64) are its positions among the held-out rows; `expected` is how many of them chance alone puts
+    in train.
     """
 
     def __init__(self, cases: Cases, code: int) -> None:

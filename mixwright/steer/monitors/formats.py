@@ -120,8 +120,8 @@ class Formats(Kept, Monitor):
                 share = shares_now[format_index]
                 message = (
                     f"{task}: share of {name!r} fell by {fall:.2f} to {share:.2f} (threshold {threshold:.2f}), though no "
-                    f"worse than {leader_name!r}, which leads with {shares_now[leader_index]:.2f} ({advantage:+.2f} reward in "
-                    "the same groups)"
+                    f"worse than {leader_name!r}, which leads with {shares_now[leader_index]:.2f} ({advantage:+.2f} reward "
+                    "in the same groups)"
                 )
                 alarms.append(Alarm("formats", signals.step, task, fall, threshold, message))
         return alarms
