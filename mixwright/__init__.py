@@ -36,17 +36,17 @@ __all__ += ["SteeredDPOTrainer", "SteeredGRPOTrainer", "SteeredSFTTrainer", "Ste
 __all__ += ["SteeringCallback", "read_state", "write_state"]
 __version__ = "0.1.0"
 
-_MODULES = {
+_PUBLIC_MODULES = {
     # stages as functions; records and settings; plug-ins and their promises
     "": "api catalog config conformance contracts corpus errors graders records",
     "run.": "folder",  # what a run leaves
     "scan.": "table",
     "learner.": "adapting dial learner load mixing routing singular tiny warmup",  # models beside a run
 }
-PUBLIC = ("mixwright", *(f"mixwright.{folder}{name}" for folder, names in _MODULES.items() for name in names.split()))
+PUBLIC = ("mixwright", *(f"mixwright.{folder}{name}" for folder, names in _PUBLIC_MODULES.items() for name in names.split()))
 """Modules whose plain names are public."""
 
-_PLACES = {
+_NAMES_BY_MODULE = {
     "corpus": "Corpus read_corpus",
     "records": "Plan",
     "steer.engine": "Engine",
@@ -59,21 +59,23 @@ _PLACES = {
     "trainers.steering": "SteeringConfig default_plan",
 }
 """Module -> the names of `__all__` that it has."""
-_TRAINING = ("SteeredDPOTrainer", "SteeredGRPOTrainer", "SteeredSFTTrainer", "SteeringCallback")
+_NEEDS_TRAIN_EXTRA = ("SteeredDPOTrainer", "SteeredGRPOTrainer", "SteeredSFTTrainer", "SteeringCallback")
 """What needs the packages of the extra `train`."""
 
 
 def __getattr__(name: str) -> Any:
     """A public name, imported now. Raises InputError when the packages it needs are not installed."""
-    place = next((f"mixwright.{module}" for module, names in _PLACES.items() if name in names.split()), None)
-    if place is None:
+    module_name = next((f"mixwright.{module}" for module, names in _NAMES_BY_MODULE.items() if name in names.split()), None)
+    if module_name is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    if name in _TRAINING:
-        missing = [need for need in ("torch", "transformers", "trl") if importlib.util.find_spec(need) is None]
-        if missing:
-            raise missing_extra(name, missing, "train")
+    if name in _NEEDS_TRAIN_EXTRA:
+        missing_packages = [
+            package for package in ("torch", "transformers", "trl") if importlib.util.find_spec(package) is None
+        ]
+        if missing_packages:
+            raise missing_extra(name, missing_packages, "train")
     try:
-        return getattr(importlib.import_module(place), name)
+        return getattr(importlib.import_module(module_name), name)
     except ImportError as error:
         if (error.name or "").split(".")[0] not in ("trl", "transformers"):
             raise

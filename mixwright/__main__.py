@@ -22,7 +22,7 @@ from typer.core import TyperGroup
 from mixwright import __version__
 from mixwright.cli import options, output
 from mixwright.cli.budget import Budget, start_budget
-from mixwright.cli.options import Measuring, columns_of, decoding_of, load_settings, with_measuring
+from mixwright.cli.options import Measuring, choose_decoding, load_settings, parse_columns, with_measuring
 from mixwright.cli.output import EXIT_FOUND
 from mixwright.errors import InputError, disk_full_error, one_line, system_error
 
@@ -68,11 +68,13 @@ Source = Annotated[str, typer.Argument(metavar="RUN.YAML|MODEL", help="Settings;
 Folder = Annotated[Path | None, typer.Option(help="Run folder; default: runs/<name of RUN.YAML>.")]
 Full = Annotated[bool, typer.Option("--full", help="Print every number, or every observation, in the table.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else on stdout.")]
-Limit = Annotated[Budget | None, typer.Option("--budget", parser=start_budget, metavar="TIME", help=options.BUDGET_HELP)]
+BudgetOption = Annotated[
+    Budget | None, typer.Option("--budget", parser=start_budget, metavar="TIME", help=options.BUDGET_HELP)
+]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done; write nothing.")]
 
 
-def _version(requested: bool) -> None:
+def _print_version(requested: bool) -> None:
     if requested:
         output.out(f"mixwright {__version__}")
         raise typer.Exit
@@ -80,7 +82,9 @@ def _version(requested: bool) -> None:
 
 @app.callback()
 def program(
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
 ) -> None:
     """Options of the program itself; its help text is the one above."""
 
@@ -103,21 +107,21 @@ def audit(
     from mixwright import api
     from mixwright.config import CorpusConfig
 
-    config = CorpusConfig(train, held_out, eval_share=0.0, columns=columns_of(column), task=task, grader=grader)
+    config = CorpusConfig(train, held_out, eval_share=0.0, columns=parse_columns(column), task=task, grader=grader)
     observations = api.audit(config, checks=checks)
     if as_json:
         output.out_json({"observations": observations})
     else:
-        shown, folded = (observations, "") if full else output.fold_infos(observations)
-        shown, others = output.first_tasks(shown)
+        shown_observations, folded_note = (observations, "") if full else output.fold_infos(observations)
+        shown_observations, others_note = output.first_tasks(shown_observations)
         output.out_rows(
             ("severity", "check", "task", "count", "what was seen", "what to do"),
             [
                 (o.severity, o.check, o.task or "*", f"{o.count} of {o.total}", o.message + output.format_pairs(o), o.remedy)
-                for o in shown
+                for o in shown_observations
             ],
         )
-        for line in filter(None, (folded, others)):
+        for line in filter(None, (folded_note, others_note)):
             output.out(line)
     if any(o.severity in FAILING_SEVERITIES[fail_on] for o in observations):
         raise typer.Exit(EXIT_FOUND)
@@ -235,8 +239,12 @@ def plan(
         planning = Planning(**{name: value for name, value in planning_options.items() if value is not None})
         plan_checkpoint(source, measuring, planning, output_file, export, export_to)
         return
-    if given := [f"--{name}" for name, value in {**planning_options, "output": output_file}.items() if value is not None]:
-        raise InputError(f"{', '.join(given)} beside --corpus FILE", "no --corpus", "Add it, or set this in RUN.YAML.")
+    if given_options := [
+        f"--{name}" for name, value in {**planning_options, "output": output_file}.items() if value is not None
+    ]:
+        raise InputError(
+            f"{', '.join(given_options)} beside --corpus FILE", "no --corpus", "Add it, or set this in RUN.YAML."
+        )
     config = Path(source)
     plan_folder(*load_settings(config, folder), config.parent, export, export_to, dry_run=dry_run)
 
@@ -260,7 +268,7 @@ def trial(
     config: Config,
     folder: Folder = None,
     data: Annotated[str | None, typer.Option(metavar="MINER|TABLE", help=options.DATA_HELP)] = None,
-    budget: Limit = None,
+    budget: BudgetOption = None,
 ) -> None:
     """Try the plan against simpler choices, paired by seed; where it helps, against its nulls."""
     from mixwright import api
@@ -296,7 +304,7 @@ def verdict(
     from mixwright.cli.judging import judge, show_verdict
 
     gate_options = (gate, tuple(protect or ()), each, margin, cannot_tell, until_decided, max_items)
-    gating = Gating(*gate_options, decoding_of(measuring.greedy, decoding), beside, measured)
+    gating = Gating(*gate_options, choose_decoding(measuring.greedy, decoding), beside, measured)
     result = judge(before, after, measuring, folder, gating, partial(show_verdict, gating=gating, full=full))
     if result is not None and (code := result.code(cannot_tell)):
         raise typer.Exit(code)
@@ -312,7 +320,7 @@ def run(
     objective: Annotated[str | None, typer.Option(help="With --init: grpo, sft or dpo; default: from the columns.")] = None,
     folder: Folder = None,
     dry_run: DryRun = False,
-    budget: Limit = None,
+    budget: BudgetOption = None,
 ) -> None:
     """Do the whole line, corpus to verdict; continues where it stopped."""
     from mixwright import api
@@ -400,23 +408,23 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         app(list(sys.argv[1:] if arguments is None else arguments), prog_name="mixwright")
     except InputError as error:
-        _refuse(error)
-    except SystemExit as leaving:  # the parser leaves with 2 when an argument is wrong; here 2 means a bug
-        sys.exit(EXIT_BAD_INPUT if leaving.code == 2 else leaving.code)
+        _exit_with_error(error)
+    except SystemExit as exit_error:  # the parser leaves with 2 when an argument is wrong; here 2 means a bug
+        sys.exit(EXIT_BAD_INPUT if exit_error.code == 2 else exit_error.code)
     except BrokenPipeError:  # whoever read our output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(EXIT_BAD_INPUT)
     except OSError as error:
-        _refuse(system_error(error))
+        _exit_with_error(system_error(error))
     except Exception as error:
-        if (refused := disk_full_error(error)) is not None:
-            _refuse(refused)
+        if (disk_error := disk_full_error(error)) is not None:
+            _exit_with_error(disk_error)
         traceback.print_exc()
         output.say("This is a bug in Mixwright, not in your input. Please report it with the lines above.")
         sys.exit(EXIT_BUG)
 
 
-def _refuse(error: InputError) -> NoReturn:
+def _exit_with_error(error: InputError) -> NoReturn:
     output.say(f"error: {one_line(error)}")
     sys.exit(EXIT_BAD_INPUT)
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from mixwright.audit.stage import run_audit
 from mixwright.catalog import KIND_BY_NAME, Entry, listing
 from mixwright.cli.budget import Budget, parse_duration
-from mixwright.cli.direct import GOLD_PROBE, with_gold
+from mixwright.cli.direct import GOLD_PROBE, drop_unreadable_gold
 from mixwright.cli.gating import Gating
 from mixwright.cli.judging import judge
 from mixwright.cli.options import Measuring, load_settings, with_budget
@@ -144,7 +144,7 @@ def measure(
     check_items(rows)
     logger = logging.getLogger("mixwright")
     default_settings = MeasureConfig(items=usual_items(rows), probes=(*MeasureConfig().probes, GOLD_PROBE))
-    measure_config = settings or with_gold(default_settings, rows, logger.info)
+    measure_config = settings or drop_unreadable_gold(default_settings, rows, logger.info)
     check_settings(RunConfig(IN_MEMORY, measure=measure_config), rows)
     learner, start_learner = (
         model if model is None or isinstance(model, Learner) else load_learner(str(model)) for model in (checkpoint, start)
@@ -444,4 +444,4 @@ def _read_graded_corpus(corpus: Corpus | CorpusConfig | str | Path) -> Corpus:
     """The same; of a path, which names no graders, with those that its answers look like."""
     if not isinstance(corpus, str | Path):
         return _as_corpus(corpus)
-    return read_graded(CorpusConfig(str(corpus), eval_share=0.0), named=False).corpus
+    return read_graded(CorpusConfig(str(corpus), eval_share=0.0), graders_are_named=False).corpus

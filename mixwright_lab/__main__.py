@@ -16,7 +16,7 @@ from mixwright import catalog
 from mixwright.errors import InputError, one_line, system_error
 from mixwright.run.workers import JobFailed
 from mixwright.run.workers import Workers as RunningWorkers
-from mixwright.verdict.page.text import line, visible
+from mixwright.verdict.page.text import to_line, to_visible
 from mixwright_lab import result_files
 from mixwright_lab.result_files import Result
 from mixwright_lab.running import run as run_finding
@@ -59,7 +59,7 @@ def list_findings(as_json: Annotated[bool, typer.Option("--json", help="Print JS
         return
     for one in shown:
         word = f"{one['word'] or 'not run'}{', stale: its expectations were edited since' if one['stale'] else ''}"
-        typer.echo(f"{one['name']:<20} {word:<16} {line(one['claim'], limit=4000)}")
+        typer.echo(f"{one['name']:<20} {word:<16} {to_line(one['claim'], limit=4000)}")
 
 
 @app.command()
@@ -107,7 +107,7 @@ def _show(result: Result) -> None:
         scale, unit = (100, "points") if one.unit == "points" else (1, one.unit)
         noise = "" if one.noise is None else f", noise floor {scale * one.noise:.2g}"
         ends = f"{scale * one.value:+.3g} [{scale * one.low:.3g}, {scale * one.high:.3g}]"
-        typer.echo(f"  {one.word:<15} {line(one.name)}: {ends} {line(unit)} (at least {scale * one.least:.3g}{noise})")
+        typer.echo(f"  {one.word:<15} {to_line(one.name)}: {ends} {to_line(unit)} (at least {scale * one.least:.3g}{noise})")
     told = {"name": result.finding, "word": result.word, "scale": result.scale, "seeds": list(result.seeds)}
     told |= {"cpu_seconds": round(result.cpu_seconds, 1), "goals": [dict(goal) for goal in result.goals]}
     typer.echo(json.dumps(told, allow_nan=False))
@@ -123,7 +123,7 @@ def main() -> int:
     except InputError as error:
         typer.echo(one_line(error), err=True)
     except JobFailed as error:
-        typer.echo(visible(str(error)), err=True)
+        typer.echo(to_visible(str(error)), err=True)
     except BrokenPipeError:  # whoever read our output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except OSError as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mixwright.errors import InputError
-from mixwright.verdict.page.text import line
+from mixwright.verdict.page.text import to_line
 from mixwright_lab.cards import (
     FINDING_PARTS,
     MEANING_BY_WORD,
@@ -134,7 +134,7 @@ def _table(head: Sequence[str], rows: object, *, plain: bool = True) -> list[str
 
 def _plain(text: str) -> str:
     """Raw text as Markdown that shows it: no markup, no cells of its own, no hidden characters."""
-    shown = line(text, limit=4000).replace("\\", "\\\\").replace("&", "&amp;").replace("<", "&lt;")
+    shown = to_line(text, limit=4000).replace("\\", "\\\\").replace("&", "&amp;").replace("<", "&lt;")
     for letter in "|*`":
         shown = shown.replace(letter, "\\" + letter)
     return shown.replace("](", "]\\(")

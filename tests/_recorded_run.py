@@ -183,13 +183,13 @@ def help_the_plan() -> None:
     """Let the plan be said to help whatever came out, so that its nulls run."""
     from mixwright.trial import summary
 
-    judge: Callable[..., Any] = summary.judge
+    judge: Callable[..., Any] = summary.judge_lever
 
     def judged(lever: str, *given: Any, **named: Any) -> Any:
         found = judge(lever, *given, **named)
         return dataclasses.replace(found, word="helps") if lever == "steered" else found
 
-    summary.judge = judged
+    summary.judge_lever = judged
 
 
 def graded_run() -> None:

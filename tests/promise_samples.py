@@ -40,14 +40,14 @@ def mixes() -> list[Mix]:
     """A mix of prompts with answers, one of chats to imitate, and one of pairs; the first part has two thirds."""
     import numpy as np
 
-    from mixwright.plan.mix import Mix, Part
+    from mixwright.plan.mix import Mix, MixPart
 
     made: list[Mix] = []
     kinds: list[tuple[Objective, Corpus]] = [("grpo", samples.corpus().select(split="train"))]
     for objective, over in [*kinds, ("sft", samples.corpora()[3]), ("dpo", samples.corpora()[5])]:
         rows = np.arange(len(over))
         halves = (rows[:1], rows[1:])
-        parts = [Part(f"0{n + 1}_part", over[0].task, 1.0, share, halves[n]) for n, share in enumerate((2 / 3, 1 / 3))]
+        parts = [MixPart(f"0{n + 1}_part", over[0].task, 1.0, share, halves[n]) for n, share in enumerate((2 / 3, 1 / 3))]
         order = np.array([halves[0][0], halves[0][0], halves[1][0]] * 2)
         made.append(Mix(objective, over, tuple(parts), order, 2, 3, ("A note: # of {it}.",)))
     return made

@@ -18,10 +18,10 @@ from mixwright.errors import InputError
 from mixwright.measure.bases import read_completion_rows, write_completion_rows
 from mixwright.records import RunManifest
 from mixwright.run.folder import RunFolder, read_measurements, write_json, write_measurements
-from mixwright.verdict.page.answers import answer_pair
+from mixwright.verdict.page.answers import make_pair
 from mixwright.verdict.page.beside import Beside, beside_file, shorten_paths
 from mixwright.verdict.page.blocks import Paragraph, Table, Texts
-from mixwright.verdict.rules.gate_asked import GateAsked, write_question
+from mixwright.verdict.rules.gate_asked import GateQuestion, write_question
 from mixwright.verdict.sections.beside import BesideSection
 from mixwright.verdict.stage import render
 
@@ -69,9 +69,9 @@ def test_an_answer_that_was_cut_is_marked_beside_its_name() -> None:
         return fields | {"score": 0.0, "cut": cut}
 
     cut = {"before": row("before", False), "third": row("third", True), "after": row("after", True)}
-    pair = answer_pair(cut, ("old", "new"), {"third": "other"})
+    pair = make_pair(cut, ("old", "new"), {"third": "other"})
     assert (pair.names, pair.between[0].name) == (("old", "new (cut off)"), "other (cut off)")
-    unknown = answer_pair({"before": row("before", None), "after": row("after", False)})
+    unknown = make_pair({"before": row("before", None), "after": row("after", False)})
     assert unknown.names == ("before", "after")
 
 
@@ -118,7 +118,7 @@ def test_three_answers_stand_side_by_side_and_are_escaped(tmp_path: Path) -> Non
 
 def test_both_gates_are_asked_the_same_question(tmp_path: Path) -> None:
     run = example(tmp_path / "run")
-    write_question(run, GateAsked(("capitals", "sums"), margin=0.15))
+    write_question(run, GateQuestion(("capitals", "sums"), margin=0.15))
     (first, *_) = [block.text for block in BesideSection().blocks(run) if isinstance(block, Paragraph)]
     assert first.startswith("The gate says of narrow damaged, of planned passed, by the same items and margin; 60 items")
 

@@ -86,7 +86,7 @@ def test_the_gate_finds_a_small_task_that_was_lost_on_all_of_its_items() -> None
 
     assert check_mastered(side(1.0), side(1.0)).outcome == "passed"
     found = check_mastered(side(1.0), side(0.0))
-    assert (found.outcome, [cell.task for cell in found.others]) == ("damaged", ["lost"])
+    assert (found.outcome, [cell.task for cell in found.unprotected_losses]) == ("damaged", ["lost"])
 
 
 def test_the_gate_does_not_pass_what_its_page_says_not_to_ship(call: Call) -> None:

@@ -65,20 +65,20 @@ def test_the_largest_number_per_cell_within_a_total_is_found(counts: list[int], 
 def test_samples_go_before_items_and_time_that_is_left_buys_items() -> None:
     counts, wanted = [100, 100, 20], Sizes(40, 8)  # 100 items, nine completions each: 900
     assert count_items(counts, 40) == 100
-    assert fit_sizes(counts, 900, ONE, wanted=wanted) == Sizes(40, 8)
-    assert fit_sizes(counts, 1800, ONE, wanted=wanted) == Sizes(90, 8), "90 + 90 + 20 items"
-    assert fit_sizes(counts, 500, ONE, wanted=wanted) == Sizes(40, 4)
-    assert fit_sizes(counts, 100, ONE, wanted=wanted) == Sizes(40, 0)
-    assert fit_sizes(counts, 60, ONE, wanted=wanted) == Sizes(20, 0)
-    assert fit_sizes(counts, 60, ONE, wanted=wanted, fewest_samples=1) == Sizes(10, 1)
-    assert fit_sizes(counts, 23, ONE, wanted=wanted) is None, "seven of each cell would not be judged"
-    assert fit_sizes([3, 5], 8, ONE, wanted=wanted) == Sizes(5, 0), "there are no more"
+    assert fit_sizes(counts, 900, ONE, wanted_sizes=wanted) == Sizes(40, 8)
+    assert fit_sizes(counts, 1800, ONE, wanted_sizes=wanted) == Sizes(90, 8), "90 + 90 + 20 items"
+    assert fit_sizes(counts, 500, ONE, wanted_sizes=wanted) == Sizes(40, 4)
+    assert fit_sizes(counts, 100, ONE, wanted_sizes=wanted) == Sizes(40, 0)
+    assert fit_sizes(counts, 60, ONE, wanted_sizes=wanted) == Sizes(20, 0)
+    assert fit_sizes(counts, 60, ONE, wanted_sizes=wanted, fewest_samples=1) == Sizes(10, 1)
+    assert fit_sizes(counts, 23, ONE, wanted_sizes=wanted) is None, "seven of each cell would not be judged"
+    assert fit_sizes([3, 5], 8, ONE, wanted_sizes=wanted) == Sizes(5, 0), "there are no more"
 
 
 def test_longer_samples_cost_more_than_greedy_answers() -> None:
     counts, wanted = [100], Sizes(40, 8)
-    assert fit_sizes(counts, 40 * 9, ItemCost(1.0, 4.0), wanted=wanted) == Sizes(40, 2), "1 + 2 x 4 seconds an item"
-    assert fit_sizes(counts, 40 * 4, ItemCost(1.0, 4.0), wanted=wanted) == Sizes(100, 0)
+    assert fit_sizes(counts, 40 * 9, ItemCost(1.0, 4.0), wanted_sizes=wanted) == Sizes(40, 2), "1 + 2 x 4 seconds an item"
+    assert fit_sizes(counts, 40 * 4, ItemCost(1.0, 4.0), wanted_sizes=wanted) == Sizes(100, 0)
 
 
 def test_the_first_part_tells_how_much_slower_it_is_and_what_was_known_took_no_time() -> None:

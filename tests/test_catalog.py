@@ -70,11 +70,11 @@ def test_the_docstring_of_an_installed_module_is_read_without_importing_it(tmp_p
     (inner / "broken.py").write_text("def (")
     (tmp_path / "made_module.py").write_text('"""One file."""\nraise RuntimeError("imported")\n')
     monkeypatch.syspath_prepend(tmp_path)
-    assert catalog._docstring("made_package.inner.check").splitlines() == ["What it sees.", "", "Source: none."]
-    assert catalog._docstring("made_package.inner") == "A package."
-    assert catalog._docstring("made_module") == "One file."
+    assert catalog._read_docstring("made_package.inner.check").splitlines() == ["What it sees.", "", "Source: none."]
+    assert catalog._read_docstring("made_package.inner") == "A package."
+    assert catalog._read_docstring("made_module") == "One file."
     for nothing in ("made_package.inner.broken", "made_package.nowhere", "nowhere_at_all.x", "sys"):
-        assert catalog._docstring(nothing) == ""
+        assert catalog._read_docstring(nothing) == ""
 
 
 def test_an_unknown_kind_gives_the_nearest() -> None:
@@ -84,9 +84,11 @@ def test_an_unknown_kind_gives_the_nearest() -> None:
 
 def test_a_dropped_file_is_listed_and_its_missing_package_gives_the_pip_command(tmp_path, monkeypatch) -> None:
     (tmp_path / "made.py").write_text(PLUGIN)
-    files = catalog._files
-    monkeypatch.setattr(catalog, "_listing", catalog._listing.__wrapped__)  # what was read before is not asked
-    monkeypatch.setattr(catalog, "_files", lambda package: [tmp_path / "made.py"] if "audit" in package else files(package))
+    files = catalog._plugin_files
+    monkeypatch.setattr(catalog, "_read_entries", catalog._read_entries.__wrapped__)  # what was read before is not asked
+    monkeypatch.setattr(
+        catalog, "_plugin_files", lambda package: [tmp_path / "made.py"] if "audit" in package else files(package)
+    )
     entry = listing("checks")["made"]
     assert (entry.summary, entry.needs) == ("A check for this test.", ("a_package_nobody_has",))
     with pytest.raises(InputError, match=r"pip install 'mixwright\[lab\]'"):

@@ -18,7 +18,7 @@ from mixwright.corpus.graded import Graded
 from mixwright.learner.learner import Completion, Learner
 from mixwright.measure.bases import MeasureJob, measure_base
 from mixwright.measure.first_answers import ITEMS_PER_TASK, note_of_choice, with_first_answers
-from mixwright.measure.notes import UNREAD_NOTE, notes_on, nothing_right
+from mixwright.measure.notes import UNREAD_NOTE, list_notes, note_nothing_right
 from mixwright.measure.stage import MeasureResult
 from mixwright.records import Example, Measurement, Observation
 from mixwright.run.folder import RunFolder, read_list, read_yaml
@@ -61,7 +61,7 @@ def test_the_proposed_grader_stays_unless_it_accepts_almost_nothing(
     assert (found.accepted["final_answer"], found.accepted["includes"]) == accepted
     assert found.total == 6
     assert len(found.examples) <= 3
-    named = choose_grader("capitals", "final_answer", answers(*texts), named=True)
+    named = choose_grader("capitals", "final_answer", answers(*texts), named_by_user=True)
     assert (named.grader, named.changed) == ("final_answer", False)
     assert named.answers_in_sentences == (grader == "includes")
     assert "--grader capitals=includes" in named.remedy
@@ -89,7 +89,7 @@ def test_a_completion_that_was_cut_is_shown_as_such() -> None:
     assert note_of_choice(found).evidence[0]["completion"].endswith("so for' (cut off)")
     assert "cut off" not in choose_grader("capitals", "exact", answers(*[text] * 6)).why
     corpus: Any = SimpleNamespace(tasks={"capitals": SimpleNamespace(grader="exact")})
-    (note,) = nothing_right([replace(result("It may be {0} or"), cut_examples=frozenset({"France"}))], corpus)
+    (note,) = note_nothing_right([replace(result("It may be {0} or"), cut_examples=frozenset({"France"}))], corpus)
     assert note.message.endswith("the completions look like 'It may be France or' (cut off)")
     assert note.evidence[0]["completion"] == "It may be France or (cut off)"
 
@@ -153,12 +153,12 @@ def result(text: str) -> MeasureResult:
 
 def test_a_named_grader_that_reads_no_sentence_is_warned_of_with_the_one_that_does() -> None:
     corpus: Any = SimpleNamespace(tasks={"capitals": SimpleNamespace(grader="exact")})
-    (note,) = notes_on({"before": result(SENTENCE)}, corpus, 16)
+    (note,) = list_notes({"before": result(SENTENCE)}, corpus, 16)
     assert (note.severity, note.total) == ("warning", 6)
     assert "includes accepts 6 of 6" in note.message
     assert "--grader capitals=includes" in note.remedy
     assert note.evidence[0]["completion"] == "The capital of France is Paris."
-    (plain,) = notes_on({"before": result("It is not {1}.")}, corpus, 16)
+    (plain,) = list_notes({"before": result("It is not {1}.")}, corpus, 16)
     assert plain.remedy.startswith("Check the grader (exact)")
 
 

@@ -11,10 +11,10 @@ import yaml
 from cli_call import Call, sums, write
 from trainers_tiny import model, tokenizer
 
-from mixwright.cli.options import ITEMS_HELP, columns_of, decoding_of, graders_of
+from mixwright.cli.options import ITEMS_HELP, choose_decoding, parse_columns, parse_graders
 from mixwright.cli.output import out_measurements
 from mixwright.errors import InputError
-from mixwright.measure.fitting import CELL_ITEMS, ITEMS
+from mixwright.measure.fitting import MIN_USUAL_CELL_ITEMS, USUAL_ITEMS
 from mixwright.records import Measurement, Observation, Plan, RunManifest
 from mixwright.run.folder import RunFolder, read_json, read_list, read_measurements, read_yaml
 from mixwright.verdict.rules.gate import items_to_measure
@@ -152,16 +152,16 @@ def test_what_does_not_go_together_is_refused_in_one_line(call: Call, name: str)
 
 
 def test_options_with_an_equals_sign_are_read_as_they_are_meant() -> None:
-    assert columns_of(["prompt=q", "answer=a=b", "level="]) == {"prompt": "q", "answer": "a=b", "level": ""}
-    assert graders_of(None) == (None, {})
-    assert graders_of(["numeric?tolerance=0.1", "gcd=numeric?tolerance=0.5"]) == (
+    assert parse_columns(["prompt=q", "answer=a=b", "level="]) == {"prompt": "q", "answer": "a=b", "level": ""}
+    assert parse_graders(None) == (None, {})
+    assert parse_graders(["numeric?tolerance=0.1", "gcd=numeric?tolerance=0.5"]) == (
         "numeric?tolerance=0.1",
         {"gcd": "numeric?tolerance=0.5"},
     )
     for wrong in (["exact", "numeric"], ["gcd="], ["=exact"], ["gcd=exact", "gcd=numeric"]):
         with pytest.raises(InputError):
-            graders_of(wrong)
-    assert [decoding_of(*pair) for pair in ((None, None), (False, None), (None, "sampled"), (True, "greedy"))] == [
+            parse_graders(wrong)
+    assert [choose_decoding(*pair) for pair in ((None, None), (False, None), (None, "sampled"), (True, "greedy"))] == [
         "greedy",
         "sampled",
         "sampled",
@@ -175,7 +175,7 @@ def test_what_is_taken_without_items_is_what_the_help_says() -> None:
     assert min(items_to_measure(cells, chosen=True) for cells in range(1, 60)) == pytest.approx(80, abs=2)
     assert items_to_measure(4, chosen=False) == pytest.approx(1.25 * items_to_measure(4, chosen=True), abs=1)
     assert "about 800 over the cells of --protect and 80 of each at least; without --protect a quarter more" in ITEMS_HELP
-    assert f"{ITEMS} over all, {CELL_ITEMS} at least" in ITEMS_HELP
+    assert f"{USUAL_ITEMS} over all, {MIN_USUAL_CELL_ITEMS} at least" in ITEMS_HELP
 
 
 def test_both_sides_are_measured_as_asked_and_the_manifest_says_how(call: Call) -> None:

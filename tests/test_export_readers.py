@@ -20,7 +20,7 @@ from project_files import ROOT
 from tokenizers.processors import TemplateProcessing
 
 from mixwright.catalog import listing
-from mixwright.cli.export import mix_of, reading_of, write_mix
+from mixwright.cli.export import build_mix, read_text_handling, write_mix
 from mixwright.config import CorpusConfig, ModelConfig, RunConfig, TrainConfig
 from mixwright.contracts import Branch
 from mixwright.corpus import Corpus
@@ -149,7 +149,7 @@ def exported(trainer: str, name: str, place: Path) -> Exported:
     config = RunConfig(
         CorpusConfig("none"), ModelConfig(str(model), chat_template=case.chosen, system=case.system), train=train
     )
-    mix = mix_of(plan, corpus, batch=BATCH, group=GROUP, reading=reading_of(config.model, ROOM))
+    mix = build_mix(plan, corpus, batch=BATCH, group=GROUP, text_handling=read_text_handling(config.model, ROOM))
     said = write_mix(mix, trainer, folder)
     (folder / "model").symlink_to(model)
     (folder / "command.txt").write_text(said[-1].partition("for your GPUs: ")[2], encoding="utf-8")

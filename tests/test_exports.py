@@ -15,7 +15,7 @@ import yaml
 from cli_call import Call, sums, write
 
 from mixwright.cli import export as exporting
-from mixwright.cli.export import EXPORT_MARKER_FILE, Reading, mix_of, write_mix
+from mixwright.cli.export import EXPORT_MARKER_FILE, TextHandling, build_mix, write_mix
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.learner.prompt_form import PromptForm
@@ -49,7 +49,7 @@ def planned(selector: str = "equal_levels", objective: Objective = "grpo", gcd: 
 
 
 def export_plan(plan: Plan, rows: Corpus, name: str, place: Path, **how: Any) -> list[str]:
-    return write_mix(mix_of(plan, rows, **how), name, place)
+    return write_mix(build_mix(plan, rows, **how), name, place)
 
 
 def export(name: str, place: Path, plan: Plan | None = None, batch: int = 8) -> str:
@@ -61,13 +61,13 @@ def settings(path: Path) -> Any:
 
 
 def test_levels_have_equal_shares_of_their_task_and_rows_uniform_ones() -> None:
-    equal = mix_of(planned(), corpus(), batch=8)
+    equal = build_mix(planned(), corpus(), batch=8)
     assert [(part.name, part.share, len(part.rows)) for part in equal.parts] == [
         ("01_gcd_1", 0.375, 30),
         ("02_gcd_2", 0.375, 10),
         ("03_spell_it_1", 0.25, 20),
     ]
-    rows = mix_of(planned("uniform"), corpus(), batch=8)
+    rows = build_mix(planned("uniform"), corpus(), batch=8)
     assert [part.share for part in rows.parts] == [0.5625, 0.1875, 0.25]
     assert len(equal.order) == 80, "10 steps of 8"
     tasks = Counter(equal.corpus[int(row)].task for row in equal.order)
@@ -76,21 +76,21 @@ def test_levels_have_equal_shares_of_their_task_and_rows_uniform_ones() -> None:
 
 
 def test_a_task_of_weight_0_is_left_out_and_a_long_plan_says_how_often_its_rows_are_passed() -> None:
-    mix = mix_of(planned(gcd=1.0), corpus(), batch=8)
+    mix = build_mix(planned(gcd=1.0), corpus(), batch=8)
     assert [part.share for part in mix.parts] == [0.5, 0.5]
-    long = mix_of(Plan("p", (Stage("s", "grpo", 1200, {"gcd": 1.0}),)), corpus(), batch=8)
+    long = build_mix(Plan("p", (Stage("s", "grpo", 1200, {"gcd": 1.0}),)), corpus(), batch=8)
     assert (len(long.order), long.epochs) == (4000, 3), "9,600 draws of 4,000 rows"
     assert any("the first 4,000" in note for note in long.notes)
 
 
 def test_it_says_what_is_lost_and_when_the_plan_keeps_uniform_sampling() -> None:
     uniform = planned("uniform", gcd=2 / 3)
-    assert any("keeps uniform sampling" in note for note in mix_of(uniform, corpus(), batch=8).notes)
-    steered = mix_of(planned("difficulty", gates=("too_hard",)), corpus(), batch=8).notes
+    assert any("keeps uniform sampling" in note for note in build_mix(uniform, corpus(), batch=8).notes)
+    steered = build_mix(planned("difficulty", gates=("too_hard",)), corpus(), batch=8).notes
     assert any("selector difficulty" in note and "state at the start" in note for note in steered)
     assert any("gates too_hard" in note for note in steered)
     assert not any(
-        "uniform sampling" in note or "state at the start" in note for note in mix_of(planned(), corpus(), batch=8).notes
+        "uniform sampling" in note or "state at the start" in note for note in build_mix(planned(), corpus(), batch=8).notes
     )
 
 
@@ -129,7 +129,7 @@ def test_axolotl_gets_the_rows_in_the_order_of_the_draws(tmp_path: Path) -> None
     place = tmp_path / "out"
     export("axolotl", place)
     rows = [json.loads(line) for line in (place / "rows.jsonl").read_text(encoding="utf-8").splitlines()]
-    mix = mix_of(planned(), corpus(), batch=8)
+    mix = build_mix(planned(), corpus(), batch=8)
     assert [row["id"] for row in rows] == [mix.corpus[int(row)].id for row in mix.order]
     found = settings(place / "axolotl.yaml")
     assert found["datasets"] == [{"path": str(place / "rows.jsonl"), "ds_type": "json", "split": "train"}]
@@ -225,8 +225,8 @@ def test_verl_gets_rows_without_a_level_before_rows_with_one(tmp_path: Path) -> 
 def test_options_of_levers_that_an_export_leaves_out_are_no_obstacle() -> None:
     options = {"gates.too_hard": {"floor": 0.1}, "controllers.drift": {"target": 0.01}, "monitors.formats": {}}
     levers = {"gates": ("too_hard",), "controllers": ("drift",), "monitors": ("formats",)}
-    with_levers = mix_of(planned("difficulty", options=options, **levers), corpus(), batch=8)
-    without = mix_of(planned("difficulty"), corpus(), batch=8)
+    with_levers = build_mix(planned("difficulty", options=options, **levers), corpus(), batch=8)
+    without = build_mix(planned("difficulty"), corpus(), batch=8)
     assert [part.share for part in with_levers.parts] == [part.share for part in without.parts]
 
 
@@ -266,7 +266,7 @@ def lines(path: Path) -> list[Any]:
 
 
 def test_plain_prompts_become_messages_where_the_run_takes_the_chat_template(tmp_path: Path) -> None:
-    reading = Reading(PromptForm(True, "Be short."), ("<s>", "</s>"))
+    reading = TextHandling(PromptForm(True, "Be short."), ("<s>", "</s>"))
     for name in ("axolotl", "llama_factory", "verl"):
         export_plan(planned("uniform", "sft"), corpus(), name, tmp_path / name, batch=8, reading=reading)
     for talk in (row["messages"] for row in lines(tmp_path / "axolotl" / "rows.jsonl")):
@@ -286,7 +286,7 @@ def test_plain_prompts_become_messages_where_the_run_takes_the_chat_template(tmp
 
 
 def test_plain_prompts_stay_plain_where_the_run_takes_no_chat_template(tmp_path: Path) -> None:
-    reading = Reading(PromptForm(False), ("<s>", "</s>"))
+    reading = TextHandling(PromptForm(False), ("<s>", "</s>"))
     for name in ("axolotl", "llama_factory", "verl"):
         export_plan(planned("uniform", "sft"), corpus(), name, tmp_path / name, batch=8, reading=reading)
     assert all(isinstance(row["prompt"], str) for row in lines(tmp_path / "axolotl" / "rows.jsonl"))
@@ -304,7 +304,7 @@ def test_plain_prompts_stay_plain_where_the_run_takes_no_chat_template(tmp_path:
 
 
 def test_the_room_of_rollouts_is_exported(tmp_path: Path) -> None:
-    reading = Reading(room=24)
+    reading = TextHandling(max_completion_tokens=24)
     for name in ("axolotl", "llama_factory", "verl", "trl"):
         export_plan(planned(), corpus(), name, tmp_path / name, batch=8, group=4, reading=reading)
     assert settings(tmp_path / "axolotl" / "axolotl.yaml")["trl"] == {"num_generations": 4, "max_completion_length": 24}

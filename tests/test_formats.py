@@ -208,7 +208,7 @@ def test_formats_in_use_by_hand() -> None:
     groups = [outcome(("a",) * 60 + ("b",) * 39 + ("c",)), outcome(("x",), task="s"), outcome((), (1.0,), task="none")]
     assert formats_in_use(groups) == {"s": {"x": 1.0}, "t": {"a": 0.6, "b": 0.39}}
     assert list(formats_in_use([outcome(("b", "b", "a"))])["t"]) == ["b", "a"]
-    assert formats_in_use([outcome(("a", "b"))], least=0.6) == {}
+    assert formats_in_use([outcome(("a", "b"))], min_share=0.6) == {}
     assert formats_in_use([]) == {}
 
 

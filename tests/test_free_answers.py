@@ -14,7 +14,13 @@ from trainers_tiny import model, tokenizer
 from mixwright.config import MeasureConfig, RunConfig
 from mixwright.learner.learner import Completion, Learner
 from mixwright.measure import free_answers
-from mixwright.measure.free_answers import FreeAnswers, complete_freely, price, room_of, spread_items
+from mixwright.measure.free_answers import (
+    FreeAnswers,
+    choose_room,
+    complete_freely,
+    estimate_measuring_seconds,
+    spread_items,
+)
 from mixwright.measure.passes import Passes
 from mixwright.measure.room import Room
 from mixwright.records import Example, Interval
@@ -58,7 +64,7 @@ def test_answers_get_twice_the_room_until_all_have_ended_and_nothing_is_written_
     assert (found.lengths, found.ended) == ((5, 40, 70), (True, True, True))
     assert says.sizes == [(32, 3), (64, 2), (128, 1)]
     assert says.written == 115
-    assert found.needed == 70
+    assert found.needed_tokens == 70
 
 
 def test_completing_stops_where_more_would_take_too_long_or_there_is_no_more_room() -> None:
@@ -79,35 +85,37 @@ def test_how_far_completing_goes_does_not_depend_on_the_speed_of_the_machine() -
 
 def test_room_is_what_the_models_need_and_a_quarter_more_never_under_the_gold_answers() -> None:
     short, long = completed(5, 40)[0], completed(5, 70)[0]
-    room, continued = room_of([short], OTHERWISE, gold=3)
+    room, continued = choose_room([short], OTHERWISE, gold=3)
     assert (room.tokens, continued) == (56, 4 * 56), "40 x 1.25 = 50, in steps of 8"
-    assert room_of([short, long], OTHERWISE, gold=3)[0].tokens == 88, "the larger of two: 70 x 1.25 = 87.5"
-    assert room_of([short], OTHERWISE, gold=90)[0].tokens == 91
-    assert room_of([completed(2, 3)[0]], OTHERWISE, gold=1)[0].tokens == 16, "never less than that"
-    room, continued = room_of([long], OTHERWISE, gold=3, limit=100)
+    assert choose_room([short, long], OTHERWISE, gold=3)[0].tokens == 88, "the larger of two: 70 x 1.25 = 87.5"
+    assert choose_room([short], OTHERWISE, gold=90)[0].tokens == 91
+    assert choose_room([completed(2, 3)[0]], OTHERWISE, gold=1)[0].tokens == 16, "never less than that"
+    room, continued = choose_room([long], OTHERWISE, gold=3, limit=100)
     assert (room.tokens, continued) == (88, 100), "continued as far as the context allows"
-    room, continued = room_of([long], OTHERWISE, gold=3, limit=60)
+    room, continued = choose_room([long], OTHERWISE, gold=3, limit=60)
     assert (room.tokens, continued) == (60, 0), "nothing is left to continue in"
 
 
 def test_a_model_that_never_ends_its_answers_gets_the_room_of_the_data_and_no_more() -> None:
     endless = completed(9999, 9999, 5, seconds_per_token=1.0)[0]
-    assert endless.needed is None
-    room, continued = room_of([endless], OTHERWISE, gold=31)
+    assert endless.needed_tokens is None
+    room, continued = choose_room([endless], OTHERWISE, gold=31)
     assert (room.tokens, continued) == (32, 0)
     assert "do not end by themselves" in room.why
-    assert room_of([endless], Room(512, "a worked solution"), gold=3)[0].tokens == 32, "as much as was written"
-    assert room_of([endless, completed(5, 40)[0]], OTHERWISE, gold=3)[0].tokens == 56, "one of two models ends them"
+    assert choose_room([endless], Room(512, "a worked solution"), gold=3)[0].tokens == 32, "as much as was written"
+    assert choose_room([endless, completed(5, 40)[0]], OTHERWISE, gold=3)[0].tokens == 56, "one of two models ends them"
 
 
 def test_the_price_counts_completions_of_both_models_and_what_is_continued() -> None:
     found = FreeAnswers((10, 30, 60), (True, True, False), 5.0)
     assert found.seconds_of(20, 1) == pytest.approx(5 / 3 * (10 + 20 + 20) / 100)
     assert found.seconds_of(20, 4) == pytest.approx(5 / 3 * (10 + 30 + 80) / 100), "what never ends is continued to the end"
-    assert price([found, found], items=30, samples=2, room=20, continued=0) == pytest.approx(
+    assert estimate_measuring_seconds([found, found], item_count=30, samples=2, room=20, continued=0) == pytest.approx(
         2 * 90 * found.seconds_of(20, 1)
     )
-    assert price([found], items=30, samples=0, room=20, continued=80) == pytest.approx(30 * found.seconds_of(20, 4))
+    assert estimate_measuring_seconds([found], item_count=30, samples=0, room=20, continued=80) == pytest.approx(
+        30 * found.seconds_of(20, 4)
+    )
 
 
 def test_items_are_taken_in_turn_from_every_task() -> None:

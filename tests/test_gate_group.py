@@ -17,7 +17,7 @@ from mixwright.estimates.exclusion import items_to_exclude, smallest_excluded, u
 from mixwright.run.folder import RunFolder, read_json, write_measurements
 from mixwright.verdict.rules.basis import gate_answer, recommend_run
 from mixwright.verdict.rules.gate import GateResult, check_protected, items_to_measure
-from mixwright.verdict.rules.gate_asked import GateAsked, write_question
+from mixwright.verdict.rules.gate_asked import GateQuestion, write_question
 from mixwright.verdict.rules.gate_words import gate_lines
 from mixwright.verdict.stage import render
 
@@ -36,7 +36,7 @@ def every(count: int) -> dict[str, list[float]]:
 
 def gate(before: Values, after: Values, margin: float | None = 0.15) -> GateResult:
     sides = [[scores({(task, None): values for task, values in side.items()})] for side in (before, after)]
-    return check_protected(sides[0], sides[1], [(task, None) for task in before], named=True, margin=margin)
+    return check_protected(sides[0], sides[1], [(task, None) for task in before], named_by_user=True, margin=margin)
 
 
 def test_an_unharmed_group_passes_by_its_margin_where_the_default_cannot_tell() -> None:
@@ -74,13 +74,15 @@ def test_one_task_that_is_lost_is_damage_whatever_the_margin() -> None:
 def test_a_protected_cell_that_was_not_measured_is_no_pass_and_no_damage() -> None:
     before, after = every(30), {task: right(30) for task in TASKS[:3]}
     found = gate(before, after, 0.3)
-    assert (found.outcome, found.code(), found.code("warn"), found.needed) == ("cannot tell", 4, 4, None)
+    assert (found.outcome, found.code(), found.code("warn"), found.items_needed) == ("cannot tell", 4, 4, None)
 
 
 def test_dependence_is_judged_by_the_same_margin() -> None:
     cells: dict[tuple[str, float | None], list[float]] = {(task, None): values for task, values in every(30).items()}
     old, new = scores(cells, swapped=0.0), scores(cells, swapped=0.1)
-    found = [check_protected([old], [new], list(cells), named=True, margin=margin).outcome for margin in (0.05, 0.15)]
+    found = [
+        check_protected([old], [new], list(cells), named_by_user=True, margin=margin).outcome for margin in (0.05, 0.15)
+    ]
     assert found == ["damaged", "passed"]
 
 
@@ -140,7 +142,7 @@ def folder(
         parts = ({"greedy": values, "greedy.swapped": [0.0] * len(values)} for values in side.values())
         rows = [row for task, part in zip(side, parts, strict=True) for row in item_rows((task, None), part)]
         write_measurements(run.measurements(name), rows)
-    write_question(run, GateAsked(tuple(protect), margin=margin))
+    write_question(run, GateQuestion(tuple(protect), margin=margin))
     return run
 
 
@@ -190,10 +192,10 @@ def test_a_loss_of_what_was_not_named_is_told_and_does_not_close_the_gate(tmp_pa
 
 def test_without_a_margin_page_and_code_are_as_before(tmp_path: Path) -> None:
     run = folder(tmp_path / "run", every(30), every(27), margin=None)
-    assert read_json(run.path / "gate.json", GateAsked) == GateAsked(TASKS)
+    assert read_json(run.path / "gate.json", GateQuestion) == GateQuestion(TASKS)
     found = gate_answer(run)
     assert found is not None
     before, after = ([scores({(task, None): values for task, values in side.items()})] for side in (every(30), every(27)))
-    assert found == check_protected(before, after, [(task, None) for task in TASKS], named=True)
+    assert found == check_protected(before, after, [(task, None) for task in TASKS], named_by_user=True)
     assert sentence(run) == "Do not ship AFTER: what was named is worse by 10 points."
     assert "can exclude" not in render(run).read_text(encoding="utf-8")

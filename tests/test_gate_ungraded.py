@@ -18,7 +18,7 @@ from mixwright.run.folder import RunFolder, write_json, write_measurements
 from mixwright.verdict.page.blocks import Headline, Paragraph
 from mixwright.verdict.rules.basis import gate_answer, recommend_run
 from mixwright.verdict.rules.claims import FAR_NATS_PER_TOKEN, find_far_former_answers, format_unlikely, judge
-from mixwright.verdict.rules.gate_asked import GateAsked, write_question
+from mixwright.verdict.rules.gate_asked import GateQuestion, write_question
 from mixwright.verdict.rules.gate_ungraded import check_gate
 from mixwright.verdict.rules.gate_words import gate_lines
 from mixwright.verdict.sections.damaged import Damaged
@@ -51,14 +51,14 @@ def compared(path: Path, after: Mapping[str, float], former: Mapping[str, float]
 
 def answer(run: RunFolder, *protect: str) -> tuple[str, int]:
     """First sentence, and exit code and cards, which may not contradict it."""
-    write_question(run, GateAsked(protect))
+    write_question(run, GateQuestion(protect))
     found, result = recommend_run(run)[0], gate_answer(run)
     assert found is not None
     assert result is not None
     assert found.sentence.startswith("Do not ship" if result.code() == 3 else "Cannot tell"), found.sentence
     assert result.code("warn") == result.code(), "what was not judged is no pass by --cannot-tell warn"
     cards = {claim.task for claim in judge(run) if claim.kind == "damaged"}
-    assert cards == {cell.task for cell in (*result.cells, *result.others) if cell.is_damaged}
+    assert cards == {cell.task for cell in (*result.cells, *result.unprotected_losses) if cell.is_damaged}
     assert result.code() == 3 or all(f"Not named, and damaged: task {card}" in found.sentence for card in cards)
     told = " ".join(block.text for block in HeadlineSection().blocks(run) if isinstance(block, Headline | Paragraph))
     assert "mastered" not in told, "nothing is graded"
@@ -91,7 +91,7 @@ def test_the_reason_is_named(tmp_path: Path) -> None:
     assert sentence == (
         "Do not ship AFTER: its own former answers to b and a became far less likely, by 3 to 4.5 nats a token."
     )
-    told = gate_lines(check_gate(run, GateAsked(("a", "b"))))
+    told = gate_lines(check_gate(run, GateQuestion(("a", "b"))))
     assert told[0].startswith("damaged: its own former answers to b and a")
     assert told[1].startswith("a: held-out loss +5.01 nats per token")
     former_file(run).unlink()
@@ -137,11 +137,11 @@ def test_what_must_not_be_left_out_makes_all_rows_ungraded(tmp_path: Path) -> No
     lines_ += [f'{{"task": "s", "prompt": "Say {n}.", "completion": "The word {n} is said."}}' for n in range(20)]
     path.write_text("\n".join(lines_), encoding="utf-8")
     config = CorpusConfig(str(path), eval_share=0.0)
-    part = read_graded(config, named=False, ungraded=True)
+    part = read_graded(config, graders_are_named=False, ungraded=True)
     assert (part.probe, set(part.corpus.tasks)) == (None, {"n"})
-    every = read_graded(config, named=False, ungraded=True, needed=["s", "unknown"])
+    every = read_graded(config, graders_are_named=False, ungraded=True, needed_tasks=["s", "unknown"])
     assert (every.probe, set(every.corpus.tasks)) == ("held_out_loss", {"n", "s"})
-    assert read_graded(config, named=False, ungraded=True, needed=["n"]).probe is None
+    assert read_graded(config, graders_are_named=False, ungraded=True, needed_tasks=["n"]).probe is None
 
 
 @pytest.mark.parametrize(

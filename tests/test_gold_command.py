@@ -35,7 +35,7 @@ def test_both_sides_are_read_on_more_items_than_are_answered_and_only_where_one_
     assert all(0 < value < 1 for value in (*old.values(), *new.values()))
     assert old != new
     change = 100 * sum(new[item] - old[item] for item in old) / len(old)
-    told = read_json(RunFolder("runs/comparison").data, dict)
+    told = read_json(RunFolder("runs/comparison").verdict_data, dict)
     facts = next(block for part in told["sections"] for block in part["blocks"] if block.get("facts"))["facts"]
     (fact,) = [fact for fact in facts if "gold answer" in fact["label"]]
     assert float(fact["value"].split()[0].replace("\u2212", "-")) == round(change, 1)

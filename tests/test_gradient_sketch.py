@@ -17,7 +17,7 @@ from mixwright.config import ModelConfig
 from mixwright.conformance import samples
 from mixwright.learner.learner import Learner
 from mixwright.learner.tiny import build_tiny
-from mixwright.scan.gradient_sketch import GradientSketch, matrices
+from mixwright.scan.gradient_sketch import GradientSketch, find_matrices
 from mixwright.scan.rows import ScanRow, scan_rows
 from mixwright.scan.sketch_calibration import (
     SketchSettings,
@@ -56,7 +56,7 @@ def rows_of(learner: Learner, count: int = 12) -> list[ScanRow]:
 @pytest.mark.parametrize("make", [llama, gpt])
 def test_without_projections_they_are_the_gradients(make: Any) -> None:
     learner = make()
-    rows, parts = rows_of(learner), matrices(learner.model)
+    rows, parts = rows_of(learner), find_matrices(learner.model)
     found = GradientSketch(learner.model).products(learner, rows)
     biases = {part.name: f"{part.name.removesuffix('weight')}bias" for part in parts}
     for i, row in enumerate(rows):

@@ -44,7 +44,7 @@ def test_effects_are_added_as_the_source_adds_them():
     before, changes = np.array([0.5, 0.4]), np.array([[0.3, -0.2], [0.1, 0.4]])  # a run on 0 costs 1 two tenths
     effects = additive_prediction(before, changes)
     told = compared(effects, {(0, 1): 0.9, (1, 0): 0.6})
-    assert effects.own.tolist() == pytest.approx([0.8, 0.8])
+    assert effects.own_success.tolist() == pytest.approx([0.8, 0.8])
     # 0 then 1 is expected to end at (.8 + .1) and .8, 1 then 0 at .8 and (.8 - .2)
     assert (told["success"], told["of the reverse"], told["of the best"]) == (0.9, 0.6, 0.9)
     assert (told["mean of orders"], told["Spearman"], told["rank"]) == (0.75, pytest.approx(1.0), 1.0)

@@ -162,7 +162,7 @@ def test_examples_use_public_names_only() -> None:
     [
         ("from mixwright import Engine, catalog, api\nfrom mixwright.learner import dial", []),
         ("import mixwright\nimport mixwright_lab._x\nfrom mixwright_lab import _x", []),
-        ("from mixwright import steer, _PLACES", ["mixwright.steer", "mixwright._PLACES"]),
+        ("from mixwright import steer, _NAMES_BY_MODULE", ["mixwright.steer", "mixwright._NAMES_BY_MODULE"]),
         ("import mixwright.steer.policy", ["mixwright.steer.policy"]),
         ("from mixwright.records import _share, Plan", ["mixwright.records._share"]),
         ("from mixwright.run.folder import RunFolder as R\nR._x = mine._x", ["R._x"]),

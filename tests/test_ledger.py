@@ -110,7 +110,7 @@ def test_size_per_example():
 
 def test_members_leave_out_what_is_held():
     pool = make_pool(["x", "y", "z", "w"], ["b", "a", "b", "a"], [2, 1, 1, 1])
-    ledger = Ledger(pool, held=[2])
+    ledger = Ledger(pool, held_back=[2])
     assert ledger.task_members(0).tolist() == [1, 3]
     assert ledger.task_members(1).tolist() == [0]
     assert [cell.key for cell in pool.cells] == ["a@1", "b@1", "b@2"]

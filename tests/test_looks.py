@@ -29,11 +29,11 @@ from mixwright.estimates.outcome import item_scores
 from mixwright.learner.learner import Completion, Learner
 from mixwright.learner.load import load_learner
 from mixwright.measure.kept_answers import KeepingLearner, _fingerprint
-from mixwright.measure.kept_answers import _rows as kept_rows
+from mixwright.measure.kept_answers import _read_rows as kept_rows
 from mixwright.records import Cell, RunManifest, plain
 from mixwright.run.folder import RunFolder, read_json, write_json, write_measurements
 from mixwright.verdict.rules.gate import check_mastered, check_protected, check_sides
-from mixwright.verdict.rules.gate_asked import GateAsked, question_file, read_question, write_question
+from mixwright.verdict.rules.gate_asked import GateQuestion, question_file, read_question, write_question
 from mixwright.verdict.rules.gate_ungraded import check_gate
 from mixwright.verdict.rules.gate_words import gate_lines
 
@@ -78,7 +78,9 @@ def decided(before: Cells, after: Cells, most: int, margin: float | None = 0.05)
     """What the gate says at the look that decides, and the items of that look."""
     for number in range(1, PLANNED_LOOKS + 1):
         old, new = part(before, number / PLANNED_LOOKS), part(after, number / PLANNED_LOOKS)
-        found = check_protected([scores(old)], [scores(new)], list(old), named=True, margin=margin, look=at(number, most))
+        found = check_protected(
+            [scores(old)], [scores(new)], list(old), named_by_user=True, margin=margin, look=at(number, most)
+        )
         if found.outcome != "cannot tell":
             break
     return found.outcome, at(number, most).items
@@ -101,7 +103,7 @@ def test_before_the_last_look_a_nominal_loss_of_a_cell_neither_stops_nor_passes(
     before = {("t", float(place)): np.ones(120) for place in range(4)}
     after = before | {("t", 0.0): fallen(120, 11)}  # p about .004, .02 by Holm: past 5 %, not past the boundary of .004
     sides = [[scores(cells)] for cells in (before, after)]
-    asked = {"named": True, "margin": 0.05}
+    asked = {"named_by_user": True, "margin": 0.05}
     assert check_protected(*sides, list(before), **asked).outcome == "damaged"
     early = check_protected(*sides, list(before), **asked, look=Look(2, 480, 960))
     assert (early.outcome, [cell.is_damaged for cell in early.cells]) == ("cannot tell", [True, False, False, False])
@@ -115,7 +117,7 @@ def test_a_cell_that_will_be_large_enough_has_to_exclude_its_loss_at_an_early_lo
     sides = [[scores(cells)] for cells in (before, after)]
     early = check_protected(*sides, list(before), look=Look(2, 800, 1600))
     assert early.cell_rule_items <= 40, "80 items at the last look are enough, so half of them are at the second"
-    assert [cell.excluded for cell in early.cells].count(False) >= 1
+    assert [cell.limit_excluded for cell in early.cells].count(False) >= 1
     assert early.outcome == "cannot tell"
 
 
@@ -181,13 +183,13 @@ def test_a_folder_without_its_question_is_still_judged_at_its_look(tmp_path: Pat
     write_json(run.manifest, noted)
     asked = read_question(run)
     assert asked is not None
-    assert asked == GateAsked(look=at(1, 800))
-    assert check_sides((side := [item_scores(table)], side), "greedy", GateAsked(("t",))).outcome == "passed", (
+    assert asked == GateQuestion(look=at(1, 800))
+    assert check_sides((side := [item_scores(table)], side), "greedy", GateQuestion(("t",))).outcome == "passed", (
         "by 95 % it would"
     )
     assert check_gate(run, replace(asked, protect=("t",))).outcome == "cannot tell"
-    write_question(run, GateAsked(("t",)))
-    assert read_question(run) == GateAsked(("t",), look=at(1, 800)), "a question of another time does not begin anew"
+    write_question(run, GateQuestion(("t",)))
+    assert read_question(run) == GateQuestion(("t",), look=at(1, 800)), "a question of another time does not begin anew"
     write_json(run.manifest, replace(noted, settings={"looks": "the first"}))
     with pytest.raises(InputError, match=r"manifest.json: expected settings.looks as"):
         read_question(run)
@@ -197,7 +199,9 @@ def test_at_an_early_look_the_loss_of_a_cell_is_that_of_the_look() -> None:
     before = {("t", 1.0): np.ones(100), ("t", 2.0): np.ones(100)}
     after = before | {("t", 1.0): fallen(100, 3)}
     sides = [[scores(cells)] for cells in (before, after)]
-    plain_, early = (check_protected(*sides, list(before), named=True, margin=0.2, look=look) for look in (None, at(1, 800)))
+    plain_, early = (
+        check_protected(*sides, list(before), named_by_user=True, margin=0.2, look=look) for look in (None, at(1, 800))
+    )
     # pseudo-items: 4.049 squared whole moves beside 3 real ones, each of size 1; no move in the other cell
     z = obrien_fleming()[0]
     for cell, lost in zip(early.cells, (3, 0), strict=True):
@@ -285,7 +289,7 @@ def test_the_command_keeps_answers_between_looks_and_runs(call: Call, monkeypatc
     assert [f"look {n} of 4, {10 * n} of 40 items" in err for n in (1, 2, 3, 4)] == [True] * 4
     assert "not decided at look 4 of 4, 40 of 40 items" in out
     assert sum(written) == 2 * 40, "every item once by each checkpoint, those that were completed for the price, too"
-    assert read_json(question_file(RunFolder("runs/comparison")), GateAsked).look == Look(4, 40, 40)
+    assert read_json(question_file(RunFolder("runs/comparison")), GateQuestion).look == Look(4, 40, 40)
     kept = Path("runs/comparison/answers/before.jsonl").read_text(encoding="utf-8").splitlines()
     assert sum("made" in json.loads(line) for line in kept) >= 40
     written.clear()
@@ -310,7 +314,7 @@ def test_who_is_stopped_after_the_tables_are_written_finds_the_question_with_the
     models = (checkpoint("before"), checkpoint("after", 1))
     call("verdict", *models, *asked, "--gate", "--protect", "sum", "--until-decided", "--max-items", "8")
     assert not RunFolder("runs/comparison").page.exists()
-    assert read_json(question_file(RunFolder("runs/comparison")), GateAsked) == GateAsked(("sum",), look=Look(4, 8, 8))
+    assert read_json(question_file(RunFolder("runs/comparison")), GateQuestion) == GateQuestion(("sum",), look=Look(4, 8, 8))
 
 
 @pytest.mark.parametrize(
@@ -325,7 +329,7 @@ def test_options_that_do_not_go_together_are_refused(call: Call, more: tuple[str
 
 
 def test_a_look_survives_the_file(tmp_path: Path) -> None:
-    asked = replace(GateAsked(("sum",)), look=at(2, 480))
+    asked = replace(GateQuestion(("sum",)), look=at(2, 480))
     write_question(RunFolder(tmp_path), asked)
     assert read_question(RunFolder(tmp_path)) == asked
 

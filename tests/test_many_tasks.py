@@ -47,7 +47,9 @@ def test_lines_and_metrics_speak_of_the_tasks_of_the_batch(tmp_path: Path) -> No
 
 def test_plug_ins_are_read_once_and_tasks_are_told_in_a_line(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     read = []
-    monkeypatch.setattr(catalog, "_read", lambda kind, path, own=catalog._read: read.append(path) or own(kind, path))
+    monkeypatch.setattr(
+        catalog, "_read_entry", lambda kind, path, own=catalog._read_entry: read.append(path) or own(kind, path)
+    )
     rows = [{"task": name, "prompt": f"{name}: {n}+1=", "answer": str(n + 1)} for name in NAMES[:300] for n in range(10, 18)]
     write("many.jsonl", rows)
     code, _, err = call("run", "--init", "many.jsonl")
@@ -83,14 +85,15 @@ def test_a_comparison_split_by_task_is_that_of_each_task_alone() -> None:
 
     before, after = side(), side()
     found = {
-        (part.task, part.level, part.whole): part.change.success for part in compare_cells(([before], [after]), "greedy")
+        (part.task, part.level, part.is_whole_task): part.change.success
+        for part in compare_cells(([before], [after]), "greedy")
     }
     assert len(found) == 27
     for (task, level, whole), estimate in found.items():
         alone = estimate_change(
             [before],
             [after],
-            only=lambda item, own=(task, level, whole): item[0] == own[0] and (own[2] or item[1] == own[1]),
+            included=lambda item, own=(task, level, whole): item[0] == own[0] and (own[2] or item[1] == own[1]),
         )
         assert alone is not None
         assert alone.success == estimate

@@ -21,7 +21,7 @@ from mixwright.graders.choice import Choice
 from mixwright.learner.alternatives import read_alternatives
 from mixwright.learner.learner import Learner
 from mixwright.learner.warmup import completion_tokens
-from mixwright.measure.free_answers import FreeAnswers, find_room, price, time_options
+from mixwright.measure.free_answers import FreeAnswers, estimate_measuring_seconds, find_room, time_options
 from mixwright.measure.kept_answers import KeepingLearner
 from mixwright.measure.option_answers import answer_items, options_of
 from mixwright.measure.passes import Passes
@@ -154,8 +154,8 @@ def test_options_are_read_once_for_the_greedy_answer_and_all_samples(
 def test_the_price_counts_options_once_whatever_the_samples() -> None:
     written = FreeAnswers((4, 4), (True, True), 8.0, sample_seconds=5.0)
     mixed = replace(written, written_share=0.25, option_seconds=2.0)
-    assert price([written], 10, 3, 4, 0) == pytest.approx(10 * (4 + 3 * 5))
-    assert price([mixed], 10, 3, 4, 0) == pytest.approx(10 * (0.25 * 19 + 0.75 * 2))
+    assert estimate_measuring_seconds([written], 10, 3, 4, 0) == pytest.approx(10 * (4 + 3 * 5))
+    assert estimate_measuring_seconds([mixed], 10, 3, 4, 0) == pytest.approx(10 * (0.25 * 19 + 0.75 * 2))
 
 
 def test_room_and_price_come_from_the_items_that_are_written(tmp_path: Path) -> None:

@@ -190,7 +190,7 @@ def test_a_row_has_the_fields_of_its_kind() -> None:
 
 def planted(corpus: Corpus, tmp_path: Path) -> Any:
     """A scan whose sketches point along the first axis for `add`, against it for the first ten rows of `times`."""
-    from mixwright.scan.table import OWN_COLUMNS, Scan, shard_file, write_part
+    from mixwright.scan.table import OWN_COLUMNS, Scan, shard_file, write_shard
 
     rng = np.random.default_rng(0)
     examples = list(corpus)
@@ -199,7 +199,7 @@ def planted(corpus: Corpus, tmp_path: Path) -> Any:
     sketch[:, 0] += [1.0 if e.task == "add" else -1.0 if e.id in against else 0.0 for e in examples]
     sketch[:, 1] += [1.0 if e.task == "times" else 0.0 for e in examples]
     own = {name: [getattr(example, name) for example in examples] for name in OWN_COLUMNS}
-    write_part(shard_file(tmp_path / "scan" / "base", 0), {"shards": 1}, own, {"sketch": sketch})
+    write_shard(shard_file(tmp_path / "scan" / "base", 0), {"shards": 1}, own, {"sketch": sketch})
     return Scan(tmp_path, "base")
 
 

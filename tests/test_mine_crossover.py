@@ -16,7 +16,7 @@ from mixwright.mine.crossover import Crossover, crossover, kept_rows
 from mixwright.mine.miners.pruning import Pruning, find_disputed, pruning_groups
 from mixwright.mine.proxies import choose_held_back
 from mixwright.records import Example
-from mixwright.run.progress import heard_by
+from mixwright.run.progress import listen_with
 
 SCORE = np.arange(40.0)
 GROUPS = np.repeat([0, 1], 20)
@@ -33,7 +33,7 @@ def test_each_group_keeps_its_share_of_the_end() -> None:
 
 def test_every_training_of_the_test_is_reported() -> None:
     shares: list[float] = []
-    with heard_by(shares.append):
+    with listen_with(shares.append):
         found = crossover(SCORE, GROUPS, lambda rows, seed: np.zeros(4), [0, 0, 1, 1], fractions=(0.5, 0.2), seeds=(0, 1))
     assert shares == pytest.approx([(number + 1) / 14 for number in range(14)])
     assert found.trainings == 14

@@ -22,7 +22,7 @@ from mixwright.mine.choosing import train_rows
 from mixwright.mine.miners import frontier
 from mixwright.mine.stage import mine
 from mixwright.records import Example
-from mixwright.trial.data_rows import read_data, rows_for
+from mixwright.trial.data_rows import choose_rows, read_data
 
 PROMPTS = 80
 
@@ -42,12 +42,12 @@ def two_sources(*, answers: bool = True) -> Corpus:
 
 def scan_of(corpus: Corpus, tmp_path: Path, **values: Any) -> Any:
     """A scan whose columns are functions of the row's id."""
-    from mixwright.scan.table import OWN_COLUMNS, Scan, shard_file, write_part
+    from mixwright.scan.table import OWN_COLUMNS, Scan, shard_file, write_shard
 
     examples = list(corpus)
     own = {name: [getattr(example, name) for example in examples] for name in OWN_COLUMNS}
     columns = {name: np.array([value(example.id) for example in examples]) for name, value in values.items()}
-    write_part(shard_file(tmp_path / "scan" / "base", 0), {"shards": 1}, own, columns)
+    write_shard(shard_file(tmp_path / "scan" / "base", 0), {"shards": 1}, own, columns)
     return Scan(tmp_path, "base")
 
 
@@ -103,7 +103,8 @@ def test_of_a_task_with_a_winner_its_rows_are_kept_and_of_others_all(
     told = made_up({"x": 0.9, "y": 0.1})
     names = {"x": "short", "y": "long"}
     renamed = {
-        field: {names[key]: value for key, value in getattr(told, field).items()} for field in ("accuracy", "gains", "p")
+        field: {names[key]: value for key, value in getattr(told, field).items()}
+        for field in ("accuracy", "gains", "p_by_source")
     }
     won = type(told)(told.accuracy_before, told.mix_accuracy, **renamed)
     monkeypatch.setattr(frontier, "try_sources", lambda *_: ({"last": won}, ["how"], 7))
@@ -111,7 +112,11 @@ def test_of_a_task_with_a_winner_its_rows_are_kept_and_of_others_all(
     assert {row.id for row in found.rows} == {f"short{n}" for n in range(PROMPTS)} | {"alone"}
     assert found.rollouts == 7
     assert any("median nll_max 9 against 4" in note for note in found.notes)
-    even = {"accuracy": dict.fromkeys(won.accuracy, 0.5), "gains": won.gains, "p": dict.fromkeys(won.p, 1.0)}
+    even = {
+        "accuracy": dict.fromkeys(won.accuracy, 0.5),
+        "gains": won.gains,
+        "p_by_source": dict.fromkeys(won.p_by_source, 1.0),
+    }
     monkeypatch.setattr(frontier, "try_sources", lambda *_: ({"last": type(told)(0.1, 0.5, **even)}, [], 7))
     assert len(mined_by(corpus, scan, object()).rows) == 2 * PROMPTS + 1
     monkeypatch.setattr(frontier, "try_sources", lambda *_: ({}, [], 0))
@@ -157,8 +162,8 @@ def test_random_rows_are_of_as_many_prompts(tmp_path: Path) -> None:
     once, twice = (read_data(tmp_path / f"{name}.parquet", corpus) for name in "xy")
     assert once.random_like_digest != twice.random_like_digest
     for seed in range(5):
-        drawn = rows_for("random_like", corpus, once, seed)
+        drawn = choose_rows("random_like", corpus, once, seed)
         prompts = {row.prompt for row in drawn}
         assert len(drawn) == len(prompts) == PROMPTS
         assert 20 < sum(row.extra["source"] == "short" for row in drawn) < 60
-    assert len({row.prompt for row in rows_for("random_like", corpus, twice, 0)}) < PROMPTS
+    assert len({row.prompt for row in choose_rows("random_like", corpus, twice, 0)}) < PROMPTS

@@ -71,7 +71,7 @@ def test_near_misses_are_one_edit_away_and_say_which() -> None:
 def test_the_closest_pair_is_taken_where_length_says_nothing() -> None:
     options = [[pair(0, 0.2, 1), pair(0, 0.9, 1)], [pair(1, 0.8, -1)]]
     found, left_out = balance_by_length(options, 0.0)
-    assert [(p.place, p.closeness) for p in found] == [(0, 0.9), (1, 0.8)]
+    assert [(p.prompt_index, p.closeness) for p in found] == [(0, 0.9), (1, 0.8)]
     assert (left_out, longer_chosen_share(found)) == (0, 0.5)
 
 
@@ -82,7 +82,7 @@ def test_pairs_are_changed_before_they_are_left_out() -> None:
     assert [p.token_difference for p in found] == [-2, -2, 3, 3]  # where the least closeness is given up
     alone, left_out = balance_by_length([[pair(n, 0.1 * n, 2)] for n in range(6)] + [[pair(6, 0.5, -1)]], 0.0)
     assert left_out == 5
-    assert [p.place for p in alone] == [5, 6]
+    assert [p.prompt_index for p in alone] == [5, 6]
 
 
 @pytest.mark.parametrize("tolerance", [0.0, 0.05, 0.3])

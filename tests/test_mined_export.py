@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from mixwright.cli.export import Reading, mined_mix, write_mix
+from mixwright.cli.export import TextHandling, build_mined_mix, write_mix
 from mixwright.conformance import samples
 from mixwright.errors import InputError
 from mixwright.learner.prompt_form import PromptForm
@@ -32,7 +32,7 @@ def table(place: Path, *, made: bool = False, weights: tuple[float, ...] = (1.0,
 
 def write(place: Path, name: str, **how: Any) -> Path:
     objective = how.pop("objective", "sft")
-    write_mix(mined_mix(table(place, **how), CORPUS, objective=objective, batch=8), name, place / name)
+    write_mix(build_mined_mix(table(place, **how), CORPUS, objective=objective, batch=8), name, place / name)
     return place / name
 
 
@@ -78,7 +78,7 @@ def test_verl_gets_its_five_fields_and_no_pairs(tmp_path: Path) -> None:
 
 def test_rows_are_repeated_by_weight(tmp_path: Path) -> None:
     path = table(tmp_path, weights=(3.0, 1.0))
-    mix = mined_mix(path, CORPUS, objective="sft", batch=8)
+    mix = build_mined_mix(path, CORPUS, objective="sft", batch=8)
     weights = dict(zip(*(pq.read_table(path)[name].to_pylist() for name in ("id", "weight")), strict=True))
     times = {w: sum(weights[mix.corpus[int(row)].id] == w for row in mix.order) for w in (1.0, 3.0)}
     assert times == {3.0: 120, 1.0: 40}
@@ -86,9 +86,9 @@ def test_rows_are_repeated_by_weight(tmp_path: Path) -> None:
 
 
 def test_mined_rows_have_the_form_of_the_run(tmp_path: Path) -> None:
-    reading = Reading(PromptForm(True, "Be short."))
+    reading = TextHandling(PromptForm(True, "Be short."))
     for made, field in ((False, "messages"), (True, "chosen")):
-        mix = mined_mix(table(tmp_path / field, made=made), CORPUS, objective="sft", batch=8, reading=reading)
+        mix = build_mined_mix(table(tmp_path / field, made=made), CORPUS, objective="sft", batch=8, text_handling=reading)
         write_mix(mix, "axolotl", tmp_path / field / "out")
         first = lines(tmp_path / field / "out" / "rows.jsonl")[0]
         assert [message["role"] for message in first["messages"]][:2] == ["system", "user"]

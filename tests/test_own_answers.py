@@ -192,6 +192,6 @@ def test_requests_without_answers_leave_rows_that_nothing_can_grade_as_they_are(
     for name, rows in files.items():
         (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     config = CorpusConfig(str(tmp_path / "train.jsonl"), None, str(tmp_path / "asked.jsonl"), eval_share=0.0)
-    found = read_graded(config, named=False, ungraded=True)
+    found = read_graded(config, graders_are_named=False, ungraded=True)
     assert found.probe == "held_out_loss"
     assert Counter(row.split for row in found.corpus) == {"train": 30, "rehearse": 5}

@@ -88,7 +88,7 @@ def test_simulated_trials_have_the_power_and_the_width_that_were_foretold(seeds:
     seen, covered, widths = 0, 0, []
     for _ in range(600):
         values = size + rng.normal(0, noise.seeds, (seeds, 1)) + rng.normal(0, np.sqrt(noise.items * spread))
-        found = estimate_crossed(values + rng.normal(0, np.sqrt(noise.rest * spread), (seeds, 270)), strata, weights)
+        found = estimate_crossed(values + rng.normal(0, np.sqrt(noise.within_seed * spread), (seeds, 270)), strata, weights)
         seen += found.p < 0.05
         covered += found.low <= size <= found.high
         widths.append((found.high - found.low) / 2)
@@ -118,7 +118,7 @@ def test_finished_seeds_move_the_noise_and_the_prior_holds_where_they_are_few() 
 
     loud = noise_of([table(60, 0.08)], strata, weights, prior)
     assert 0.06 < loud.seeds < 0.1
-    assert (loud.items, loud.rest) == (0.02, 0.47)
+    assert (loud.items, loud.within_seed) == (0.02, 0.47)
     quiet = noise_of([table(60, 0.0)], strata, weights, prior)
     assert quiet.seeds < 0.007, "sampling of items is no noise of seeds"
     assert noise_of([table(1, 0.5)], strata, weights, prior) == prior

@@ -28,7 +28,7 @@ def given(found: Any) -> list[tuple[float, ...]]:
 
 
 def test_rewards_of_0_to_1_are_handed_on_as_they_are() -> None:
-    scale = RewardRange(0.0, 1.0, asked=False)
+    scale = RewardRange(0.0, 1.0, was_set=False)
     groups = batch(0.0, 0.3, 1.0 + 1e-7)
     read, told = scale.read_batch(0, groups)
     assert (given(read), told) == ([(0.0, 0.3, 1.0)], [])
@@ -38,7 +38,7 @@ def test_rewards_of_0_to_1_are_handed_on_as_they_are() -> None:
 
 
 def test_a_range_is_learnt_while_steering_waits_and_widened_later() -> None:
-    scale = RewardRange(0.0, 1.0, asked=False, names=["judge"])
+    scale = RewardRange(0.0, 1.0, was_set=False, names=["judge"])
     scale.read_batch(0, batch(0.0, 1.0))
     assert scale.success_now_and_first("canary", 1.0) == (1.0, 1.0)
     _, told = scale.read_batch(1, batch(-1.0, 1.0, 0.5))
@@ -69,7 +69,7 @@ def test_a_range_is_learnt_while_steering_waits_and_widened_later() -> None:
 
 
 def test_a_range_needs_two_different_rewards() -> None:
-    scale = RewardRange(0.0, 1.0, asked=False)
+    scale = RewardRange(0.0, 1.0, was_set=False)
     for step in range(3 * BATCHES_TO_LEARN_RANGE):
         scale.read_batch(step, batch(-1.0, -1.0))
         assert scale.is_learning
@@ -78,7 +78,7 @@ def test_a_range_needs_two_different_rewards() -> None:
 
 
 def test_a_range_that_was_asked_for_never_moves_and_counts_what_lies_outside() -> None:
-    scale = RewardRange(-1.0, 1.0, asked=True, names=["judge"])
+    scale = RewardRange(-1.0, 1.0, was_set=True, names=["judge"])
     groups = batch(-1.0, 2.0)
     told = [scale.read_batch(step, groups) for step in range(9)]
     assert all(given(found) == [(0.0, 1.0)] and scale.as_planned(found) is found for found, _ in told)
@@ -91,12 +91,12 @@ def test_a_range_that_was_asked_for_never_moves_and_counts_what_lies_outside() -
 @pytest.mark.parametrize("stop", range(BATCHES_TO_LEARN_RANGE + 2))
 def test_the_state_round_trips_at_every_batch(stop: int) -> None:
     rewards = [batch(0.0, 1.0), batch(2.0, 0.0), batch(0.0), batch(1.0), batch(-3.0), batch(5.0, 1.0), batch(0.5)]
-    whole, first = RewardRange(0.0, 1.0, asked=False), RewardRange(0.0, 1.0, asked=False)
+    whole, first = RewardRange(0.0, 1.0, was_set=False), RewardRange(0.0, 1.0, was_set=False)
     assert whole.success_now_and_first("canary", 2.0) == first.success_now_and_first("canary", 2.0)
     outcomes = [whole.read_batch(step, groups) for step, groups in enumerate(rewards)]
     for step, groups in enumerate(rewards[:stop]):
         first.read_batch(step, groups)
-    second = RewardRange(0.0, 1.0, asked=False)
+    second = RewardRange(0.0, 1.0, was_set=False)
     second.restore(json.loads(json.dumps(first.state())))
     assert [second.read_batch(step, rewards[step]) for step in range(stop, len(rewards))] == outcomes[stop:]
     assert second.state() == whole.state()

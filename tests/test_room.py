@@ -18,7 +18,7 @@ from mixwright.errors import InputError
 from mixwright.learner.batches import row_batches
 from mixwright.learner.learner import Completion, Learner
 from mixwright.learner.prompt_form import PromptForm, plain_marks
-from mixwright.measure.notes import notes_on
+from mixwright.measure.notes import list_notes
 from mixwright.measure.passes import Passes
 from mixwright.measure.room import keep_fitting_corpus, room_for
 from mixwright.measure.stage import MeasureResult, measure_learner
@@ -168,7 +168,7 @@ def test_the_batch_size_changes_no_completion_and_progress_ends_at_all() -> None
 def test_measuring_tells_how_far_it_is_and_how_much_was_cut() -> None:
     corpus, seen = Corpus.from_examples(rows("7", "8", "9")), []
     config = MeasureConfig(items=9, samples=2, max_new_tokens=1)
-    found = measure_learner(learner(), corpus, config, seed=0, done=seen.append)
+    found = measure_learner(learner(), corpus, config, seed=0, report_done=seen.append)
     assert in_order(seen)
     assert seen[-1] == pytest.approx(1.0)
     assert found.rollouts == 9
@@ -210,10 +210,10 @@ def result(cut: float, values: dict[str, float]) -> MeasureResult:
 def test_notes_tell_tasks_without_a_right_answer_and_completions_that_were_cut() -> None:
     corpus: Any = SimpleNamespace(tasks={name: SimpleNamespace(grader="exact") for name in ("a", "b")})
     sides = {"before": result(0.0, {"a": 0.0, "b": 0.0}), "after": result(0.06, {"a": 0.0, "b": 1.0})}
-    first, second = notes_on(sides, corpus, 16)
+    first, second = list_notes(sides, corpus, 16)
     assert (first.check, first.task, first.count) == ("nothing right", "a", 1)
     assert "the answers look like '7', the completions look like 'it is 8'" in first.message
     assert (second.check, second.severity, second.count, second.total) == ("cut", "warning", 6, 100)
     assert second.message.startswith("6.0% of completions after were cut at 16 tokens")
-    (little,) = notes_on({"before": result(0.05, {"b": 1.0})}, corpus, 16)
+    (little,) = list_notes({"before": result(0.05, {"b": 1.0})}, corpus, 16)
     assert (little.severity, little.remedy) == ("info", "")

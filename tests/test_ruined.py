@@ -11,7 +11,7 @@ import pytest
 from mixwright.measure.former import FormerAnswers, former_file
 from mixwright.run.folder import RunFolder, read_measurements, write_json, write_measurements
 from mixwright.verdict.rules.basis import gate_answer, recommend_run
-from mixwright.verdict.rules.gate_asked import GateAsked, write_question
+from mixwright.verdict.rules.gate_asked import GateQuestion, write_question
 from mixwright.verdict.stage import render
 from mixwright_lab.studies.gate import FAKES, NEW, TASKS, write_comparison
 
@@ -20,7 +20,7 @@ GOOD = ("Ship", "AFTER may be shipped")
 
 def asked(run: RunFolder, *protect: str, margin: float | None = None) -> tuple[str, int]:
     """First sentence of the page, and exit code."""
-    write_question(run, GateAsked(protect, margin=margin))
+    write_question(run, GateQuestion(protect, margin=margin))
     found, result = recommend_run(run)[0], gate_answer(run)
     assert found is not None
     assert result is not None

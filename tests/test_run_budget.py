@@ -24,12 +24,14 @@ from mixwright.mine.miners.pruning import Pruning
 from mixwright.records import to_data
 from mixwright.run.folder import RunFolder, read_json, read_yaml, write_text, yaml_text
 from mixwright.trial.costs import branch_seconds, makespan, stage_seconds
-from mixwright.trial.deadline import SPENT_FILE, Deadline, Spent, branches_seconds, seeds_that_fit, train_within
+from mixwright.trial.deadline import SPENT_FILE, Deadline, Spent, estimate_seconds, seeds_that_fit, train_within
 from mixwright.trial.dry_run import Timing, mean_timing
-from mixwright.trial.fitting import Data, fit_run, shortest_budget_seconds
+from mixwright.trial.fitting import HeldOutCounts, fit_run, shortest_budget_seconds
 from mixwright.trial.jobs import Trial
 
-TIMING = Timing(greedy=1.0, sample=0.5, step=4.0, load=5.0, setup=3.0, start=10.0)
+TIMING = Timing(
+    greedy_seconds=1.0, sample_seconds=0.5, step_seconds=4.0, load_seconds=5.0, setup_seconds=3.0, start_seconds=10.0
+)
 SFT = RunConfig(
     CorpusConfig("train.jsonl"),
     ModelConfig("some/model"),
@@ -38,7 +40,7 @@ SFT = RunConfig(
     trial=TrialConfig(workers=2, seeds=8),
 )
 Timings = dict[str | None, tuple[RunConfig, Timing]]
-DATA = Data([("a", 60), ("b", 60), ("c", 30)], arms=3)
+DATA = HeldOutCounts([("a", 60), ("b", 60), ("c", 30)], arms=3)
 
 
 def test_a_branch_costs_loading_training_and_measuring() -> None:
@@ -67,8 +69,10 @@ def test_stages_are_told_one_by_one_and_by_the_workers_there_are() -> None:
 
 
 def test_the_mean_of_timings_keeps_counts_whole() -> None:
-    found = mean_timing([replace(TIMING, items=16, steps=3), replace(TIMING, greedy=3.0, items=2, steps=4)])
-    assert (found.greedy, found.items, found.steps) == (2.0, 9, 3)
+    found = mean_timing(
+        [replace(TIMING, timed_items=16, timed_steps=3), replace(TIMING, greedy_seconds=3.0, timed_items=2, timed_steps=4)]
+    )
+    assert (found.greedy_seconds, found.timed_items, found.timed_steps) == (2.0, 9, 3)
 
 
 @pytest.mark.parametrize("hours", [0.6, 1, 3, 10])
@@ -82,9 +86,9 @@ def test_what_fits_costs_no_more_than_it_may_and_more_time_sees_no_less(hours: f
     assert found.items >= 40
     assert more.config.train.steps >= found.config.train.steps
     if more.config.train.steps == found.config.train.steps:
-        assert more.visible is not None
-        assert found.visible is not None
-        assert more.visible <= found.visible
+        assert more.detectable is not None
+        assert found.detectable is not None
+        assert more.detectable <= found.detectable
 
 
 def test_a_time_that_is_too_short_fits_nothing_and_the_least_that_fits_is_told() -> None:
@@ -96,7 +100,7 @@ def test_a_time_that_is_too_short_fits_nothing_and_the_least_that_fits_is_told()
 
 def test_what_trains_more_steps_in_the_same_time_is_taken() -> None:
     lora = replace(SFT, train=replace(SFT.train, adapter="lora"))
-    quick, slow = replace(TIMING, step=1.0), replace(TIMING, step=9.0)
+    quick, slow = replace(TIMING, step_seconds=1.0), replace(TIMING, step_seconds=9.0)
     for of_lora, of_all, adapter in ((quick, slow, "lora"), (slow, quick, None)):
         found = fit_run({"lora": (lora, of_lora), None: (SFT, of_all)}, DATA, 3600)
         assert found is not None
@@ -159,7 +163,9 @@ def limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         config = replace(SFT, trial=replace(SFT.trial, seeds=wanted))
         arms = ("frozen", "uniform", "equal_shares", "steered")
         trial, notes = train_within(Tried(clock, seconds, config, done), arms, deadline, lines.append)  # type: ignore[arg-type]
-        return SimpleNamespace(seeds=trial.config.trial.seeds, spent=deadline.spent, notes=notes, lines=lines, run=run)
+        return SimpleNamespace(
+            seeds=trial.config.trial.seeds, spent=deadline.seconds_spent, notes=notes, lines=lines, run=run
+        )
 
     return trained
 
@@ -198,7 +204,7 @@ def test_what_is_begun_ends_within_a_quarter_of_the_budget(
     seeds = seeds_that_fit(deadline, finished=done, planned=wanted, arms=arms, workers=workers)  # type: ignore[arg-type]
     assert 0 <= seeds <= workers
     if done and seeds:
-        assert branches_seconds(deadline, seeds * arms, arms=arms, workers=workers) <= 1.2 * 600  # type: ignore[arg-type]
+        assert estimate_seconds(deadline, seeds * arms, arms=arms, workers=workers) <= 1.2 * 600  # type: ignore[arg-type]
 
 
 def test_who_was_stopped_goes_on_with_the_rest_of_the_time(tmp_path: Path) -> None:
@@ -209,9 +215,9 @@ def test_who_was_stopped_goes_on_with_the_rest_of_the_time(tmp_path: Path) -> No
     first.save()
     clock.now = 5000.0
     again = Deadline(10, run, clock=clock)
-    assert (again.spent, again.seconds_left, again.pace) == (200.0, 400.0, 33.0)
+    assert (again.seconds_spent, again.seconds_left, again.pace) == (200.0, 400.0, 33.0)
     (tmp_path / SPENT_FILE).write_text("{")
-    assert Deadline(10, run, clock=clock).spent == 0, "a file that was cut"
+    assert Deadline(10, run, clock=clock).seconds_spent == 0, "a file that was cut"
     again.finish()
     assert not (tmp_path / SPENT_FILE).exists()
     assert Deadline(0, run, clock=clock).seconds_left == float("inf")
@@ -322,7 +328,7 @@ def test_a_budget_of_mining_changes_sizes_alone_and_a_begun_folder_keeps_them(
 
     def time_alike(configs: dict[str | None, RunConfig], base: Path) -> Timings:
         timed.append(len(configs))
-        return {name: (config, replace(TIMING, step=0.5)) for name, config in configs.items()}
+        return {name: (config, replace(TIMING, step_seconds=0.5)) for name, config in configs.items()}
 
     monkeypatch.setattr(run_budget, "_time_configs", time_alike)
     monkeypatch.setattr(run_budget, "held_out_data", lambda settings, corpus: DATA)

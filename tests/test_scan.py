@@ -199,7 +199,7 @@ def test_what_was_killed_goes_on_to_the_same_table(run: Any, monkeypatch: pytest
     assert whole[0].peak_bytes > 50 * 2**20, "torch alone takes more"
     for path in place.iterdir():
         path.unlink()
-    written = table.write_part
+    written = table.write_shard
 
     def dies(path: Path, *given: Any) -> None:
         if path.name == "part-00001.parquet":
@@ -207,13 +207,13 @@ def test_what_was_killed_goes_on_to_the_same_table(run: Any, monkeypatch: pytest
             raise KeyboardInterrupt
         written(path, *given)
 
-    monkeypatch.setattr(scan_stage, "write_part", dies)
+    monkeypatch.setattr(scan_stage, "write_shard", dies)
     monkeypatch.setattr(scan_stage, "count_cores", lambda: 1)
     with pytest.raises(KeyboardInterrupt):
         scan_stage.scan_bases(checked, pool, columns=asked)
     with pytest.raises(InputError, match="part-00001"):
         Scan(folder)
-    monkeypatch.setattr(scan_stage, "write_part", written)
+    monkeypatch.setattr(scan_stage, "write_shard", written)
     again = scan_stage.scan_bases(checked, pool, columns=asked)
     assert again[0].made == 2
     assert contents(place) == first

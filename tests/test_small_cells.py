@@ -15,11 +15,11 @@ from mixwright.verdict.page.blocks import Claims, Fold, HeatMap, Paragraph, Tabl
 from mixwright.verdict.rules.claims import (
     MOST_CELLS_NAMED,
     claims_between,
-    claims_of,
     explain_undecided,
     format_family,
     format_not_judged,
     has_too_few_items,
+    leading_claims,
 )
 from mixwright.verdict.stage import sections, summarise
 
@@ -48,7 +48,7 @@ def printed(run: RunFolder) -> str:
 def test_small_cells_stand_in_one_line(tmp_path: Path) -> None:
     run = pair(tmp_path)
     line = "3 cells of fewer than 8 items are not judged: b level 1, b level 2, c"
-    assert format_not_judged(claims_of(run)) == line
+    assert format_not_judged(leading_claims(run)) == line
     blocks = {name: found for name, *_, found in sections(run)}
     (fold,) = (block for block in blocks["damaged"] if isinstance(block, Fold) and block.summary == line)
     (table,) = fold.blocks
@@ -85,7 +85,7 @@ def test_where_nothing_is_judged_nothing_is_corrected(tmp_path: Path) -> None:
 
 
 def test_small_cells_are_not_counted_among_what_items_cannot_decide(tmp_path: Path) -> None:
-    claims = claims_of(pair(tmp_path))
+    claims = leading_claims(pair(tmp_path))
     judged = [claim for claim in claims if not has_too_few_items(claim)]
     blind = sum(claim.kind == "cannot tell" for claim in judged)
     assert (len(claims), len(judged)) == (5, 2)

@@ -12,7 +12,7 @@ from mixwright.catalog import create
 from mixwright.records import ChangeWord, Claim, ClaimKind, Interval
 from mixwright.verdict.page.blocks import Block, Fold, Headline, Table
 from mixwright.verdict.rules.recommendation import Contrast, TrialBasis, recommend
-from mixwright.verdict.rules.spared import collect_changes, excludes_loss, format_spared, place_of, spared_table
+from mixwright.verdict.rules.spared import claim_key, collect_changes, excludes_loss, format_spared, spared_table
 
 ARITHMETIC = {"steered": (-0.058, -0.085, -0.030), "equal_shares": (-0.056, -0.095, -0.016), "uniform": (-0.20, -0.46, 0.06)}
 """Of a trial: two arms lose the same, and one is too noisy for its loss to count as shown."""
@@ -115,7 +115,7 @@ def test_a_task_that_all_arms_damage_shows_every_cell_that_any_of_them_lost() ->
     damaged = {"uniform": (lost[0], other), "steered": (lost[1],)}
     seen = TrialBasis(8, True, ("uniform", "steered"), (), damaged, collect_changes([*lost, other], ("uniform", "steered")))
     assert recommend(seen).advice == "stop"
-    assert set(seen.named_losses()) == {place_of(lost[0]), place_of(other)}
+    assert set(seen.named_losses()) == {claim_key(lost[0]), claim_key(other)}
     table = folded(spared_table(seen.named_losses(), seen.changes, "share"))
     assert table.rows[1][2] == "\u2013"  # the plan's level 2 is no claim of it
 

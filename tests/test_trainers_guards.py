@@ -18,7 +18,7 @@ from mixwright.errors import InputError
 from mixwright.records import Alarm, CellPlan, Plan, Stage
 from mixwright.steer.pool import answer_key
 from mixwright.trainers.canaries.generated import schedule_passes
-from mixwright.trainers.steering import make_run, pool_of, with_row_numbers
+from mixwright.trainers.steering import make_dataset_pool, make_run, with_row_numbers
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:.*gradient_checkpointing.*:FutureWarning"  # TRL 1.16 still sets transformers' older name
@@ -143,7 +143,7 @@ def test_alarms_leave_the_draws_alone(tmp_path: Path) -> None:
 
 def test_the_default_plan_has_no_kl_penalty_where_there_is_no_coefficient_to_move(tmp_path: Path) -> None:
     for beta, controllers in ((0.0, []), (0.01, ["controllers.drift"])):
-        pool = pool_of(with_row_numbers(rows(), "grpo"), SteeringConfig())
+        pool = make_dataset_pool(with_row_numbers(rows(), "grpo"), SteeringConfig())
         args = grpo_config(tmp_path / str(beta))
         engine = make_run(SteeringConfig(), pool, objective="grpo", args=args, beta=beta).engine
         plugins = engine.state_dict()["made_of"]["plugins"]
@@ -155,7 +155,7 @@ def test_options_are_laid_over_the_default_plan(tmp_path: Path) -> None:
     drawn = []
     for options in ({}, {"selectors.difficulty": {"candidates": 1}}):
         steering = SteeringConfig(options=options)
-        pool = pool_of(with_row_numbers(rows(), "grpo"), steering)
+        pool = make_dataset_pool(with_row_numbers(rows(), "grpo"), steering)
         engine = make_run(steering, pool, objective="grpo", args=grpo_config(tmp_path), beta=0.0).engine
         drawn.append(engine.draw(64))
         assert "gates.too_hard" in engine.state_dict()["made_of"]["plugins"], "the rest of the plan stays"
@@ -229,14 +229,14 @@ def test_the_self_test_stops_a_run_whose_draws_ignore_the_weights(tmp_path: Path
 
 def test_data_without_tasks_are_one_task_and_a_warning_says_so(caplog: pytest.LogCaptureFixture) -> None:
     data = with_row_numbers(Dataset.from_dict({"prompt": ["a", "b"], "topic": ["x", "y"]}), "t")
-    assert pool_of(data, SteeringConfig()).tasks == ("all",)
+    assert make_dataset_pool(data, SteeringConfig()).tasks == ("all",)
     (said,) = [record for record in caplog.records if record.name == "mixwright"]
     assert said.levelname == "WARNING"
     assert "(its columns: prompt, topic)" in said.getMessage()
     assert "'all'" in said.getMessage()
     caplog.clear()
-    assert pool_of(data, SteeringConfig(columns={"task": "topic"})).tasks == ("x", "y")
-    assert pool_of(data, SteeringConfig(columns={"task": ""})).tasks == ("all",)
+    assert make_dataset_pool(data, SteeringConfig(columns={"task": "topic"})).tasks == ("x", "y")
+    assert make_dataset_pool(data, SteeringConfig(columns={"task": ""})).tasks == ("all",)
     assert not caplog.records
 
 

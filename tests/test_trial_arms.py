@@ -11,7 +11,7 @@ from mixwright.corpus.shuffled_levels import shuffle_levels
 from mixwright.corpus.timed_grades import TimedGrades
 from mixwright.errors import InputError
 from mixwright.records import Cell, CellPlan, Example, Plan, Stage
-from mixwright.trial.arm_roles import arms_of, builtin_arm, idle_ablations, null_name, other_seed, why_left_out
+from mixwright.trial.arm_roles import assign_roles, builtin_arm, idle_ablations, next_seed_of_base, null_name, why_left_out
 from mixwright.trial.training import corpus_reward
 
 CELLS = (Cell("gcd", 1.0, 30, 0.3), Cell("gcd", 2.0, 10, 0.3), Cell("sum", 1.0, 60, 0.1))
@@ -66,7 +66,7 @@ def test_an_arm_that_leaves_a_part_out_keeps_the_rest(part):
 
 def test_an_ablation_of_what_the_plan_does_not_have_is_left_out():
     plain = replace(PLAN, stages=(replace(PLAN.stages[0], gates=(), controllers=()),))
-    arms = arms_of(TrialConfig(("steered", "without_controllers", "without_gates", "without_selector")))
+    arms = assign_roles(TrialConfig(("steered", "without_controllers", "without_gates", "without_selector")))
     assert idle_ablations(arms, plain, corpus()) == ("without_controllers", "without_gates")
     assert idle_ablations(arms, PLAN, corpus()) == ()
 
@@ -132,27 +132,27 @@ def test_no_examples_is_an_error(arm):
 
 
 def test_frozen_always_runs_and_nulls_of_old_settings_are_nulls():
-    arms = arms_of(TrialConfig())
-    assert arms.first == ("frozen", "uniform", "equal_shares", "steered")
+    arms = assign_roles(TrialConfig())
+    assert arms.always_run == ("frozen", "uniform", "equal_shares", "steered")
     assert arms.nulls == ("shuffled_levels", "replayed", "permuted")
-    old = arms_of(TrialConfig(("uniform", "steered", "permuted", "permuted_uniform")))
+    old = assign_roles(TrialConfig(("uniform", "steered", "permuted", "permuted_uniform")))
     assert (old.references, old.levers) == (("frozen", "uniform"), ("steered",))
     assert old.nulls == ("permuted", "permuted_uniform", "shuffled_levels", "replayed")
-    assert arms_of(TrialConfig(("steered", "frozen"))).first == ("frozen", "steered")
-    parts = arms_of(TrialConfig(("without_gates", "steered", "uniform")))
+    assert assign_roles(TrialConfig(("steered", "frozen"))).always_run == ("frozen", "steered")
+    parts = assign_roles(TrialConfig(("without_gates", "steered", "uniform")))
     assert (parts.levers, parts.ablations) == (("steered",), ("without_gates",))
-    assert parts.first == ("frozen", "uniform", "steered", "without_gates")
+    assert parts.always_run == ("frozen", "uniform", "steered", "without_gates")
     with pytest.raises(InputError, match="Add 'steered' to trial"):
-        arms_of(TrialConfig(("uniform", "without_gates")))
+        assign_roles(TrialConfig(("uniform", "without_gates")))
     with pytest.raises(InputError, match="'uniform', a reference"):
-        arms_of(TrialConfig(nulls=("uniform",)))
+        assign_roles(TrialConfig(nulls=("uniform",)))
     with pytest.raises(InputError, match="Nearest: replayed"):
-        arms_of(TrialConfig(nulls=("replaid",)))
+        assign_roles(TrialConfig(nulls=("replaid",)))
 
 
 def test_the_other_seed_has_the_same_base_and_is_another_one():
     for seeds, bases in ((8, 1), (8, 3), (4, 2)):
-        taken = [other_seed(seed, seeds, bases) for seed in range(seeds)]
+        taken = [next_seed_of_base(seed, seeds, bases) for seed in range(seeds)]
         assert sorted(taken) == list(range(seeds)), "each seed's draws are used once"
         assert all(a != b and a % bases == b % bases for a, b in zip(taken, range(seeds), strict=True))
 
@@ -200,7 +200,7 @@ def test_the_arms_with_a_role_of_their_own_are_ours_and_no_other_file_is_importe
     monkeypatch.setattr(catalog, "listing", lambda kind, listing=catalog.listing: {"broken": broken, **listing(kind)})
     builtin_arm.cache_clear()
     assert (builtin_arm("untrained"), builtin_arm("plan")) == ("frozen", "steered")
-    assert arms_of(TrialConfig()).references == ("frozen", "uniform", "equal_shares")
+    assert assign_roles(TrialConfig()).references == ("frozen", "uniform", "equal_shares")
 
 
 def test_another_arm_that_does_not_train_is_a_reference_beside_frozen(monkeypatch):
@@ -208,7 +208,7 @@ def test_another_arm_that_does_not_train_is_a_reference_beside_frozen(monkeypatc
     monkeypatch.setattr(
         catalog, "load", lambda kind, name, load=catalog.load: theirs if name == "theirs" else load(kind, name)
     )
-    assert arms_of(TrialConfig(arms=("theirs", "steered"))).references == ("frozen", "theirs")
+    assert assign_roles(TrialConfig(arms=("theirs", "steered"))).references == ("frozen", "theirs")
 
 
 def test_a_trial_grades_the_last_message_of_a_completion():
@@ -220,7 +220,7 @@ def test_a_trial_grades_the_last_message_of_a_completion():
 
 def test_a_trial_grades_what_was_cut_as_measuring_does():
     rows = Corpus.from_examples([Example("one", "sum", "2 + 2 =", answer="4")], {"sum": "final_answer"})
-    reward = corpus_reward(rows, TimedGrades(rows, 0, "stop"), longest=3, ends={2})
+    reward = corpus_reward(rows, TimedGrades(rows, 0, "stop"), token_limit=3, end_tokens={2})
     ids = [[5, 5, 5], [5, 5, 2], [5, 2]]
     assert reward(["so it is 4"] * 3, id=["one"] * 3, completion_ids=ids) == [0.0, 1.0, 1.0]
     assert reward(["so it is 4"], id=["one"]) == [1.0], "whoever does not say the tokens"

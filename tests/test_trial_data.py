@@ -18,8 +18,8 @@ from mixwright.records import Example, Plan, Stage, TrialResult
 from mixwright.run.checked import CheckedRun
 from mixwright.run.folder import RunFolder, read_json, read_plan, write_plan
 from mixwright.run.preflight import check_rows
-from mixwright.trial.arm_roles import arms_in, arms_of, branch_of
-from mixwright.trial.data_rows import data_notes, data_path, fit_plan, read_data, repeat_to_fill, rows_for
+from mixwright.trial.arm_roles import assign_roles, choose_arms, make_branch
+from mixwright.trial.data_rows import choose_rows, data_notes, data_path, read_data, repeat_to_fill, restrict_plan
 from mixwright.trial.selection import RECOMMENDING_ADVICE, format_selection
 from mixwright.trial.stage import checked_trial
 
@@ -77,11 +77,11 @@ def plan_of(weights: dict[str, float]) -> Plan:
 def test_random_rows_are_as_many_of_each_task_and_others_for_every_seed(tmp_path: Path) -> None:
     corpus = two_tasks()
     data = read_data(write_selection(tmp_path / "x.parquet", ["a1", "a2", "a3", "b7"]), corpus)
-    assert rows_for("mined", corpus, data, 5).table["id"].to_pylist() == ["a1", "a2", "a3", "b7"]
-    assert len(rows_for("all", corpus, data, 5)) == 40
-    drawn = [rows_for("random_like", corpus, data, seed).table for seed in range(40)]
+    assert choose_rows("mined", corpus, data, 5).table["id"].to_pylist() == ["a1", "a2", "a3", "b7"]
+    assert len(choose_rows("all", corpus, data, 5)) == 40
+    drawn = [choose_rows("random_like", corpus, data, seed).table for seed in range(40)]
     assert all(Counter(table["task"].to_pylist()) == {"a": 3, "b": 1} for table in drawn)
-    assert rows_for("random_like", corpus, data, 0).table.equals(drawn[0])
+    assert choose_rows("random_like", corpus, data, 0).table.equals(drawn[0])
     ids = Counter(name for table in drawn for name in table["id"].to_pylist())
     assert len(ids) > 30  # of 40 rows, each expected in 4 of 40 draws
     assert not any(name.startswith("e") for name in ids)
@@ -91,18 +91,18 @@ def test_weights_become_copies_and_random_rows_have_the_same_ones(tmp_path: Path
     corpus = two_tasks()
     path = write_selection(tmp_path / "x.parquet", ["a1", "a2", "b1"], [3.0, 1.0, 9.0])
     data = read_data(path, corpus)
-    mined = rows_for("mined", corpus, data, 0).table["id"].to_pylist()
+    mined = choose_rows("mined", corpus, data, 0).table["id"].to_pylist()
     copies = Counter(name.partition("~")[0] for name in mined)
     assert copies == {"a1": 6, "a2": 2, "b1": 4}  # 4 copies a row: shares 3/4 and 1/4 of 8; the whole of 4
     assert len(set(mined)) == 12
-    like = Counter(name.partition("~")[0] for name in rows_for("random_like", corpus, data, 3).table["id"].to_pylist())
+    like = Counter(name.partition("~")[0] for name in choose_rows("random_like", corpus, data, 3).table["id"].to_pylist())
     assert sorted(count for name, count in like.items() if name[0] == "a") == [2, 6]
     assert any("unequal weights" in note for note in data_notes(data, corpus, plan_of({"a": 0.5, "b": 0.5})))
 
 
 def test_rows_that_fill_no_batch_are_repeated_whole(tmp_path: Path) -> None:
     corpus = two_tasks()
-    rows = rows_for("mined", corpus, read_data(write_selection(tmp_path / "x.parquet", ["a1", "a2", "b1"]), corpus), 0)
+    rows = choose_rows("mined", corpus, read_data(write_selection(tmp_path / "x.parquet", ["a1", "a2", "b1"]), corpus), 0)
     assert len(repeat_to_fill(rows, 3)) == 3
     many = repeat_to_fill(rows, 8).table["id"].to_pylist()
     assert Counter(name.partition("~")[0] for name in many) == {"a1": 3, "a2": 3, "b1": 3}
@@ -112,7 +112,7 @@ def test_rows_that_fill_no_batch_are_repeated_whole(tmp_path: Path) -> None:
 def test_the_plan_keeps_its_weights_over_the_tasks_that_have_rows(tmp_path: Path) -> None:
     corpus, plan = two_tasks(), plan_of({"a": 0.5, "b": 0.5})
     data = read_data(write_selection(tmp_path / "x.parquet", ["a1", "a2"]), corpus)
-    assert fit_plan(plan, rows_for("mined", corpus, data, 0).cells()).stages[0].weights == {"a": 1.0}
+    assert restrict_plan(plan, choose_rows("mined", corpus, data, 0).cells()).stages[0].weights == {"a": 1.0}
     notes = " ".join(data_notes(data, corpus, plan))
     assert "a 2 of 30, b 0 of 10" in notes
     assert "a +25.0, b -25.0" in notes
@@ -138,10 +138,10 @@ def test_new_rows_are_checked_and_their_null_is_random_rows_or_the_miners_own(tm
     made = Corpus.from_examples([Example(f"m{n}", "b", f"new {n} = ", target="1", answer="1") for n in range(4)])
     pq.write_table(made.table, tmp_path / "made.parquet")
     data = read_data(tmp_path / "made.parquet", corpus)
-    assert (data.size, len(rows_for("mined", corpus, data, 0))) == (4, 4)
-    assert Counter(rows_for("random_like", corpus, data, 0).table["task"].to_pylist()) == {"b": 4}
+    assert (data.size, len(choose_rows("mined", corpus, data, 0))) == (4, 4)
+    assert Counter(choose_rows("random_like", corpus, data, 0).table["task"].to_pylist()) == {"b": 4}
     pq.write_table(made.table.slice(0, 2), tmp_path / "made.random_like.parquet")
-    assert rows_for("random_like", corpus, read_data(tmp_path / "made.parquet", corpus), 0).table["id"].to_pylist() == [
+    assert choose_rows("random_like", corpus, read_data(tmp_path / "made.parquet", corpus), 0).table["id"].to_pylist() == [
         "m0",
         "m1",
     ]
@@ -158,13 +158,16 @@ def test_rows_of_a_simple_rule_beside_the_table_are_an_arm_of_their_own(tmp_path
     corpus, run = two_tasks(), RunFolder(tmp_path)
     config = dataclasses.replace(CONFIG, trial=TrialConfig(data="x"))
     data = read_data(write_selection(tmp_path / "mine" / "x.parquet", ["a1", "a2"]), corpus)
-    assert (data.simple_rule_weights, arms_in(config, corpus, run).references) == (None, ("frozen", "all", "random_like"))
+    assert (data.simple_rule_weights, choose_arms(config, corpus, run).references) == (
+        None,
+        ("frozen", "all", "random_like"),
+    )
     beside = write_selection(tmp_path / "mine" / "x.simple_rule.parquet", ["b1", "b2", "b3"])
     ruled = read_data(tmp_path / "mine" / "x.parquet", corpus)
-    arms = arms_in(config, corpus, run)
+    arms = choose_arms(config, corpus, run)
     assert (arms.references, arms.levers) == (("frozen", "all", "random_like", "simple_rule"), ("mined",))
-    assert rows_for("simple_rule", corpus, ruled, 0).table["id"].to_pylist() == ["b1", "b2", "b3"]
-    assert rows_for("mined", corpus, ruled, 0).table["id"].to_pylist() == ["a1", "a2"]
+    assert choose_rows("simple_rule", corpus, ruled, 0).table["id"].to_pylist() == ["b1", "b2", "b3"]
+    assert choose_rows("mined", corpus, ruled, 0).table["id"].to_pylist() == ["a1", "a2"]
     kinds = ("mined", "random_like")
     assert [ruled.digest_of_rows(kind) for kind in kinds] == [data.digest_of_rows(kind) for kind in kinds], (
         "finished ones stay"
@@ -175,19 +178,19 @@ def test_rows_of_a_simple_rule_beside_the_table_are_an_arm_of_their_own(tmp_path
 
 
 def test_arms_of_a_trial_over_data_are_these_four_and_no_others() -> None:
-    arms = arms_of(TrialConfig(data="pruning"))
+    arms = assign_roles(TrialConfig(data="pruning"))
     assert (arms.references, arms.levers, arms.nulls) == (("frozen", "all", "random_like"), ("mined",), ())
     with pytest.raises(InputError, match=r"trial\.data beside the arm mined"):
-        arms_of(TrialConfig(arms=("uniform", "mined")))
+        assign_roles(TrialConfig(arms=("uniform", "mined")))
 
 
 def test_right_answers_stand_for_all_rows_where_the_corpus_has_no_pairs(tmp_path: Path) -> None:
     """SFT on the chosen answers for twice the steps: a step of DPO reads two answers of each row."""
     run = mined_pairs(tmp_path)
     config, corpus = DPO, Corpus.load(run.corpus)
-    arms = arms_in(config, corpus)
+    arms = choose_arms(config, corpus)
     assert arms.references == ("frozen", "right_answers", "random_like")
-    stage = branch_of("right_answers", read_plan(run.plan), corpus).plan.stages[0]
+    stage = make_branch("right_answers", read_plan(run.plan), corpus).plan.stages[0]
     assert (stage.objective, stage.steps) == ("sft", 4)
     assert checked_trial(CheckedRun(config, run, corpus)).data is not None
     check_rows(config, corpus)
@@ -195,7 +198,7 @@ def test_right_answers_stand_for_all_rows_where_the_corpus_has_no_pairs(tmp_path
     with pytest.raises(InputError, match="'chosen' in every training row"):
         check_rows(without, corpus)
     with_pairs = Corpus.from_examples([Example("p", "pairs", "Say 1: ", chosen="1", rejected="2")])
-    assert arms_in(config, with_pairs).references == ("frozen", "all", "random_like")
+    assert choose_arms(config, with_pairs).references == ("frozen", "all", "random_like")
 
 
 def mined_pairs(folder: Path) -> RunFolder:

@@ -15,7 +15,7 @@ from mixwright.measure.bases import seed_after
 from mixwright.records import CellPlan, Example, Judgement, Plan, Stage, TrialResult
 from mixwright.run.folder import RunFolder, read_json, read_measurements, write_measurements, write_plan
 from mixwright.trial import summary
-from mixwright.trial.arm_roles import branch_of
+from mixwright.trial.arm_roles import make_branch
 from mixwright.trial.branch import base_digest, branch_digest
 from mixwright.trial.evaluation import EVALUATION_COMPLETIONS, ProgressCallback, choose_items
 from mixwright.trial.jobs import Trial
@@ -174,7 +174,7 @@ def test_another_plan_needs_other_branches(finished):
     corpus = Corpus.load(run.corpus)
 
     def digest(plan=PLAN, config=CONFIG, arm="steered", seed=0, base_content="x"):
-        return branch_digest(branch_of(arm, plan, corpus), config, corpus="c", base=base_content, arm=arm, seed=seed)
+        return branch_digest(make_branch(arm, plan, corpus), config, corpus="c", base=base_content, arm=arm, seed=seed)
 
     weights = dataclasses.replace(PLAN.stages[0], weights={"copy": 0.75, "flip": 0.25})
     faster = dataclasses.replace(CONFIG, train=dataclasses.replace(CONFIG.train, learning_rate=1.0))
@@ -292,7 +292,7 @@ def with_nulls(finished):
     run, _, _ = finished
     trained = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(summary, "judge", lambda lever, *_: Judgement(lever, "helps", "said so"))
+        patch.setattr(summary, "judge_lever", lambda lever, *_: Judgement(lever, "helps", "said so"))
         patch.setattr(
             Trial, "train", lambda self, jobs, *rest, own=Trial.train: trained.append(jobs) or own(self, jobs, *rest)
         )

@@ -17,7 +17,7 @@ from mixwright.learner.tiny import build_tiny
 from mixwright.plan.validate import validate_plan
 from mixwright.records import Example, Measurement, Plan, Stage, TrialResult
 from mixwright.run.folder import RunFolder, read_measurements, write_plan
-from mixwright.trial.arm_roles import branch_of, why_left_out
+from mixwright.trial.arm_roles import make_branch, why_left_out
 from mixwright.trial.jobs import Trial
 from mixwright.trial.stages import permuted_order, success_of, with_rehearsal
 
@@ -191,10 +191,10 @@ def test_a_task_that_is_rehearsed_is_drawn_and_told(tmp_path: Path) -> None:
 def test_the_arms_of_a_plan_of_several_stages() -> None:
     corpus = digits()
     plan = Plan("x", (Stage("a", "sft", 30, {"first": 1.0}), Stage("b", "sft", 10, {"last": 0.5, "none": 0.5})))
-    (joint,) = branch_of("joint", plan, corpus).plan.stages
+    (joint,) = make_branch("joint", plan, corpus).plan.stages
     assert (joint.steps, joint.weights) == (40, {"first": 0.75, "last": 0.125, "none": 0.125})
     mixed = dataclasses.replace(plan, stages=(*plan.stages, Stage("c", "grpo", 5, {"first": 1.0})))
-    assert [stage.steps for stage in branch_of("joint", mixed, corpus).plan.stages] == [40, 5]
+    assert [stage.steps for stage in make_branch("joint", mixed, corpus).plan.stages] == [40, 5]
     other = permuted_order(plan, 0)
     assert [stage.weights for stage in other.stages] == [dict(stage.weights) for stage in reversed(plan.stages)]
     assert [stage.name for stage in other.stages] == ["a", "b"]

@@ -10,7 +10,7 @@ from mixwright.config import CorpusConfig, MeasureConfig, RunConfig, TrialConfig
 from mixwright.errors import InputError
 from mixwright.records import Measurement
 from mixwright.run.folder import RunFolder, read_json, read_measurements, write_json, write_measurements
-from mixwright.trial.arm_roles import arms_of
+from mixwright.trial.arm_roles import assign_roles
 from mixwright.trial.judging import proof_of
 from mixwright.trial.seed_rows import BranchInfo, branch_rows, find_target, read_branch, target_tokens
 from mixwright.trial.summary import summarise
@@ -82,7 +82,7 @@ def trial(place, after, *, arms=ALL, nulls=(), seeds=SEEDS, bases=2, progress=la
     config = RunConfig(
         CorpusConfig("x"), measure=MeasureConfig(**settings), trial=TrialConfig(arms, nulls, seeds=seeds, target=0.1)
     )
-    for arm in (*arms_of(config.trial).first, *nulls):
+    for arm in (*assign_roles(config.trial).always_run, *nulls):
         for seed in range(seeds):
             made = measurements(**after[arm], churn=np.random.default_rng([seed, *arm.encode()]))
             write_branch(run, arm, seed, made, progress(arm, seed), base=f"base-{seed % bases}")
@@ -91,7 +91,7 @@ def trial(place, after, *, arms=ALL, nulls=(), seeds=SEEDS, bases=2, progress=la
 
 def result_of(place, after, nulls=(), **settings):
     run, config = trial(place, after, nulls=nulls, **settings)
-    return summarise(run, config, arms_of(config.trial), {"steered": nulls} if nulls else None)
+    return summarise(run, config, assign_roles(config.trial), {"steered": nulls} if nulls else None)
 
 
 def flat(success, **parts):
@@ -341,7 +341,7 @@ def test_a_number_that_was_not_measured_is_none_and_never_improves(tmp_path):
             rows = measurements(**HELPS[arm], churn=np.random.default_rng([seed, *arm.encode()]))
             gone = {("greedy.swapped", "sum@9.0-3")}
             write_measurements(path, [row for row in rows if (row.name, row.example) not in gone])
-    result = summarise(run, config, arms_of(config.trial))
+    result = summarise(run, config, assign_roles(config.trial))
     assert {row.value for row in result.rows if row.name in ("swapped", "dependence")} == {None}
     (main,) = [e for e in result.effects if (e.arm, e.against, e.name) == ("steered", "frozen", "success")]
     assert (main.swapped, main.dependence, main.word) == (None, None, "cannot tell")
@@ -366,13 +366,13 @@ def test_measurements_without_success_on_other_prompts_are_refused(tmp_path):
     old = [row for row in measurements(0.4) if not row.name.endswith("swapped")]
     write_measurements(run.branch("uniform", 0) / "after.parquet", old)
     with pytest.raises(InputError, match="without success on other prompts"):
-        summarise(run, config, arms_of(config.trial))
+        summarise(run, config, assign_roles(config.trial))
 
 
 def test_the_plan_is_told_against_itself_without_a_part_and_no_judgement_follows_from_that(tmp_path, helps):
     after = {**HELPS, "without_gates": flat(0.7)}
     run, config = trial(tmp_path, after, arms=(*ALL, "without_gates"))
-    found = summarise(run, config, arms_of(config.trial))
+    found = summarise(run, config, assign_roles(config.trial))
     assert found.judgements == helps.judgements, "an ablation is no lever, and makes no word of one stricter"
     assert (found.judgements[0].arm, found.judgements[0].word) == ("steered", "helps")
     assert found.ablations == ("without_gates",)
@@ -389,7 +389,7 @@ def test_a_trial_without_samples_has_no_effect_on_them(tmp_path):
     for path in run.path.rglob("*.parquet"):
         if path.stem in ("before", "after"):
             write_measurements(path, [row for row in read_measurements(path) if not row.name.startswith("pass@1")])
-    result = summarise(run, config, arms_of(config.trial))
+    result = summarise(run, config, assign_roles(config.trial))
     names = {effect.name for effect in result.effects if effect.arm == "steered"}
     assert "success" in names
     assert "success.sampled" not in names

@@ -40,7 +40,7 @@ RUNS = {
 
 def check_first(run: RunFolder, out: str, sentence: str) -> dict[str, Any]:
     """The sentence begins terminal, page and verdict.json; nothing is called success, and no second headline decides."""
-    page, data = run.page.read_text(encoding="utf-8"), json.loads(run.data.read_text(encoding="utf-8"))
+    page, data = run.page.read_text(encoding="utf-8"), json.loads(run.verdict_data.read_text(encoding="utf-8"))
     heading = re.search(r"<h1[^>]*>(.*?)</h1>", page)
     assert heading is not None
     assert (out.splitlines()[0], heading[1], data["recommendation"]["sentence"]) == (sentence,) * 3
@@ -174,7 +174,9 @@ def test_of_one_item_no_interval_is_told_and_nothing_is_claimed(chats: str, call
         told = "[one item: no interval]"
         assert (told in out.splitlines()[1]) == (name == "one")
         assert told in run.page.read_text(encoding="utf-8")
-        cells = {claim["task"]: claim["kind"] for claim in json.loads(run.data.read_text(encoding="utf-8"))["claims"]}
+        cells = {
+            claim["task"]: claim["kind"] for claim in json.loads(run.verdict_data.read_text(encoding="utf-8"))["claims"]
+        }
         assert (
             cells == {"lone": "cannot tell", "many": "learnt"} if name == "two" else set(cells.values()) == {"cannot tell"}
         )

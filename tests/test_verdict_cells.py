@@ -117,7 +117,7 @@ def test_no_term_is_explained_twice_on_a_page(tmp_path: Path) -> None:
 def test_a_json_with_everything_stands_beside_the_page(tmp_path: Path) -> None:
     run = build_pair(tmp_path)
     render(run)
-    data = json.loads(run.data.read_text(encoding="utf-8"))
+    data = json.loads(run.verdict_data.read_text(encoding="utf-8"))
     assert data["format"] == 1
     assert data["recommendation"]["advice"] == "do not ship"
     assert data["recommendation"]["next"][0]["text"].startswith("mixwright verdict")

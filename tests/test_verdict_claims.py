@@ -18,14 +18,14 @@ from mixwright.records import Claim, Interval, Measurement
 from mixwright.run.folder import RunFolder, read_list, write_json, write_measurements
 from mixwright.verdict.rules.claims import (
     claims_between,
-    claims_of,
     compare_cells,
     find_missing_cells,
     format_family,
     judge,
+    leading_claims,
     sort_cells_first,
 )
-from mixwright.verdict.rules.evidence import arm_branches, comparisons, decoding_of, headline_arm
+from mixwright.verdict.rules.evidence import arm_branches, comparisons, headline_arm, read_outcome
 
 CELL = ("t", 1.0)
 
@@ -192,7 +192,7 @@ def test_whole_tasks_stand_beside_their_cells() -> None:
 def test_levels_are_in_order_and_items_without_one_come_first() -> None:
     levels = (64.0, None, 9.0, 8.0, 1.0)
     kept = scores({("a", level): [0] * 20 for level in levels})
-    shown = [(part.level, part.whole) for part in compare_cells(([kept], [kept]), "greedy")]
+    shown = [(part.level, part.is_whole_task) for part in compare_cells(([kept], [kept]), "greedy")]
     assert shown == [(None, False), (1.0, False), (8.0, False), (9.0, False), (64.0, False), (None, True)]
     other = scores({("b", 1.0): [0] * 20})
     gone = [("a", None), ("a", 1.0), ("a", 8.0), ("a", 9.0), ("a", 64.0)]
@@ -227,9 +227,9 @@ def test_cells_come_before_their_task(tmp_path: Path) -> None:
 
 def test_the_declared_decoding_is_read_from_the_settings(tmp_path: Path) -> None:
     run = build_pair(tmp_path)
-    assert decoding_of(run) == "greedy"
+    assert read_outcome(run) == "greedy"
     (tmp_path / "run.yaml").write_text("measure: {decoding: sampled}\n", encoding="utf-8")
-    assert decoding_of(run) == "sampled"
+    assert read_outcome(run) == "sampled"
     ((before, _),) = comparisons(run).values()
     claim = next(claim for claim in judge(run) if (claim.task, claim.level) == ("gcd", 2.0))
     values = [value for item, value in before[0].scores["pass@1"].items() if item[:2] == ("gcd", 2.0)]
@@ -240,7 +240,7 @@ def test_claims_on_file_are_kept_when_there_is_nothing_to_judge(tmp_path: Path) 
     run = RunFolder(tmp_path)
     claim = Claim("learnt", "t", None, 0.1, 0.5, Interval(0.4, 0.3, 0.5, 5), "5 seeds")
     write_json(run.claims, [claim])
-    assert claims_of(run) == [claim]
+    assert leading_claims(run) == [claim]
 
 
 def test_measurements_of_an_earlier_version_are_refused_with_the_reason(tmp_path: Path) -> None:
@@ -259,7 +259,7 @@ def test_claims_of_another_form_are_refused_or_judged_again(tmp_path: Path) -> N
     old = {"kind": "learnt", "task": "t", "level": None, "before": 0.1, "after": 0.5, "luck": 0.3}
     run.claims.write_text(json.dumps([old]))
     with pytest.raises(InputError, match=r"claims\.json"):
-        claims_of(run)
+        leading_claims(run)
     render(run)
     assert len(read_list(run.claims, Claim)) == len(CELLS) + 4
 

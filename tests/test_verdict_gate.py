@@ -29,7 +29,7 @@ from mixwright.verdict.rules.gate import (
     mastered_cells,
     named_cells,
 )
-from mixwright.verdict.rules.gate_asked import GateAsked
+from mixwright.verdict.rules.gate_asked import GateQuestion
 from mixwright.verdict.rules.gate_words import gate_lines
 
 Cells = dict[tuple[str, float | None], np.ndarray]
@@ -90,18 +90,19 @@ def test_too_few_items_cannot_tell_and_say_how_many_would() -> None:
     found = gate({("t", 1.0): items < 32}, {("t", 1.0): (items >= 4) & (items < 36)})  # four fell, four rose
     assert (found.outcome, found.code(), found.code("warn")) == ("cannot tell", 4, 0)
     assert found.mean is not None
-    assert found.needed is not None
-    assert found.needed == items_to_measure(1, chosen=True) == 788, "the answers changed as often as is assumed"
+    assert found.items_needed is not None
+    assert found.items_needed == items_to_measure(1, chosen=True) == 788, "the answers changed as often as is assumed"
     text = gate_lines(found, "warn")
-    assert f"{found.needed:,} items per cell" in text[0]
+    assert f"{found.items_needed:,} items per cell" in text[0]
     assert "a loss of at most" in text[1]
     more = gate({("t", 1.0): items < 20}, {("t", 1.0): (items >= 8) & (items < 28)})  # eight fell, eight rose
-    assert more.needed == items_to_exclude(0.05, 1, churn_for_error(more.mean.error, [40]))
-    assert more.needed > 788
+    assert more.items_needed == items_to_exclude(0.05, 1, churn_for_error(more.mean.error, [40]))
+    assert more.items_needed > 788
     assert text[-1].startswith("warning:")
     # with about that many it passes
     passes = sum(
-        gate(*churned(1, found.needed, success=0.8, loss=0.0, churn=0.2, rng=rng)).outcome == "passed" for _ in range(40)
+        gate(*churned(1, found.items_needed, success=0.8, loss=0.0, churn=0.2, rng=rng)).outcome == "passed"
+        for _ in range(40)
     )
     assert passes >= 28
 
@@ -114,7 +115,7 @@ def test_one_cell_must_not_hide_behind_the_others() -> None:
     assert found.mean is not None
     assert found.mean.low > -0.05
     assert not any(cell.is_damaged for cell in found.cells)
-    assert (found.outcome, found.limit, found.cell_rule_items) == ("cannot tell", 0.2, 60)
+    assert (found.outcome, found.cell_loss_limit, found.cell_rule_items) == ("cannot tell", 0.2, 60)
     # by hand: 6 lost: squares 6 - .6, error sqrt((5.4 + 2.7055) / 59 / 60), t of 59 at 90 % is 1.671
     assert 0.1 + 1.671 * math.sqrt((5.4 + 2.7055) / 59 / 60) < 0.2 < 8 / 60 + 1.671 * math.sqrt((8 - 64 / 60) / 59 / 60)
     assert gate(before, big | {("u", None): fallen(60, 6)}).outcome == "passed"
@@ -123,7 +124,7 @@ def test_one_cell_must_not_hide_behind_the_others() -> None:
 def test_a_cell_too_small_to_exclude_a_loss_does_not_close_the_gate_and_is_told() -> None:
     big = {("t", float(place)): np.ones(900) for place in range(9)}
     found = gate(big | {("u", None): np.ones(10)}, big | {("u", None): fallen(10, 1)})
-    assert (found.outcome, found.limit, found.cell_rule_items) == ("passed", 0.2, 900)
+    assert (found.outcome, found.cell_loss_limit, found.cell_rule_items) == ("passed", 0.2, 900)
     assert found.unseen_loss is not None
     assert found.unseen_loss >= 0.3
     told = gate_lines(found)
@@ -148,12 +149,13 @@ def test_each_asks_five_points_of_every_cell() -> None:
     rng = np.random.default_rng(0)
     sides = churned(6, 200, success=0.9, loss=0.0, churn=0.2, rng=rng)
     assert gate(*sides).outcome == "passed"
-    found = gate(*sides, each=True)
+    found = gate(*sides, each_cell=True)
     assert found.outcome == "cannot tell"
-    assert found.needed is not None
-    assert found.needed > 200
+    assert found.items_needed is not None
+    assert found.items_needed > 200
     assert (
-        gate(*(({cell: np.tile(v, 20) for cell, v in side.items()}) for side in sides), each=True).outcome != "cannot tell"
+        gate(*(({cell: np.tile(v, 20) for cell, v in side.items()}) for side in sides), each_cell=True).outcome
+        != "cannot tell"
     )
 
 
@@ -161,7 +163,7 @@ def test_protected_but_missing_or_too_small_is_no_pass() -> None:
     values = {("t", 1.0): np.ones(900)}
     old, new = scores(values | {("gone", None): np.ones(900)}), scores(values)
     found = check_protected([old], [new], [("t", 1.0), ("gone", None)])
-    assert (found.outcome, found.needed) == ("cannot tell", None)
+    assert (found.outcome, found.items_needed) == ("cannot tell", None)
     assert any(line.startswith("gone: not measurable") for line in gate_lines(found))
     few = values | {("few", None): np.ones(7)}
     assert gate(few, few).outcome == "cannot tell"
@@ -200,7 +202,7 @@ def test_cells_too_small_to_protect_are_named_with_the_reason() -> None:
     found = check_mastered([scores(both)], [scores(both)])
     assert found.outcome == "passed"
     assert gate_lines(found)[-1] == told
-    assert check_protected([scores(small)], [scores(small)], [("few", 1.0)], named=True).too_small == (), (
+    assert check_protected([scores(small)], [scores(small)], [("few", 1.0)], named_by_user=True).too_small == (), (
         "who named it compares all of it"
     )
 
@@ -262,14 +264,14 @@ def test_items_of_a_comparison_follow_what_may_be_protected() -> None:
 
 def test_the_gate_of_a_run_folder(tmp_path: Path) -> None:
     run = build_pair(tmp_path / "pair")
-    found = check_run(run, GateAsked(("products@1",)))
+    found = check_run(run, GateQuestion(("products@1",)))
     assert (found.outcome, len(found.cells)) == ("damaged", 1)
-    assert check_run(run, GateAsked(("chain_sum@1",))).outcome == "cannot tell"
-    trial = check_run(build(tmp_path / "trial"), GateAsked(("products",)))
+    assert check_run(run, GateQuestion(("chain_sum@1",))).outcome == "cannot tell"
+    trial = check_run(build(tmp_path / "trial"), GateQuestion(("products",)))
     assert {cell.level for cell in trial.cells} == {1.0, 2.0, 3.0}
     assert trial.outcome == "damaged"
     with pytest.raises(InputError, match="measurements before and after"):
-        check_run(RunFolder(tmp_path / "empty"), GateAsked())
+        check_run(RunFolder(tmp_path / "empty"), GateQuestion())
 
 
 def test_scores_that_are_not_numbers_are_not_measurable() -> None:
@@ -310,7 +312,7 @@ def test_damage_elsewhere_fails_unless_the_user_named_what_matters() -> None:
     found = check_protected(*sides, [("safe", None)])
     assert (found.outcome, found.code("warn")) == ("damaged", 3)
     assert any("not protected, and damaged" in line for line in gate_lines(found))
-    told = check_protected(*sides, [("safe", None)], named=True)
+    told = check_protected(*sides, [("safe", None)], named_by_user=True)
     assert (told.outcome, told.code()) == ("passed", 0)
     assert any(line.startswith("other") and "reported only" in line for line in gate_lines(told))
 
@@ -338,10 +340,10 @@ def test_warn_is_for_wide_intervals_not_for_what_was_not_measured() -> None:
 
 def test_half_of_a_comparison_is_never_judged_with_an_older_half(tmp_path: Path) -> None:
     run = build_pair(tmp_path / "pair")
-    assert check_run(run, GateAsked(("products",))).mean is not None
+    assert check_run(run, GateQuestion(("products",))).mean is not None
     compare.clear(run)  # then the new "before" is written, and the process is killed
     with pytest.raises(InputError, match="measurements before and after"):
-        check_run(run, GateAsked(("products",)))
+        check_run(run, GateQuestion(("products",)))
 
 
 def test_which_cells_exclude_a_loss_by_themselves_is_told_by_their_sizes() -> None:

@@ -21,7 +21,7 @@ from mixwright.run.folder import RunFolder
 from mixwright.verdict.page.blocks import Claims, Fold, Forest, ForestRow, Grid, Paragraph, Table, keep_filled
 from mixwright.verdict.page.charts import COLOUR_BY_STANDIN, render_svg
 from mixwright.verdict.page.page import HEAT_COLOUR_COUNT
-from mixwright.verdict.page.text import visible
+from mixwright.verdict.page.text import to_visible
 from mixwright.verdict.rules.claims import judge
 from mixwright.verdict.stage import render, sections, summarise
 
@@ -100,9 +100,9 @@ def test_strings_from_data_are_escaped_and_hidden_characters_shown(hostile: str)
 
 
 def test_visible_keeps_lone_surrogates_writable() -> None:
-    assert visible("a\ud800b\tc\nd") == "a⟨U+D800⟩b\tc\nd"
-    assert visible("héllo 日本 ✓") == "héllo 日本 ✓"
-    assert visible("x" * 10, limit=4) == "xxxx… (6 more characters)"
+    assert to_visible("a\ud800b\tc\nd") == "a⟨U+D800⟩b\tc\nd"
+    assert to_visible("héllo 日本 ✓") == "héllo 日本 ✓"
+    assert to_visible("x" * 10, limit=4) == "xxxx… (6 more characters)"
 
 
 def test_the_terminal_gets_neither_markup_nor_control_characters(tmp_path: Path) -> None:

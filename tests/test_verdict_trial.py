@@ -16,7 +16,7 @@ from mixwright.records import Effect, Interval, Judgement, LeverWord, Proof, Tri
 from mixwright.run.folder import RunFolder, read_json, read_measurements, write_json
 from mixwright.verdict.page.blocks import Block, Code, Fold, Forest, Headline, Paragraph, Table, keep_filled
 from mixwright.verdict.page.charts import render_svg
-from mixwright.verdict.page.text import between, points
+from mixwright.verdict.page.text import format_bounds, points
 from mixwright.verdict.rules.evidence import headline_arm
 from mixwright.verdict.stage import render
 
@@ -93,7 +93,7 @@ def test_the_parts_of_the_headline_are_the_effects(tmp_path: Path, page: str) ->
             assert effect.dependence is not None
             assert effect.difference.value == pytest.approx(effect.swapped.value + effect.dependence.value)
             for found in (effect.difference, effect.swapped, effect.dependence):
-                assert f"{points(found.value)} {between(found.low, found.high)}" in words
+                assert f"{points(found.value)} {format_bounds(found.low, found.high)}" in words
 
 
 def test_where_the_difference_lies(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mixwright.errors import InputError
-from mixwright.run.progress import format_time_left, progress_line, report
+from mixwright.run.progress import format_time_left, progress_line, report_share
 from mixwright.run.workers import Job, JobFailed, Workers, run_jobs
 
 pytestmark = pytest.mark.spawned
@@ -42,7 +42,7 @@ def sleep(seconds):
 
 def report_quarters(_):
     for quarter in (1, 2, 3):
-        report(quarter / 4)
+        report_share(quarter / 4)
 
 
 def unsendable(_):
@@ -170,7 +170,7 @@ def test_jobs_under_way_count_in_part_and_make_the_time_left_known():
     assert [done for done, _, _ in seen] == [0, 0.25, 0.5, 0.75, 1, 2]
     assert seen[0][2] is None
     assert all(left is not None and left > 0 for _, _, left in seen[1:-1])
-    report(0.5)  # outside a worker nobody listens
+    report_share(0.5)  # outside a worker nobody listens
 
 
 def test_without_a_terminal_parts_of_jobs_are_a_line_per_tenth_of_all(capsys):

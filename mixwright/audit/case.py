@@ -33,22 +33,22 @@ class Cases:
     def __init__(self, reader: Reader, leaks: Leaks) -> None:
         self.reader, self.leaks = reader, leaks
         overlap = leaks.overlap
-        self.held_out_places_by_task = positions_by_code(overlap.task[overlap.held_out])
+        self.held_out_positions_by_task = positions_by_code(overlap.task[overlap.held_out])
         self.train_rows_by_task = {
-            code: overlap.train[places] for code, places in positions_by_code(overlap.task[overlap.train]).items()
+            code: overlap.train[positions] for code, positions in positions_by_code(overlap.task[overlap.train]).items()
         }
         codes = {name: code for code, name in enumerate(leaks.tasks)}
         self.indexed_positions_by_task = positions_by_code(np.array([codes[row.task] for row in leaks.rows], np.int64))
         self.sample_rows_per_task = min(
-            SAMPLE_ROWS, max(SAMPLE_ROWS_PER_TASK, SAMPLE_ROWS_TOGETHER // max(len(self.held_out_places_by_task), 1))
+            SAMPLE_ROWS, max(SAMPLE_ROWS_PER_TASK, SAMPLE_ROWS_TOGETHER // max(len(self.held_out_positions_by_task), 1))
         )
 
     def __iter__(self) -> Iterator[Case]:
-        codes, overlap = list(self.held_out_places_by_task), self.leaks.overlap
+        codes, overlap = list(self.held_out_positions_by_task), self.leaks.overlap
         tasks_per_block = max(1, BLOCK_ROWS // self.sample_rows_per_task)
         for start in range(0, len(codes), tasks_per_block):
             block_codes = codes[start : start + tasks_per_block]
-            row_numbers_of_groups = [overlap.held_out[self.held_out_places_by_task[code]] for code in block_codes]
+            row_numbers_of_groups = [overlap.held_out[self.held_out_positions_by_task[code]] for code in block_codes]
             row_numbers_of_groups += [
                 self.train_rows_by_task[code] for code in block_codes if code in self.train_rows_by_task
             ]
@@ -72,19 +72,19 @@ class Cases:
 class Case:
     """One task beside the train rows of its partners' tasks; without any partner those of its own name.
 
-    `held_out_places` (int64) are its places among the held-out rows; `expected` is how many of them chance alone puts in
-    train.
+    `held_out_positions` (int64) are its positions among the held-out rows; `expected` is how many of them chance alone puts
+    in train.
     """
 
     def __init__(self, cases: Cases, code: int) -> None:
         self.leaks, self.reader, self.name = cases.leaks, cases.reader, cases.leaks.tasks[code]
         overlap = self.leaks.overlap
-        self.held_out_places = cases.held_out_places_by_task[code]
-        self.total = len(self.held_out_places)
+        self.held_out_positions = cases.held_out_positions_by_task[code]
+        self.total = len(self.held_out_positions)
         self.indexed_positions = cases.indexed_positions_by_task.get(code, np.zeros(0, np.int64)).tolist()
         self.wrapped = {at: self.leaks.wrapped[at] for at in self.indexed_positions if at in self.leaks.wrapped}
         self.near = {at: self.leaks.near[at] for at in self.indexed_positions if at in self.leaks.near}
-        partners = overlap.partner[self.held_out_places]
+        partners = overlap.partner[self.held_out_positions]
         matched_train_rows = [number for number, _, _ in self.wrapped.values()] + list(self.near.values())
         related_tasks = np.unique(
             overlap.task[np.concatenate([partners[partners >= 0], np.array(matched_train_rows, np.int64)])]
@@ -98,7 +98,7 @@ class Case:
         sample_size = SAMPLE_ROWS if len(related_tasks) else cases.sample_rows_per_task
         self._train_sample = cases.sample(self._train_numbers if self.train_rows else overlap.train, sample_size)
         self._train_prompts = [row.prompt for row in self._train_sample]
-        held_out_sample = cases.sample(overlap.held_out[self.held_out_places], sample_size)
+        held_out_sample = cases.sample(overlap.held_out[self.held_out_positions], sample_size)
         self._held_out_prompts = [row.prompt for row in held_out_sample]
         self._template = Template.learn(self._train_prompts, self._held_out_prompts)
         self.expected, self.null = 0.0, ""
@@ -115,9 +115,9 @@ class Case:
                 f"by chance {self.expected:.3g} rows: two prompts of this task agree once in {pairs_per_agreement:.3g} pairs"
             )
 
-    def rows_where(self, mask: np.ndarray) -> np.ndarray:
+    def positions_where(self, mask: np.ndarray) -> np.ndarray:
         """Places of this task's held-out rows that are marked in `mask`, bool of shape (held-out rows,)."""
-        return self.held_out_places[mask[self.held_out_places]]
+        return self.held_out_positions[mask[self.held_out_positions]]
 
     def count_worded_alike(self) -> tuple[int, int, int]:
         """Held-out rows with the wording of a train row, slots apart; held-out rows, and train rows, that were looked at.
@@ -143,10 +143,10 @@ class Case:
         """
         mean_words = sum(len(tokens(prompt)) for prompt in self._train_prompts) / max(len(self._train_prompts), 1)
         expected = 0.0
-        for at in self.indexed_positions:
-            words = self.leaks.wrapped_index.sought_words(at)
-            places = self.train_rows * max(1.0, mean_words / len(words))
-            expected -= math.expm1(-self._template.chance_of_words(words) * places)
+        for position in self.indexed_positions:
+            words = self.leaks.wrapped_index.sought_words(position)
+            fitting_places = self.train_rows * max(1.0, mean_words / len(words))
+            expected -= math.expm1(-self._template.chance_of_words(words) * fitting_places)
         if not all(inside for _, inside, _ in self.wrapped.values()):
             mean_chance = sum(self._template.chance_of_words(tokens(prompt)) for prompt in self._train_prompts) / max(
                 len(self._train_prompts), 1
@@ -161,11 +161,11 @@ class Case:
             by_wording, self.leaks.near_index.expected_near(self.indexed_positions, self._train_sample, self.train_rows)
         )
 
-    def find_shift(self, places: np.ndarray) -> int | None:
+    def find_shift(self, positions: np.ndarray) -> int | None:
         """Rows between held-out items and their partners, if 9 of 10 have the same distance: neighbouring seeds do that."""
         overlap = self.leaks.overlap
-        distances = np.searchsorted(self._train_numbers, overlap.partner[places]) - np.searchsorted(
-            self.held_out_places, places
+        distances = np.searchsorted(self._train_numbers, overlap.partner[positions]) - np.searchsorted(
+            self.held_out_positions, positions
         )
         if len(distances) < 10:
             return None
@@ -175,16 +175,16 @@ class Case:
     def wrapped_pairs(self, *, agreeing: bool) -> list[tuple[int, int]]:
         """Row numbers (held-out, train) of wrapped copies whose answers agree; or of those inside train whose do not."""
         return [
-            (self.leaks.rows[at].number, row)
-            for at, (row, inside, agrees) in self.wrapped.items()
+            (self.leaks.rows[position].number, row)
+            for position, (row, inside, agrees) in self.wrapped.items()
             if agrees == agreeing and (agreeing or inside)
         ]
 
-    def pairs_of(self, places: np.ndarray) -> list[tuple[int, int]]:
+    def number_pairs(self, positions: np.ndarray) -> list[tuple[int, int]]:
         """Row numbers (held-out, train) of places among the held-out rows."""
         overlap = self.leaks.overlap
-        return list(zip(overlap.held_out[places].tolist(), overlap.partner[places].tolist(), strict=True))
+        return list(zip(overlap.held_out[positions].tolist(), overlap.partner[positions].tolist(), strict=True))
 
-    def show(self, pairs: list[tuple[int, int]], *, near: bool = False) -> tuple[dict[str, Any], ...]:
+    def as_evidence(self, pairs: list[tuple[int, int]], *, near: bool = False) -> tuple[dict[str, Any], ...]:
         """Pairs of row numbers (held-out, train) as evidence."""
         return self.reader.pair_evidence(pairs, "eval_", "train_", near=near)

@@ -16,7 +16,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mixwright.audit.text import words
+from mixwright.audit.text import normal_words
 
 PROMPT_CHARACTERS_READ = 4000
 """Characters of a prompt that are read."""
@@ -30,7 +30,7 @@ COMMON_WORD_MIN_SHARE, FEWEST_COMMON_WORDS = 0.9, 2
 @functools.lru_cache(maxsize=2**13)
 def tokens(text: str) -> tuple[str, ...]:
     """Words, numbers and single signs of the normal form of `text`."""
-    return tuple(words(text[:PROMPT_CHARACTERS_READ]))
+    return tuple(normal_words(text[:PROMPT_CHARACTERS_READ]))
 
 
 def slot_class(token: str) -> str:
@@ -66,17 +66,17 @@ class Template:
 
     def with_slot_classes(self, prompt: str) -> tuple[str, ...]:
         """The prompt with each slot's filling replaced by its class (in angle brackets)."""
-        return tuple(part if part in self.words else f"<{slot_class(part)}>" for part in tokens(prompt))
+        return tuple(token if token in self.words else f"<{slot_class(token)}>" for token in tokens(prompt))
 
     def coarse_form(self, prompt: str) -> str:
         """The shape, coarser: numbers alike, and a run of slots as one. What "the same task" looks like."""
-        marks = (part if part in self.words else "*" for part in tokens(prompt))
+        marks = (token if token in self.words else "*" for token in tokens(prompt))
         return re.sub(r"\*(?: \*)+", "*", " ".join(marks))
 
     def chance_of_same_filling(self, shape: tuple[str, ...]) -> float:
         """Probability that two prompts of this shape are the same prompt."""
         agreements = (
-            self.agreement_by_slot_class.get(part[1:-1], 1.0) for part in shape if part[0] == "<" and len(part) > 1
+            self.agreement_by_slot_class.get(slot[1:-1], 1.0) for slot in shape if slot[0] == "<" and len(slot) > 1
         )
         return math.prod(agreements)
 

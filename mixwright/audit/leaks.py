@@ -10,7 +10,7 @@ import numpy as np
 from mixwright.audit.near_duplicates import NearIndex
 from mixwright.audit.overlap import Overlap, find_overlap
 from mixwright.audit.rows import MOST_PAIRS_LISTED, Reader, Row, fingerprints, with_turns
-from mixwright.audit.text import words
+from mixwright.audit.text import normal_words
 from mixwright.audit.wrapped import WrappedIndex
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
@@ -68,7 +68,7 @@ def _search_leaks(corpus: Corpus) -> Leaks:
     for row, turn_count in with_turns(corpus.batches()) if rows else ():
         if row.split == "eval":
             continue
-        prompt_words = words(row.prompt)
+        prompt_words = normal_words(row.prompt)
         for match in wrapped_index.matches(row, prompt_words, is_turn=turn_count > 0):
             if match.position not in wrapped or (match.agrees and not wrapped[match.position][2]):
                 wrapped[match.position] = (row.number, match.inside, match.agrees)
@@ -82,15 +82,15 @@ def _search_leaks(corpus: Corpus) -> Leaks:
 
 def _accept_graded_answers(corpus: Corpus, reader: Reader, overlap: Overlap) -> Overlap:
     """The overlap, where answers that the task's grader takes for right are the same answers."""
-    places = np.flatnonzero(overlap.other_answer)[:MOST_PAIRS_LISTED]
-    partners = overlap.partner[places]
-    examples = reader.examples(np.unique(np.concatenate([overlap.held_out[places], partners])))
+    positions = np.flatnonzero(overlap.other_answer)[:MOST_PAIRS_LISTED]
+    partners = overlap.partner[positions]
+    examples = reader.examples(np.unique(np.concatenate([overlap.held_out[positions], partners])))
     train_answers = {row.number: row.answer for row in reader.rows(np.unique(partners))}
     shared, copied = overlap.shared.copy(), overlap.copied.copy()
-    for place, partner in zip(places.tolist(), partners.tolist(), strict=True):
-        example = examples[int(overlap.held_out[place])]
+    for position, partner in zip(positions.tolist(), partners.tolist(), strict=True):
+        example = examples[int(overlap.held_out[position])]
         if example.answer is not None and _is_right(corpus, example, train_answers[partner]):
-            shared[place] = copied[partner] = True
+            shared[position] = copied[partner] = True
     return replace(overlap, shared=shared, other_answer=overlap.other_answer & ~shared, copied=copied)
 
 

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mixwright.audit.rows import Reader, Row, rows
-from mixwright.audit.text import normal_form, numbers_as_written, read_conclusion, sentences, words
+from mixwright.audit.text import normal_form, normal_words, numbers_as_written, read_conclusion, sentences
 from mixwright.corpus import Corpus
 
 SKETCH_SIZE = 64
@@ -58,12 +58,12 @@ def sketch(runs: Collection[int], template: Collection[int]) -> frozenset[int]:
     return frozenset(own_runs[:SKETCH_SIZE]) if len(own_runs) >= MIN_WORD_RUNS else frozenset()
 
 
-def jaccard(one: frozenset[int], other: frozenset[int]) -> float:
+def jaccard(first: frozenset[int], second: frozenset[int]) -> float:
     """Jaccard similarity: exact for short sets; from full sketches, the share of the union's smallest that both hold."""
-    if len(one) == SKETCH_SIZE or len(other) == SKETCH_SIZE:
-        union = sorted(one | other)[:SKETCH_SIZE]
-        return sum(run in one and run in other for run in union) / len(union)
-    return len(one & other) / len(one | other) if one or other else 0.0
+    if len(first) == SKETCH_SIZE or len(second) == SKETCH_SIZE:
+        union = sorted(first | second)[:SKETCH_SIZE]
+        return sum(run in first and run in second for run in union) / len(union)
+    return len(first & second) / len(first | second) if first or second else 0.0
 
 
 def numbers_and_answer(row: Row) -> tuple[tuple[str, ...], str]:
@@ -82,7 +82,7 @@ class NearIndex:
     def __init__(self, held_out: Sequence[Row], similarity: float) -> None:
         self.rows = held_out
         self.similarity = similarity
-        runs = [word_runs(words(row.prompt)) for row in held_out]
+        runs = [word_runs(normal_words(row.prompt)) for row in held_out]
         task_sizes = Counter(row.task for row in held_out)
         run_counts = Counter((row.task, run) for row, row_runs in zip(held_out, runs, strict=True) for run in row_runs)
         self._template = {
@@ -106,7 +106,7 @@ class NearIndex:
         """
         if read_conclusion(row.answer) not in self._answers or (key := numbers_and_answer(row)) not in self._keys:
             return []
-        row_sketch = sketch(word_runs(words(row.prompt) if prompt_words is None else prompt_words), self._template)
+        row_sketch = sketch(word_runs(normal_words(row.prompt) if prompt_words is None else prompt_words), self._template)
         candidates = dict.fromkeys(position for run in row_sketch for position in self._postings.get(run, ()))
         return [
             position
@@ -116,35 +116,35 @@ class NearIndex:
             and normal_form(row.prompt) != normal_form(self.rows[position].prompt)
         ]
 
-    def expected_near(self, positions: Sequence[int], others: Sequence[Row], count: int) -> float:
-        """Rows at these positions expected to have a near-duplicate among `count` rows like `others`, were nothing copied.
+    def expected_near(self, positions: Sequence[int], other_rows: Sequence[Row], count: int) -> float:
+        """Rows at these positions expected to be near one of `count` rows like `other_rows`, were nothing copied.
 
         Pairs with as many numbers are compared. Were their words independent of their numbers and answers, the share that
         agrees in both would be the product of the shares that agree in either; one is added to each of them.
         """
-        sketched_positions = [at for at in positions if self._sketches[at]][:NULL_SAMPLE_ROWS]
+        sketched_positions = [position for position in positions if self._sketches[position]][:NULL_SAMPLE_ROWS]
         sketched_others = [
-            (sketch(word_runs(words(row.prompt)), self._template), numbers_and_answer(row))
-            for row in others[:NULL_SAMPLE_ROWS]
+            (sketch(word_runs(normal_words(row.prompt)), self._template), numbers_and_answer(row))
+            for row in other_rows[:NULL_SAMPLE_ROWS]
         ]
         pairs = [
-            (self._sketches[at], other, self._key_by_position[at] == key)
-            for at in sketched_positions
-            for other, key in sketched_others
-            if len(self._key_by_position[at][0]) == len(key[0])
+            (self._sketches[position], other_sketch, self._key_by_position[position] == key)
+            for position in sketched_positions
+            for other_sketch, key in sketched_others
+            if len(self._key_by_position[position][0]) == len(key[0])
         ]
-        alike_pairs = sum(jaccard(one, other) >= self.similarity for one, other, _ in pairs)
-        agreeing_pairs = sum(agree for _, _, agree in pairs)
+        alike_pairs = sum(jaccard(own_sketch, other_sketch) >= self.similarity for own_sketch, other_sketch, _ in pairs)
+        agreeing_pairs = sum(agrees for _, _, agrees in pairs)
         chance_of_both = (alike_pairs + 1) * (agreeing_pairs + 1) / (len(pairs) + 1) ** 2
         comparable_share = len(pairs) / max(len(sketched_positions) * len(sketched_others), 1)
         return len(positions) * -math.expm1(-chance_of_both * comparable_share * count)
 
 
-def have_common_passage(one: str, other: str) -> bool:
+def have_common_passage(first: str, second: str) -> bool:
     """Whether two prompts share a sentence of `PASSAGE_WORDS` words and each has another one: two questions about one
     text.
     """
-    sentences_of_one, sentences_of_other = sentences(one), sentences(other)
+    sentences_of_one, sentences_of_other = sentences(first), sentences(second)
     shared = sentences_of_one & sentences_of_other
     return bool(sentences_of_one - shared and sentences_of_other - shared) and any(
         len(sentence.split()) >= PASSAGE_WORDS for sentence in shared
@@ -189,25 +189,25 @@ def count_siblings(train: Sequence[Row], held_out: Sequence[Row], similarity: fl
         held_out: sampled held-out rows.
         similarity: least Jaccard similarity of near-duplicates.
     """
-    texts, keys = [words(row.prompt) for row in train], [numbers_and_answer(row) for row in train]
+    texts, keys = [normal_words(row.prompt) for row in train], [numbers_and_answer(row) for row in train]
     runs = [word_runs(text) for text in texts]
     run_counts = Counter(run for text_runs in runs for run in text_runs)
-    template = {run for run, n in run_counts.items() if n >= max(3, TEMPLATE_RUN_MIN_SHARE * len(train))}
+    template = {run for run, row_count in run_counts.items() if row_count >= max(3, TEMPLATE_RUN_MIN_SHARE * len(train))}
     sketches = [sketch(text_runs, template) for text_runs in runs]
     postings: dict[int, list[int]] = defaultdict(list)
     pairs = same_pairs = near_pairs = 0
-    for at, row_sketch in enumerate(sketches):
-        for other, pair_similarity in _find_worded_alike(row_sketch, postings, sketches):
+    for position, row_sketch in enumerate(sketches):
+        for other_position, pair_similarity in _find_worded_alike(row_sketch, postings, sketches):
             pairs += 1
-            identical = texts[at] == texts[other]
+            identical = texts[position] == texts[other_position]
             same_pairs += identical
-            near_pairs += not identical and pair_similarity >= similarity and keys[at] == keys[other]
+            near_pairs += not identical and pair_similarity >= similarity and keys[position] == keys[other_position]
         for run in row_sketch:
-            postings[run].append(at)
+            postings[run].append(position)
     cross_pairs = sum(
-        text != texts[other]
-        for text in (words(row.prompt) for row in held_out)
-        for other, _ in _find_worded_alike(sketch(word_runs(text), template), postings, sketches)
+        text != texts[other_position]
+        for text in (normal_words(row.prompt) for row in held_out)
+        for other_position, _ in _find_worded_alike(sketch(word_runs(text), template), postings, sketches)
     )
     alike_rows_per_train_row = cross_pairs / max(len(train) * len(held_out), 1)
     return Siblings(same_pairs, (near_pairs + 1) / (pairs + 1), alike_rows_per_train_row, pairs)
@@ -216,12 +216,12 @@ def count_siblings(train: Sequence[Row], held_out: Sequence[Row], similarity: fl
 def _find_worded_alike(
     row_sketch: frozenset[int], postings: Mapping[int, list[int]], sketches: Sequence[frozenset[int]]
 ) -> Iterator[tuple[int, float]]:
-    shared_runs = Counter(other for run in row_sketch for other in postings.get(run, ()))
-    for other, shared_count in shared_runs.items():
+    shared_runs = Counter(position for run in row_sketch for position in postings.get(run, ()))
+    for position, shared_count in shared_runs.items():
         if shared_count >= ALIKE_SIMILARITY * len(row_sketch) / 2:
-            similarity = jaccard(row_sketch, sketches[other])
+            similarity = jaccard(row_sketch, sketches[position])
             if similarity >= ALIKE_SIMILARITY:
-                yield other, similarity
+                yield position, similarity
 
 
 @dataclass(frozen=True)
@@ -255,21 +255,23 @@ def near_repeats(corpus: Corpus, reader: Reader, train: np.ndarray, similarity: 
     for row in rows(corpus.batches()):
         if is_searched[row.number]:
             task_sizes[row.task] += 1
-            for at in index.find_near(row):
-                repeating_row.setdefault(at, row.number)
-    for at, row in enumerate(index.rows):
-        positions_by_task[row.task].append(at)
+            for position in index.find_near(row):
+                repeating_row.setdefault(position, row.number)
+    for position, row in enumerate(index.rows):
+        positions_by_task[row.task].append(position)
     repeats = []
     for task, size in task_sizes.items():
         positions = positions_by_task[task]
-        pairs = [(index.rows[at].number, repeating_row[at]) for at in positions if at in repeating_row]
+        pairs = [
+            (index.rows[position].number, repeating_row[position]) for position in positions if position in repeating_row
+        ]
         if not pairs:
             continue
         # halves of the sample stand for rows that nobody copied from each other
         half_positions = positions[: 2 * ROWS_COMPARED_PER_TASK : 2]
-        other_half_rows = [index.rows[at] for at in positions[1 : 2 * ROWS_COMPARED_PER_TASK : 2]]
+        other_half_rows = [index.rows[position] for position in positions[1 : 2 * ROWS_COMPARED_PER_TASK : 2]]
         expected_by_words = index.expected_near(half_positions, other_half_rows, size) * len(positions) / len(half_positions)
-        task_rows = [index.rows[at] for at in positions[: 5 * ROWS_COMPARED_PER_TASK]]
+        task_rows = [index.rows[position] for position in positions[: 5 * ROWS_COMPARED_PER_TASK]]
         siblings = count_siblings(task_rows, task_rows[:ROWS_COMPARED_PER_TASK], similarity)
         repeats.append(
             NearRepeats(task, len(positions), pairs, max(expected_by_words, siblings.expected_near(len(positions), size)))

@@ -46,13 +46,17 @@ def find_overlap(prints: Fingerprints) -> Overlap:
     item, prompt = prints.combined(prints.normal, prints.final), prints.normal
     match_by_prompt = _first_match(prompt[train_texts], prompt[held_out_texts])
     match_by_item = _first_match(item[train_texts], item[held_out_texts])
-    open_ended = train_texts[prints.final[train_texts] == 0]
-    match_by_open = _first_match(prompt[open_ended], prompt[held_out_texts])
+    unanswered_train_texts = train_texts[prints.final[train_texts] == 0]
+    match_by_open = _first_match(prompt[unanswered_train_texts], prompt[held_out_texts])
     is_unanswered = (prints.final[held_out_texts] == 0) & (match_by_prompt >= 0)
     is_shared = (match_by_item >= 0) | (match_by_open >= 0) | is_unanswered
     best_match = np.full(len(held_out_texts), -1, np.int64)
     # the best match is written last
-    for match, texts in ((match_by_prompt, train_texts), (match_by_open, open_ended), (match_by_item, train_texts)):
+    for match, texts in (
+        (match_by_prompt, train_texts),
+        (match_by_open, unanswered_train_texts),
+        (match_by_item, train_texts),
+    ):
         best_match[match >= 0] = texts[match[match >= 0]]
     is_copied = np.isin(item[train_texts], item[held_out_texts]) | np.isin(
         prompt[train_texts], prompt[held_out_texts][is_unanswered]
@@ -62,16 +66,19 @@ def find_overlap(prints: Fingerprints) -> Overlap:
     copied[row_of_text[train_texts[is_copied]]] = True
 
     held_out = held_out_texts[held_out_texts < row_count]
-    place_of_text = np.searchsorted(held_out, row_of_text[held_out_texts])  # each text's held-out row
+    held_out_position_of_text = np.searchsorted(held_out, row_of_text[held_out_texts])  # each text's held-out row
     shared, exact, prompt_in_train = (np.zeros(len(held_out), bool) for _ in range(3))
-    shared[place_of_text[is_shared]], prompt_in_train[place_of_text[match_by_prompt >= 0]] = True, True
+    shared[held_out_position_of_text[is_shared]], prompt_in_train[held_out_position_of_text[match_by_prompt >= 0]] = (
+        True,
+        True,
+    )
     is_exact = (prints.exact[held_out_texts] != 0) & (
         _first_match(prints.exact[train_texts], prints.exact[held_out_texts]) >= 0
     )
-    exact[place_of_text[is_shared & is_exact]] = True
+    exact[held_out_position_of_text[is_shared & is_exact]] = True
     partner = np.full(len(held_out), -1, np.int64)
     for is_partnered in ((match_by_prompt >= 0) & ~is_shared, is_shared):
-        partner[place_of_text[is_partnered]] = row_of_text[best_match[is_partnered]]
+        partner[held_out_position_of_text[is_partnered]] = row_of_text[best_match[is_partnered]]
     row_numbers = np.arange(row_count)
     return Overlap(
         held_out=held_out,

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from mixwright.audit.text import both_cases, is_all_capitals, normal_form, read_conclusion, visible
+from mixwright.audit.text import both_cases, is_all_capitals, normal_form, read_conclusion, to_visible
 from mixwright.corpus import Corpus, texts
 from mixwright.corpus.rows import decode
 from mixwright.records import Example, plain
@@ -63,17 +63,21 @@ def with_turns(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Row, int]]:
     for row, chat in _rows_and_chats(batches):
         yield row, 0
         if chat and len(messages := json.loads(chat)) > 1:
-            user_turns = [at for at, message in enumerate(messages) if message["role"] in ("user", "human")]
-            for at in user_turns:
-                text, later_messages = messages[at]["content"], messages[at + 1 :]
+            user_turns = [
+                message_index for message_index, message in enumerate(messages) if message["role"] in ("user", "human")
+            ]
+            for message_index in user_turns:
+                text, later_messages = messages[message_index]["content"], messages[message_index + 1 :]
                 reply = (
                     row.answer
-                    if at == user_turns[-1]
+                    if message_index == user_turns[-1]
                     else later_messages[0]["content"]
                     if later_messages[0]["role"] != "user"
                     else ""
                 )
-                if len(user_turns) == 1 or (len(text.split()) >= SHORT_TURN_WORDS and (reply or at == user_turns[-1])):
+                if len(user_turns) == 1 or (
+                    len(text.split()) >= SHORT_TURN_WORDS and (reply or message_index == user_turns[-1])
+                ):
                     yield row._replace(prompt=text, answer=reply), len(user_turns)
 
 
@@ -173,22 +177,22 @@ def _make_evidence(first: Example, second: Example, first_prefix: str, second_pr
     return evidence
 
 
-def excerpts(one: str, other: str) -> tuple[str, str]:
+def excerpts(first: str, second: str) -> tuple[str, str]:
     """`EXCERPT_CHARACTERS` of each text: where they begin to differ; or, where one holds the other, where that stands."""
-    differences = (pair for pair in enumerate(zip(one, other, strict=False)) if pair[1][0] != pair[1][1])
-    shared_characters = next((at for at, _ in differences), min(len(one), len(other)))
+    differences = (pair for pair in enumerate(zip(first, second, strict=False)) if pair[1][0] != pair[1][1])
+    shared_characters = next((position for position, _ in differences), min(len(first), len(second)))
     first_start = second_start = (
-        max(0, shared_characters - EXCERPT_CHARACTERS_BEFORE) if max(len(one), len(other)) > EXCERPT_CHARACTERS else 0
+        max(0, shared_characters - EXCERPT_CHARACTERS_BEFORE) if max(len(first), len(second)) > EXCERPT_CHARACTERS else 0
     )
     if shared_characters < EXCERPT_CHARACTERS_BEFORE:
-        first_start, second_start = _excerpt_start(other, one, first_start), _excerpt_start(one, other, second_start)
-    return _cut_excerpt(one, first_start), _cut_excerpt(other, second_start)
+        first_start, second_start = _excerpt_start(second, first, first_start), _excerpt_start(first, second, second_start)
+    return _cut_excerpt(first, first_start), _cut_excerpt(second, second_start)
 
 
 def _excerpt_start(inner: str, outer: str, default: int) -> int:
     """Where an excerpt of `outer` begins that shows `inner` in it."""
-    at = outer.casefold().find(inner[:EXCERPT_CHARACTERS_BEFORE].casefold())
-    return max(0, at - EXCERPT_CHARACTERS_BEFORE) if at > 0 else default
+    position = outer.casefold().find(inner[:EXCERPT_CHARACTERS_BEFORE].casefold())
+    return max(0, position - EXCERPT_CHARACTERS_BEFORE) if position > 0 else default
 
 
 def _cut_excerpt(text: str, start: int) -> str:
@@ -271,7 +275,7 @@ def _fingerprints_of(row: Row, code: int, with_further_texts: bool) -> list[tupl
     answer = hash64(normal_form(row.answer)) | 1 if row.answer else 0
     final = hash64(read_conclusion(row.answer)) | 1 if row.answer else 0
     own_prints = (code, held_out, hash64(stripped), hash64(normal or stripped), answer, final)
-    all_capitals = with_further_texts and is_all_capitals(visible(row.prompt))
+    all_capitals = with_further_texts and is_all_capitals(to_visible(row.prompt))
     if not with_further_texts or not (all_capitals or caseless):
         return [own_prints]
     prefix = "capitals in train " if held_out != all_capitals else "capitals in eval "

@@ -51,8 +51,8 @@ def complaints(observations: Sequence[Observation]) -> list[str]:
     lines = []
     for error in (observation for observation in observations if observation.severity == "error"):
         task, message, remedy = (
-            part if len(part) <= MOST_CHARACTERS_PER_PART else part[: MOST_CHARACTERS_PER_PART - 3] + "..."
-            for part in (error.task or "*", error.message, error.remedy)
+            text if len(text) <= MOST_CHARACTERS_PER_PART else text[: MOST_CHARACTERS_PER_PART - 3] + "..."
+            for text in (error.task or "*", error.message, error.remedy)
         )
         lines.append(f"  error in the data ({task}): {message} {remedy}")
     unlisted = len(lines) - MOST_COMPLAINT_LINES

@@ -68,8 +68,8 @@ class _Table(dict[int, str]):
     """Code point -> what stands for it; filled as characters are met."""
 
     def __missing__(self, code: int) -> str:
-        self[code] = plain = _fold_character(code)
-        return plain
+        self[code] = folded = _fold_character(code)
+        return folded
 
 
 def _fold_character(code: int) -> str:
@@ -88,7 +88,7 @@ def _fold_character(code: int) -> str:
 _CHARACTER_TABLE = _Table()
 
 
-def visible(text: str) -> str:
+def to_visible(text: str) -> str:
     """`text` as a reader sees it: without invisible characters, in ASCII digits, minus signs and letter forms."""
     if not text.isascii():
         text = unicodedata.normalize("NFC", text.translate(_CHARACTER_TABLE))
@@ -122,13 +122,13 @@ def both_cases(text: str) -> tuple[str, str]:
 
 def _fold(text: str) -> str:
     """Visible text, case and quotes folded, but not those of code."""
-    plain = visible(text)
-    if not any(sign in plain for sign in _CODE_SIGNS) and not _LETTER.search(plain):
-        return _strip_quotes(plain.casefold())
-    parts = _CODE.split(_OPTION.sub(lambda letter: letter.group().lower(), plain))
-    parts[::2] = [_strip_quotes(part.casefold()) for part in parts[::2]]
-    folded = "".join(parts)
-    return folded.casefold() if is_all_capitals(plain) else folded
+    visible_text = to_visible(text)
+    if not any(sign in visible_text for sign in _CODE_SIGNS) and not _LETTER.search(visible_text):
+        return _strip_quotes(visible_text.casefold())
+    text_and_code = _CODE.split(_OPTION.sub(lambda letter: letter.group().lower(), visible_text))
+    text_and_code[::2] = [_strip_quotes(text_part.casefold()) for text_part in text_and_code[::2]]
+    folded = "".join(text_and_code)
+    return folded.casefold() if is_all_capitals(visible_text) else folded
 
 
 def _strip_quotes(text: str) -> str:
@@ -137,22 +137,22 @@ def _strip_quotes(text: str) -> str:
 
 def sentences(text: str) -> set[str]:
     """The sentences and lines of `text`, each in its normal form."""
-    return {normal_form(part) for part in _SENTENCE.split(text) if part.strip()}
+    return {normal_form(sentence) for sentence in _SENTENCE.split(text) if sentence.strip()}
 
 
-def words(text: str) -> list[str]:
+def normal_words(text: str) -> list[str]:
     """Words, numbers and single signs of `text`, in its normal form but for space."""
     return _TOKEN.findall(_MARK.sub(" ", _fold(text)))
 
 
 def broken_words(text: str) -> list[str]:
-    """`words`, with a line feed wherever a line ends or a mark ends a clause; a comma is none."""
+    """`normal_words`, with a line feed wherever a line ends or a mark ends a clause; a comma is none."""
     return _BREAK.findall(_MARK.sub(lambda mark: " " if mark.group() == "," else "\n", _fold(text)))
 
 
 def read_conclusion(text: str) -> str:
     """The final answer of an answer or a worked solution: `48 + 24 = 72, so #### 72` gives `72`; a short one is itself."""
-    text = visible(text)
+    text = to_visible(text)
     brief = len(text) <= BRIEF_ANSWER_CHARACTERS and "\n" not in text.strip()
     if _MARKED.search(text) or _BARE_NUMBER.fullmatch(text) or (not brief and any(map(str.isdigit, text[-400:]))):
         return final_answer(text)
@@ -162,7 +162,7 @@ def read_conclusion(text: str) -> str:
 @functools.lru_cache(maxsize=512)
 def indented_lines(text: str) -> str:
     """Lines of `text` that are indented or spaced apart: of drawings and code, whose space has meaning."""
-    lines = [line.rstrip() for line in visible(text).casefold().splitlines() if _INDENTED.search(line)]
+    lines = [line.rstrip() for line in to_visible(text).casefold().splitlines() if _INDENTED.search(line)]
     return "\n".join(["", *lines, ""]) if len(lines) > 1 else ""
 
 
@@ -171,4 +171,4 @@ def numbers_as_written(text: str) -> tuple[str, ...]:
 
     Digits of other scripts count as the same number; `-4` and `4`, `1,000` and `1 000`, `.5` and `5`, `5!` and `5` do not.
     """
-    return tuple("".join(figure.split()) for figure in _FIGURE.findall(_strip_quotes(visible(text))))
+    return tuple("".join(figure.split()) for figure in _FIGURE.findall(_strip_quotes(to_visible(text))))

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mixwright.audit.rows import Row
-from mixwright.audit.text import broken_words, indented_lines, read_conclusion, words
+from mixwright.audit.text import broken_words, indented_lines, normal_words, read_conclusion
 
 RUN_WORDS = 3
 """Words of a run."""
@@ -68,7 +68,7 @@ class WrappedIndex:
         word_lists: list[list[str]] = []
         word_count = 0
         for row in held_out:
-            prompt_words = words(row.prompt)
+            prompt_words = normal_words(row.prompt)
             word_count += len(prompt_words)
             if word_count > MOST_WORDS_INDEXED:
                 break
@@ -85,13 +85,13 @@ class WrappedIndex:
         )
         self._generic_rows = max(RUN_WORDS, GENERIC_SHARE * len(word_lists))
         self._anchors: dict[int, list[int]] = defaultdict(list)
-        for at, (entry, row_runs) in enumerate(zip(self.entries, runs_by_row, strict=True)):
+        for position, (entry, row_runs) in enumerate(zip(self.entries, runs_by_row, strict=True)):
             sought_runs = row_runs[entry.start : entry.stop - RUN_WORDS + 1]
             rows_with_run = row_counts[np.searchsorted(distinct_runs, sought_runs)]
-            is_searchable = len(word_lists[at]) >= MIN_PROMPT_WORDS and entry.stop - entry.start >= RUN_WORDS
+            is_searchable = len(word_lists[position]) >= MIN_PROMPT_WORDS and entry.stop - entry.start >= RUN_WORDS
             # else nothing of it is its own, and all would be compared
             if is_searchable and rows_with_run.min() <= self._generic_rows:
-                self._anchors[int(sought_runs[np.argmin(rows_with_run)])].append(at)
+                self._anchors[int(sought_runs[np.argmin(rows_with_run)])].append(position)
         all_runs = np.concatenate([np.zeros(0, np.int64), *runs_by_row])
         order = np.argsort(all_runs, kind="stable")
         self._runs = all_runs[order]
@@ -100,9 +100,9 @@ class WrappedIndex:
         for run in distinct_runs.tolist():
             self._run_filter[run & ((1 << _BITS) - 1)] = 1
 
-    def sought_words(self, at: int) -> list[str]:
+    def sought_words(self, position: int) -> list[str]:
         """The words of an indexed row that are looked for."""
-        entry = self.entries[at]
+        entry = self.entries[position]
         return entry.words.split(" ")[entry.start : entry.stop]
 
     def matches(self, row: Row, prompt_words: list[str], *, is_turn: bool = False) -> Iterator[Match]:
@@ -116,15 +116,17 @@ class WrappedIndex:
         run_hashes, joined_words = _hash_runs(prompt_words), f" {' '.join(prompt_words)} "
         runs = run_hashes.tolist()
         if not is_turn:
-            for at in {at for run in runs for at in self._anchors.get(run, ())}:
-                if f" {' '.join(self.sought_words(at))} " in joined_words and (match := self._match_inside(at, row)):
+            for position in {position for run in runs for position in self._anchors.get(run, ())}:
+                if f" {' '.join(self.sought_words(position))} " in joined_words and (
+                    match := self._match_inside(position, row)
+                ):
                     yield match
         if len(prompt_words) >= MIN_PROMPT_WORDS and all(self._run_filter[run & ((1 << _BITS) - 1)] for run in runs):
             yield from self._match_around(row, run_hashes, joined_words)
 
-    def _match_inside(self, at: int, row: Row) -> Match | None:
+    def _match_inside(self, position: int, row: Row) -> Match | None:
         """The indexed row's words inside the train row's."""
-        entry, held_out = self.entries[at], self.rows[at]
+        entry, held_out = self.entries[position], self.rows[position]
         if indented_lines(held_out.prompt) not in indented_lines(row.prompt):
             return None
         inner, outer = _parse(held_out.prompt), _parse(row.prompt)
@@ -135,7 +137,7 @@ class WrappedIndex:
                 continue
             agrees = _answers_agree(held_out, row) or _answer_follows(held_out, outer.words[end : end + ANSWER_TAIL_WORDS])
             if stop - start == len(inner.words) or (both_answered and agrees):
-                return Match(at, True, agrees)
+                return Match(position, True, agrees)
         return None
 
     def _match_around(self, row: Row, runs: np.ndarray, joined_words: str) -> Iterator[Match]:
@@ -143,8 +145,10 @@ class WrappedIndex:
         first_places, end_places = (np.searchsorted(self._runs, runs, side=side) for side in ("left", "right"))
         rarest = int(np.argmin(end_places - first_places))
         holders = np.unique(self._run_rows[first_places[rarest] : end_places[rarest]]).tolist()
-        for at in holders if len(holders) <= self._generic_rows else ():  # else nothing but what many held-out prompts have
-            entry = self.entries[at]
+        for position in (
+            holders if len(holders) <= self._generic_rows else ()
+        ):  # else nothing but what many held-out prompts have
+            entry = self.entries[position]
             _, found_text, text_behind = f" {entry.words} ".rpartition(joined_words)
             min_end = entry.content - MIN_PROMPT_WORDS + 1
             is_at_end = (
@@ -152,10 +156,10 @@ class WrappedIndex:
                 and len(entry.words) + 2 > len(joined_words)
                 and entry.words.count(" ") + 1 - len(text_behind.split()) >= min_end
             )
-            if is_at_end and indented_lines(row.prompt) in indented_lines(self.rows[at].prompt):
-                inner, outer = _parse(row.prompt), _parse(self.rows[at].prompt)
+            if is_at_end and indented_lines(row.prompt) in indented_lines(self.rows[position].prompt):
+                inner, outer = _parse(row.prompt), _parse(self.rows[position].prompt)
                 if inner.ends_in(outer, 0, len(inner.words), last=True) >= min_end:
-                    yield Match(at, False, _answers_agree(self.rows[at], row))
+                    yield Match(position, False, _answers_agree(self.rows[position], row))
 
 
 class _Text:
@@ -173,18 +177,21 @@ class _Text:
     def ends_in(self, outer: _Text, start: int, stop: int, *, last: bool = False) -> int:
         """Where the words from `start` to `stop` end in `outer`: first or last such place; -1 when they are not there."""
         sought_words = self.words[start:stop]
-        places = range(len(outer.words) - len(sought_words) + 1)
-        for at in reversed(places) if last else places:
-            if outer.words[at] == sought_words[0] and outer.words[at : at + len(sought_words)] == sought_words:
-                end = at + len(sought_words)
-                if self._begins_at_boundary(outer, start, at) and self._ends_at_boundary(outer, stop, end):
+        starts = range(len(outer.words) - len(sought_words) + 1)
+        for position in reversed(starts) if last else starts:
+            if (
+                outer.words[position] == sought_words[0]
+                and outer.words[position : position + len(sought_words)] == sought_words
+            ):
+                end = position + len(sought_words)
+                if self._begins_at_boundary(outer, start, position) and self._ends_at_boundary(outer, stop, end):
                     return end
         return -1
 
-    def _begins_at_boundary(self, outer: _Text, start: int, at: int) -> bool:
-        if at == 0 or at in outer.breaks or self.words[start].isalpha():
+    def _begins_at_boundary(self, outer: _Text, start: int, position: int) -> bool:
+        if position == 0 or position in outer.breaks or self.words[start].isalpha():
             return True
-        word_before = outer.words[at - 1]
+        word_before = outer.words[position - 1]
         return word_before.isalpha() or (start > 0 and word_before == self.words[start - 1])
 
     def _ends_at_boundary(self, outer: _Text, stop: int, end: int) -> bool:
@@ -209,7 +216,7 @@ def _answers_agree(held_out: Row, row: Row) -> bool:
 
 def _answer_follows(held_out: Row, tail: list[str]) -> bool:
     """Whether the answer stands in the words behind the copy."""
-    answer = " ".join(words(read_conclusion(held_out.answer)))
+    answer = " ".join(normal_words(read_conclusion(held_out.answer)))
     return bool(answer) and f" {answer} " in f" {' '.join(tail)} ".casefold()
 
 
@@ -231,14 +238,14 @@ def _find_template_runs(rows: Sequence[Row], runs_by_row: Sequence[np.ndarray]) 
 
 def _make_entry(prompt_words: list[str], runs: np.ndarray, template_runs: np.ndarray) -> _Entry:
     is_template = np.zeros(len(prompt_words), bool)
-    for at in np.flatnonzero(np.isin(runs, template_runs)).tolist():
-        is_template[at : at + RUN_WORDS] = True
-    at = 0
+    for word_index in np.flatnonzero(np.isin(runs, template_runs)).tolist():
+        is_template[word_index : word_index + RUN_WORDS] = True
+    word_index = 0
     for are_letters, group in itertools.groupby(prompt_words, str.isalpha):  # no number is template, nor are its signs
         group_words = list(group)
         if not are_letters and any(any(map(str.isdigit, word)) for word in group_words):
-            is_template[at : at + len(group_words)] = False
-        at += len(group_words)
+            is_template[word_index : word_index + len(group_words)] = False
+        word_index += len(group_words)
     content_places = np.flatnonzero(~is_template).tolist()
     start, stop = (content_places[0], content_places[-1] + 1) if content_places else (0, 0)
     content = stop

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from mixwright.cli.direct import MEASURED
+from mixwright.cli.direct import NOTED_SETTINGS
 from mixwright.cli.options import Measuring
 from mixwright.cli.ready import Ready
 from mixwright.config import RunConfig
@@ -26,7 +26,7 @@ CUT_SETTING = "cut at max_new_tokens, {}"
 
 
 @dataclass(frozen=True, slots=True)
-class Earlier:
+class EarlierComparison:
     """What an earlier comparison measured."""
 
     folder: Path
@@ -35,7 +35,7 @@ class Earlier:
     """How it was measured."""
     before: MeasureResult
     """Its checkpoint BEFORE."""
-    other: MeasureResult | None = None
+    after: MeasureResult | None = None
     """Its checkpoint AFTER, which stands beside the new one; None of a measuring of BEFORE alone."""
 
     @property
@@ -56,7 +56,7 @@ class Earlier:
         return None if max_new_tokens is None else (int(max_new_tokens), int(settings.get("continued_tokens", 0)))
 
 
-def read_earlier(folder: Path, before: str, target: RunFolder) -> Earlier:
+def read_earlier(folder: Path, before: str, target: RunFolder) -> EarlierComparison:
     """The earlier comparison, whole, so that nothing of it is read again.
 
     Args:
@@ -80,10 +80,10 @@ def read_earlier(folder: Path, before: str, target: RunFolder) -> Earlier:
         remedy = "Write one first: mixwright verdict BEFORE OTHER --corpus FILE --folder FOLDER."
         raise InputError("the folder of an earlier comparison (--beside)", got, remedy, file=folder)
     earlier, completions = read_before(folder, before), read_completion_rows(completions_file)
-    return replace(earlier, other=_read_result(run, "after", manifest.settings, completions))
+    return replace(earlier, after=_read_result(run, "after", manifest.settings, completions))
 
 
-def read_before(folder: Path, model: str) -> Earlier:
+def read_before(folder: Path, model: str) -> EarlierComparison:
     """What `measure --folder`, or a comparison, found of the model before it was trained.
 
     Raises:
@@ -99,10 +99,12 @@ def read_before(folder: Path, model: str) -> Earlier:
         raise InputError(f"measurements of {model}", f"those of {manifest.parent}", remedy, file=folder)
     possible_files = (run.path / "completions.parquet", completions_path(run, base_name(manifest.parent)))
     completions_file = next((path for path in possible_files if path.is_file()), possible_files[-1])
-    return Earlier(folder, manifest, _read_result(run, "before", manifest.settings, read_completion_rows(completions_file)))
+    return EarlierComparison(
+        folder, manifest, _read_result(run, "before", manifest.settings, read_completion_rows(completions_file))
+    )
 
 
-def measured_before(folder: Path, model: str, measuring: Measuring) -> Earlier:
+def measured_before(folder: Path, model: str, measuring: Measuring) -> EarlierComparison:
     """What was measured of the model, with the system message and the adapter that are asked for. Raises InputError."""
     earlier = read_before(folder, model)
     for name, value in {"system message": measuring.system, "adapter": measuring.adapter}.items():
@@ -119,24 +121,24 @@ def _read_result(run: RunFolder, name: str, settings: Mapping[str, Any], complet
         {key: value for key, value in row.items() if key != "when"} for row in completions if row["when"] == name
     )
     cut = str(settings.get(CUT_SETTING.format(name), "0%")).rstrip("%")
-    written = len(own_completions) * (1 + int(settings.get("samples", 0)))
-    return MeasureResult(tuple(read_measurements(run.measurements(name))), own_completions, written, float(cut) / 100)
+    written_count = len(own_completions) * (1 + int(settings.get("samples", 0)))
+    return MeasureResult(tuple(read_measurements(run.measurements(name))), own_completions, written_count, float(cut) / 100)
 
 
-def check_same_measuring(earlier: Earlier, ready: Ready) -> None:
+def check_same_measuring(earlier: EarlierComparison, ready: Ready) -> None:
     """Whether BEFORE would be measured on the same rows in the same way. Raises InputError, naming what differs."""
-    if not ready.graded and earlier.other is not None:
+    if not ready.graded and earlier.after is not None:
         raise InputError("answers that can be graded, beside --beside", "none", "Leave --beside out.")
     settings, inputs = earlier.manifest.settings, earlier.manifest.inputs
-    remedy_end = f"leave {'--measured' if earlier.other is None else '--beside'} out."
+    remedy_end = f"leave {'--measured' if earlier.after is None else '--beside'} out."
     if inputs.get("corpus") != ready.corpus.digest():
         got, remedy = "others", f"Name the same file and columns, or {remedy_end}"
         raise InputError("the rows of the earlier comparison", got, remedy, file=earlier.folder)
     graders = {name: text for name, text in file_digests(ready.config.corpus, Path()).items() if name.startswith("grader ")}
-    earlier_settings = {name: settings.get(name) for name in (*MEASURED, *READING_SETTINGS)} | {
+    earlier_settings = {name: settings.get(name) for name in (*NOTED_SETTINGS, *READING_SETTINGS)} | {
         name: inputs.get(name) for name in graders
     }
-    new_settings = {name: ready.manifest_settings.get(name) for name in (*MEASURED, *READING_SETTINGS)} | graders
+    new_settings = {name: ready.manifest_settings.get(name) for name in (*NOTED_SETTINGS, *READING_SETTINGS)} | graders
     for name, value in new_settings.items():
         if earlier_settings[name] != value:
             expected = f"{name}: {earlier_settings[name]}, as the earlier comparison was measured"
@@ -145,9 +147,9 @@ def check_same_measuring(earlier: Earlier, ready: Ready) -> None:
         raise InputError("the seed of the earlier comparison", "another", f"L{remedy_end[1:]}", file=earlier.folder)
 
 
-def write_beside(folder: RunFolder, earlier: Earlier) -> None:
+def write_beside(folder: RunFolder, earlier: EarlierComparison) -> None:
     """Keep in the new comparison what its page needs of the other checkpoint, its completions apart."""
-    if earlier.other is None:
+    if earlier.after is None:
         return
-    write_measurements(folder.measurements(BESIDE_NAME), earlier.other.measurements)
+    write_measurements(folder.measurements(BESIDE_NAME), earlier.after.measurements)
     write_json(beside_file(folder), Beside(earlier.name, str(earlier.folder)))

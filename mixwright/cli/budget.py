@@ -17,9 +17,11 @@ def parse_duration(text: str) -> float:
     """Seconds of `90s`, `20m`, `1h30m`. Raises InputError for anything else, and for what nothing can be measured in."""
     from mixwright.config import LEAST_BUDGET_SECONDS  # here: no command without a budget needs pydantic for its options
 
-    parts = re.fullmatch(r"(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s)?", text.strip().lower())
+    match = re.fullmatch(r"(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s)?", text.strip().lower())
     seconds = (
-        sum(float(part) * unit for part, unit in zip(parts.groups(), (3600, 60, 1), strict=True) if part) if parts else 0
+        sum(float(number) * unit for number, unit in zip(match.groups(), (3600, 60, 1), strict=True) if number)
+        if match
+        else 0
     )
     if not 0 < seconds < math.inf:
         raise InputError("a duration such as 90s, 20m or 1h30m (--budget)", repr(text), "Correct it.")

@@ -6,13 +6,20 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from mixwright.cli.beside import CUT_SETTING, Earlier, check_same_measuring, read_before, read_earlier, write_beside
+from mixwright.cli.beside import (
+    CUT_SETTING,
+    EarlierComparison,
+    check_same_measuring,
+    read_before,
+    read_earlier,
+    write_beside,
+)
 from mixwright.cli.direct import (
     GOLD_PROBE,
     note_measured,
     prepare,
     read_former_likelihood,
-    rows_of,
+    read_rows,
     with_greedy_answers,
 )
 from mixwright.cli.gating import Gating
@@ -41,7 +48,7 @@ from mixwright.verdict.rules.answer_forms import known_forms_file, write_known_f
 from mixwright.verdict.rules.basis import LEFT_OUT_SETTING, MOST_ROWS_SETTING, PACE_SETTING
 from mixwright.verdict.rules.claims import find_unjudged_tasks
 from mixwright.verdict.rules.gate import check_sides, items_to_measure
-from mixwright.verdict.rules.gate_asked import LOOK_SETTING, GateAsked, question_file, write_question
+from mixwright.verdict.rules.gate_asked import LOOK_SETTING, GateQuestion, question_file, write_question
 from mixwright.verdict.rules.gate_words import gate_lines
 
 COMPLETION_OPTIONS = ("--samples", "--temperature", "--greedy/--sampled", "--max-new-tokens")
@@ -80,7 +87,7 @@ def compare(before: str, after: str, measuring: Measuring, folder: RunFolder, ga
     planned_looks = []
     if gating.until_decided:
         if rows.probe is not None:
-            got = f"none of {join_some(rows.lacking)}" if rows.lacking else "none"
+            got = f"none of {join_some(rows.ungradable_tasks)}" if rows.ungradable_tasks else "none"
             remedy = "Name graders (--grader TASK=NAME), protect other tasks, or leave --until-decided out."
             raise InputError("answers that can be graded, beside --until-decided", got, remedy)
         planned_looks = plan_looks(cells, gating.max_items or items_per_cell * len(cells))
@@ -91,7 +98,9 @@ def compare(before: str, after: str, measuring: Measuring, folder: RunFolder, ga
         f"{_describe_what_is_judged(measure, measuring, gating)}"
     )
     ready = prepare((before, after), measuring, rows, measure, graders=graders, room=room, folder=folder.path)
-    tasks_left_out = [task for task in rows.whole.tasks if task not in rows.corpus.tasks] if rows.whole is not None else []
+    tasks_left_out = (
+        [task for task in rows.all_rows.tasks if task not in rows.corpus.tasks] if rows.all_rows is not None else []
+    )
     ready = (
         replace(ready, manifest_settings={**ready.manifest_settings, LEFT_OUT_SETTING: tasks_left_out})
         if tasks_left_out
@@ -116,7 +125,7 @@ def compare(before: str, after: str, measuring: Measuring, folder: RunFolder, ga
 def _read_rows(measuring: Measuring, gating: Gating, graders: Mapping[str, str]) -> Graded:
     """The rows: ungraded where nothing, or not all that is protected, can be graded. Raises InputError for gated pairs."""
     needed_names = [name for cell in gating.protect for name in (cell, cell.rpartition("@")[0])]
-    rows = rows_of(measuring, ungraded=True, graders=graders, needed=needed_names)
+    rows = read_rows(measuring, ungraded=True, graders=graders, needed_tasks=needed_names)
     if gating.gate and rows.probe not in (None, READINGS["loss"].probe):
         remedy = "Leave --gate out: pairs are compared without it."
         raise InputError("rows with answers or targets, by which the gate judges a loss", "preference pairs", remedy)
@@ -131,7 +140,7 @@ def _describe_what_is_judged(measure: MeasureConfig, measuring: Measuring, gatin
     writes_answers = gating.gate and outcome == "loss"
     unused_options = [
         name
-        for name in measuring.given()
+        for name in measuring.given_options()
         if name in COMPLETION_OPTIONS and not (writes_answers and name == COMPLETION_OPTIONS[-1])
     ]
     unused_options += ["--margin, which is in points of success"] if gating.margin is not None else []
@@ -140,13 +149,13 @@ def _describe_what_is_judged(measure: MeasureConfig, measuring: Measuring, gatin
     return text + (f"; nothing is done with {', '.join(unused_options)}" if unused_options else "")
 
 
-def _measure_both(ready: Ready, earlier: Earlier | None) -> dict[str, MeasureResult]:
+def _measure_both(ready: Ready, earlier: EarlierComparison | None) -> dict[str, MeasureResult]:
     """Both checkpoints, measured; BEFORE taken over where there is an earlier comparison. Raises InputError as that does."""
     start, end = ready.learners
     if earlier is None:
         result = measure_with_progress("measure before", start, ready)
     else:
-        beside_note = f", and {earlier.name} stands beside" if earlier.other is not None else ""
+        beside_note = f", and {earlier.name} stands beside" if earlier.after is not None else ""
         say(f"measure before: taken over from {earlier.folder}{beside_note}")
         result = earlier.before
         if GOLD_PROBE in ready.config.measure.probes and not any(row.probe == GOLD_PROBE for row in result.measurements):
@@ -164,9 +173,9 @@ def write_comparison(
     after: str,
     results: Mapping[str, MeasureResult],
     notes: Sequence[Observation],
-    earlier: Earlier | None = None,
+    earlier: EarlierComparison | None = None,
     former_answers: Sequence[FormerAnswers] = (),
-    question: GateAsked | None = None,
+    question: GateQuestion | None = None,
 ) -> None:
     """Write settings, manifest, both tables, the completions and the notes; nothing of an earlier comparison stays.
 
@@ -179,9 +188,13 @@ def write_comparison(
         write_settings(config, folder, ("corpus", "measure", "seed"))
         checkpoints = {"checkpoint after": after} | ({"model after": after_name} if after_name != after else {})
         results_with_completions = {name: result for name, result in results.items() if result.completions}
-        cut_shares = {CUT_SETTING.format(when): f"{result.cut:.1%}" for when, result in results_with_completions.items()}
+        cut_shares = {CUT_SETTING.format(side): f"{result.cut:.1%}" for side, result in results_with_completions.items()}
         largest_cell = {MOST_ROWS_SETTING: max(cell.count for cell in ready.corpus.measured().cells())}
-        pace = {PACE_SETTING: float(f"{2 * results['after'].pace:.2g}")} if results["after"].pace else {}
+        pace = (
+            {PACE_SETTING: float(f"{2 * results['after'].seconds_per_item:.2g}")}
+            if results["after"].seconds_per_item
+            else {}
+        )
         settings = checkpoints | dict(ready.manifest_settings) | largest_cell | pace | cut_shares
         seeds = {"measuring": config.seed}
         write_manifest(folder, ready.corpus, config.corpus, config.model.path, settings=settings, seeds=seeds)
@@ -190,7 +203,7 @@ def write_comparison(
         for name, result in results.items():
             write_measurements(folder.measurements(name), result.measurements)
         if results_with_completions:
-            other_result = {} if earlier is None or earlier.other is None else {BESIDE_NAME: earlier.other}
+            other_result = {} if earlier is None or earlier.after is None else {BESIDE_NAME: earlier.after}
             write_completions(folder.path / "completions.parquet", {**results_with_completions, **other_result})
             write_known_forms(folder, ready.corpus)
         if earlier is not None:
@@ -228,7 +241,7 @@ def clear(folder: RunFolder) -> None:
         folder.path / "completions.parquet",
         folder.claims,
         folder.page,
-        folder.data,
+        folder.verdict_data,
     ):
         path.unlink(missing_ok=True)
 
@@ -260,9 +273,9 @@ def check_looks(measuring: Measuring, decoding: str, *, taken_over: bool) -> Mea
         "--sampled": decoding == "sampled",
         "--measured or --beside": taken_over,
     }
-    if given := [name for name, given_here in is_given.items() if given_here]:
+    if given_options := [name for name, given_here in is_given.items() if given_here]:
         remedy = "Looks choose the items themselves, measure both checkpoints, and judge greedy answers alone."
-        raise InputError("--until-decided without it", ", ".join(given), remedy)
+        raise InputError("--until-decided without it", ", ".join(given_options), remedy)
     return replace(measuring, samples=0)
 
 
@@ -292,7 +305,7 @@ def plan_looks(cells: Sequence[Cell], max_items: int) -> list[tuple[int, Look]]:
 
 
 def measure_in_looks(
-    ready: Ready, folder: RunFolder, planned_looks: Sequence[tuple[int, Look]], question: GateAsked
+    ready: Ready, folder: RunFolder, planned_looks: Sequence[tuple[int, Look]], question: GateQuestion
 ) -> tuple[Ready, dict[str, MeasureResult], Look]:
     """Both checkpoints on ever more items, until the gate passes or finds damage; answers are kept in the folder.
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from mixwright.cli import output
-from mixwright.cli.direct import prepare, rows_of
+from mixwright.cli.direct import prepare, read_rows
 from mixwright.cli.options import CORPUS_OPTION, Measuring
 from mixwright.cli.ready import Ready
 from mixwright.config import MeasureConfig
@@ -68,12 +68,12 @@ def sweep_strengths(
         raise InputError(
             f"--alpha above 0, {MOST_ALPHA:g} at most", f"{bad_alphas[0]:g}", "Correct it; 0 is always among them."
         )
-    unused_options = [name for name in measuring.given() if name in ("--samples", "--temperature", "--options-by")]
+    unused_options = [name for name in measuring.given_options() if name in ("--samples", "--temperature", "--options-by")]
     unused_options += ["--sampled"] if measuring.greedy is False else []
     if unused_options:
         raise InputError("greedy decoding", unused_options[0], "Leave it out: the dial is read greedily.")
     measure = MeasureConfig(items=measuring.items or DEFAULT_ITEMS_PER_CELL, decoding="greedy")
-    ready = prepare((base, tuned), measuring, rows_of(measuring), measure)
+    ready = prepare((base, tuned), measuring, read_rows(measuring), measure)
     passes = ready.passes()
     kept_items, skill_items = _split_items(passes.items, keep)
     output.say(

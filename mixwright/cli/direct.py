@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mixwright.cli.measure_budget import fit_to_budget
-from mixwright.cli.options import Measuring, columns_of, graders_of
+from mixwright.cli.options import Measuring, parse_columns, parse_graders
 from mixwright.cli.output import say
 from mixwright.cli.ready import Ready, measure_with_progress, with_price
 from mixwright.config import CorpusConfig, MeasureConfig, ModelConfig, RunConfig
@@ -24,7 +24,7 @@ from mixwright.measure.fitting import usual_items
 from mixwright.measure.former import FormerAnswers, read_former_answers, rows_to_read, same_tokens
 from mixwright.measure.free_answers import MAX_SECONDS, FreeAnswers, find_room
 from mixwright.measure.kept_folder import drop_kept, was_stopped
-from mixwright.measure.notes import notes_on, write_notes
+from mixwright.measure.notes import list_notes, write_notes
 from mixwright.measure.option_answers import options_of
 from mixwright.measure.other_form import other_form_notes
 from mixwright.measure.room import keep_fitting_corpus
@@ -43,18 +43,18 @@ FREE_ANSWERS_SHARE = 0.15
 """Share of a budget that finding the room for answers may take, all models together."""
 ANSWER_TOKENS = 64
 """Tokens of an answer that nobody grades, where no length was asked for: its form shows at its beginning."""
-MEASURED = ("decoding", "items", "samples", "temperature", "max_new_tokens", "continued_tokens")
+NOTED_SETTINGS = ("decoding", "items", "samples", "temperature", "max_new_tokens", "continued_tokens")
 """Settings of measuring that are noted."""
 GOLD_PROBE = READINGS["gold"].probe
 
 
-def rows_of(
+def read_rows(
     measuring: Measuring,
     *,
     ungraded: bool = False,
     rehearse: str | None = None,
     graders: Mapping[str, str] | None = None,
-    needed: Collection[str] = (),
+    needed_tasks: Collection[str] = (),
     tell: Callable[[str], None] = say,
 ) -> Graded:
     """The rows of --corpus and --eval with a grader for each task, and how they were read; says what was taken and why.
@@ -64,20 +64,20 @@ def rows_of(
         ungraded: rows of which nothing can be graded are taken, too.
         rehearse: rows of what the model can do already.
         graders: of tasks that an earlier measuring judged, where nobody names others.
-        needed: tasks that must not be left out, as `read_graded` takes them.
+        needed_tasks: tasks that must not be left out, as `read_graded` takes them.
         tell: told what was taken.
 
     Raises:
         InputError: they cannot be read, or nothing of them can be graded.
     """
-    grader_of_all, grader_by_task = graders_of(measuring.grader)
+    grader_of_all, grader_by_task = parse_graders(measuring.grader)
     grader_by_task = {**(graders or {}), **grader_by_task} if grader_of_all is None else grader_by_task
     assert measuring.corpus is not None
     config = CorpusConfig(
-        measuring.corpus, measuring.held_out, rehearse, eval_share=0.0, columns=columns_of(measuring.column)
+        measuring.corpus, measuring.held_out, rehearse, eval_share=0.0, columns=parse_columns(measuring.column)
     )
     config = replace(config, task=measuring.task or "all", grader=grader_of_all or "exact", graders=grader_by_task)
-    graded = read_graded(config, named=grader_of_all is not None, ungraded=ungraded, needed=needed)
+    graded = read_graded(config, graders_are_named=grader_of_all is not None, ungraded=ungraded, needed_tasks=needed_tasks)
     for note in graded.notes:
         tell(note)
     if graded.probe is None:
@@ -100,7 +100,7 @@ def prepare(
     Args:
         paths: checkpoint folders, hub names or adapter folders; an adapter may rest on the first.
         measuring: the options.
-        rows: what `rows_of` returned.
+        rows: what `read_rows` returned.
         measure: items and decoding; length, samples and temperature are settled here.
         graders: of tasks that an earlier measuring judged: the model's first completions are not read again.
         room: tokens of completions in an earlier measuring, and to how many those that reached it were continued.
@@ -123,9 +123,9 @@ def prepare(
     check_settings(config, rows.corpus)
     for path in paths[1:]:
         check_model(ModelConfig(path, measuring.adapter))
-    from mixwright.measure.kept_answers import keeping  # needs torch, which was looked for now
+    from mixwright.measure.kept_answers import make_keeping  # needs torch, which was looked for now
 
-    learners = keeping([load(path, measuring, paths[0] if path != paths[0] else None) for path in paths], folder)
+    learners = make_keeping([load(path, measuring, paths[0] if path != paths[0] else None) for path in paths], folder)
     for path, learner in zip(paths, learners, strict=True):
         if learner.name != path:
             say(f"model: {learner.name}")
@@ -133,7 +133,7 @@ def prepare(
     free_answers: tuple[FreeAnswers, ...] = ()
     if rows.probe is None:
         rows, settings, free_answers = _settle_room(learners, rows, settings, measuring, room)
-        grader_of_all, grader_by_task = graders_of(measuring.grader)
+        grader_of_all, grader_by_task = parse_graders(measuring.grader)
         earlier_graders = graders or {}
         if not set(rows.corpus.tasks) <= set(earlier_graders):
             tasks_with_named_grader = (
@@ -142,7 +142,7 @@ def prepare(
             rows, notes = with_first_answers(
                 rows, learners[0], settings, tasks_with_named_grader=tasks_with_named_grader, say=say
             )
-        settings = with_gold(settings, rows.corpus)
+        settings = drop_unreadable_gold(settings, rows.corpus)
         _say_options(rows.corpus, settings)
         config = replace(config, corpus=rows.config, measure=settings)
     form_text = learners[0].form.describe(example.prompt for example in rows.corpus)
@@ -206,7 +206,7 @@ def _say_options(corpus: Corpus, measure: MeasureConfig) -> None:
     say(one_line(f"options: of {join_some(tasks)} the option with the highest log-probability is the answer{others_note}"))
 
 
-def with_gold(measure: MeasureConfig, corpus: Corpus, tell: Callable[[str], None] = say) -> MeasureConfig:
+def drop_unreadable_gold(measure: MeasureConfig, corpus: Corpus, tell: Callable[[str], None] = say) -> MeasureConfig:
     """The settings without the probe of gold answers where no task's grader accepts one string alone; says of which tasks
     they are read, and why not of the others.
     """
@@ -254,7 +254,7 @@ def _settings_for_manifest(rows: Graded, settings: MeasureConfig, measuring: Mea
         "adapter": measuring.adapter,
         "batch size": measuring.batch_size,
     }
-    names = [name for name in (MEASURED if graded else ("items",)) if name != "temperature" or settings.samples]
+    names = [name for name in (NOTED_SETTINGS if graded else ("items",)) if name != "temperature" or settings.samples]
     measure_settings = {name: to_data(getattr(settings, name)) for name in names}
     if graded and settings.options_by != "writing":
         measure_settings["options_by"] = settings.options_by
@@ -284,12 +284,12 @@ def with_greedy_answers(
         "another length: --max-new-tokens"
     )
     answered = {}
-    for (when, result), learner in zip(results.items(), ready.learners, strict=True):
+    for (side, result), learner in zip(results.items(), ready.learners, strict=True):
         kept_rows = result.completions if same_answers(result.completions, items, max_tokens) else ()
         rows = kept_rows or write_answers(learner, items, max_tokens, ready.config.seed)
         cut_examples = frozenset(row["example"] for row in rows if row["cut"])
         cut_share = len(cut_examples) / max(len(rows), 1)
-        answered[when] = replace(result, completions=rows, rollouts=len(rows), cut=cut_share, cut_examples=cut_examples)
+        answered[side] = replace(result, completions=rows, rollouts=len(rows), cut=cut_share, cut_examples=cut_examples)
     return answered
 
 
@@ -308,7 +308,7 @@ def note_measured(
         notes = other_form_notes(
             ready.learners[0], ready.corpus, results["before"], longest_completion, chosen=form_is_chosen
         )
-    notes = [*notes_on(results, ready.corpus, longest_completion), *notes]
+    notes = [*list_notes(results, ready.corpus, longest_completion), *notes]
     for note in notes:
         say(one_line(f"{note.severity}: {note.message}. {note.remedy}".strip()))
     return [*ready.notes, *notes]
@@ -341,7 +341,7 @@ def measure_checkpoint(
         own_names = (settings_file(run).name, run.manifest.name, run.notes.parent.name)
         if not folder.is_dir() or (any(folder.iterdir()) and not was_stopped(folder, own_names)):
             raise InputError("a new or empty folder", "one that holds something", "Choose another --folder.", file=folder)
-    rows = rows_of(measuring) if rows is None else rows
+    rows = read_rows(measuring) if rows is None else rows
     settings = MeasureConfig(items=measuring.items or usual_items(rows.corpus))
     settings = settings if samples is None else replace(settings, samples=samples)
     probes = (*settings.probes, *(name for name in evidence if name not in settings.probes))

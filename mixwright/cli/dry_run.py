@@ -21,10 +21,10 @@ from mixwright.run.workers import Job, Workers, count_cores
 from mixwright.steer.engine import Engine
 from mixwright.steer.pool import corpus_pool
 from mixwright.trial import power
-from mixwright.trial.arm_roles import arms_in
+from mixwright.trial.arm_roles import choose_arms
 from mixwright.trial.costs import format_costs, held_out_cells, stage_seconds
 from mixwright.trial.dry_run import DryRunJob, Timing, mean_timing, time_dry_run
-from mixwright.trial.fitting import Data
+from mixwright.trial.fitting import HeldOutCounts
 from mixwright.trial.stage import checked_plan
 
 MOST_DRAWS = 100_000
@@ -43,10 +43,11 @@ def first_draws(run: CheckedRun) -> list[Sequence[Any]]:
     for number, stage in enumerate(plan.stages):
         draw_count = min(run.config.train.prompts * stage.steps, MOST_DRAWS)
         engine = Engine(plan, pool, seed=run.config.seed, stage=number)
-        drawn = Counter(pool.tasks[pool.task_of[index]] for index in engine.draw(draw_count))
+        draws_by_task = Counter(pool.tasks[pool.task_of[index]] for index in engine.draw(draw_count))
         stage_note = f" in {stage.name}" if len(plan.stages) > 1 else ""
         rows += [
-            (f"{task}{stage_note}", f"{stage.weights.get(task, 0):.3f}", drawn[task], draw_count) for task in pool.tasks
+            (f"{task}{stage_note}", f"{stage.weights.get(task, 0):.3f}", draws_by_task[task], draw_count)
+            for task in pool.tasks
         ]
     return rows
 
@@ -64,10 +65,10 @@ def outline(run: CheckedRun) -> list[tuple[str, str]]:
     measured_text = f"{base_count} x {items} items, greedy and {measure_config.samples} samples: {rollouts} rollouts"
     if outcome_of(measure_config.probes, measure_config.decoding) not in GRADED_OUTCOMES:
         measured_text = f"{base_count} x {items} items, read and not generated: {', '.join(measure_config.probes)}"
-    arms = arms_in(config, corpus, folder, run.base)
-    counts = {"items": items, "arms": len(arms.first) - 1, "bases": base_count, "rehearsed": prompts_to_answer(corpus)}
-    parts = stage_seconds(config, timing, **counts)
-    time_text = format_costs(parts, arms, config.trial.seeds, measure_config, timing)
+    arms = choose_arms(config, corpus, folder, run.base)
+    counts = {"items": items, "arms": len(arms.always_run) - 1, "bases": base_count, "rehearsed": prompts_to_answer(corpus)}
+    stage_costs = stage_seconds(config, timing, **counts)
+    time_text = format_costs(stage_costs, arms, config.trial.seeds, measure_config, timing)
     is_grpo = train_config.objective == "grpo"
     step_size = f"{train_config.prompts} groups of {train_config.generations}" if is_grpo else f"{train_config.prompts} rows"
     rows_per_prompt = train_config.generations if is_grpo else 1
@@ -94,12 +95,12 @@ def outline(run: CheckedRun) -> list[tuple[str, str]]:
     ]
 
 
-def held_out_data(config: RunConfig, corpus: Corpus) -> Data:
+def held_out_data(config: RunConfig, corpus: Corpus) -> HeldOutCounts:
     """What has to be known of the rows to choose sizes for a time."""
-    arms = arms_in(config, corpus)
+    arms = choose_arms(config, corpus)
     bases = config.model.bases if config.model.path == TINY_PREFIX else 1
     cells, rehearsed = held_out_cells(corpus), prompts_to_answer(corpus)
-    return Data(cells, len(arms.first) - 1, len(arms.references), bases, rehearsed)
+    return HeldOutCounts(cells, len(arms.always_run) - 1, len(arms.references), bases, rehearsed)
 
 
 def time_configs(configs: Sequence[RunConfig], workers: Workers, base: Path) -> list[Timing]:

@@ -18,7 +18,7 @@ from mixwright.errors import InputError, unknown_name
 from mixwright.learner.bases import TINY_PREFIX
 from mixwright.learner.prompt_form import PromptForm, plain_marks
 from mixwright.mine.choosing import resample_by_weight
-from mixwright.plan.mix import Mix, Part, part_name
+from mixwright.plan.mix import Mix, MixPart, part_name
 from mixwright.records import Objective, Plan, Stage
 from mixwright.run.folder import write_json
 from mixwright.steer.engine import Engine
@@ -33,31 +33,33 @@ EXPORT_MARKER_FILE = "mix.json"
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class TextHandling:
     """How texts reach the model of a run in measuring and training, which an export keeps."""
 
     form: PromptForm = field(default_factory=PromptForm)
     """Whether prompts go through its chat template, and which system message they have."""
     marks: tuple[str, str] | None = None
     """What stands around plain text, as `Mix.marks`."""
-    room: int | None = None
+    max_completion_tokens: int | None = None
     """Longest completion of a rollout, tokens."""
 
 
-def reading_of(model: ModelConfig, room: int) -> Reading:
-    """How texts reach the model of a run, as far as its tokenizer can be read here; `room`: of a rollout, tokens."""
-    reading = Reading(PromptForm(model.chat_template, model.system), room=room)
-    if reading.form.template or model.path == TINY_PREFIX:
-        return reading
+def read_text_handling(model: ModelConfig, max_completion_tokens: int) -> TextHandling:
+    """How texts reach the model of a run, as far as its tokenizer can be read here."""
+    text_handling = TextHandling(PromptForm(model.chat_template, model.system), max_completion_tokens=max_completion_tokens)
+    if text_handling.form.template or model.path == TINY_PREFIX:
+        return text_handling
     try:
         from mixwright.learner.load import load_without_weights
 
         tokenizer = load_without_weights(model.path).tokenizer
     except (ImportError, InputError):  # no torch here, or the model is elsewhere
-        if reading.form.template is None:
+        if text_handling.form.template is None:
             output.say("the model's tokenizer cannot be read here, so prompts stay as they are: set model.chat_template")
-        return reading
-    return replace(reading, form=reading.form.resolved_for(tokenizer.chat_template), marks=plain_marks(tokenizer))
+        return text_handling
+    return replace(
+        text_handling, form=text_handling.form.resolved_for(tokenizer.chat_template), marks=plain_marks(tokenizer)
+    )
 
 
 def check_export(name: str | None, folder: Path | None, *, dry_run: bool) -> None:
@@ -83,7 +85,7 @@ def write_mix(mix: Mix, name: str, folder: Path) -> list[str]:
     """Write a mix for a trainer and say what was written; the folder appears whole or not at all.
 
     Args:
-        mix: of a plan (`mix_of`) or of mined rows (`mined_mix`).
+        mix: of a plan (`build_mix`) or of mined rows (`build_mined_mix`).
         name: of an export (`mixwright list exports`), `-` or `_` inside.
         folder: made anew; an earlier export there is replaced, anything else refused.
 
@@ -98,7 +100,8 @@ def write_mix(mix: Mix, name: str, folder: Path) -> list[str]:
     try:
         written_notes = create("exports", name).write(mix, folder)
         shares = [
-            {"task": part.task, "level": part.level, "share": part.share, "rows": len(part.rows)} for part in mix.parts
+            {"task": cell_part.task, "level": cell_part.level, "share": cell_part.share, "rows": len(cell_part.rows)}
+            for cell_part in mix.parts
         ]
         write_json(marker, {"format": name, "shares": shares, "notes": list(mix.notes)})
     except BaseException:
@@ -107,8 +110,14 @@ def write_mix(mix: Mix, name: str, folder: Path) -> list[str]:
     return [*mix.notes, *written_notes]
 
 
-def mix_of(
-    plan: Plan, corpus: Corpus, *, batch: int, group: int | None = None, seed: int = 0, reading: Reading | None = None
+def build_mix(
+    plan: Plan,
+    corpus: Corpus,
+    *,
+    batch: int,
+    group: int | None = None,
+    seed: int = 0,
+    text_handling: TextHandling | None = None,
 ) -> Mix:
     """The plan's weights, as the engine has them before it has seen anything.
 
@@ -118,7 +127,7 @@ def mix_of(
         batch: prompts, rows or pairs per optimiser step.
         group: completions per prompt in GRPO, where it is known.
         seed: of the draws and of the order of rows in a file.
-        reading: how texts reach the model: through its chat template they are written as messages; None leaves them.
+        text_handling: how texts reach the model: through its chat template they are written as messages; None leaves them.
 
     Raises:
         InputError: a plan of several stages, or one that does not fit the rows.
@@ -126,27 +135,29 @@ def mix_of(
     if len(plan.stages) != 1:
         raise InputError("a plan of one stage, for now", f"{len(plan.stages)}", "Leave the stage that is to be exported.")
     stage = plan.stages[0]
-    reading = reading or Reading()
-    train = apply_prompt_form(corpus.training(stage.rehearse), reading.form)
+    text_handling = text_handling or TextHandling()
+    train = apply_prompt_form(corpus.training(stage.rehearse), text_handling.form)
     pool = corpus_pool(train)
     options = {name: values for name, values in stage.options.items() if name.split(".")[0] not in GUARDS}
     unguarded_stage = replace(
         stage, gates=(), controllers=(), monitors=(), options=options
     )  # these hold rows back to watch them
     engine = Engine(replace(plan, stages=(unguarded_stage,)), pool, seed=seed)
-    drawn = np.asarray(engine.draw(max(SIMULATED_DRAWS, 1)), dtype=np.int64)
-    shares = _cell_shares(unguarded_stage, pool, engine.wanted_shares(), drawn)
-    rng, parts = np.random.default_rng(seed), []
+    drawn_rows = np.asarray(engine.draw(max(SIMULATED_DRAWS, 1)), dtype=np.int64)
+    shares = _cell_shares(unguarded_stage, pool, engine.wanted_shares(), drawn_rows)
+    rng, mix_parts = np.random.default_rng(seed), []
     for number in np.flatnonzero(shares):
         cell, rows = pool.cells[number], np.flatnonzero(pool.cell_of == number)
         share = float(shares[number])
-        parts.append(
-            Part(part_name(len(parts) + 1, cell.task, cell.level), cell.task, cell.level, share, rng.permutation(rows))
+        mix_parts.append(
+            MixPart(
+                part_name(len(mix_parts) + 1, cell.task, cell.level), cell.task, cell.level, share, rng.permutation(rows)
+            )
         )
-    order = drawn[: min(stage.steps * batch, SIMULATED_DRAWS)]
-    group, room = (group, reading.room) if stage.objective == "grpo" else (None, None)
+    order = drawn_rows[: min(stage.steps * batch, SIMULATED_DRAWS)]
+    group, room = (group, text_handling.max_completion_tokens) if stage.objective == "grpo" else (None, None)
     notes = _describe_mix(plan, pool, shares, order, batch)
-    return Mix(stage.objective, train, tuple(parts), order, batch, stage.steps, notes, group, room, reading.marks)
+    return Mix(stage.objective, train, tuple(mix_parts), order, batch, stage.steps, notes, group, room, text_handling.marks)
 
 
 def apply_prompt_form(corpus: Corpus, form: PromptForm) -> Corpus:
@@ -156,9 +167,13 @@ def apply_prompt_form(corpus: Corpus, form: PromptForm) -> Corpus:
     return Corpus.from_examples(map(form.example, corpus), corpus.graders)
 
 
-def _cell_shares(stage: Stage, pool: Pool, task_shares: dict[str, float], drawn: NDArray[np.int64]) -> NDArray[np.float64]:
+def _cell_shares(
+    stage: Stage, pool: Pool, task_shares: dict[str, float], drawn_rows: NDArray[np.int64]
+) -> NDArray[np.float64]:
     """Share of each cell, summing to 1: tasks as the engine wants them, levels as it draws them, or rows evenly."""
-    counts = np.bincount(pool.cell_of if stage.selector == "uniform" else pool.cell_of[drawn], minlength=len(pool.cells))
+    counts = np.bincount(
+        pool.cell_of if stage.selector == "uniform" else pool.cell_of[drawn_rows], minlength=len(pool.cells)
+    )
     task_of = np.array([pool.tasks.index(cell.task) for cell in pool.cells])
     totals = np.bincount(task_of, counts)
     weights = np.array([task_shares[task] for task in pool.tasks])
@@ -197,7 +212,7 @@ def _describe_mix(
     return tuple(notes)
 
 
-def mined_mix(
+def build_mined_mix(
     table: Path,
     corpus: Corpus,
     *,
@@ -205,7 +220,7 @@ def mined_mix(
     batch: int,
     group: int | None = None,
     seed: int = 0,
-    reading: Reading | None = None,
+    text_handling: TextHandling | None = None,
 ) -> Mix:
     """The mined rows as exports take them: shares of tasks as they are among the rows.
 
@@ -218,37 +233,39 @@ def mined_mix(
         batch: rows, pairs or prompts per optimiser step.
         group: completions per prompt in GRPO.
         seed: of the order of rows.
-        reading: as `mix_of` takes it.
+        text_handling: as `build_mix` takes it.
 
     Raises:
         InputError: no rows.
     """
-    reading = reading or Reading()
+    text_handling = text_handling or TextHandling()
     mined_table = pq.read_table(table)
     rows_are_made = "prompt" in mined_table.column_names
     rows = Corpus(mined_table) if rows_are_made else corpus.select(ids=mined_table["id"].to_pylist())
     if not len(rows):
         raise InputError("mined rows", "none", "Mine again.", file=table)
-    rows = apply_prompt_form(rows, reading.form)
+    rows = apply_prompt_form(rows, text_handling.form)
     weight_by_id = (
         {} if rows_are_made else dict(zip(mined_table["id"].to_pylist(), mined_table["weight"].to_pylist(), strict=True))
     )
     weights = np.array([weight_by_id.get(name, 1.0) for name in rows.table["id"].to_pylist()])
     tasks = np.array(rows.table["task"].to_pylist(), dtype=object)
-    rng, parts, order = np.random.default_rng(seed), [], []
+    rng, mix_parts, rows_in_order = np.random.default_rng(seed), [], []
     names, counts = np.unique(tasks.astype(str), return_counts=True)
     shares = np.round(counts / counts.sum(), 6)
     shares[int(shares.argmax())] += 1 - shares.sum()  # some trainers refuse shares that do not sum to 1
     for number, (task, share) in enumerate(zip(names.tolist(), shares.tolist(), strict=True), 1):
         task_rows = rng.permutation(np.flatnonzero(tasks == task))
-        parts.append(Part(part_name(number, task, None), task, None, round(share, 6), task_rows))
-        order.append(task_rows[resample_by_weight(weights[task_rows], rng)] if np.ptp(weights) > 0 else task_rows)
+        mix_parts.append(MixPart(part_name(number, task, None), task, None, round(share, 6), task_rows))
+        rows_in_order.append(task_rows[resample_by_weight(weights[task_rows], rng)] if np.ptp(weights) > 0 else task_rows)
     are_pairs = rows.table["chosen"].null_count + rows.table["rejected"].null_count == 0
-    row_order = rng.permutation(np.concatenate(order))
+    row_order = rng.permutation(np.concatenate(rows_in_order))
     notes = [f"Rows of {table.name}: {len(rows):,} of them, shares of tasks as the miner left them."]
     if np.ptp(weights) > 0:
         notes.append("Rows have unequal weights: ordered files repeat them by weight, files of one part per task do not.")
     mix_objective: Objective = "dpo" if are_pairs and rows_are_made else objective
-    group, room = (group, reading.room) if mix_objective == "grpo" else (None, None)
+    group, room = (group, text_handling.max_completion_tokens) if mix_objective == "grpo" else (None, None)
     steps = -(-len(row_order) // batch)
-    return Mix(mix_objective, rows, tuple(parts), row_order, batch, steps, tuple(notes), group, room, reading.marks)
+    return Mix(
+        mix_objective, rows, tuple(mix_parts), row_order, batch, steps, tuple(notes), group, room, text_handling.marks
+    )

@@ -9,7 +9,7 @@ from typing import Literal
 
 from mixwright.errors import InputError
 from mixwright.estimates.readings import Decoding
-from mixwright.verdict.rules.gate_asked import GateAsked
+from mixwright.verdict.rules.gate_asked import GateQuestion
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +43,9 @@ class Gating:
         return None if self.margin is None else self.margin / 100
 
     @property
-    def question(self) -> GateAsked:
+    def question(self) -> GateQuestion:
         """What the gate is asked."""
-        return GateAsked(tuple(self.protect), self.each, self.margin_share)
+        return GateQuestion(tuple(self.protect), self.each, self.margin_share)
 
     def check(self, *, compares: bool) -> None:
         """Raises InputError for options that say nothing without others, or contradict each other.

@@ -161,6 +161,6 @@ def _explain_sizes(old_config: RunConfig, new_config: RunConfig, timings: Timing
         if old_value != new_value:
             reasons[f"{section}.{name}"] = f"For the budget; without one {old_value}."
     if len(timings) > 1:
-        steps = {name: f"{timing.step:.2g}" for name, (_, timing) in timings.items()}
+        steps = {name: f"{timing.step_seconds:.2g}" for name, (_, timing) in timings.items()}
         reasons["train.adapter"] = f"A step takes {steps['lora']} s with LoRA, and {steps[None]} s with all weights."
     return reasons

@@ -20,12 +20,12 @@ from mixwright.verdict.rules.gate_ungraded import check_gate
 from mixwright.verdict.rules.gate_words import gate_lines
 from mixwright.verdict.stage import render
 
-Show = Callable[[RunFolder, Path, GateResult | None], None]
+ShowVerdict = Callable[[RunFolder, Path, GateResult | None], None]
 """Told the run folder, its page, and what the gate says where it is asked."""
 
 
 def judge(
-    before: str, after: str | None, measuring: Measuring, folder: Path, gating: Gating, show: Show
+    before: str, after: str | None, measuring: Measuring, folder: Path, gating: Gating, show: ShowVerdict
 ) -> GateResult | None:
     """Measure where two checkpoints are named, write the page and have it shown; returns what the gate says, if it is asked.
 
@@ -54,7 +54,7 @@ def judge(
 
 def show_verdict(run: RunFolder, page: Path, result: GateResult | None, gating: Gating, *, full: bool) -> None:
     """Print the page's first screen (or all of it), and the gate's lines where it was asked."""
-    output.conclude(run, page, full=full, without=() if result is None else ("gate",))
+    output.conclude(run, page, full=full, without_sections=() if result is None else ("gate",))
     if result is not None:
         output.out("\n".join(f"gate: {one_line(line)}" for line in gate_lines(result, gating.cannot_tell)))
 

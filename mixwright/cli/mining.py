@@ -10,7 +10,7 @@ from typing import cast
 
 from mixwright.cli import direct, output
 from mixwright.cli.budget import Budget
-from mixwright.cli.export import mined_mix, reading_of, resolve_format, write_mix
+from mixwright.cli.export import build_mined_mix, read_text_handling, resolve_format, write_mix
 from mixwright.cli.options import Measuring, with_budget
 from mixwright.cli.output import conclude
 from mixwright.cli.run_budget import fit_mining
@@ -92,8 +92,8 @@ def mine_folder(
     elif export_to is not None:
         if export_to.exists():
             shutil.rmtree(export_to)
-        reading = reading_of(settings.model, settings.train.max_new_tokens)
-        for line in export_rows(path, Corpus.load(run.corpus), export_to, reading.form):
+        text_handling = read_text_handling(settings.model, settings.train.max_new_tokens)
+        for line in export_rows(path, Corpus.load(run.corpus), export_to, text_handling.form):
             output.out(line)
         write_json(export_to / EXPORT_MARKER_FILE, summary)
     if summary.kind == "chosen rows" and summary.rows == summary.training_rows:
@@ -117,8 +117,8 @@ def _export_mix(run: CheckedRun, path: Path, export: str, export_to: Path | None
     train, folder = run.config.train, run.folder
     export_folder = export_to or folder.path / "export" / f"{path.stem}-{resolve_format(export)}"
     mix_options = {"batch": train.prompts, "group": train.generations, "seed": run.config.seed}
-    objective, reading = cast("Objective", train.objective), reading_of(run.config.model, train.max_new_tokens)
-    mix = mined_mix(path, Corpus.load(folder.corpus), objective=objective, **mix_options, reading=reading)
+    objective, text_handling = cast("Objective", train.objective), read_text_handling(run.config.model, train.max_new_tokens)
+    mix = build_mined_mix(path, Corpus.load(folder.corpus), objective=objective, **mix_options, text_handling=text_handling)
     for line in write_mix(mix, export, export_folder):
         output.say(one_line(f"  {line}"))
     output.out(f"{export_folder}: the rows as {export} reads them")
@@ -147,8 +147,8 @@ def mine_checkpoint(model: str, measuring: Measuring, miner: str, requests: str 
     folder = export_to or Path("rehearsal")
     if folder.exists() and not (folder / "manifest.json").is_file() and any(folder.iterdir()):
         raise InputError("a new folder for --export-to", "one that holds other things", "Name another.", file=folder)
-    rows = direct.rows_of(measuring, ungraded=True, rehearse=requests, tell=lambda _: None)
-    rehearsal = rehearsal_rows(rows.whole or rows.corpus, lambda: direct.load(model, measuring))
+    rows = direct.read_rows(measuring, ungraded=True, rehearse=requests, tell=lambda _: None)
+    rehearsal = rehearsal_rows(rows.all_rows or rows.corpus, lambda: direct.load(model, measuring))
     if not rehearsal.rows:
         reason = " ".join(rehearsal.notes)[:300].rstrip(".") or "there is no row to rehearse"
         remedy = "Give other requests, or more of them."

@@ -100,7 +100,7 @@ class Measuring:
     system: Annotated[str | None, typer.Option(help="System message of every prompt; implies the chat template.")] = None
     budget: Annotated[Budget | None, typer.Option(parser=start_budget, metavar="TIME", help=BUDGET_HELP)] = None
 
-    def given(self) -> list[str]:
+    def given_options(self) -> list[str]:
         """Names of the options beside --corpus that were given, as they are typed."""
         names = {"held_out": "eval", "greedy": "greedy/--sampled"}
         fields = [f.name for f in dataclasses.fields(self) if f.name != "corpus" and getattr(self, f.name) is not None]
@@ -137,8 +137,10 @@ class Measuring:
 
     def check_alone(self) -> None:
         """Raises InputError where an option was given that only means something beside --corpus."""
-        if given := self.given():
-            raise InputError(f"{', '.join(given)} beside {CORPUS_OPTION}", "no --corpus", "Add it, or set this in RUN.YAML.")
+        if given_names := self.given_options():
+            raise InputError(
+                f"{', '.join(given_names)} beside {CORPUS_OPTION}", "no --corpus", "Add it, or set this in RUN.YAML."
+            )
 
 
 def with_measuring(command: Callable[..., None]) -> Callable[..., None]:
@@ -151,9 +153,9 @@ def with_measuring(command: Callable[..., None]) -> Callable[..., None]:
     ]
 
     @functools.wraps(command)
-    def called(**given: Any) -> None:
-        measuring = Measuring(**{parameter.name: given.pop(parameter.name) for parameter in measuring_parameters})
-        command(**given, measuring=measuring)
+    def called(**arguments: Any) -> None:
+        measuring = Measuring(**{parameter.name: arguments.pop(parameter.name) for parameter in measuring_parameters})
+        command(**arguments, measuring=measuring)
 
     parameters = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in own_parameters] + measuring_parameters
     called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined] - what typer reads
@@ -161,7 +163,7 @@ def with_measuring(command: Callable[..., None]) -> Callable[..., None]:
     return called
 
 
-def columns_of(column: Sequence[str] | None) -> dict[str, str]:
+def parse_columns(column: Sequence[str] | None) -> dict[str, str]:
     """Our name -> the file's column; empty for one that is not to be read.
 
     Raises:
@@ -178,27 +180,27 @@ def columns_of(column: Sequence[str] | None) -> dict[str, str]:
     return theirs_by_ours
 
 
-def graders_of(grader: Sequence[str] | None) -> tuple[str | None, dict[str, str]]:
+def parse_graders(grader: Sequence[str] | None) -> tuple[str | None, dict[str, str]]:
     """The grader of all tasks, if one was named, and those of single tasks. Raises InputError for two of one kind."""
     grader_of_all: str | None = None
     grader_by_task: dict[str, str] = {}
-    for given in grader or ():
-        task, equals, name = given.partition("=")
+    for option_text in grader or ():
+        task, equals, name = option_text.partition("=")
         if equals and "?" not in task:  # numeric?tolerance=0.1 is a name with an option
             if not task or not name or task in grader_by_task:
                 remedy = "Write for example --grader gcd=numeric."
-                raise InputError("--grader TASK=NAME, once for a task", repr(given), remedy)
+                raise InputError("--grader TASK=NAME, once for a task", repr(option_text), remedy)
             grader_by_task[task] = name
         elif grader_of_all is not None:
             raise InputError(
-                "one --grader for all tasks", f"{grader_of_all} and {given}", "Say of which: --grader TASK=NAME."
+                "one --grader for all tasks", f"{grader_of_all} and {option_text}", "Say of which: --grader TASK=NAME."
             )
         else:
-            grader_of_all = given
+            grader_of_all = option_text
     return grader_of_all, grader_by_task
 
 
-def decoding_of(greedy: bool | None, decoding: Literal["greedy", "sampled"] | None) -> Literal["greedy", "sampled"]:
+def choose_decoding(greedy: bool | None, decoding: Literal["greedy", "sampled"] | None) -> Literal["greedy", "sampled"]:
     """The declared decoding, from --greedy/--sampled and --decoding. Raises InputError when they disagree."""
     flag = None if greedy is None else "greedy" if greedy else "sampled"
     if flag and decoding and flag != decoding:

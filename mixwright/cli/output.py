@@ -23,7 +23,7 @@ MOST_TASKS = 200
 """Tasks that a table of observations shows."""
 MOST_ROWS = 30
 """Rows of a table of observations from which infos are counted instead of shown."""
-MEASUREMENT_BY_HEAD = {
+MEASUREMENT_BY_COLUMN = {
     "success, greedy": "greedy",
     "success, sampled": "pass@1",
     "chance level": "chance",
@@ -71,18 +71,18 @@ def out_measurements(rows: Sequence[Measurement], *, as_json: bool, full: bool =
     if as_json:
         out_json({"measurements": rows})
         return
-    has_gold = any(row.name == MEASUREMENT_BY_HEAD["gold answer"] for row in rows)
-    name_by_head = {head: name for head, name in MEASUREMENT_BY_HEAD.items() if has_gold or head != "gold answer"}
-    rows_by_place: dict[tuple[str, float | None], dict[str, Measurement]] = {}
+    has_gold = any(row.name == MEASUREMENT_BY_COLUMN["gold answer"] for row in rows)
+    name_by_head = {head: name for head, name in MEASUREMENT_BY_COLUMN.items() if has_gold or head != "gold answer"}
+    rows_by_cell: dict[tuple[str, float | None], dict[str, Measurement]] = {}
     for row in rows:
-        if row.probe == "competence" or row.name == MEASUREMENT_BY_HEAD["gold answer"]:
-            rows_by_place.setdefault((row.task, row.level), {})[row.name] = row
-    shown_numbers, table_rows = 0, []
+        if row.probe == "competence" or row.name == MEASUREMENT_BY_COLUMN["gold answer"]:
+            rows_by_cell.setdefault((row.task, row.level), {})[row.name] = row
+    shown_count, table_rows = 0, []
     for (task, level), row_by_name in sorted(
-        rows_by_place.items(), key=lambda place_and_rows: (place_and_rows[0][0], place_and_rows[0][1] or -math.inf)
+        rows_by_cell.items(), key=lambda cell_and_rows: (cell_and_rows[0][0], cell_and_rows[0][1] or -math.inf)
     ):
         if "greedy" in row_by_name:
-            levels = [level_rows for place, level_rows in rows_by_place.items() if place[0] == task and place[1] is not None]
+            levels = [level_rows for cell, level_rows in rows_by_cell.items() if cell[0] == task and cell[1] is not None]
             is_whole_task = level is None and bool(levels)
             if (
                 is_whole_task
@@ -92,16 +92,16 @@ def out_measurements(rows: Sequence[Measurement], *, as_json: bool, full: bool =
             ):
                 continue  # the same items once more
             cells = [_format_share(row_by_name.get(name)) for name in name_by_head.values()]
-            shown_numbers += sum(map(bool, cells))
+            shown_count += sum(map(bool, cells))
             table_rows.append((task, "all" if is_whole_task else _format_number(level), *cells, row_by_name["greedy"].n))
     if table_rows and not full:
         out_rows(("task", "level", *name_by_head, "items"), table_rows)
-        if shown_numbers < len(rows):
+        if shown_count < len(rows):
             probes = ", ".join(dict.fromkeys(row.probe for row in rows))
-            out(f"{len(rows) - shown_numbers:,} more numbers of the probes {probes}: --full")
+            out(f"{len(rows) - shown_count:,} more numbers of the probes {probes}: --full")
         return
     header = ("task", "level", "probe", "number", "value", "95 % interval", "null", "n", "unit")
-    parts = ((row, f"{row.low:.3g} .. {row.high:.3g}") for row in rows)
+    rows_with_intervals = ((row, f"{row.low:.3g} .. {row.high:.3g}") for row in rows)
     out_rows(
         header,
         [
@@ -116,7 +116,7 @@ def out_measurements(rows: Sequence[Measurement], *, as_json: bool, full: bool =
                 measurement.n,
                 measurement.unit,
             )
-            for measurement, interval in parts
+            for measurement, interval in rows_with_intervals
         ],
     )
 
@@ -202,9 +202,9 @@ def out_effects(effects: Iterable[Effect]) -> None:
     out_rows(("arm", "against", "number", "difference", "95 % interval", "p", "word"), rows)
 
 
-def conclude(run: RunFolder, page: Path, *, full: bool = False, without: Collection[str] = ()) -> None:
+def conclude(run: RunFolder, page: Path, *, full: bool = False, without_sections: Collection[str] = ()) -> None:
     """Print the page's first screen (or all of it) except for some sections, and say where the page is."""
     from mixwright.verdict.stage import summarise
 
-    summarise(run, console(), full=full, without=without)
+    summarise(run, console(), full=full, without=without_sections)
     out(f"verdict: {page}")

@@ -9,8 +9,8 @@ from pathlib import Path
 from mixwright import catalog
 from mixwright.cli import output
 from mixwright.cli.beside import measured_before
-from mixwright.cli.direct import load, measure_checkpoint, rows_of
-from mixwright.cli.export import Reading, mix_of, reading_of, write_mix
+from mixwright.cli.direct import load, measure_checkpoint, read_rows
+from mixwright.cli.export import TextHandling, build_mix, read_text_handling, write_mix
 from mixwright.cli.options import Measuring
 from mixwright.config import CorpusConfig, ModelConfig, PlanConfig, RunConfig, TrainConfig
 from mixwright.corpus import Corpus
@@ -79,7 +79,7 @@ def plan_checkpoint(
         except InputError as error:
             got = f"{output_file}, which is neither"
             raise InputError("--output FILE that is new, or a plan", got, "Choose another.") from error
-    config, corpus, plan, reading = _measure_and_plan(model, measuring, planning)
+    config, corpus, plan, text_handling = _measure_and_plan(model, measuring, planning)
     _say_reasons(plan)
     if output_file is None:
         output.out_yaml(plan)
@@ -88,12 +88,14 @@ def plan_checkpoint(
         output.out(str(output_file))
     if export is not None:
         export_folder, train = export_to or Path("export") / export, config.train
-        mix = mix_of(plan, corpus, batch=train.prompts, group=train.generations, seed=config.seed, reading=reading)
+        mix = build_mix(
+            plan, corpus, batch=train.prompts, group=train.generations, seed=config.seed, text_handling=text_handling
+        )
         _write_export(mix, export, export_folder)
         (output.say if output_file is None else output.out)(str(export_folder))
 
 
-def _measure_and_plan(model: str, measuring: Measuring, planning: Planning) -> tuple[RunConfig, Corpus, Plan, Reading]:
+def _measure_and_plan(model: str, measuring: Measuring, planning: Planning) -> tuple[RunConfig, Corpus, Plan, TextHandling]:
     """Measure one checkpoint and plan from it; writes nothing.
 
     Returns the settings, the rows that are planned for with those to rehearse, the plan, and how texts reach the model.
@@ -122,24 +124,31 @@ def _measure_and_plan(model: str, measuring: Measuring, planning: Planning) -> t
         if planning.measured is None or line.startswith("corpus:"):  # else no grader is asked: nothing is said of them
             output.say(line)
 
-    rows = rows_of(measuring, ungraded=objective != "grpo", rehearse=planning.rehearse, tell=tell)
-    corpus = rows.whole or rows.corpus
+    rows = read_rows(measuring, ungraded=objective != "grpo", rehearse=planning.rehearse, tell=tell)
+    corpus = rows.all_rows or rows.corpus
     check_training(objective, corpus, "--objective")
     check_rehearsal(objective, corpus)
     if planning.measured is None:  # else tasks were measured that these rows may lack
         check_keep(config.plan.options, corpus)
     config = replace(config, corpus=rows.config, model=ModelConfig(model, measuring.adapter))
     measurements: Sequence[Measurement] = ()
-    room = measuring.max_new_tokens
+    max_completion_tokens = measuring.max_new_tokens
     if planning.measured is not None:
         earlier = measured_before(planning.measured, model, measuring)
-        measurements, room = earlier.before.measurements, room or (max(earlier.room) if earlier.room else None)
+        measurements, max_completion_tokens = (
+            earlier.before.measurements,
+            max_completion_tokens or (max(earlier.room) if earlier.room else None),
+        )
         learner = load(model, measuring)
         output.say(f"measure: taken over from {planning.measured}")
     elif rows.probe is None:
         samples = None if "competence" in evidence else 0
         ready, result = measure_checkpoint(model, measuring, None, evidence=evidence, rows=rows, samples=samples)
-        learner, measurements, room = ready.learners[0], result.measurements, ready.config.measure.longest_completion
+        learner, measurements, max_completion_tokens = (
+            ready.learners[0],
+            result.measurements,
+            ready.config.measure.longest_completion,
+        )
         config = replace(ready.config, plan=config.plan, train=config.train)
     else:
         output.say("measure: no answer can be graded, so no success is measured, and the plan is made from the rows alone")
@@ -149,8 +158,8 @@ def _measure_and_plan(model: str, measuring: Measuring, planning: Planning) -> t
         for note in rehearsal.notes:
             output.say(one_line(f"rehearse: {note}"))
         corpus = corpus.with_rehearsal(rehearsal.rows)
-    reading = Reading(learner.form, plain_marks(learner.tokenizer), room)
-    return config, corpus, make_plan(config.plan, config.train, corpus, measurements), reading
+    text_handling = TextHandling(learner.form, plain_marks(learner.tokenizer), max_completion_tokens)
+    return config, corpus, make_plan(config.plan, config.train, corpus, measurements), text_handling
 
 
 def plan_folder(
@@ -175,8 +184,10 @@ def plan_folder(
         if export is not None:
             export_folder = export_to or run.path / "export" / export
             plan, corpus = checked_plan(checked)
-            train, reading = config.train, reading_of(config.model, config.train.max_new_tokens)
-            mix = mix_of(plan, corpus, batch=train.prompts, group=train.generations, seed=config.seed, reading=reading)
+            train, text_handling = config.train, read_text_handling(config.model, config.train.max_new_tokens)
+            mix = build_mix(
+                plan, corpus, batch=train.prompts, group=train.generations, seed=config.seed, text_handling=text_handling
+            )
             _write_export(mix, export, export_folder)
             output.out(str(export_folder))
 

@@ -15,7 +15,7 @@ from mixwright.catalog import KIND_BY_NAME, Entry, entries_named, listing
 from mixwright.cli import output
 from mixwright.errors import one_line, unknown_name
 from mixwright.records import Interval
-from mixwright.verdict.page.text import change, format_interval
+from mixwright.verdict.page.text import format_interval, format_signed
 
 LAB_PACKAGE = "mixwright_lab"
 SUPPORTING_WORDS = ("reproduced", "in part")
@@ -128,7 +128,7 @@ def _read_contrast(contrast: Mapping[str, Any] | None, *, turned: bool) -> tuple
         word = turned_word(word, value, low, high, max(min_size, noise))
     is_share = unit == "points"
     interval, shown_unit = Interval(value, low, high, 2), "share" if is_share else unit
-    size_text = f"{change(value, shown_unit)} {format_interval(interval, shown_unit)}"
+    size_text = f"{format_signed(value, shown_unit)} {format_interval(interval, shown_unit)}"
     return word, f"{one_line(word)[:40]}, {size_text.replace(' [', f' {unit} [', 1)}"
 
 

@@ -159,8 +159,8 @@ def _try_model(
     return corpus.with_graders({answer.task: answer.grader for answer in first_answers}), lines, reasons, (room, continued)
 
 
-def _format_list(title: str, parts: Sequence[str]) -> str:
-    return f"{title}: {', '.join(parts)}. " if parts else ""
+def _format_list(title: str, texts: Sequence[str]) -> str:
+    return f"{title}: {', '.join(texts)}. " if texts else ""
 
 
 def _holds_answers_alone(recognised: Mapping[str, str], corpus: Corpus) -> bool:
@@ -181,20 +181,20 @@ def _choose_objective(
     """
     train = corpus.select(split="train").table
     train = train if len(train) else corpus.table
-    missing_count = {name: train[name].null_count for name in ("answer", "target", "chosen", "rejected")}
+    missing_counts = {name: train[name].null_count for name in ("answer", "target", "chosen", "rejected")}
     ungraded = [task for task, proposed in graders.items() if proposed.grader is None]
-    pairless = f"{missing_count['chosen']:,} of {len(train):,} rows are no pairs of chosen and rejected"
-    judgeless = f"no completion of {join_some([repr(task) for task in ungraded])} can be graded"
-    completionless = f"{missing_count['target']:,} of {len(train):,} rows have no completion"
+    pairless_text = f"{missing_counts['chosen']:,} of {len(train):,} rows are no pairs of chosen and rejected"
+    judgeless_text = f"no completion of {join_some([repr(task) for task in ungraded])} can be graded"
+    completionless_text = f"{missing_counts['target']:,} of {len(train):,} rows have no completion"
     lack_by_objective = {
-        "dpo": pairless if missing_count["chosen"] else "",
-        "grpo": judgeless if ungraded else "",
-        "sft": completionless if missing_count["target"] else "",
+        "dpo": pairless_text if missing_counts["chosen"] else "",
+        "grpo": judgeless_text if ungraded else "",
+        "sft": completionless_text if missing_counts["target"] else "",
     }
     reason_by_objective = {
         "dpo": "the rows are pairs of chosen and rejected",
         "grpo": "the rows are prompts with answers that can be graded",
-        "sft": "the rows have completions, or end in the assistant's turn" + (f", and {judgeless}" if ungraded else ""),
+        "sft": "the rows have completions, or end in the assistant's turn" + (f", and {judgeless_text}" if ungraded else ""),
     }
     order = ("dpo", "grpo", "sft") if answered else ("dpo", "sft", "grpo")
     possible_objectives = [name for name in order if not lack_by_objective[name]]
@@ -207,8 +207,8 @@ def _choose_objective(
             else "Add answers, completions or pairs."
         )
         raise InputError(f"rows for {chosen_objective or 'an objective: pairs, answers or completions'}", got, remedy)
-    others = [name for name in possible_objectives if name != chosen_objective]
-    others_note = f" ({' and '.join(others)} would be possible, too: --objective)" if others else ""
+    other_objectives = [name for name in possible_objectives if name != chosen_objective]
+    others_note = f" ({' and '.join(other_objectives)} would be possible, too: --objective)" if other_objectives else ""
     return (
         chosen_objective,
         f"{chosen_objective}, because "

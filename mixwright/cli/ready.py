@@ -14,7 +14,7 @@ from mixwright.measure.fitting import ItemCost
 from mixwright.measure.free_answers import (
     TIMED_SAMPLES,
     FreeAnswers,
-    price,
+    estimate_measuring_seconds,
     spread_items,
     time_answers,
     time_options,
@@ -50,7 +50,7 @@ class Ready:
     """What completing a few items showed of each model that is measured, where that was done."""
     nested: bool = False
     """Whether what is sampled for an item does not depend on how many others are measured."""
-    pace: float = 0.0
+    seconds_per_item: float = 0.0
     """Seconds per item of one model, where a part was measured before; 0 where nobody took the time."""
 
     def passes(self, number: int = 0, chosen: tuple[Example, ...] | None = None) -> Passes:
@@ -62,16 +62,16 @@ class Ready:
         """What measuring one item takes, all models that are measured together; zeros where it is not known."""
         measure = self.config.measure
         room = (measure.max_new_tokens, measure.continued_tokens)
-        greedy = price(self.free_answers, 1, 0, *room)
-        return ItemCost(greedy, price(self.free_answers, 1, 1, *room) - greedy)
+        greedy = estimate_measuring_seconds(self.free_answers, 1, 0, *room)
+        return ItemCost(greedy, estimate_measuring_seconds(self.free_answers, 1, 1, *room) - greedy)
 
 
-def with_price(ready: Ready, measured: Sequence[int], *, room_is_known: bool, items_by_budget: bool) -> Ready:
+def with_price(ready: Ready, model_indices: Sequence[int], *, room_is_known: bool, items_by_budget: bool) -> Ready:
     """The same, with what completing a few items showed of the models that are measured; says what measuring will take.
 
     Args:
         ready: models and rows.
-        measured: numbers of the models that are measured.
+        model_indices: numbers of the models that are measured.
         room_is_known: the room was asked for or taken over, so that no other is offered.
         items_by_budget: the items are yet to be chosen by a budget, and the price follows from it.
 
@@ -81,9 +81,9 @@ def with_price(ready: Ready, measured: Sequence[int], *, room_is_known: bool, it
     if not ready.graded:
         return ready
     measure, free_answers = ready.config.measure, ready.free_answers
-    learners = [ready.learners[number] for number in measured]
+    learners = [ready.learners[number] for number in model_indices]
     free_answers = free_answers or time_answers(learners, ready.corpus, measure, measure.longest_completion, say)
-    all_items = ready.passes(measured[0]).items
+    all_items = ready.passes(model_indices[0]).items
     free_answers = [
         time_options(learner, all_items, ready.corpus, measure, answers)
         for learner, answers in zip(learners, free_answers, strict=True)
@@ -100,13 +100,13 @@ def with_price(ready: Ready, measured: Sequence[int], *, room_is_known: bool, it
     items, tokens = len(ready.passes().items), measure.max_new_tokens
     completions_text = f" x {1 + measure.samples} completions" if measure.samples else ""
     models_text = f" x {len(free_answers)} models" if len(free_answers) > 1 else ""
-    seconds = price(free_answers, items, measure.samples, tokens, measure.continued_tokens)
+    seconds = estimate_measuring_seconds(free_answers, items, measure.samples, tokens, measure.continued_tokens)
     half_tokens = max(1, tokens // 2)
     half_answers = [
         replace(answers, sample_seconds=answers.sample_seconds and answers.sample_seconds * half_tokens / tokens)
         for answers in free_answers
     ]
-    half_seconds = price(half_answers, items, measure.samples, half_tokens, 0)
+    half_seconds = estimate_measuring_seconds(half_answers, items, measure.samples, half_tokens, 0)
     shorter_note = f"; with --max-new-tokens {half_tokens} {format_duration(half_seconds)}"
     say(
         f"price: {items:,} items{completions_text}{models_text} take {format_duration(seconds)}"
@@ -120,7 +120,7 @@ def measure_with_progress(title: str, learner: Learner, ready: Ready, *, start: 
     config, start_time = ready.config.measure, monotonic()
     passes = Passes(learner, start, config, ready.corpus)
     item_count = len(passes.items if ready.graded else passes.picked(lambda _: True))
-    seconds = ready.cost.item(config.samples) / max(len(ready.free_answers), 1) * item_count
+    seconds = ready.cost.item_seconds(config.samples) / max(len(ready.free_answers), 1) * item_count
     with progress_line(f"{title}, {item_count:,} items") as show:
 
         def show_progress(finished_share: float) -> None:
@@ -131,6 +131,6 @@ def measure_with_progress(title: str, learner: Learner, ready: Ready, *, start: 
 
         show(0, item_count, seconds or None)
         measure_options = {"start": start, "seed": ready.config.seed, "nested": ready.nested}
-        result = measure_learner(learner, ready.corpus, config, **measure_options, done=show_progress)
+        result = measure_learner(learner, ready.corpus, config, **measure_options, report_done=show_progress)
         show(item_count, item_count, 0.0)
-    return replace(result, pace=ready.pace or (monotonic() - start_time) / max(item_count, 1))
+    return replace(result, seconds_per_item=ready.seconds_per_item or (monotonic() - start_time) / max(item_count, 1))

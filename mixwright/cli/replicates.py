@@ -20,7 +20,7 @@ Scores = list[list[list[float]]]
 """Group, candidate, run."""
 READERS = {".parquet": pyarrow.parquet.read_table, ".jsonl": pyarrow.json.read_json, ".json": pyarrow.json.read_json}
 """End of a table's name -> its reader; any other is CSV."""
-COLUMNS = "columns candidate and score, and where there are some group and run (the seed)"
+COLUMNS_TEXT = "columns candidate and score, and where there are some group and run (the seed)"
 MOST_SCORE = 1e150
 """Largest score, above and below 0: the squares of as many as fit into memory still have a finite sum."""
 
@@ -29,7 +29,7 @@ def rank_source(source: str, target: float) -> Ranking:
     """How far a ranking of these candidates can be believed.
 
     Args:
-        source: a table with `COLUMNS`, or a run folder, whose trained arms are the candidates.
+        source: a table with `COLUMNS_TEXT`, or a run folder, whose trained arms are the candidates.
         target: reliability that is wanted.
 
     Raises:
@@ -53,10 +53,10 @@ def _check_runs(scores: Scores, paired: bool, path: Path) -> None:
         raise InputError("as many seeds of every arm, which are paired", got, "Finish the trial.", file=path)
 
 
-def _check_score(score: object, place: str, path: Path) -> float:
+def _check_score(score: object, score_name: str, path: Path) -> float:
     """The score of one row. Raises InputError, naming its place, for what is no number or too large to be squared."""
     if not isinstance(score, int | float) or not abs(score) <= MOST_SCORE:  # NaN is not below any number
-        expected = f"{place}: a number between {-MOST_SCORE:g} and {MOST_SCORE:g}"
+        expected = f"{score_name}: a number between {-MOST_SCORE:g} and {MOST_SCORE:g}"
         raise InputError(expected, repr(score)[:80], "Correct it.", file=path)
     return float(score)
 
@@ -78,12 +78,12 @@ def _read_table_scores(path: Path) -> tuple[Scores, bool]:
     try:
         table: pa.Table = READERS.get(path.suffix, pyarrow.csv.read_csv)(path)
     except (OSError, pa.ArrowException) as error:
-        expected = f"a run folder, or a CSV, JSONL or Parquet table with {COLUMNS}"
+        expected = f"a run folder, or a CSV, JSONL or Parquet table with {COLUMNS_TEXT}"
         raise InputError(expected, str(error)[:120], "Name one.", file=path) from None
-    lacking = [name for name in ("candidate", "score") if name not in table.column_names]
-    if lacking:
+    missing_columns = [name for name in ("candidate", "score") if name not in table.column_names]
+    if missing_columns:
         got = ", ".join(table.column_names[:8])
-        raise InputError(COLUMNS, f"{got}: no {lacking[0]}", "Rename the columns.", file=path)
+        raise InputError(COLUMNS_TEXT, f"{got}: no {missing_columns[0]}", "Rename the columns.", file=path)
     rows: list[dict[str, Any]] = table.to_pylist()
     groups: dict[Any, dict[Any, list[tuple[Any, float]]]] = {}
     for number, row in enumerate(rows, start=1):

@@ -22,7 +22,7 @@ from mixwright.records import to_data
 from mixwright.run.folder import RunFolder, read_yaml
 from mixwright.run.opening import start_workers
 from mixwright.run.progress import format_duration
-from mixwright.trial.fitting import Fitted, Timings, fit_run, shortest_budget_seconds, with_sizes
+from mixwright.trial.fitting import FittedRun, Timings, fit_run, shortest_budget_seconds, with_sizes
 
 if TYPE_CHECKING:
     from mixwright.contracts import Miner
@@ -55,14 +55,16 @@ def _time_configs(configs: Mapping[str | None, RunConfig], base: Path) -> Timing
     return {name: (config, timing) for (name, config), timing in zip(configs.items(), timings, strict=True)}
 
 
-def format_sizes(fitted: Fitted) -> str:
+def format_sizes(fitted: FittedRun) -> str:
     """Room, weights, sizes and time, and what they will see."""
     config = fitted.config
     weights = "LoRA" if config.train.adapter == "lora" else "all weights"
     weights = "a tiny model" if config.model.path == TINY_PREFIX else weights
     text = f"{config.measure.max_new_tokens} tokens, {weights}, {config.train.steps} steps, {config.trial.seeds} seeds, "
     text += f"{fitted.items} items: {format_duration(fitted.seconds)}"
-    return text if fitted.visible is None else f"{text}; would see {100 * fitted.visible:.0f} points between trained arms"
+    return (
+        text if fitted.detectable is None else f"{text}; would see {100 * fitted.detectable:.0f} points between trained arms"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,16 +117,18 @@ def fit_mining(settings: RunConfig, run: RunFolder, base: Path, miner: str, keep
     all_weights = replace(without_table, train=replace(settings.train, adapter=None, adapters={}))  # as short trainings do
     by_adapter = _time_configs({settings.train.adapter: without_table, None: all_weights}, base)
     timings = {settings.train.adapter: (without_table, by_adapter[settings.train.adapter][1])}
-    trainings = _find_short_trainings(plugin, settings.train.prompts, by_adapter[None][1].step)
+    trainings = _find_short_trainings(plugin, settings.train.prompts, by_adapter[None][1].step_seconds)
     steps = trainings.most_steps(MINING_SHARE * budget.seconds)
     fitted = None if steps is None else fit_run(timings, data, budget.seconds_left - trainings.seconds(steps))
     if steps is None or fitted is None:
         fewest_steps = min(trainings.steps, FEWEST_SHORT_STEPS)
         fewest = trainings.seconds(fewest_steps)
-        needed = max(fewest / MINING_SHARE, budget.seconds_spent + fewest + shortest_budget_seconds(timings, data))
-        parts = f"{trainings.count} short trainings of {fewest_steps} steps and " if trainings.count else ""
+        needed_seconds = max(fewest / MINING_SHARE, budget.seconds_spent + fewest + shortest_budget_seconds(timings, data))
+        trainings_text = f"{trainings.count} short trainings of {fewest_steps} steps and " if trainings.count else ""
         remedy = "Allow more time, or take a miner that trains nothing, such as influence."
-        expected = f"a budget of {format_duration(needed)} or more, for {parts}a trial that can say something"
+        expected = (
+            f"a budget of {format_duration(needed_seconds)} or more, for {trainings_text}a trial that can say something"
+        )
         raise InputError(expected, format_duration(budget.seconds), remedy)
     settings = _with_sizes_of(fitted.config, settings, miner)
     if trainings.count:
@@ -134,11 +138,13 @@ def fit_mining(settings: RunConfig, run: RunFolder, base: Path, miner: str, keep
     return settings
 
 
-def _with_sizes_of(sized: RunConfig, settings: RunConfig, miner: str) -> RunConfig:
+def _with_sizes_of(fitted_config: RunConfig, settings: RunConfig, miner: str) -> RunConfig:
     """The settings with the sizes of others; those of short trainings only where the others name them."""
-    settings = with_sizes(settings, steps=sized.train.steps, seeds=sized.trial.seeds, items=sized.measure.items)
-    settings = replace(settings, measure=replace(settings.measure, samples=sized.measure.samples))
-    steps = sized.mine.options.get(miner, {}).get("steps")
+    settings = with_sizes(
+        settings, steps=fitted_config.train.steps, seeds=fitted_config.trial.seeds, items=fitted_config.measure.items
+    )
+    settings = replace(settings, measure=replace(settings.measure, samples=fitted_config.measure.samples))
+    steps = fitted_config.mine.options.get(miner, {}).get("steps")
     return settings if steps is None else replace(settings, mine=_with_short_steps(settings.mine, miner, steps))
 
 

@@ -51,16 +51,21 @@ def check_grader(cls: type[Grader], examples: Sequence[Example] | None = None) -
     grader = check_plugin(cls)
     examples = list(examples or samples.gradable_examples())
     unit = next(line for line in docstring_lines(cls) if line.startswith("Unit:"))
-    strict = "partial credit" not in unit
+    is_strict = "partial credit" not in unit
     grader.grade(examples[0], "")  # libraries that it imports on first use may touch the random state; its grading may not
     with same_randomness():
         for example in examples:
             gold = example.answer or ""
             require(grader.grade(example, gold) == 1.0, f"the gold answer {gold!r} earns 1.0")
-            require(not strict or grader.grade(example, f" {gold}\n") == 1.0, "blanks around the gold answer do not matter")
-            for wrong in samples.wrong(gold):
-                earned = grader.grade(example, wrong)
-                require(earned == 0.0 or (not strict and earned < 1.0), f"{wrong!r} earns nothing where {gold!r} is right")
+            require(
+                not is_strict or grader.grade(example, f" {gold}\n") == 1.0, "blanks around the gold answer do not matter"
+            )
+            for wrong_answer in samples.wrong(gold):
+                score = grader.grade(example, wrong_answer)
+                require(
+                    score == 0.0 or (not is_strict and score < 1.0),
+                    f"{wrong_answer!r} earns nothing where {gold!r} is right",
+                )
             for text in HOSTILE_TEXTS:
                 require(0.0 <= grader.grade(example, text) <= 1.0, f"{text[:20]!r} is graded within 0..1")
         luck = grader.luck(examples)
@@ -69,16 +74,16 @@ def check_grader(cls: type[Grader], examples: Sequence[Example] | None = None) -
 
 def check_check(cls: type[Check]) -> None:
     """Pure, JSON-ready observations whose counts add up; odd corpora (empty, no answers) are no error."""
-    name = cls.__module__.rpartition(".")[2]
+    check_name = cls.__module__.rpartition(".")[2]
     for corpus in samples.corpora():
-        before = corpus.digest()
+        digest_before = corpus.digest()
         with same_randomness():
-            seen = check_plugin(cls).check(corpus)
-        require(seen == cls().check(corpus), "the same corpus gives the same observations")
-        require(corpus.digest() == before, "the corpus is only read")
-        for observation in seen:
+            observations = check_plugin(cls).check(corpus)
+        require(observations == cls().check(corpus), "the same corpus gives the same observations")
+        require(corpus.digest() == digest_before, "the corpus is only read")
+        for observation in observations:
             require(isinstance(observation, Observation), "a list of Observation")
-            require(observation.check == name, f"the observation names its check, {name}")
+            require(observation.check == check_name, f"the observation names its check, {check_name}")
             require(
                 observation.task is None or observation.task in corpus.tasks, "it is about a task of the corpus, or None"
             )
@@ -88,34 +93,36 @@ def check_check(cls: type[Check]) -> None:
             round_trip(observation)
 
 
-def check_miner(cls: type[Miner], learner: Learner, place: Path) -> None:
+def check_miner(cls: type[Miner], learner: Learner, folder: Path) -> None:
     """Training rows alone, none twice, each with a weight and a reason; same rng, same rows; the model is as it was.
 
     Args:
         cls: the miner.
         learner: any learner; a tiny one will do (`mixwright.learner.tiny.build_tiny`).
-        place: an empty folder, for a scan.
+        folder: an empty folder, for a scan.
     """
     from mixwright.mine.stage import mine
 
     miner, corpus = check_plugin(cls), samples.minable()
-    scan = samples.scan(corpus, place, miner.COLUMNS)
-    train = {example.id for example in corpus if example.split == "train"}
-    known = {split: {row.id for row in corpus if row.split == split} for split in ("train", "rehearse")}
-    found, before = [], model_state(learner.model)
+    scan = samples.scan(corpus, folder, miner.COLUMNS)
+    train_ids = {example.id for example in corpus if example.split == "train"}
+    ids_by_split = {split: {row.id for row in corpus if row.split == split} for split in ("train", "rehearse")}
+    results, state_before = [], model_state(learner.model)
     for _ in range(2):
         with same_randomness():
-            found.append(miner.mine(corpus, scan, learner if miner.MODEL else None, np.random.default_rng(5)))
-    require(model_state(learner.model) == before, "parameters, gradients and train/eval mode are as they were")
-    require(found[0] == found[1], "same rng, same rows")
-    mined = found[0]
-    require(bool(mined.rows) != bool(mined.new_rows), "chosen rows, or new ones")
-    ids = [row.id for row in mined.rows]
-    require(len(set(ids)) == len(ids) and set(ids) <= train, "training rows, none twice")
-    require(all(row.weight > 0 and row.reason for row in (*mined.rows, *mined.harmful)), "a weight and a reason per row")
-    for example in mined.new_rows:
+            results.append(miner.mine(corpus, scan, learner if miner.MODEL else None, np.random.default_rng(5)))
+    require(model_state(learner.model) == state_before, "parameters, gradients and train/eval mode are as they were")
+    require(results[0] == results[1], "same rng, same rows")
+    result = results[0]
+    require(bool(result.rows) != bool(result.new_rows), "chosen rows, or new ones")
+    row_ids = [row.id for row in result.rows]
+    require(len(set(row_ids)) == len(row_ids) and set(row_ids) <= train_ids, "training rows, none twice")
+    require(all(row.weight > 0 and row.reason for row in (*result.rows, *result.harmful)), "a weight and a reason per row")
+    for example in result.new_rows:
         require({"parents", "provenance"} <= set(example.extra), "new rows name their parents and how they were made")
-        require(set(example.extra["parents"]) <= known[example.split], "parents are training rows, or rows to rehearse")
+        require(
+            set(example.extra["parents"]) <= ids_by_split[example.split], "parents are training rows, or rows to rehearse"
+        )
     require(bool(mine(miner, cls.__name__, corpus, scan, learner if miner.MODEL else None).counts), "the stage takes it")
 
 
@@ -127,18 +134,19 @@ def check_arm(cls: type[Arm]) -> None:
 
     arm = check_plugin(cls)
     plan = create("planners", "difficulty").plan(samples.cells(), samples.competence(), TrainingSetup(10))
-    given = copy.deepcopy(plan)
+    plan_before = copy.deepcopy(plan)
     with same_randomness():
         branch = arm.branch(plan, samples.cells())
-    require(plan == given, "the plan is only read")
+    require(plan == plan_before, "the plan is only read")
     require(cls().branch(plan, samples.cells()) == branch, "same plan, same branch")
     require_valid_plan(branch.plan, {cell.task for cell in samples.cells()})
-    for trained, planned in zip(branch.plan.stages, plan.stages, strict=True):
-        to_sft = trained.objective == "sft" and planned.objective != "sft"
-        steps = planned.steps * (2 if to_sft else 1)  # a step of DPO reads two answers of a row, one of SFT reads one
-        same_steps = trained.steps == steps
-        require(same_steps, "every arm trains the same number of steps, and SFT in the place of DPO twice as many")
+    for trained_stage, planned_stage in zip(branch.plan.stages, plan.stages, strict=True):
+        becomes_sft = trained_stage.objective == "sft" and planned_stage.objective != "sft"
+        step_factor = 2 if becomes_sft else 1  # a step of DPO reads two answers of a row, one of SFT reads one
+        expected_steps = planned_stage.steps * step_factor
+        has_same_steps = trained_stage.steps == expected_steps
+        require(has_same_steps, "every arm trains the same number of steps, and SFT in the place of DPO twice as many")
     require(cls.ROLE in get_args(Role), f"ROLE is one of {', '.join(get_args(Role))}")
-    tampers = branch.permute_rewards or branch.shuffle_levels or branch.replays
-    require(not tampers or cls.ROLE == "null", "permuted rewards, shuffled levels or replayed draws make an arm a null")
+    is_tampered = branch.permute_rewards or branch.shuffle_levels or branch.replays
+    require(not is_tampered or cls.ROLE == "null", "permuted rewards, shuffled levels or replayed draws make an arm a null")
     require(branch.trains == (cls.ROLE != "untrained"), "the arm that does not train is the untrained one, and no other")

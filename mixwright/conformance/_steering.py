@@ -18,47 +18,50 @@ if TYPE_CHECKING:
 def check_selector(cls: type[Selector]) -> None:
     """Picks items of the task asked for, by the rng alone; what it says of itself is words by name; state round-trips."""
 
-    def answer(selector: Selector, step: int) -> Any:
+    def read_answer(selector: Selector, step: int) -> Any:
         pool, rng = samples.pool(), np.random.default_rng(step)
         tasks = np.tile(np.arange(len(pool.tasks)), 5)
-        picked = selector.pick(tasks, rng)
-        require(picked.shape == tasks.shape, "one item per draw")
-        require(bool((pool.task_of[picked] == tasks).all()), "an item of the task that was asked for")
+        picked_items = selector.pick(tasks, rng)
+        require(picked_items.shape == tasks.shape, "one item per draw")
+        require(bool((pool.task_of[picked_items] == tasks).all()), "an item of the task that was asked for")
         cells = {cell.key for cell in pool.cells}
         require(set(selector.cell_states()) <= cells, "states are of cells of the pool")
         for texts in (selector.cell_states(), selector.remarks()):
             require(all(isinstance(text, str) and text for item in texts.items() for text in item), "words, by a name each")
         require(all(name.isidentifier() for name in selector.remarks()), "a remark has one word for its name")
-        return picked.tolist(), selector.cell_states(), selector.remarks()
+        return picked_items.tolist(), selector.cell_states(), selector.remarks()
 
-    check_steerer(cls, answer)
+    check_steerer(cls, read_answer)
 
 
-def check_steerer(cls: type[Any], ask: Any) -> None:
+def check_steerer(cls: type[Any], read_answer: Any) -> None:
     """Run a made-up tape; half-way, save, restore into a fresh object, and compare everything after."""
     original, scene = check_plugin(cls), samples.scene()
     with same_randomness():
         original.begin(scene)
-        _play(original, scene, ask, range(6))
-        saved = json.loads(json.dumps(original.state(), allow_nan=False))
+        _play(original, scene, read_answer, range(6))
+        saved_state = json.loads(json.dumps(original.state(), allow_nan=False))
         resumed = cls()
         resumed.begin(scene)
-        resumed.restore(saved)
-        require(json.loads(json.dumps(resumed.state())) == saved, "restore(state()) gives the same state")
+        resumed.restore(saved_state)
+        require(json.loads(json.dumps(resumed.state())) == saved_state, "restore(state()) gives the same state")
         for step in range(6, 12):
-            one = _play(original, scene, ask, [step])
-            other = _play(resumed, scene, ask, [step], feed_ledger=False)
-            require(one == other, f"a resumed {cls.__name__} continues exactly as the original (step {step})")
+            original_answers = _play(original, scene, read_answer, [step])
+            resumed_answers = _play(resumed, scene, read_answer, [step], feed_ledger=False)
+            require(
+                original_answers == resumed_answers,
+                f"a resumed {cls.__name__} continues exactly as the original (step {step})",
+            )
 
 
-def _play(plugin: Any, scene: Any, ask: Any, steps: Sequence[int] | range, *, feed_ledger: bool = True) -> list[Any]:
+def _play(plugin: Any, scene: Any, read_answer: Any, steps: Sequence[int] | range, *, feed_ledger: bool = True) -> list[Any]:
     answers = []
     for step in steps:
         if feed_ledger:
             samples.feed(scene, step)
-        before = scene.ledger.state()
+        ledger_before = scene.ledger.state()
         for outcomes in (samples.groups(step), samples.losses(step), samples.pairs(step)):
             plugin.observe(step, outcomes)
-        answers.append(ask(plugin, step))
-        require(scene.ledger.state() == before, "the ledger is only read")
+        answers.append(read_answer(plugin, step))
+        require(scene.ledger.state() == ledger_before, "the ledger is only read")
     return answers

@@ -18,34 +18,37 @@ from mixwright.records import Plan, from_data, to_data
 DOCSTRING_LINES = ("Source:", "Unit:", "Cost:", "Blind spot:")
 
 
-def require(kept: bool, promise: str) -> None:
+def require(is_kept: bool, promise: str) -> None:
     """Raise AssertionError with `promise` unless it was kept; works under `python -O` too."""
-    if not kept:
+    if not is_kept:
         raise AssertionError(promise)
 
 
 def docstring_lines(cls: type[Any]) -> list[str]:
     """Lines of the docstring that says Source, Unit, Cost and Blind spot: the plug-in's own, else that of its module."""
-    own = ((cls.__doc__ and inspect.getdoc(cls)) or "").splitlines()
-    has_sources = any(line.startswith(DOCSTRING_LINES[0]) for line in own)
-    return own if has_sources else (inspect.getdoc(sys.modules[cls.__module__]) or "").splitlines()
+    own_lines = ((cls.__doc__ and inspect.getdoc(cls)) or "").splitlines()
+    has_sources = any(line.startswith(DOCSTRING_LINES[0]) for line in own_lines)
+    return own_lines if has_sources else (inspect.getdoc(sys.modules[cls.__module__]) or "").splitlines()
 
 
 def check_plugin(cls: type[Any]) -> Any:
     """What every kind promises: a documented module, options that are keywords with defaults. Returns an instance."""
-    where = f"{cls.__module__}.{cls.__name__}"
+    class_name = f"{cls.__module__}.{cls.__name__}"
     lines = docstring_lines(cls)
-    require(bool(lines and lines[0]), f"{where}: the docstring of the class or its module starts with a summary")
+    require(bool(lines and lines[0]), f"{class_name}: the docstring of the class or its module starts with a summary")
     for start in DOCSTRING_LINES:
         require(
             any(line.startswith(start) and line != start for line in lines),
-            f"{where}: the docstring of the class or its module has '{start} ...'",
+            f"{class_name}: the docstring of the class or its module has '{start} ...'",
         )
-    require(bool(cls.__doc__), f"{where}: the class has a docstring")
-    require(not inspect.isabstract(cls), f"{where}: every abstract method is written")
+    require(bool(cls.__doc__), f"{class_name}: the class has a docstring")
+    require(not inspect.isabstract(cls), f"{class_name}: every abstract method is written")
     for option in inspect.signature(cls).parameters.values():
-        named = option.kind in (option.KEYWORD_ONLY, option.POSITIONAL_OR_KEYWORD)
-        require(named and option.default is not option.empty, f"{where}: option {option.name} is a keyword with a default")
+        is_keyword = option.kind in (option.KEYWORD_ONLY, option.POSITIONAL_OR_KEYWORD)
+        require(
+            is_keyword and option.default is not option.empty,
+            f"{class_name}: option {option.name} is a keyword with a default",
+        )
     return cls()
 
 
@@ -58,9 +61,9 @@ def same_randomness() -> Iterator[None]:
         return repr((random.getstate(), np.random.get_state(), torch.get_rng_state().tolist() if torch else None))
 
     with np.printoptions(threshold=sys.maxsize):
-        before = states()
+        states_before = states()
         yield
-        require(states() == before, "only the rng handed in is drawn from; global random states stay as they were")
+        require(states() == states_before, "only the rng handed in is drawn from; global random states stay as they were")
 
 
 def require_valid_plan(plan: Plan, tasks: set[str]) -> None:

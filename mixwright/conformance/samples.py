@@ -60,23 +60,27 @@ def minable() -> Corpus:
 
     rows = []
     for number in range(104):
-        one, other, split = number % 10, number // 10, "train" if number < 96 else "eval"
-        task, answer = ("add", one + other) if number % 2 else ("times", one * other)
-        prompt, text = f"{one} {'+' if number % 2 else '*'} {other} =", str(answer)
+        first_digit, second_digit, split = number % 10, number // 10, "train" if number < 96 else "eval"
+        task, answer = ("add", first_digit + second_digit) if number % 2 else ("times", first_digit * second_digit)
+        prompt, text = f"{first_digit} {'+' if number % 2 else '*'} {second_digit} =", str(answer)
         rows.append(Example(f"m{number}", task, prompt, text, text, chosen=text, rejected="none", split=split))
     return Corpus.from_examples(rows)
 
 
-def scan(corpus: Corpus, place: Path, names: Sequence[str], made_from: Mapping[str, Any] | None = None) -> Scan:
+def scan(corpus: Corpus, folder: Path, column_names: Sequence[str], made_from: Mapping[str, Any] | None = None) -> Scan:
     """A scan with these columns: vectors for `sketch` and `hidden`, texts for `form`, else numbers."""
-    from mixwright.scan.table import OWN_COLUMNS, Scan, shard_file, write_part
+    from mixwright.scan.table import OWN_COLUMNS, Scan, shard_file, write_shard
 
     rng, count = np.random.default_rng(11), len(corpus)
-    found = {name: rng.normal(size=(count, 8)) if name in ("sketch", "hidden") else rng.random(count) for name in names}
-    found |= {name: np.array(["plain"] * count, dtype=object) for name in names if name == "form"}
+    values_by_column = {
+        name: rng.normal(size=(count, 8)) if name in ("sketch", "hidden") else rng.random(count) for name in column_names
+    }
+    values_by_column |= {name: np.array(["plain"] * count, dtype=object) for name in column_names if name == "form"}
     example_columns = {name: [getattr(example, name) for example in corpus] for name in OWN_COLUMNS}
-    write_part(shard_file(place / "scan" / "base", 0), {"shards": 1, **(made_from or {})}, example_columns, found)
-    return Scan(place, "base")
+    write_shard(
+        shard_file(folder / "scan" / "base", 0), {"shards": 1, **(made_from or {})}, example_columns, values_by_column
+    )
+    return Scan(folder, "base")
 
 
 def corpora() -> list[Corpus]:
@@ -84,7 +88,7 @@ def corpora() -> list[Corpus]:
     from mixwright.corpus import Corpus
 
     chat = ({"role": "user", "content": "2 + 2 ="},)
-    odd = [
+    odd_corpora = [
         [],
         [Example("1", "one", "1 + 1 =", answer="2")],
         [Example(str(n), "chat", chat, target=({"role": "assistant", "content": "4"},)) for n in range(3)],
@@ -92,7 +96,7 @@ def corpora() -> list[Corpus]:
         [Example(f"p{n}", "pairs", "which?", chosen="this", rejected="that", level=float(n)) for n in range(3)],
         [Example(f"{n}", "add", "1 + 1 =", answer="2", split=split) for n, split in enumerate(("train", "eval") * 4)],
     ]
-    return [corpus(), *(Corpus.from_examples(rows) for rows in odd)]
+    return [corpus(), *(Corpus.from_examples(rows) for rows in odd_corpora)]
 
 
 def cells() -> tuple[Cell, ...]:
@@ -110,8 +114,8 @@ def competence() -> list[Measurement]:
     for cell in cells():
         success, swapped = SUCCESS_BY_CELL[cell.key], SWAPPED_BY_CELL[cell.key]
         values = {"greedy": success, "pass@1": success, "pass@8": 1 - (1 - success) ** 8, "chance": cell.chance}
-        parts = {"swapped": swapped, "dependence": success - swapped, "kappa": (success - swapped) / (1 - swapped)}
-        values |= {f"pass@1.{name}": value for name, value in parts.items()}
+        prompt_values = {"swapped": swapped, "dependence": success - swapped, "kappa": (success - swapped) / (1 - swapped)}
+        values |= {f"pass@1.{name}": value for name, value in prompt_values.items()}
         values["pass@1.permutation"] = 0.001 if success > swapped else 0.5
         for name, value in values.items():
             low, high = max(value - 0.05, -1.0), min(value + 0.05, 1.0)
@@ -127,12 +131,12 @@ def competence() -> list[Measurement]:
 @cache
 def pool() -> Pool:
     """Twenty examples per cell."""
-    every = cells()
-    tasks = tuple(sorted({cell.task for cell in every}))
-    cell_of = np.repeat(np.arange(len(every), dtype=np.int32), 20)
-    task_of = np.array([tasks.index(every[number].task) for number in cell_of], dtype=np.int32)
-    ids = tuple(f"{every[number].key}#{place}" for place, number in enumerate(cell_of))
-    return Pool(ids, tasks, task_of, every, cell_of)
+    all_cells = cells()
+    tasks = tuple(sorted({cell.task for cell in all_cells}))
+    cell_of = np.repeat(np.arange(len(all_cells), dtype=np.int32), 20)
+    task_of = np.array([tasks.index(all_cells[cell_index].task) for cell_index in cell_of], dtype=np.int32)
+    ids = tuple(f"{all_cells[cell_index].key}#{item_index}" for item_index, cell_index in enumerate(cell_of))
+    return Pool(ids, tasks, task_of, all_cells, cell_of)
 
 
 def scene() -> Scene:
@@ -146,34 +150,37 @@ def scene() -> Scene:
 
 def feed(scene: Scene, step: int) -> None:
     """What the engine does with the groups of a step: they become evidence."""
-    index = {name: number for number, name in enumerate(pool().ids)}
+    index_by_id = {name: item_index for item_index, name in enumerate(pool().ids)}
     for group in groups(step):
-        scene.ledger.add(index[group.example], step, sum(group.rewards), len(group.rewards))
+        scene.ledger.add(index_by_id[group.example], step, sum(group.rewards), len(group.rewards))
 
 
 def losses(step: int) -> list[Outcome]:
     """Eight examples of SFT, reproducible, with falling losses; at step 0, where each is new, no drop is known."""
-    seen = [(group.example, group.task, group.level) for group in groups(step)]
-    return [Outcome(*row, step, 2.0 / (1 + step), 5, 0.1 * step if step else None) for row in seen]
+    labels = [(group.example, group.task, group.level) for group in groups(step)]
+    return [Outcome(*row, step, 2.0 / (1 + step), 5, 0.1 * step if step else None) for row in labels]
 
 
 def pairs(step: int) -> list[PairOutcome]:
     """Eight pairs of DPO, reproducible, whose chosen answers fall while their margins grow."""
-    seen = [(group.example, group.task, group.level) for group in groups(step)]
-    return [PairOutcome(*row, step, 0.5, -20.0 - 3 * step, -30.0 - 9 * step, -20.0, -30.0, 0.1) for row in seen]
+    labels = [(group.example, group.task, group.level) for group in groups(step)]
+    return [PairOutcome(*row, step, 0.5, -20.0 - 3 * step, -30.0 - 9 * step, -20.0, -30.0, 0.1) for row in labels]
 
 
 def groups(step: int) -> list[GroupOutcome]:
     """Eight groups of eight rollouts, reproducible, with the success of their cells; later ones short and all alike."""
-    rng, degenerate = np.random.default_rng(step), step >= 6
-    found = []
-    for item in rng.integers(0, len(pool().ids), 8):
-        cell = pool().cells[pool().cell_of[item]]
-        rewards = tuple(float(win) for win in rng.random(8) < SUCCESS_BY_CELL[cell.key])
-        wrong = rng.integers(0, 2 if degenerate else 50, 8).astype(str)
-        answers = tuple(str(item) if won else str(given) for won, given in zip(rewards, wrong, strict=True))
-        lengths = tuple((rng.integers(2, 5, 8) if degenerate else rng.integers(8, 20, 8)).tolist())
+    rng, is_degenerate = np.random.default_rng(step), step >= 6
+    outcomes = []
+    for item_index in rng.integers(0, len(pool().ids), 8):
+        cell = pool().cells[pool().cell_of[item_index]]
+        rewards = tuple(float(is_win) for is_win in rng.random(8) < SUCCESS_BY_CELL[cell.key])
+        wrong_answers = rng.integers(0, 2 if is_degenerate else 50, 8).astype(str)
+        answers = tuple(
+            str(item_index) if is_right else str(wrong_answer)
+            for is_right, wrong_answer in zip(rewards, wrong_answers, strict=True)
+        )
+        lengths = tuple((rng.integers(2, 5, 8) if is_degenerate else rng.integers(8, 20, 8)).tolist())
         formats = tuple("9" if length < 5 else "9 + 9 = 9" for length in lengths)
-        shown = (rewards, lengths, formats, answers, rewards)  # right or wrong: each reward is its success
-        found.append(GroupOutcome(pool().ids[item], cell.task, cell.level, step, *shown))
-    return found
+        outcome_fields = (rewards, lengths, formats, answers, rewards)  # right or wrong: each reward is its success
+        outcomes.append(GroupOutcome(pool().ids[item_index], cell.task, cell.level, step, *outcome_fields))
+    return outcomes

@@ -22,7 +22,7 @@ from mixwright.corpus.identity import prompt_key
 from mixwright.errors import InputError, missing_extra, unknown_name
 from mixwright.records import Example, cell_key
 
-PART_PATTERN = re.compile(r"(?P<task>\w+?)(?:@(?P<level>\d{1,3}))?\s*x\s*(?P<count>\d{1,9})", re.ASCII)
+REQUEST_PATTERN = re.compile(r"(?P<task>\w+?)(?:@(?P<level>\d{1,3}))?\s*x\s*(?P<count>\d{1,9})", re.ASCII)
 EVAL_SHARE = 0.25
 """Share of a task's prompts that only eval may use."""
 MOST_DRAWS_WITHOUT_NEW = 500
@@ -32,7 +32,7 @@ MOST_DRAWS_THAT_RAISE = 20
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Part:
+class TaskRequest:
     """One part of a specification."""
 
     task: str
@@ -48,11 +48,11 @@ class Part:
         return cell_key(self.task, self.level)
 
 
-def parse_source(source: str) -> list[Part]:
+def parse_source(source: str) -> list[TaskRequest]:
     """The parts of a specification. Raises InputError when one is not `task@level x count`."""
-    parts = []
+    requests = []
     for text in source.removeprefix("reasoning-gym:").split(","):
-        match = PART_PATTERN.fullmatch(text.strip())
+        match = REQUEST_PATTERN.fullmatch(text.strip())
         if match is None or not int(match["count"]):
             expected, remedy = (
                 "task@level x count, separated by commas",
@@ -60,8 +60,8 @@ def parse_source(source: str) -> list[Part]:
             )
             raise InputError(f"reasoning-gym:{expected}", repr(text.strip()[:60]), remedy)
         level = None if match["level"] is None else int(match["level"])
-        parts.append(Part(match["task"], level, int(match["count"])))
-    return parts
+        requests.append(TaskRequest(match["task"], level, int(match["count"])))
+    return requests
 
 
 def generate(source: str, split: str, eval_share: float, notes: list[str]) -> Iterator[Example]:
@@ -76,20 +76,20 @@ def generate(source: str, split: str, eval_share: float, notes: list[str]) -> It
     Raises:
         InputError: a part that cannot be read, a task or level that does not exist or has no single answer.
     """
-    seen: dict[str, set[int]] = {}
+    seen_keys: dict[str, set[int]] = {}
     total = 0
-    for part in parse_source(source):
-        make = make_item_builder(part.task, part.level)
-        held_out = round(part.count * eval_share)
-        count_by_split = {split: part.count} if split else {"train": part.count - held_out, "eval": held_out}
+    for request in parse_source(source):
+        make = make_item_builder(request.task, request.level)
+        held_out = round(request.count * eval_share)
+        count_by_split = {split: request.count} if split else {"train": request.count - held_out, "eval": held_out}
         for name, count in count_by_split.items():
-            prompts = seen.setdefault(part.task, set())
+            prompts = seen_keys.setdefault(request.task, set())
             before = len(prompts)
-            yield from _items(part, make, name, count, prompts)
-            found = len(prompts) - before
-            total += found
-            if found < count:
-                notes.append(f"{part.key}: {found} of {count} {name} items, the task has no more different prompts")
+            yield from _items(request, make, name, count, prompts)
+            yielded = len(prompts) - before
+            total += yielded
+            if yielded < count:
+                notes.append(f"{request.key}: {yielded} of {count} {name} items, the task has no more different prompts")
     if not total:
         raise InputError("at least one item", "none", "Ask for more, or for a task with more prompts.", file=source)
 
@@ -100,50 +100,52 @@ def seed_of(task: str, level: int | None, split: str, index: int) -> int:
     return int.from_bytes(digest[:4], "big")
 
 
-def _items(part: Part, make: Callable[[int], dict[str, Any]], split: str, count: int, seen: set[int]) -> Iterator[Example]:
-    others: set[int] = set()  # prompts of the other split, and those whose answer is to say nothing
-    found = stale = failed = index = 0
-    while found < count and stale < MOST_DRAWS_WITHOUT_NEW:
-        seed = seed_of(part.task, part.level, split, index)
+def _items(
+    request: TaskRequest, build_item: Callable[[int], dict[str, Any]], split: str, count: int, seen_keys: set[int]
+) -> Iterator[Example]:
+    unusable_keys: set[int] = set()  # prompts of the other split, and those whose answer is to say nothing
+    made_count = draws_without_new = failures = index = 0
+    while made_count < count and draws_without_new < MOST_DRAWS_WITHOUT_NEW:
+        seed = seed_of(request.task, request.level, split, index)
         index += 1
         try:
-            item = make(seed)
+            item = build_item(seed)
         except Exception as error:  # the generators raise whatever they like
-            stale, failed = stale + 1, failed + 1
-            if failed == MOST_DRAWS_THAT_RAISE and not found:
+            draws_without_new, failures = draws_without_new + 1, failures + 1
+            if failures == MOST_DRAWS_THAT_RAISE and not made_count:
                 got = f"{type(error).__name__}: {error}"[:160]
-                raise InputError(f"items of {part.key}", got, "Choose another level or task.") from error
+                raise InputError(f"items of {request.key}", got, "Choose another level or task.") from error
             continue
         key = prompt_key(item["question"])
-        if key in seen or key in others:
-            stale += 1
+        if key in seen_keys or key in unusable_keys:
+            draws_without_new += 1
             continue
-        stale = 0
+        draws_without_new = 0
         if ("eval" if key < EVAL_SHARE * 2**64 else "train") != split or item["answer"] == "":
-            others.add(key)
+            unusable_keys.add(key)
             continue
-        seen.add(key)
-        found += 1
-        yield _example(part, item, split, index - 1, seed)
+        seen_keys.add(key)
+        made_count += 1
+        yield _example(request, item, split, index - 1, seed)
 
 
-def _example(part: Part, item: dict[str, Any], split: str, index: int, seed: int) -> Example:
+def _example(request: TaskRequest, item: dict[str, Any], split: str, index: int, seed: int) -> Example:
     answer, metadata = item["answer"], item.get("metadata") or {}
     if not isinstance(answer, str):
-        got = f"{part.task}, whose items have none (many answers are right)"
+        got = f"{request.task}, whose items have none (many answers are right)"
         remedy = "Leave it out: it can be neither a target nor graded by its answer."
         raise InputError("a task with one right answer", got, remedy)
     return Example(
-        id=f"{part.key}-{split}-{index}",
-        task=part.task,
+        id=f"{request.key}-{split}-{index}",
+        task=request.task,
         prompt=item["question"],
         target=answer,
         answer=answer,
-        level=None if part.level is None else float(part.level),
+        level=None if request.level is None else float(request.level),
         knobs=_knobs(metadata.get("difficulty")),
-        source=f"reasoning-gym {_version()}, {part.key}, seed {seed}",
+        source=f"reasoning-gym {_version()}, {request.key}, seed {seed}",
         split=split,
-        extra={"reasoning_gym": {"task": part.task, "metadata": _json_ready(metadata)}},
+        extra={"reasoning_gym": {"task": request.task, "metadata": _json_ready(metadata)}},
     )
 
 
@@ -193,9 +195,9 @@ def make_item_builder(task: str, level: int | None) -> Callable[[int], dict[str,
     try:
         shared = dataset_class(config=config)
         shared.seed = 1
-        first = shared[0]
+        first_item = shared[0]
         shared.seed = 2
-        reseeds = shared[0]["question"] == build(2)["question"] and first["question"] == build(1)["question"]
+        reseeds = shared[0]["question"] == build(2)["question"] and first_item["question"] == build(1)["question"]
     except Exception:  # then each item is built, and tells by itself what is wrong with it
         return build
 

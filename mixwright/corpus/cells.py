@@ -29,21 +29,21 @@ def find_cells(corpus: GradedRows) -> tuple[Cell, ...]:
     Raises InputError as `check_keys` does.
     """
     train = np.flatnonzero(pc.equal(corpus.table["split"], "train").to_numpy())
-    places = rows_by(corpus, train if len(train) else np.arange(len(corpus.table)), "task", "level")
-    check_keys(places)
-    of_task: dict[str, list[np.ndarray]] = {}
-    for (task, _), members in places.items():
-        of_task.setdefault(task, []).append(members)
+    rows_by_cell = rows_by(corpus, train if len(train) else np.arange(len(corpus.table)), "task", "level")
+    check_keys(rows_by_cell)
+    rows_by_task: dict[str, list[np.ndarray]] = {}
+    for (task, _), members in rows_by_cell.items():
+        rows_by_task.setdefault(task, []).append(members)
     rows_of_chance = {}  # the rows that each chance level is found on, once: those of a small cell with its task's
-    for (task, level), members in places.items():
+    for (task, level), members in rows_by_cell.items():
         if len(members) >= MIN_ITEMS:
             rows_of_chance[task, level] = members
         elif (task, POOLED_LEVEL) not in rows_of_chance:
-            rows_of_chance[task, POOLED_LEVEL] = np.concatenate(of_task[task])
-    found = _chances(corpus, [task for task, _ in rows_of_chance], rows_of_chance.values())
-    chances = dict(zip(rows_of_chance, found, strict=True))
+            rows_of_chance[task, POOLED_LEVEL] = np.concatenate(rows_by_task[task])
+    chances_in_order = _chances(corpus, [task for task, _ in rows_of_chance], rows_of_chance.values())
+    chances = dict(zip(rows_of_chance, chances_in_order, strict=True))
     cells = []
-    for (task, level), members in places.items():
+    for (task, level), members in rows_by_cell.items():
         chance = chances[task, level if len(members) >= MIN_ITEMS else POOLED_LEVEL]
         if chance is None:
             cells.append(Cell(task, level, len(members), 0.0, "no answers"))
@@ -56,9 +56,9 @@ def find_cells(corpus: GradedRows) -> tuple[Cell, ...]:
 def with_rehearsal_counts(cells: Sequence[Cell], rows: pa.Table) -> tuple[Cell, ...]:
     """Cells with the rows to rehearse of each counted; a cell that has no others is added, without a chance level."""
     counts = Counter(zip(rows["task"].to_pylist(), rows["level"].to_pylist(), strict=True))
-    found = [replace(cell, rehearsal_rows=counts.pop((cell.task, cell.level), 0)) for cell in cells]
-    found += [Cell(task, level, 0, rehearsal_rows=count) for (task, level), count in counts.items()]
-    return tuple(sorted(found, key=lambda cell: cell.key))
+    counted_cells = [replace(cell, rehearsal_rows=counts.pop((cell.task, cell.level), 0)) for cell in cells]
+    counted_cells += [Cell(task, level, 0, rehearsal_rows=count) for (task, level), count in counts.items()]
+    return tuple(sorted(counted_cells, key=lambda cell: cell.key))
 
 
 def check_keys(cells: Iterable[tuple[str, float | None]]) -> None:
@@ -72,11 +72,11 @@ def rows_by(corpus: GradedRows, rows: np.ndarray, column: str, other_column: str
     """(value of a column, value of another or None) -> which of these rows of the table have them, ascending."""
     names, name_of = _codes(corpus.table[column])
     values, value_of = _codes(corpus.table[other_column])
-    found, codes = np.unique(name_of[rows] * (len(values) + 1) + value_of[rows], return_inverse=True)
-    order = np.argsort(codes, kind="stable")
-    bounds = np.searchsorted(codes[order], np.arange(len(found) + 1))
-    named = [(names[code // (len(values) + 1)], [*values, None][code % (len(values) + 1)]) for code in found.tolist()]
-    return {name: rows[order[bounds[at] : bounds[at + 1]]] for at, name in enumerate(named)}
+    pair_codes, code_of_row = np.unique(name_of[rows] * (len(values) + 1) + value_of[rows], return_inverse=True)
+    order = np.argsort(code_of_row, kind="stable")
+    bounds = np.searchsorted(code_of_row[order], np.arange(len(pair_codes) + 1))
+    pairs = [(names[code // (len(values) + 1)], [*values, None][code % (len(values) + 1)]) for code in pair_codes.tolist()]
+    return {name: rows[order[bounds[pair_index] : bounds[pair_index + 1]]] for pair_index, name in enumerate(pairs)}
 
 
 def chance_rules_of(corpus: GradedRows, task: str) -> Rules:
@@ -84,8 +84,8 @@ def chance_rules_of(corpus: GradedRows, task: str) -> Rules:
     grader = corpus.grader(task)
 
     def blind(rows: Sequence[Example]) -> float | None:  # letters that prompts list can be guessed whoever judges them
-        known = grader.luck(rows)
-        return FinalAnswer().luck(rows) if known is None else known
+        luck = grader.luck(rows)
+        return FinalAnswer().luck(rows) if luck is None else luck
 
     return Rules(corpus.grade, blind, option_texts, grader.reading)
 

@@ -44,25 +44,25 @@ class ChosenGrader:
     task: str
     grader: str
     """The one to take."""
-    given: str
+    proposed_grader: str
     """The one that the form of the answers proposed, or that the user named."""
     accepted: Mapping[str, int]
     """Candidate -> how many completions it gives full marks."""
     total: int
     """Completions that were read."""
     examples: tuple[FirstAnswer, ...]
-    """Up to three that state the answer where `given` accepts nothing of them; else the first ones."""
+    """Up to three that state the answer where `proposed_grader` accepts nothing of them; else the first ones."""
     why: str
     """One sentence."""
     remedy: str
     """How to name another grader, on the command line and in run.yaml."""
     answers_in_sentences: bool
-    """Whether the answers stand in sentences that `given` gives almost nothing for."""
+    """Whether the answers stand in sentences that `proposed_grader` gives almost nothing for."""
 
     @property
     def changed(self) -> bool:
-        """Whether another grader is taken than `given`."""
-        return self.grader != self.given
+        """Whether another grader is taken than `proposed_grader`."""
+        return self.grader != self.proposed_grader
 
     @property
     def reason(self) -> str:
@@ -70,40 +70,46 @@ class ChosenGrader:
         return f"{self.grader}, because {self.why}" if self.changed else self.why
 
 
-def choose_grader(task: str, given: str, answers: Sequence[FirstAnswer], *, named: bool = False) -> ChosenGrader:
-    """The grader for a task: `given`, unless it accepts almost nothing and `includes` clearly more.
+def choose_grader(
+    task: str, proposed_grader: str, answers: Sequence[FirstAnswer], *, named_by_user: bool = False
+) -> ChosenGrader:
+    """The grader for a task: `proposed_grader`, unless it accepts almost nothing and `includes` clearly more.
 
     A grader that the user named is never replaced, and none is where the rows' own completions, or their answers, are JSON
     or code: there a sentence is another form than the one that is trained.
 
     Args:
         task: its name.
-        given: the grader proposed, or named by the user.
+        proposed_grader: the grader proposed, or named by the user.
         answers: what the model wrote for a few of its examples, all of which have answers.
-        named: whether the user named it.
+        named_by_user: whether the user named it.
     """
     judges = {name: load_grader(name) for name in CANDIDATE_GRADERS}
 
-    def right(judge: Grader, one: FirstAnswer) -> bool:
-        return (judge.grade_cut if one.cut else judge.grade)(one.example, one.completion) >= RIGHT_FROM_SCORE
+    def right(judge: Grader, answer: FirstAnswer) -> bool:
+        return (judge.grade_cut if answer.cut else judge.grade)(answer.example, answer.completion) >= RIGHT_FROM_SCORE
 
-    full = {name: [one for one in answers if right(judge, one)] for name, judge in judges.items()}
-    accepted = {name: len(found) for name, found in full.items()}
-    total, more = len(answers), accepted[SENTENCE_GRADER] - accepted.get(given, 0)
-    comparable = given.partition("?")[0] != SENTENCE_GRADER and (named or given in CANDIDATE_GRADERS)
-    own_form = any(is_data(plain(one.example.target)) or is_data(one.example.answer or "") for one in answers)
-    accepts_almost_nothing = accepted.get(given, 0) <= ALMOST_NOTHING_SHARE * total
-    accepts_clearly_more = more >= max(FEWEST_MORE_ACCEPTED, SHARE_MORE_ACCEPTED * total)
-    answers_in_sentences = comparable and not own_form and accepts_almost_nothing and accepts_clearly_more
-    chosen = SENTENCE_GRADER if answers_in_sentences and not named else given
-    shown = list(answers)
+    accepted_answers = {name: [answer for answer in answers if right(judge, answer)] for name, judge in judges.items()}
+    accepted = {name: len(accepted_of_grader) for name, accepted_of_grader in accepted_answers.items()}
+    answer_count, more_accepted = len(answers), accepted[SENTENCE_GRADER] - accepted.get(proposed_grader, 0)
+    comparable = proposed_grader.partition("?")[0] != SENTENCE_GRADER and (
+        named_by_user or proposed_grader in CANDIDATE_GRADERS
+    )
+    is_data_task = any(is_data(plain(answer.example.target)) or is_data(answer.example.answer or "") for answer in answers)
+    accepts_almost_nothing = accepted.get(proposed_grader, 0) <= ALMOST_NOTHING_SHARE * answer_count
+    accepts_clearly_more = more_accepted >= max(FEWEST_MORE_ACCEPTED, SHARE_MORE_ACCEPTED * answer_count)
+    answers_in_sentences = comparable and not is_data_task and accepts_almost_nothing and accepts_clearly_more
+    chosen = SENTENCE_GRADER if answers_in_sentences and not named_by_user else proposed_grader
+    examples_shown = list(answers)
     if answers_in_sentences:
-        shown = [one for one in full[SENTENCE_GRADER] if one not in full.get(given, [])]
-    why = _why(given, accepted, total, shown, answers_in_sentences=answers_in_sentences)
-    name = SENTENCE_GRADER if named else "NAME"
+        examples_shown = [
+            answer for answer in accepted_answers[SENTENCE_GRADER] if answer not in accepted_answers.get(proposed_grader, [])
+        ]
+    why = _why(proposed_grader, accepted, answer_count, examples_shown, answers_in_sentences=answers_in_sentences)
+    name = SENTENCE_GRADER if named_by_user else "NAME"
     remedy = f"--grader {task}={name}, or in run.yaml corpus.graders: {{{task}: {name}}}"
-    examples = tuple(shown[:MOST_COMPLETIONS_SHOWN])
-    return ChosenGrader(task, chosen, given, accepted, total, examples, why, remedy, answers_in_sentences)
+    examples = tuple(examples_shown[:MOST_COMPLETIONS_SHOWN])
+    return ChosenGrader(task, chosen, proposed_grader, accepted, answer_count, examples, why, remedy, answers_in_sentences)
 
 
 def quoted_start(text: str, *, cut: bool = False) -> str:
@@ -113,17 +119,26 @@ def quoted_start(text: str, *, cut: bool = False) -> str:
 
 
 def _why(
-    given: str, accepted: Mapping[str, int], total: int, shown: Sequence[FirstAnswer], *, answers_in_sentences: bool
+    proposed_grader: str,
+    accepted: Mapping[str, int],
+    total: int,
+    examples: Sequence[FirstAnswer],
+    *,
+    answers_in_sentences: bool,
 ) -> str:
     if not total:
-        return f"{given} stays: there was no completion to read"
+        return f"{proposed_grader} stays: there was no completion to read"
     if answers_in_sentences:
-        example = f"{quoted_start(shown[0].completion, cut=shown[0].cut)} for {quoted_start(shown[0].example.answer or '')}"
-        counts = f"{accepted[SENTENCE_GRADER]} of {total} completions and {given} {accepted[given]}"
+        first_answer = examples[0]
+        completion_text = quoted_start(first_answer.completion, cut=first_answer.cut)
+        example = f"{completion_text} for {quoted_start(first_answer.example.answer or '')}"
+        counts = f"{accepted[SENTENCE_GRADER]} of {total} completions and {proposed_grader} {accepted[proposed_grader]}"
         return f"{SENTENCE_GRADER} accepts {counts}, such as {example}"
-    if given not in accepted:
-        return f"{given} stays: it was not tried on the completions"
+    if proposed_grader not in accepted:
+        return f"{proposed_grader} stays: it was not tried on the completions"
     if not max(accepted.values()):
-        return f"{given} stays: neither it nor another grader accepts any of {total} completions"
-    others = f" and {SENTENCE_GRADER} {accepted[SENTENCE_GRADER]}" if given != SENTENCE_GRADER else ""
-    return f"{given} stays: it accepts {accepted[given]} of {total} completions{others}"
+        return f"{proposed_grader} stays: neither it nor another grader accepts any of {total} completions"
+    sentence_grader_text = (
+        f" and {SENTENCE_GRADER} {accepted[SENTENCE_GRADER]}" if proposed_grader != SENTENCE_GRADER else ""
+    )
+    return f"{proposed_grader} stays: it accepts {accepted[proposed_grader]} of {total} completions{sentence_grader_text}"

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from mixwright.config import CorpusConfig
-from mixwright.corpus.reading import SPLIT_BY_NAME, Place
+from mixwright.corpus.reading import SPLIT_BY_NAME, RowLocation
 from mixwright.errors import unknown_name
 from mixwright.graders.choice import OPTION_COLUMNS, read_options
 from mixwright.records import Example, Text, plain
@@ -57,12 +57,12 @@ def check_mapping(config: CorpusConfig) -> None:
             raise unknown_name("corpus column (corpus.columns: {our name: file's column})", ours, NAMES)
 
 
-def example_of(row: Any, place: Place, config: CorpusConfig, split: str, treatments: Counter[str]) -> Example:
+def read_example(row: Any, location: RowLocation, config: CorpusConfig, split: str, treatments: Counter[str]) -> Example:
     """The example that a raw row holds; its id is empty when the row has none.
 
     Args:
         row: what the file gave.
-        place: where, for errors and `source`.
+        location: where, for errors and `source`.
         config: `columns`, `task` and `graders` are read.
         split: the split it belongs to; empty takes the row's own `split` column, if any.
         treatments: counts what is done with its columns, for a note.
@@ -71,38 +71,44 @@ def example_of(row: Any, place: Place, config: CorpusConfig, split: str, treatme
         InputError: a column missing, or a value of the wrong type.
     """
     if not isinstance(row, dict):
-        raise place.error("a row that is an object with columns", f"{type(row).__name__} {str(row)[:40]!r}", "Correct it.")
-    found, missing = _columns(tuple(row), tuple(config.columns.items()))
-    if missing:
-        raise place.error(f"the column {missing!r} that corpus.columns names", _listed(row), REMEDY_NAME_COLUMN)
+        raise location.error(
+            "a row that is an object with columns", f"{type(row).__name__} {str(row)[:40]!r}", "Correct it."
+        )
+    column_by_name, missing_column = _columns(tuple(row), tuple(config.columns.items()))
+    if missing_column:
+        raise location.error(
+            f"the column {missing_column!r} that corpus.columns names", _list_columns(row), REMEDY_NAME_COLUMN
+        )
     if split:
-        found = {ours: theirs for ours, theirs in found.items() if ours != "split"}
-    values = {ours: row[theirs] for ours, theirs in found.items() if row[theirs] is not None}
-    extra = {name: value for name, value in row.items() if name not in found.values() and value is not None}
-    task = _checked_name(values.get("task", config.task), "task", place)
+        column_by_name = {ours: theirs for ours, theirs in column_by_name.items() if ours != "split"}
+    values = {ours: row[theirs] for ours, theirs in column_by_name.items() if row[theirs] is not None}
+    extra = {name: value for name, value in row.items() if name not in column_by_name.values() and value is not None}
+    task = _checked_name(values.get("task", config.task), "task", location)
     if task == "*":
-        raise place.error("a task of another name", "'*', which stands for all tasks in tables", "Rename it.")
-    empty = [theirs for ours, theirs in found.items() if ours in ("prompt", "messages", "text") and row[theirs] is None]
-    texts = _texts(values, extra, row, empty, place, treatments)
-    answer = _given_answer(values, extra, texts, place, treatments)
+        raise location.error("a task of another name", "'*', which stands for all tasks in tables", "Rename it.")
+    empty = [
+        theirs for ours, theirs in column_by_name.items() if ours in ("prompt", "messages", "text") and row[theirs] is None
+    ]
+    texts = _texts(values, extra, row, empty, location, treatments)
+    answer = _given_answer(values, extra, texts, location, treatments)
     if answer is None and task in config.graders and texts["target"] is not None:
         answer = plain(texts["target"])
     if answer is not None and texts["target"] is None:
         texts["target"] = answer
     treatments.update(
         f"{NAMES_IN_NOTES.get(ours, ours)} from {theirs}"
-        for ours, theirs in found.items()
+        for ours, theirs in column_by_name.items()
         if ours in values and theirs not in (ours, NAMES_IN_NOTES.get(ours)) and (ours, theirs) != ("prompt", "instruction")
     )
     return Example(
-        id=_checked_name(values["id"], "id", place) if "id" in values else "",
+        id=_checked_name(values["id"], "id", location) if "id" in values else "",
         task=task,
         answer=answer,
-        level=_level(values["level"], place, treatments) if "level" in values else None,
-        knobs=_knobs(values.get("knobs", {}), place),
-        skills=_skills(values.get("skills", []), place),
-        source=str(place),
-        split=split or _split(values.get("split"), place),
+        level=_level(values["level"], location, treatments) if "level" in values else None,
+        knobs=_knobs(values.get("knobs", {}), location),
+        skills=_skills(values.get("skills", []), location),
+        source=str(location),
+        split=split or _split(values.get("split"), location),
         extra=extra,
         **texts,
     )
@@ -117,7 +123,7 @@ def recognise_columns(present: Iterable[str]) -> dict[str, str]:
 def _columns(present: tuple[str, ...], mapping: tuple[tuple[str, str], ...]) -> tuple[dict[str, str], str]:
     """Our name -> file's column, and the mapped column that is not there (empty when all are)."""
     mapped = dict(mapping)
-    found = {}
+    column_by_name = {}
     for ours, names in NAMES.items():
         theirs = mapped.get(ours)
         if theirs and theirs not in present:
@@ -125,14 +131,17 @@ def _columns(present: tuple[str, ...], mapping: tuple[tuple[str, str], ...]) -> 
         free = (name for name in names if name in present and name not in mapped.values())
         name = next(free, None) if theirs is None else theirs
         if name in present:
-            found[ours] = name
-    if (found.get("prompt"), found.get("target")) == ("input", "target") and "answer" not in {*found, *mapped}:
-        found["answer"] = "target"
-    return found, ""
+            column_by_name[ours] = name
+    if (column_by_name.get("prompt"), column_by_name.get("target")) == ("input", "target") and "answer" not in {
+        *column_by_name,
+        *mapped,
+    }:
+        column_by_name["answer"] = "target"
+    return column_by_name, ""
 
 
 def _given_answer(
-    values: dict[str, Any], extra: dict[str, Any], texts: dict[str, Any], place: Place, treatments: Counter[str]
+    values: dict[str, Any], extra: dict[str, Any], texts: dict[str, Any], location: RowLocation, treatments: Counter[str]
 ) -> str | None:
     """The answer that the columns hold; options that the prompt does not list are put into it."""
     value = values.get("answer")
@@ -140,7 +149,7 @@ def _given_answer(
     if label_may_answer and isinstance(extra.get("label"), str | int) and not isinstance(extra["label"], bool):
         value = extra.pop("label")
         treatments["answer from label"] += 1
-    answer = None if value is None else _answer(value, place)
+    answer = None if value is None else _answer(value, location)
     options = _given_options(extra) if isinstance(texts["prompt"], str) and answer is not None else {}
     if answer is None or not options:
         return answer
@@ -154,7 +163,7 @@ def _given_answer(
     return letter
 
 
-def _listed(columns: Any) -> str:
+def _list_columns(columns: Any) -> str:
     names = [str(name)[:40] for name in columns]
     return f"columns {', '.join(names[:20])}" if names else "no columns"
 
@@ -164,41 +173,41 @@ def _texts(
     extra: dict[str, Any],
     row: dict[str, Any],
     empty: Sequence[str],
-    place: Place,
+    location: RowLocation,
     treatments: Counter[str],
 ) -> dict[str, Any]:
     """prompt, target, chosen and rejected of a row; `empty`: columns that the prompt is looked for in and that are null."""
     texts: dict[str, Any] = dict.fromkeys(("prompt", "target", "chosen", "rejected"))
     for name in texts:
         if name in values:
-            texts[name] = _text(values[name], name, place)
+            texts[name] = _text(values[name], name, location)
     if "label" in extra and isinstance(extra["label"], bool) and texts["target"] is not None:
         got = "unpaired preferences (a completion with a true/false label)"
-        raise place.error("pairs of chosen and rejected", got, "Pair them.")
+        raise location.error("pairs of chosen and rejected", got, "Pair them.")
     if (texts["chosen"] is None) != (texts["rejected"] is None):
-        raise place.error("both chosen and rejected", "only one of them", "Add the other or drop the row.")
+        raise location.error("both chosen and rejected", "only one of them", "Add the other or drop the row.")
     if texts["chosen"] is not None:
         if texts["prompt"] is None or (isinstance(texts["prompt"], str) and not isinstance(texts["chosen"], str)):
-            texts |= _shared_prompt(texts["chosen"], texts["rejected"], place)
+            texts |= _shared_prompt(texts["chosen"], texts["rejected"], location)
             treatments["prompt from the common beginning of chosen and rejected"] += 1
     elif texts["prompt"] is None and "messages" in values:
-        texts["prompt"], texts["target"] = _turns(_text(values["messages"], "messages", place), place)
+        texts["prompt"], texts["target"] = _turns(_text(values["messages"], "messages", location), location)
     elif texts["prompt"] is None and "text" in values:
-        texts["prompt"], texts["target"] = "", _text(values["text"], "text", place)
+        texts["prompt"], texts["target"] = "", _text(values["text"], "text", location)
         return texts
     elif isinstance(texts["prompt"], str) and isinstance(extra.get("input"), str) and "instruction" in row:
         joined = extra.pop("input")
         treatments["prompt from instruction and input" if joined else "prompt from instruction"] += 1
-        texts["prompt"] = "\n\n".join(part for part in (texts["prompt"], joined) if part)
+        texts["prompt"] = "\n\n".join(text for text in (texts["prompt"], joined) if text)
     elif isinstance(texts["prompt"], str) and "instruction" in row and "prompt" not in row:
         treatments["prompt from instruction"] += 1
     if texts["prompt"] is None and empty:
-        raise place.error(f"a value in column {empty[0]!r}", "null", REMEDY_EMPTY_VALUE)
+        raise location.error(f"a value in column {empty[0]!r}", "null", REMEDY_EMPTY_VALUE)
     if texts["prompt"] is None:
         expected = f"a column with the prompt ({', '.join(NAMES['prompt'])}, messages, text)"
-        raise place.error(expected, _listed(row), REMEDY_NAME_COLUMN)
+        raise location.error(expected, _list_columns(row), REMEDY_NAME_COLUMN)
     if not plain(texts["prompt"]).strip():
-        raise place.error("a prompt", "an empty one", REMEDY_EMPTY_VALUE)
+        raise location.error("a prompt", "an empty one", REMEDY_EMPTY_VALUE)
     return texts
 
 
@@ -213,139 +222,144 @@ def _remedy_ignore(name: str) -> str:
     )
 
 
-def _text(value: Any, name: str, place: Place) -> Text:
+def _text(value: Any, name: str, location: RowLocation) -> Text:
     """A string, or chat messages with role and content (from and value are renamed)."""
     if isinstance(value, str):
-        return _unicode(value, name, place)
+        return _unicode(value, name, location)
     if not isinstance(value, list):
-        raise place.error(f"text or chat messages in {name}", f"{type(value).__name__} {str(value)[:40]}", "Correct it.")
+        raise location.error(f"text or chat messages in {name}", f"{type(value).__name__} {str(value)[:40]}", "Correct it.")
     if not value:
-        raise place.error(f"messages in {name}", "an empty list", REMEDY_EMPTY_VALUE)
-    return tuple(_message(message, name, place) for message in value)
+        raise location.error(f"messages in {name}", "an empty list", REMEDY_EMPTY_VALUE)
+    return tuple(_message(message, name, location) for message in value)
 
 
-def _message(message: Any, name: str, place: Place) -> Mapping[str, str]:
+def _message(message: Any, name: str, location: RowLocation) -> Mapping[str, str]:
     if not isinstance(message, dict):
-        raise place.error(f"messages with role and content in {name}", f"{type(message).__name__}", "Correct it.")
+        raise location.error(f"messages with role and content in {name}", f"{type(message).__name__}", "Correct it.")
     role, content = message.get("role", message.get("from")), message.get("content", message.get("value"))
     calls = message.get("tool_calls") or message.get("function_call")  # beside a text they would be lost
     if not isinstance(role, str) or not isinstance(content, str) or calls:
         remedy = "Tool calls, images and structured content are not supported; drop or rewrite them."
-        raise place.error(f"messages with a role and a text as content in {name}", f"{str(message)[:60]}", remedy)
+        raise location.error(f"messages with a role and a text as content in {name}", f"{str(message)[:60]}", remedy)
     if role not in ROLES:
-        raise place.error(f"one of the roles {', '.join(ROLES)} in {name}", repr(role)[:40], "Rename it or drop the row.")
-    return {"role": role, "content": _unicode(content, name, place)}
+        raise location.error(f"one of the roles {', '.join(ROLES)} in {name}", repr(role)[:40], "Rename it or drop the row.")
+    return {"role": role, "content": _unicode(content, name, location)}
 
 
-def _unicode(value: str, name: str, place: Place) -> str:
+def _unicode(value: str, name: str, location: RowLocation) -> str:
     try:
         value.encode("utf-8")
     except UnicodeEncodeError:
-        raise place.error(f"Unicode text in {name}", "half of a surrogate pair", "Repair the text.") from None
+        raise location.error(f"Unicode text in {name}", "half of a surrogate pair", "Repair the text.") from None
     return value
 
 
-def _turns(messages: Text, place: Place) -> tuple[Text, Text | None]:
+def _turns(messages: Text, location: RowLocation) -> tuple[Text, Text | None]:
     """Prompt and target of a conversation: the last assistant turn is the target."""
     if isinstance(messages, str):
         remedy = "Name it: --column text=COLUMN, or corpus.columns: {text: COLUMN} in run.yaml."
-        raise place.error("a list of chat messages", "text", remedy)
+        raise location.error("a list of chat messages", "text", remedy)
     if messages[-1]["role"] not in ("assistant", "gpt"):
         return messages, None
     if len(messages) == 1:
-        raise place.error("a message before the assistant's", "none", "Add the user's message or drop the row.")
+        raise location.error("a message before the assistant's", "none", "Add the user's message or drop the row.")
     return messages[:-1], messages[-1:]
 
 
-def _shared_prompt(chosen: Text, rejected: Text, place: Place) -> dict[str, Any]:
+def _shared_prompt(chosen: Text, rejected: Text, location: RowLocation) -> dict[str, Any]:
     """The common beginning of chosen and rejected as the prompt; a space before the difference stays with the answers.
 
     Dialogues in one text (`Human: ... Assistant: ...`) are cut before the last turn of the assistant that both have.
     """
     if isinstance(chosen, str) != isinstance(rejected, str):
-        raise place.error("chosen and rejected of one kind", "text and messages", "Write both the same way.")
+        raise location.error("chosen and rejected of one kind", "text and messages", "Write both the same way.")
     pairs = enumerate(zip(chosen, rejected, strict=False))
-    at = next((index for index, (one, other) in pairs if one != other), min(len(chosen), len(rejected)))
-    if isinstance(chosen, str) and (turn := chosen.rfind(LAST_TURN_MARK, 0, at)) >= 0:
+    shared_length = next(
+        (index for index, (chosen_part, rejected_part) in pairs if chosen_part != rejected_part),
+        min(len(chosen), len(rejected)),
+    )
+    if isinstance(chosen, str) and (turn := chosen.rfind(LAST_TURN_MARK, 0, shared_length)) >= 0:
         end = turn + len(LAST_TURN_MARK)
         return {"prompt": chosen[:end], "chosen": chosen[end:], "rejected": rejected[end:]}
-    if at and isinstance(chosen, str) and chosen[at - 1] == " ":
-        at -= 1
-    if not at:
-        raise place.error("a prompt", "none, and chosen and rejected begin differently", "Add a prompt column.")
-    return {"prompt": chosen[:at], "chosen": chosen[at:], "rejected": rejected[at:]}
+    if shared_length and isinstance(chosen, str) and chosen[shared_length - 1] == " ":
+        shared_length -= 1
+    if not shared_length:
+        raise location.error("a prompt", "none, and chosen and rejected begin differently", "Add a prompt column.")
+    return {"prompt": chosen[:shared_length], "chosen": chosen[shared_length:], "rejected": rejected[shared_length:]}
 
 
-def _checked_name(value: Any, name: str, place: Place) -> str:
+def _checked_name(value: Any, name: str, location: RowLocation) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int) or not str(value).strip():
-        raise place.error(f"text in {name}", f"{type(value).__name__} {str(value)[:40]!r}", "Correct it.")
-    return _unicode(str(value), name, place)
+        raise location.error(f"text in {name}", f"{type(value).__name__} {str(value)[:40]!r}", "Correct it.")
+    return _unicode(str(value), name, location)
 
 
-def _answer(value: Any, place: Place) -> str:
+def _answer(value: Any, location: RowLocation) -> str:
     if isinstance(value, bool):
         value = "true" if value else "false"
     if isinstance(value, float) and not math.isfinite(value):
-        raise place.error("an answer", f"{value}", REMEDY_EMPTY_VALUE)
+        raise location.error("an answer", f"{value}", REMEDY_EMPTY_VALUE)
     if not isinstance(value, str | int | float):
-        raise place.error("an answer that is text or a number", f"{type(value).__name__} {str(value)[:40]}", "Correct it.")
+        raise location.error(
+            "an answer that is text or a number", f"{type(value).__name__} {str(value)[:40]}", "Correct it."
+        )
     if not str(value).strip():
-        raise place.error("an answer", "an empty one", REMEDY_EMPTY_VALUE)
-    return _unicode(str(value), "answer", place)
+        raise location.error("an answer", "an empty one", REMEDY_EMPTY_VALUE)
+    return _unicode(str(value), "answer", location)
 
 
-def _number(value: Any, name: str, place: Place) -> float:
+def _number(value: Any, name: str, location: RowLocation) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         got = f"{type(value).__name__} {str(value)[:40]!r}"
-        raise place.error(f"a number in {name}", got, _remedy_ignore(name.partition(".")[0]))
+        raise location.error(f"a number in {name}", got, _remedy_ignore(name.partition(".")[0]))
     try:
         number = float(value)
     except OverflowError:
         number = math.inf
     if not math.isfinite(number):
-        raise place.error(f"a finite number in {name}", f"{value}"[:40], "Correct it or drop the row.")
+        raise location.error(f"a finite number in {name}", f"{value}"[:40], "Correct it or drop the row.")
     return number
 
 
-def _level(value: Any, place: Place, treatments: Counter[str]) -> float | None:
+def _level(value: Any, location: RowLocation, treatments: Counter[str]) -> float | None:
     """A level: a number, or the number of a text such as `Level 3`; None for `Level ?`."""
-    if isinstance(value, str) and (found := _LEVEL.fullmatch(value.strip())):
+    if isinstance(value, str) and (match := _LEVEL.fullmatch(value.strip())):
         treatments["level as the number in its text"] += 1
-        return None if found[1] == "?" else float(found[1])
-    number = _number(value, "level", place)
+        return None if match[1] == "?" else float(match[1])
+    number = _number(value, "level", location)
     if abs(number) > MOST_LEVEL:
         expected = f"a level of at most {MOST_LEVEL:,} (2^53), beyond which neighbouring whole numbers are one"
-        raise place.error(expected, f"{value}"[:40], _remedy_ignore("level"))
+        raise location.error(expected, f"{value}"[:40], _remedy_ignore("level"))
     return number
 
 
-def _knobs(value: Any, place: Place) -> dict[str, float]:
+def _knobs(value: Any, location: RowLocation) -> dict[str, float]:
     if not isinstance(value, dict):
-        raise place.error("an object of numbers in knobs", type(value).__name__, "Correct it.")
-    return {str(name): _number(number, f"knobs.{name}", place) for name, number in value.items() if number is not None}
+        raise location.error("an object of numbers in knobs", type(value).__name__, "Correct it.")
+    return {str(name): _number(number, f"knobs.{name}", location) for name, number in value.items() if number is not None}
 
 
-def _skills(value: Any, place: Place) -> tuple[str, ...]:
+def _skills(value: Any, location: RowLocation) -> tuple[str, ...]:
     if isinstance(value, str):
         value = [value]
     if not isinstance(value, list) or not all(isinstance(skill, str) for skill in value):
-        raise place.error("a list of texts in skills", str(value)[:40], "Correct it.")
-    return tuple(_unicode(skill, "skills", place) for skill in value)
+        raise location.error("a list of texts in skills", str(value)[:40], "Correct it.")
+    return tuple(_unicode(skill, "skills", location) for skill in value)
 
 
-def _split(value: Any, place: Place) -> str:
+def _split(value: Any, location: RowLocation) -> str:
     """Our name of a row's own split; empty when it has none."""
     if value is None:
         return ""
     if not isinstance(value, str) or value.lower() not in SPLIT_BY_NAME:
-        raise place.error(f"one of {', '.join(SPLIT_BY_NAME)} in split", repr(value)[:40], _remedy_ignore("split"))
+        raise location.error(f"one of {', '.join(SPLIT_BY_NAME)} in split", repr(value)[:40], _remedy_ignore("split"))
     return SPLIT_BY_NAME[value.lower()]
 
 
 def _given_options(extra: Mapping[str, Any]) -> dict[str, str]:
     """Letter -> text of a row's column of options, as they are written; empty where it has none or fewer than two."""
-    found = read_options(next((extra[name] for name in OPTION_COLUMNS if name in extra), None))
-    return found if len(found) > 1 and all(text.strip() for text in found.values()) else {}
+    options = read_options(next((extra[name] for name in OPTION_COLUMNS if name in extra), None))
+    return options if len(options) > 1 and all(text.strip() for text in options.values()) else {}
 
 
 def _with_options(prompt: str, options: Mapping[str, str]) -> str:
@@ -357,11 +371,11 @@ def _with_options(prompt: str, options: Mapping[str, str]) -> str:
 
 def _letter_of_index(answer: str, options: Mapping[str, str]) -> str:
     """The letter of an answer that is a whole number and no option: its place, counted from 0. Else the answer itself."""
-    known = {name.casefold() for name in (*options, *(text.strip() for text in options.values()))}
-    if answer.strip().casefold() in known or not answer.isascii() or not answer.isdecimal() or len(answer) > 3:
+    names_and_texts = {name.casefold() for name in (*options, *(text.strip() for text in options.values()))}
+    if answer.strip().casefold() in names_and_texts or not answer.isascii() or not answer.isdecimal() or len(answer) > 3:
         return answer
-    place = int(answer)
-    return list(options)[place] if place < len(options) else answer
+    option_index = int(answer)
+    return list(options)[option_index] if option_index < len(options) else answer
 
 
 def format_derived(counts: Counter[str], source: str, rows: int) -> list[str]:
@@ -375,9 +389,9 @@ def format_derived(counts: Counter[str], source: str, rows: int) -> list[str]:
     if not counts:
         return []
     common = counts.most_common()
-    parts = [
-        what if count == rows else f"{what} ({count:,} of {rows:,} rows)"
-        for what, count in common[: 2 * MOST_TREATMENTS_SHOWN]
+    treatment_texts = [
+        treatment if count == rows else f"{treatment} ({count:,} of {rows:,} rows)"
+        for treatment, count in common[: 2 * MOST_TREATMENTS_SHOWN]
     ]
-    more = len(common) - len(parts)
-    return [f"{source}: {', '.join(parts)}{f' and {more} more' if more > 0 else ''}"]
+    more_count = len(common) - len(treatment_texts)
+    return [f"{source}: {', '.join(treatment_texts)}{f' and {more_count} more' if more_count > 0 else ''}"]

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from mixwright.config import CorpusConfig
 from mixwright.corpus.cells import find_cells, rows_by, with_rehearsal_counts
-from mixwright.corpus.columns import check_mapping, example_of, format_derived
+from mixwright.corpus.columns import check_mapping, format_derived, read_example
 from mixwright.corpus.identity import build_table
 from mixwright.corpus.levels import bin_levels
 from mixwright.corpus.reading import folder_of, read_rows
@@ -98,8 +98,12 @@ class Corpus:
         self, *, split: str | None = None, tasks: Collection[str] | None = None, ids: Collection[str] | None = None
     ) -> Corpus:
         """The rows that meet every condition given, in order, with the shares of their tasks worked out anew."""
-        given = {"task": tasks, "id": ids, "split": None if split is None else [split]}
-        conditions = [(name, pa.array(list(values), pa.string())) for name, values in given.items() if values is not None]
+        conditions_by_column = {"task": tasks, "id": ids, "split": None if split is None else [split]}
+        conditions = [
+            (name, pa.array(list(values), pa.string()))
+            for name, values in conditions_by_column.items()
+            if values is not None
+        ]
 
         def chosen() -> Iterator[pa.RecordBatch]:
             for batch in self.batches():
@@ -131,8 +135,12 @@ class Corpus:
             if task not in self.tasks:
                 raise InputError("a task of the corpus", repr(task), f"It has: {', '.join(self.tasks)}.")
             name = self.tasks[task].grader
-            known = next((other for other in self._graders if self.tasks[other].grader == name), None)
-            self._graders[task] = self._graders[known] if known else load_grader(name, never_import_from=self._folder)
+            task_with_grader = next(
+                (other_task for other_task in self._graders if self.tasks[other_task].grader == name), None
+            )
+            self._graders[task] = (
+                self._graders[task_with_grader] if task_with_grader else load_grader(name, never_import_from=self._folder)
+            )
         return self._graders[task]
 
     def grade(self, example: Example, completion: str, *, cut: bool = False) -> float:
@@ -161,14 +169,14 @@ class Corpus:
         train = self.select(split="train")
         if not rehearse:
             return train
-        kept = self.select(split=REHEARSE_SPLIT, tasks=rehearse)
-        table = store_batches([*train.table.to_batches(), *kept.table.to_batches()])
+        rehearsal_rows = self.select(split=REHEARSE_SPLIT, tasks=rehearse)
+        table = store_batches([*train.table.to_batches(), *rehearsal_rows.table.to_batches()])
         return self._with_table(with_column(table, "split", pa.array(["train"] * len(table), pa.string())))
 
     def without_rehearsal(self) -> Corpus:
         """The corpus without its rows to rehearse; itself where it has none."""
-        kept = pc.not_equal(self.table["split"], REHEARSE_SPLIT)
-        return self if not len(self) or pc.all(kept).as_py() else self._with_table(self.table.filter(kept))
+        is_kept = pc.not_equal(self.table["split"], REHEARSE_SPLIT)
+        return self if not len(self) or pc.all(is_kept).as_py() else self._with_table(self.table.filter(is_kept))
 
     def with_rehearsal(self, rows: Iterable[Example]) -> Corpus:
         """The corpus with these rows as its rows to rehearse, in place of those that it was read with."""
@@ -178,8 +186,8 @@ class Corpus:
     def digest(self) -> str:
         """SHA-256 of rows, graders and their code, in hex; the same wherever rows were read from and however chunked."""
         codes = {grader: code_digest(grader) for grader in self.graders.values()}
-        named = [[task, grader, *filter(None, [codes[grader]])] for task, grader in self.graders.items()]
-        digest = hashlib.sha256(json.dumps(named).encode())
+        graders_and_codes = [[task, grader, *filter(None, [codes[grader]])] for task, grader in self.graders.items()]
+        digest = hashlib.sha256(json.dumps(graders_and_codes).encode())
         for batch in self.batches():
             for row in batch.drop_columns(["source"]).to_pylist():
                 digest.update(json.dumps(row, sort_keys=True).encode())
@@ -221,15 +229,15 @@ class Corpus:
             columns = {"target": "text"}
         else:
             columns = {"prompt": "prompt"} | {n: new for n, new in names.items() if self.table[n].null_count < len(self)}
-        found: list[dict[str, Any]] = [
+        rows: list[dict[str, Any]] = [
             {"id": example.id, "task": example.task, "level": example.level}
             | {new: _for_trl(getattr(example, name)) for name, new in columns.items()}
             for example in self
         ]
         options = [option_texts(example) for example in self] if "answer" in columns else []
         if options and all(options):
-            found = [{**row, "options": texts} for row, texts in zip(found, options, strict=True)]
-        return Dataset.from_list(found)
+            rows = [{**row, "options": texts} for row, texts in zip(rows, options, strict=True)]
+        return Dataset.from_list(rows)
 
     @classmethod
     def from_examples(cls, examples: Iterable[Example], graders: Mapping[str, str] | None = None) -> Corpus:
@@ -256,12 +264,12 @@ def read_corpus(config: CorpusConfig | str | Path, *, base: Path = Path()) -> Co
     if not isinstance(config, CorpusConfig):
         config = CorpusConfig(str(config), eval_share=0.0)
     notes: list[str] = []
-    parts = [(config.train, "train" if config.eval is not None else "", config)]
+    sources = [(config.train, "train" if config.eval is not None else "", config)]
     if config.eval is not None:
-        parts.append((config.eval, "eval", config))
+        sources.append((config.eval, "eval", config))
     if config.rehearse is not None:  # rows that name no task are one of their own
-        parts.append((config.rehearse, REHEARSE_SPLIT, replace(config, task=REHEARSE_SPLIT)))
-    examples = (row for source, split, how in parts for row in _examples(source, split, how, base, notes))
+        sources.append((config.rehearse, REHEARSE_SPLIT, replace(config, task=REHEARSE_SPLIT)))
+    examples = (row for source, split, how in sources for row in _examples(source, split, how, base, notes))
     table = build_table(examples, config.eval_share)
     folder = None if config.train.startswith(GENERATED_PREFIX) else folder_of(config.train, base)
     table = _with_bins(table, notes)
@@ -305,13 +313,13 @@ def _examples(source: str, split: str, config: CorpusConfig, base: Path, notes: 
 
         yield from generate(source, split, config.eval_share, notes)
     else:
-        done, count, before = Counter[str](), 0, len(notes)
+        treatments, count, before = Counter[str](), 0, len(notes)
         of_task = functools.cache(lambda task: replace(config, task=task) if task else config)
         try:
-            for count, (row, place) in enumerate(read_rows(source, split, base=base, notes=notes), 1):  # noqa: B007
-                yield example_of(row, place, of_task(place.task), split, done)
+            for count, (row, location) in enumerate(read_rows(source, split, base=base, notes=notes), 1):  # noqa: B007
+                yield read_example(row, location, of_task(location.task), split, treatments)
         finally:
-            notes[before:before] = format_derived(done, source, count)
+            notes[before:before] = format_derived(treatments, source, count)
 
 
 def _with_bins(table: pa.Table, notes: list[str]) -> pa.Table:
@@ -322,9 +330,9 @@ def _with_bins(table: pa.Table, notes: list[str]) -> pa.Table:
     codes = table["task"].combine_chunks().dictionary_encode()
     train = pc.equal(table["split"], "train").to_numpy(zero_copy_only=False)
     tasks = np.array(codes.dictionary.to_pylist(), dtype=object)[codes.indices.to_numpy()]
-    binned, found = bin_levels(tasks, levels, train)
-    notes += found
-    return with_column(table, "level", pa.chunked_array([pa.array(binned, from_pandas=True)])) if found else table
+    binned, bin_notes = bin_levels(tasks, levels, train)
+    notes += bin_notes
+    return with_column(table, "level", pa.chunked_array([pa.array(binned, from_pandas=True)])) if bin_notes else table
 
 
 def _tasks(table: pa.Table, graders: Mapping[str, str]) -> dict[str, Task]:
@@ -355,8 +363,10 @@ def _check_answers(corpus: Corpus, *, split_from_own_file: bool) -> None:
             got = f"{len(lacking)} rows without, the first at {corpus.table['source'][int(lacking[0])].as_py()}"
             expected = f"an answer in every row of task {name!r} or in none"
             raise InputError(expected, got, "Add the answers or give those rows another task.")
-    first = read_groups(corpus.table, (members[answered[members]][:MOST_ANSWERS_CHECKED] for members in groups.values()))
-    for (name, _), examples in zip(groups, first, strict=True):
+    first_answered = read_groups(
+        corpus.table, (members[answered[members]][:MOST_ANSWERS_CHECKED] for members in groups.values())
+    )
+    for (name, _), examples in zip(groups, first_answered, strict=True):
         grader, grades = corpus.tasks[name].grader, TimedGrades(corpus, SECONDS_PER_GRADE, "stop")
         for example in examples:
             score = grades.grade(example, example.answer or "")

@@ -28,44 +28,51 @@ class Graded:
     """What was done with columns, and which graders were taken and why; one line each."""
     probe: str | None = None
     """Probe that measures the rows where nothing of them can be graded; None where answers are graded."""
-    whole: Corpus | None = None
+    all_rows: Corpus | None = None
     """All rows, those of tasks that cannot be graded among them; None where `corpus` has them all."""
-    lacking: tuple[str, ...] = ()
+    ungradable_tasks: tuple[str, ...] = ()
     """Tasks that must not be left out and cannot be graded, because of which no task is."""
 
 
-def read_graded(config: CorpusConfig, *, named: bool, ungraded: bool = False, needed: Collection[str] = ()) -> Graded:
+def read_graded(
+    config: CorpusConfig, *, graders_are_named: bool, ungraded: bool = False, needed_tasks: Collection[str] = ()
+) -> Graded:
     """The corpus with a grader for each task; a task that none is proposed for is left out, and said.
 
     Args:
         config: as `read_corpus` takes it.
-        named: whether the user named `config.grader`; without that, tasks that `config.graders` lacks get what their answers
-            look like.
+        graders_are_named: whether the user named `config.grader`; without that, tasks that `config.graders` lacks get
+            what their answers look like.
         ungraded: rows of which nothing can be graded are taken, too, if all of them are pairs or have targets.
-        needed: tasks that must not be left out: where one of them cannot be graded, no task is, if `ungraded`.
+        needed_tasks: tasks that must not be left out: where one of them cannot be graded, no task is, if `ungraded`.
 
     Raises:
         InputError: as `read_corpus` does, or when nothing of it can be graded.
     """
-    corpus = plain = read_corpus(config)
-    found, notes = ({}, []) if named else _proposed(corpus, config)
-    graders = dict(config.graders) | {task: grader for task, grader in found.items() if grader is not None}
-    chosen = replace(config, graders=graders)
+    corpus = corpus_as_read = read_corpus(config)
+    grader_by_task, notes = ({}, []) if graders_are_named else _propose_graders(corpus, config)
+    graders = dict(config.graders) | {task: grader for task, grader in grader_by_task.items() if grader is not None}
+    chosen_config = replace(config, graders=graders)
     if graders != dict(config.graders):
-        corpus = read_corpus(chosen)  # again: where a task has a grader, its targets are answers
+        corpus = read_corpus(chosen_config)  # again: where a task has a grader, its targets are answers
     notes = [*(f"corpus: {note}" for note in corpus.notes), *notes]
-    gradable_tasks = [task for task in corpus.tasks if found.get(task, "") is not None]
-    lacking = [task for task in needed if task in plain.tasks and task not in gradable_tasks]
-    probe = _probe(plain) if ungraded and (lacking or not gradable_tasks) else None
+    gradable_tasks = [task for task in corpus.tasks if grader_by_task.get(task, "") is not None]
+    ungradable_tasks = [task for task in needed_tasks if task in corpus_as_read.tasks and task not in gradable_tasks]
+    probe = _probe(corpus_as_read) if ungraded and (ungradable_tasks or not gradable_tasks) else None
     if probe is not None:
-        notes = [f"corpus: {note}" for note in plain.notes]
-        return Graded(plain, config, tuple(notes), probe, lacking=tuple(dict.fromkeys(lacking)))
+        notes = [f"corpus: {note}" for note in corpus_as_read.notes]
+        return Graded(corpus_as_read, config, tuple(notes), probe, ungradable_tasks=tuple(dict.fromkeys(ungradable_tasks)))
     if not gradable_tasks:
         remedy = "Name the answers' column (--column answer=COLUMN) and how they are judged (--grader NAME); what has no "
         remedy += "answers is compared by `mixwright verdict`, and trained on by `mixwright run`."
         raise InputError("rows with answers that can be graded", "; ".join(notes)[:300] or "none", remedy)
-    whole = None if len(gradable_tasks) == len(corpus.tasks) else corpus
-    return Graded(corpus if whole is None else corpus.select(tasks=gradable_tasks), chosen, tuple(notes), whole=whole)
+    full_corpus = None if len(gradable_tasks) == len(corpus.tasks) else corpus
+    return Graded(
+        corpus if full_corpus is None else corpus.select(tasks=gradable_tasks),
+        chosen_config,
+        tuple(notes),
+        all_rows=full_corpus,
+    )
 
 
 def _probe(corpus: Corpus) -> str | None:
@@ -76,7 +83,7 @@ def _probe(corpus: Corpus) -> str | None:
     return None if rows["target"].null_count else READINGS["loss"].probe
 
 
-def _proposed(corpus: Corpus, config: CorpusConfig) -> tuple[dict[str, str | None], list[str]]:
+def _propose_graders(corpus: Corpus, config: CorpusConfig) -> tuple[dict[str, str | None], list[str]]:
     """Grader of each task that none was named for, None where nothing can be graded; and one line per kind of reason."""
     proposals = {task: proposal for task, proposal in proposed_graders(corpus).items() if task not in config.graders}
     tasks_by_reason: dict[tuple[str | None, str], list[str]] = defaultdict(list)
@@ -88,7 +95,19 @@ def _proposed(corpus: Corpus, config: CorpusConfig) -> tuple[dict[str, str | Non
 
 def _format_proposal(tasks: Sequence[str], proposals: Sequence[ProposedGrader]) -> str:
     """One line: which tasks take this grader, and why, which is true of each of them."""
-    first, count, total = proposals[0], sum(one.count for one in proposals), sum(one.total for one in proposals)
-    why = f"{count:,} of {total:,} answers {first.form}" if first.form else first.why.removeprefix(f"{first.grader}: ")
-    what = f"grader of {join_some(tasks)}: {first.grader}" if first.grader else f"{join_some(tasks)} is not measured"
-    return f"{what}, {why}" + ("; another: --grader NAME" if first.grader else "")
+    first_proposal, count, total = (
+        proposals[0],
+        sum(proposal.count for proposal in proposals),
+        sum(proposal.total for proposal in proposals),
+    )
+    why = (
+        f"{count:,} of {total:,} answers {first_proposal.form}"
+        if first_proposal.form
+        else first_proposal.why.removeprefix(f"{first_proposal.grader}: ")
+    )
+    subject = (
+        f"grader of {join_some(tasks)}: {first_proposal.grader}"
+        if first_proposal.grader
+        else f"{join_some(tasks)} is not measured"
+    )
+    return f"{subject}, {why}" + ("; another: --grader NAME" if first_proposal.grader else "")

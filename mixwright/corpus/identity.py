@@ -57,27 +57,27 @@ def _hash(text: str) -> int:
 
 def _content_hash(example: Example) -> int:
     texts = (example.prompt, example.target, example.chosen, example.rejected)
-    parts = [None if text is None else plain(text) for text in texts]
-    return _hash(json.dumps([example.task, example.level, example.answer, *parts]))
+    plain_texts = [None if text is None else plain(text) for text in texts]
+    return _hash(json.dumps([example.task, example.level, example.answer, *plain_texts]))
 
 
-def _ids(given: pa.ChunkedArray, keys: np.ndarray) -> pa.ChunkedArray:
+def _ids(given_ids: pa.ChunkedArray, keys: np.ndarray) -> pa.ChunkedArray:
     """The ids, those that are empty made of the content's hash and, from the second on, the occurrence."""
     order = np.argsort(keys, kind="stable")
     ordered = keys[order]
-    first = np.searchsorted(ordered, ordered)
+    first_positions = np.searchsorted(ordered, ordered)
     occurrence = np.empty(len(keys), np.int64)
-    occurrence[order] = np.arange(len(keys)) - first + 1
-    parts = []
+    occurrence[order] = np.arange(len(keys)) - first_positions + 1
+    chunks = []
     for at in range(0, len(keys), BATCH_ROWS):
-        names = given.slice(at, BATCH_ROWS).to_pylist()
+        names = given_ids.slice(at, BATCH_ROWS).to_pylist()
         rows = zip(names, keys[at : at + BATCH_ROWS].tolist(), occurrence[at : at + BATCH_ROWS].tolist(), strict=True)
         ids = [name or f"{key:016x}" + (f"-{count}" if count > 1 else "") for name, key, count in rows]
-        parts.append(pa.array(ids, pa.string()))
-    return pa.chunked_array(parts, pa.string())
+        chunks.append(pa.array(ids, pa.string()))
+    return pa.chunked_array(chunks, pa.string())
 
 
-def _splits(given: pa.ChunkedArray, tasks: pa.ChunkedArray, keys: np.ndarray, eval_share: float) -> pa.ChunkedArray:
+def _splits(given_splits: pa.ChunkedArray, tasks: pa.ChunkedArray, keys: np.ndarray, eval_share: float) -> pa.ChunkedArray:
     """The splits, those not given by the prompt's hash. A task of two prompts or more has one on each side."""
     without_split = keys > 0
     held_out = without_split & (keys < np.uint64(min(eval_share * 2**64, 2**64 - 1)))
@@ -91,7 +91,7 @@ def _splits(given: pa.ChunkedArray, tasks: pa.ChunkedArray, keys: np.ndarray, ev
         if lowest < highest and held_out[of_task].all():
             held_out &= keys != highest
     chosen = pa.array(np.where(held_out, "eval", "train"), pa.string())
-    return pc.if_else(pa.array(without_split), chosen, given)
+    return pc.if_else(pa.array(without_split), chosen, given_splits)
 
 
 def _refuse_duplicates(table: pa.Table) -> None:

@@ -22,27 +22,27 @@ def bin_levels(tasks: np.ndarray, levels: np.ndarray, counted: np.ndarray | None
         levels: of each row, float; NaN where there is none.
         counted: which rows the quantiles are of (the training split); None for all.
     """
-    known = ~np.isnan(levels)
-    counted = known if counted is None or not (counted & known).any() else counted & known
+    has_level = ~np.isnan(levels)
+    counted = has_level if counted is None or not (counted & has_level).any() else counted & has_level
     binned, notes = levels, []
-    many = len(np.unique(levels[known])) > MOST_LEVELS  # else no task can have more
-    for task in np.unique(tasks[counted]) if many else ():
-        of_task = known & (tasks == task)
+    has_many_levels = len(np.unique(levels[has_level])) > MOST_LEVELS  # else no task can have more
+    for task in np.unique(tasks[counted]) if has_many_levels else ():
+        of_task = has_level & (tasks == task)
         values = levels[of_task & counted]
-        different = len(np.unique(values))
-        if different <= MOST_LEVELS:
+        distinct_count = len(np.unique(values))
+        if distinct_count <= MOST_LEVELS:
             continue
         count = int(min(MOST_BINS, max(1, len(values) // MIN_ROWS_PER_BIN)))
         edges = np.unique(np.quantile(values, np.linspace(0, 1, count + 1)[1:-1], method="higher"))
-        place = np.searchsorted(edges, levels[of_task], side="right")
+        bin_index = np.searchsorted(edges, levels[of_task], side="right")
         of_values = np.searchsorted(edges, values, side="right")
         names = {bin: float(np.quantile(values[of_values == bin], 0.5, method="lower")) for bin in np.unique(of_values)}
         nearest = np.array(sorted(names))
         if binned is levels:
             binned = levels.copy()
-        binned[of_task] = [names[int(nearest[np.abs(nearest - bin).argmin()])] for bin in place]
+        binned[of_task] = [names[int(nearest[np.abs(nearest - bin).argmin()])] for bin in bin_index]
         notes.append(
-            f"{task}: {different} different levels were put into {len(names)} bins of about equal size by quantile, "
+            f"{task}: {distinct_count} different levels were put into {len(names)} bins of about equal size by quantile, "
             f"each named by its median level"
         )
     return binned, notes

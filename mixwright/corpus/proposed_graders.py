@@ -57,13 +57,15 @@ def proposed_graders(corpus: Corpus) -> Mapping[str, ProposedGrader]:
     groups = rows_by(corpus, np.arange(len(corpus)), "task", "task")
     names = [name for name, _ in groups]
     spread = (rows[np.unique(np.linspace(0, len(rows) - 1, MOST_ROWS_READ).astype(int))] for rows in groups.values())
-    found = read_groups(corpus.table, spread)
-    return {name: _proposed(rows) for name, rows in zip(names, found, strict=True)}
+    rows_by_task = read_groups(corpus.table, spread)
+    return {name: _propose(rows) for name, rows in zip(names, rows_by_task, strict=True)}
 
 
-def _proposed(rows: Sequence[Example]) -> ProposedGrader:
+def _propose(rows: Sequence[Example]) -> ProposedGrader:
     if any(row.chosen is not None for row in rows):
-        return ProposedGrader(None, f"nothing to grade: {_of(sum(r.chosen is not None for r in rows), rows)} rows are pairs")
+        return ProposedGrader(
+            None, f"nothing to grade: {_share_text(sum(r.chosen is not None for r in rows), rows)} rows are pairs"
+        )
     texts = [(row, (row.answer if row.answer is not None else plain(row.target)).strip()) for row in rows]
     texts = [(row, text) for row, text in texts if text]
     if not texts:
@@ -72,36 +74,42 @@ def _proposed(rows: Sequence[Example]) -> ProposedGrader:
     for form, words in ANSWER_FORMS:
         count = sum(form(row, text) for row, text in texts)
         if count >= MIN_FORM_SHARE * len(texts):
-            return _by_form(words, count, texts)
+            return _propose_by_form(words, count, texts)
     if all(row.answer is None for row, _ in texts):
         return ProposedGrader(None, f"nothing to grade: no form of answer is common to the {len(texts):,} completions")
     prose = sum(len(text) > SHORT_ANSWER_CHARACTERS or "\n" in text or _is_sentence(text) for text in answers)
     if prose > (1 - MIN_FORM_SHARE) * len(texts):
-        why = f"{_of(prose, texts)} answers are sentences, or longer than {SHORT_ANSWER_CHARACTERS} characters"
+        why = f"{_share_text(prose, texts)} answers are sentences, or longer than {SHORT_ANSWER_CHARACTERS} characters"
         return ProposedGrader(None, f"nothing to grade: {why}")
-    return _of_words(answers)
+    return _propose_for_words(answers)
 
 
-def _of_words(answers: Sequence[str]) -> ProposedGrader:
+def _propose_for_words(answers: Sequence[str]) -> ProposedGrader:
     """For short texts: exact for lists of words, and where case or outer marks may tell answers apart."""
     lists = list(map(_words_in_list, answers))
     several = sum(words > 1 for words in lists)
     if several >= MIN_FORM_SHARE * len(answers) and max(lists) > 2:
-        return ProposedGrader("exact", f"exact: {_of(several, answers)} answers are lists of words, whose order counts")
-    different = set(answers)
-    odd = sum(not (text.islower() or text.isupper() or text.istitle() or text.capitalize() == text) for text in answers)
-    readings = Counter(final_answer_of(text).casefold().strip(" .,;:!?\"'`*_") for text in different)
+        return ProposedGrader(
+            "exact", f"exact: {_share_text(several, answers)} answers are lists of words, whose order counts"
+        )
+    distinct_answers = set(answers)
+    mixed_case_count = sum(
+        not (text.islower() or text.isupper() or text.istitle() or text.capitalize() == text) for text in answers
+    )
+    readings = Counter(final_answer_of(text).casefold().strip(" .,;:!?\"'`*_") for text in distinct_answers)
     clash = sum(count for text, count in readings.items() if count > 1 or not text)
-    if odd > (1 - MIN_FORM_SHARE) * len(answers) or clash:
-        mixed = f"{odd:,} of {len(answers):,} mix upper and lower case"
-        which = mixed if odd else f"{clash:,} differ by case or marks alone"
-        return ProposedGrader("exact", f"exact: all answers are short, and {which}")
-    few = "one text" if len(different) == 1 else f"one of {len(different)} texts"
-    return _by_form(f"are {few if len(different) <= MOST_LABELS else 'short texts'}", len(answers), answers)
+    if mixed_case_count > (1 - MIN_FORM_SHARE) * len(answers) or clash:
+        mixed = f"{mixed_case_count:,} of {len(answers):,} mix upper and lower case"
+        clash_text = mixed if mixed_case_count else f"{clash:,} differ by case or marks alone"
+        return ProposedGrader("exact", f"exact: all answers are short, and {clash_text}")
+    repeated_text = "one text" if len(distinct_answers) == 1 else f"one of {len(distinct_answers)} texts"
+    return _propose_by_form(
+        f"are {repeated_text if len(distinct_answers) <= MOST_LABELS else 'short texts'}", len(answers), answers
+    )
 
 
-def _by_form(form: str, count: int, answers: Sequence[object]) -> ProposedGrader:
-    why = f"{FINAL_ANSWER_GRADER}: {_of(count, answers)} answers {form}"
+def _propose_by_form(form: str, count: int, answers: Sequence[object]) -> ProposedGrader:
+    why = f"{FINAL_ANSWER_GRADER}: {_share_text(count, answers)} answers {form}"
     return ProposedGrader(FINAL_ANSWER_GRADER, why, form, count, len(answers))
 
 
@@ -111,20 +119,20 @@ def _is_sentence(text: str) -> bool:
 
 def _words_in_list(text: str) -> int:
     """How many words or short phrases a text lists, parted by commas, semicolons or bars; 1 for any other text."""
-    parts = [part.strip(" \t'\"`[](){}") for part in re.split(r"[,;|]", text)]
-    listed = all(0 < len(part.split()) <= MOST_WORDS_OF_ENTRY and re.search(r"[^\W\d_]", part) for part in parts)
-    return len(parts) if listed else 1
+    entries = [entry.strip(" \t'\"`[](){}") for entry in re.split(r"[,;|]", text)]
+    is_list = all(0 < len(entry.split()) <= MOST_WORDS_OF_ENTRY and re.search(r"[^\W\d_]", entry) for entry in entries)
+    return len(entries) if is_list else 1
 
 
 ANSWER_FORMS: tuple[tuple[Callable[[Example, str], bool], str], ...] = (
     (lambda _, text: "####" in text and final_answer_of(text) != text, "end in `#### answer`"),
     (lambda _, text: "\\boxed" in text and final_answer_of(text) != text, r"hold `\boxed{answer}`"),
-    (lambda _, text: any(found.kind == "marked" for found in find_stated_answers(text)), 'say "the answer is ..."'),
+    (lambda _, text: any(statement.kind == "marked" for statement in find_stated_answers(text)), 'say "the answer is ..."'),
     (lambda row, text: answer_kind(row, text) == "number", "are one number"),
     (lambda row, text: answer_kind(row, text) == "letter", "are the letter of an option that the prompt lists"),
 )
 """Form of an answer, and the words for it, the most telling first."""
 
 
-def _of(count: int, total: Sequence[object]) -> str:
+def _share_text(count: int, total: Sequence[object]) -> str:
     return f"{count:,} of {len(total):,}"

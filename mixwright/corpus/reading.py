@@ -21,12 +21,12 @@ from mixwright.run.folder import check_regular
 
 def _without_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """The object. Raises ValueError for a key that stands there twice: the first value would be lost."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    record = dict(pairs)
+    if len(record) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
         raise ValueError(f"the key {twice!r:.60} twice")
-    return found
+    return record
 
 
 DECODER = json.JSONDecoder(object_pairs_hook=_without_repeated_keys)
@@ -50,7 +50,7 @@ SPLIT_BY_NAME |= dict.fromkeys(("eval", "test", "validation", "valid", "val", "d
 """What a split is called in files -> our name."""
 
 
-class Place(NamedTuple):
+class RowLocation(NamedTuple):
     """Where a row stands."""
 
     file: str
@@ -71,7 +71,7 @@ class Place(NamedTuple):
         return InputError(expected, got, remedy, file=file, line=self.line)
 
 
-Rows = Iterator[tuple[Any, Place]]
+Rows = Iterator[tuple[Any, RowLocation]]
 
 
 def read_rows(source: str, split: str, *, base: Path = Path(), notes: list[str] | None = None) -> Rows:
@@ -93,15 +93,15 @@ def read_rows(source: str, split: str, *, base: Path = Path(), notes: list[str] 
     path, notes = base / source, [] if notes is None else notes
     check_regular(path)
     if files := files_of(source, base):
-        rows = _several(files, source, notes)
+        rows = _read_several(files, source, notes)
     elif path.is_dir():
-        rows = _folder(path, split)
+        rows = _read_datasets_folder(path, split)
     elif path.is_file():
-        rows = _file(path, notes)
+        rows = _read_file(path, notes)
     elif suffix_of(path) in SUFFIXES or source.startswith((".", "/", "~")) or source.count("/") > 1 or "*" in source:
         raise InputError("a file", "nothing there", "Correct the path; it is relative to the file that names it.", file=path)
     else:
-        rows = _hub(source, split)
+        rows = _read_hub(source, split)
     count = 0
     for count, row in enumerate(rows, 1):  # noqa: B007 - counts
         yield row
@@ -123,14 +123,14 @@ def files_of(source: str, base: Path = Path()) -> list[Path]:
     """
     path = base / source
     if path.is_dir():
-        found = [] if any((path / mark).is_file() for mark in DATASETS_FOLDER_FILES) else path.iterdir()
+        paths = [] if any((path / mark).is_file() for mark in DATASETS_FOLDER_FILES) else path.iterdir()
     else:
         root = Path(path.anchor) if path.is_absolute() else base
-        found = root.glob(str(path.relative_to(root))) if "*" in source and not path.exists() else []
-    named = [one for one in found if suffix_of(one) in SUFFIXES and one.name[:1] != "."]
-    check_regular(*named)
-    files = sorted(filter(Path.is_file, named))
-    splits = [one.name for one in files if one.name.partition(".")[0].lower() in SPLIT_BY_NAME]
+        paths = root.glob(str(path.relative_to(root))) if "*" in source and not path.exists() else []
+    data_files = [data_file for data_file in paths if suffix_of(data_file) in SUFFIXES and data_file.name[:1] != "."]
+    check_regular(*data_files)
+    files = sorted(filter(Path.is_file, data_files))
+    splits = [data_file.name for data_file in files if data_file.name.partition(".")[0].lower() in SPLIT_BY_NAME]
     if splits:
         raise InputError(
             "a folder with a file for each task", f"{splits[0]}, which is a split", "Name one file in it.", file=path
@@ -147,30 +147,34 @@ def folder_of(source: str, base: Path = Path()) -> Path | None:
     return files[0].parent if files else None
 
 
-def _several(files: list[Path], source: str, notes: list[str]) -> Rows:
+def _read_several(files: list[Path], source: str, notes: list[str]) -> Rows:
     notes.append(f"{source}: {len(files)} files, each a task of its name where its rows name none")
     for path in files:
         task = path.name[: -len(suffix_of(path))]
-        for row, place in _file(path, notes):
-            yield row, place._replace(task=task)
+        for row, location in _read_file(path, notes):
+            yield row, location._replace(task=task)
 
 
-def _file(path: Path, notes: list[str]) -> Rows:
+def _read_file(path: Path, notes: list[str]) -> Rows:
     suffix = suffix_of(path)
     if suffix not in SUFFIXES:
         raise InputError(f"a file ending in {', '.join(SUFFIXES)}", repr(path.name), "Convert or rename it.", file=path)
     if suffix == ".parquet":
-        return _parquet(path)
-    return _json(path, notes) if suffix.startswith(".json") and not suffix.startswith(".jsonl") else _jsonl(path)
+        return _read_parquet(path)
+    return (
+        _read_json_list(path, notes)
+        if suffix.startswith(".json") and not suffix.startswith(".jsonl")
+        else _read_json_lines(path)
+    )
 
 
-def _opened(path: Path) -> IO[bytes]:
+def _open(path: Path) -> IO[bytes]:
     return gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb")  # type: ignore[return-value]
 
 
-def _unpacked(path: Path, *, lines: bool) -> Iterator[bytes]:
+def _unpack(path: Path, *, lines: bool) -> Iterator[bytes]:
     """The lines of a file, or parts of it, each of bounded size. Raises InputError where a packed file is broken."""
-    with _opened(path) as file:
+    with _open(path) as file:
         read = partial(file.readline, MOST_LINE_BYTES) if lines else partial(file.read, READ_BYTES)
         try:
             yield from iter(read, b"")
@@ -178,26 +182,26 @@ def _unpacked(path: Path, *, lines: bool) -> Iterator[bytes]:
             raise InputError("a whole gzip file", str(error)[:120], "Fetch or pack it again.", file=path) from None
 
 
-def _jsonl(path: Path) -> Rows:
+def _read_json_lines(path: Path) -> Rows:
     blank = 0
-    for line, raw in enumerate(_unpacked(path, lines=True), 1):
-        place = Place(str(path), line)
+    for line, raw in enumerate(_unpack(path, lines=True), 1):
+        location = RowLocation(str(path), line)
         if len(raw) == MOST_LINE_BYTES:
-            raise place.error("a JSON object", f"a line of {MOST_LINE_BYTES:,} bytes or more", "Write a row per line.")
+            raise location.error("a JSON object", f"a line of {MOST_LINE_BYTES:,} bytes or more", "Write a row per line.")
         blank = 0 if raw.strip() else blank + 1
         if blank > MOST_BLANK_LINES:
             got = f"{blank:,} blank lines one after another"
-            raise place.error("a JSON object", got, "Take the blank lines out.")
+            raise location.error("a JSON object", got, "Take the blank lines out.")
         if blank:
             continue
         try:
             text = raw.decode("utf-8-sig" if line == 1 else "utf-8")
             if text.strip():
-                yield DECODER.decode(text), place
+                yield DECODER.decode(text), location
         except UnicodeDecodeError as error:
-            raise place.error("UTF-8 text", f"byte 0x{raw[error.start]:02x}", "Save the file as UTF-8.") from None
+            raise location.error("UTF-8 text", f"byte 0x{raw[error.start]:02x}", "Save the file as UTF-8.") from None
         except (ValueError, RecursionError) as error:
-            raise place.error("a JSON object", _json_problem(error), "Correct that line or remove it.") from None
+            raise location.error("a JSON object", _json_problem(error), "Correct that line or remove it.") from None
 
 
 def _json_problem(error: Exception) -> str:
@@ -208,68 +212,72 @@ def _json_problem(error: Exception) -> str:
 def _rows_under_key(text: str, path: Path, notes: list[str]) -> Rows:
     """The rows of a JSON object that has them under one of its keys, beside a canary or a description."""
     try:
-        found = DECODER.decode(text)
+        record = DECODER.decode(text)
     except (ValueError, RecursionError) as error:
         line = getattr(error, "lineno", None)
         remedy = "Correct the file." if line is None else "For a row per line: .jsonl."
-        raise Place(str(path), line).error("JSON", _json_problem(error), remedy) from None
+        raise RowLocation(str(path), line).error("JSON", _json_problem(error), remedy) from None
     lists = [
-        name for name, rows in found.items() if isinstance(rows, list) and rows and all(isinstance(r, dict) for r in rows)
+        name for name, rows in record.items() if isinstance(rows, list) and rows and all(isinstance(r, dict) for r in rows)
     ]
     if len(lists) != 1:
-        got = f"an object with keys {', '.join(map(repr, list(found)[:8]))}"[:160]
+        got = f"an object with keys {', '.join(map(repr, list(record)[:8]))}"[:160]
         remedy = "Write the rows as a list, or one per line as .jsonl."
-        raise Place(str(path), 1).error("a JSON list of objects, or an object with one such list", got, remedy)
+        raise RowLocation(str(path), 1).error("a JSON list of objects, or an object with one such list", got, remedy)
     note = f"rows from the list {lists[0]!r} of the file"
     if not any(earlier_note.endswith(note) for earlier_note in notes[-1:]):
         notes.append(f"{path.name}: {note}")
-    for number, row in enumerate(found[lists[0]], 1):
-        yield row, Place(str(path), row=number)
+    for number, row in enumerate(record[lists[0]], 1):
+        yield row, RowLocation(str(path), row=number)
 
 
-def _json(path: Path, notes: list[str]) -> Rows:
+def _read_json_list(path: Path, notes: list[str]) -> Rows:
     """The objects of a JSON list, one at a time, so that each is known by its line."""
-    parts, size = list[bytes](), 0
-    for part in _unpacked(path, lines=False):
-        parts.append(part)
-        size += len(part)
+    chunks, size = list[bytes](), 0
+    for chunk in _unpack(path, lines=False):
+        chunks.append(chunk)
+        size += len(chunk)
         if size > MOST_UNPACKED_BYTES and path.suffix.lower() == ".gz":
             got = f"one of more than {MOST_UNPACKED_BYTES:,} bytes"
-            raise Place(str(path)).error("a JSON list that fits in memory", got, "Write a row per line, as .jsonl.")
+            raise RowLocation(str(path)).error("a JSON list that fits in memory", got, "Write a row per line, as .jsonl.")
     try:
-        text = b"".join(parts).decode("utf-8-sig")
+        text = b"".join(chunks).decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise Place(str(path)).error("UTF-8 text", error.reason, "Save the file as UTF-8.") from None
-    at, line, counted, last = _after_space(text, 0), 1, 0, False
-    if text[at : at + 1] == "{":
+        raise RowLocation(str(path)).error("UTF-8 text", error.reason, "Save the file as UTF-8.") from None
+    position, line, row_count, is_last = _after_space(text, 0), 1, 0, False
+    if text[position : position + 1] == "{":
         yield from _rows_under_key(text, path, notes)
         return
-    if text[at : at + 1] != "[":
-        raise Place(str(path), 1).error("a JSON list of objects", repr(text[at : at + 20]), "For a row per line: .jsonl.")
-    at = _after_space(text, at + 1)
-    while not last and text[at : at + 1] != "]":
-        line, counted = line + text.count("\n", counted, at), at
-        place = Place(str(path), line)
+    if text[position : position + 1] != "[":
+        raise RowLocation(str(path), 1).error(
+            "a JSON list of objects", repr(text[position : position + 20]), "For a row per line: .jsonl."
+        )
+    position = _after_space(text, position + 1)
+    while not is_last and text[position : position + 1] != "]":
+        line, row_count = line + text.count("\n", row_count, position), position
+        location = RowLocation(str(path), line)
         try:
-            row, at = DECODER.raw_decode(text, at)
+            row, position = DECODER.raw_decode(text, position)
         except (ValueError, RecursionError) as error:
-            place = place._replace(line=getattr(error, "lineno", line))
-            raise place.error("JSON", _json_problem(error), "Correct the file.") from None
-        yield row, place
-        at = _after_space(text, at)
-        last = text[at : at + 1] != ","
-        at = at if last else _after_space(text, at + 1)
-    if text[at : at + 1] != "]" or text[at + 1 :].strip():
-        line += text.count("\n", counted, at)
-        raise Place(str(path), line).error("one JSON list that ends with ]", repr(text[at : at + 20]), "Correct the file.")
+            location = location._replace(line=getattr(error, "lineno", line))
+            raise location.error("JSON", _json_problem(error), "Correct the file.") from None
+        yield row, location
+        position = _after_space(text, position)
+        is_last = text[position : position + 1] != ","
+        position = position if is_last else _after_space(text, position + 1)
+    if text[position : position + 1] != "]" or text[position + 1 :].strip():
+        line += text.count("\n", row_count, position)
+        raise RowLocation(str(path), line).error(
+            "one JSON list that ends with ]", repr(text[position : position + 20]), "Correct the file."
+        )
 
 
-def _after_space(text: str, at: int) -> int:
-    found = SPACE.match(text, at)
-    return at if found is None else found.end()
+def _after_space(text: str, position: int) -> int:
+    match = SPACE.match(text, position)
+    return position if match is None else match.end()
 
 
-def _parquet(path: Path) -> Rows:
+def _read_parquet(path: Path) -> Rows:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -282,7 +290,7 @@ def _parquet(path: Path) -> Rows:
             for batch in file.iter_batches(PARQUET_BATCH_ROWS):
                 for value in batch.to_pylist():
                     row += 1
-                    yield value, Place(str(path), row=row)
+                    yield value, RowLocation(str(path), row=row)
     except UnicodeDecodeError as error:
         got = f"byte 0x{error.object[error.start]:02x} in a text of rows {row + 1} to {row + PARQUET_BATCH_ROWS}"
         raise InputError("UTF-8 text", got, "Write it again as UTF-8.", file=path) from None
@@ -290,21 +298,21 @@ def _parquet(path: Path) -> Rows:
         raise InputError("a Parquet file", str(error)[:120], "Write it again.", file=path) from None
 
 
-def _folder(path: Path, split: str) -> Rows:
+def _read_datasets_folder(path: Path, split: str) -> Rows:
     if not any((path / mark).is_file() for mark in DATASETS_FOLDER_FILES):
         expected = "a folder written by datasets' save_to_disk, or one of data files, each a task"
         raise InputError(expected, "another folder", "Name a file in it instead.", file=path)
-    check_regular(*(Path(place, name) for place, _, names in os.walk(path) for name in names))
+    check_regular(*(Path(directory, name) for directory, _, names in os.walk(path) for name in names))
     try:
         loaded = _import_datasets(str(path)).load_from_disk(str(path))
     except InputError:
         raise
     except Exception as error:  # the library raises many kinds, all of them about what stands in the folder
-        raise _damaged(path, error) from None
-    return _dataset(loaded, str(path), split)
+        raise _damaged_error(path, error) from None
+    return _read_dataset(loaded, str(path), split)
 
 
-def _damaged(path: str | Path, error: Exception) -> InputError:
+def _damaged_error(path: str | Path, error: Exception) -> InputError:
     return InputError("a whole folder written by datasets' save_to_disk", _reason(error), "Save it again.", file=path)
 
 
@@ -312,9 +320,9 @@ def _reason(error: Exception) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0][:160]
 
 
-def _hub(source: str, split: str) -> Rows:
-    name, _, rest = source.partition(":")
-    config, _, split_at_hub = rest.partition(":")
+def _read_hub(source: str, split: str) -> Rows:
+    name, _, configuration = source.partition(":")
+    config, _, split_at_hub = configuration.partition(":")
     try:
         loaded = _import_datasets(source).load_dataset(name, config or None, split=split_at_hub or None)
     except InputError:
@@ -322,7 +330,7 @@ def _hub(source: str, split: str) -> Rows:
     except Exception as error:  # the library raises many kinds, all of them about the name or the network
         got = f"{source!r}: {_reason(error)}"
         raise InputError("a file, or a data set's name on the hub", got, "Correct the name.") from None
-    return _dataset(loaded, source, split)
+    return _read_dataset(loaded, source, split)
 
 
 def _import_datasets(name: str) -> Any:
@@ -333,22 +341,22 @@ def _import_datasets(name: str) -> Any:
     return datasets
 
 
-def _dataset(loaded: Any, name: str, split: str) -> Rows:
+def _read_dataset(loaded: Any, name: str, split: str) -> Rows:
     if hasattr(loaded, "keys"):
         split_names = ("test", "validation", "eval", "dev") if split == "eval" else ("train",)
-        found = [key for key in split_names if key in loaded]
-        if not found:
+        splits_found = [key for key in split_names if key in loaded]
+        if not splits_found:
             remedy = "Name it: owner/name:config:split, or save that split alone."
             raise InputError(f"a split called {' or '.join(split_names)}", f"splits {', '.join(loaded)}", remedy, file=name)
-        loaded = loaded[found[0]]
+        loaded = loaded[splits_found[0]]
     row = 0
     try:
         for row, value in enumerate(loaded.with_format(None), 1):
-            yield value, Place(name, row=row)
+            yield value, RowLocation(name, row=row)
     except UnicodeDecodeError as error:
         got = f"byte 0x{error.object[error.start]:02x}"
-        raise Place(name, row=row + 1).error("UTF-8 text", got, "Write it again as UTF-8.") from None
+        raise RowLocation(name, row=row + 1).error("UTF-8 text", got, "Write it again as UTF-8.") from None
     except GeneratorExit:
         raise
     except (OSError, ValueError, TypeError, KeyError, IndexError, ImportError, ArithmeticError) as error:
-        raise _damaged(name, error) from None
+        raise _damaged_error(name, error) from None

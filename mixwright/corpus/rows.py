@@ -77,14 +77,14 @@ def encode(examples: Sequence[Example]) -> pa.RecordBatch:
         for name in TEXT_COLUMNS:
             columns[name].append(_encode_text(getattr(example, name), chat, "user" if name == "prompt" else "assistant"))
         for name in ("knobs", "extra"):
-            columns[name].append(_json(getattr(example, name), example))
+            columns[name].append(_to_json(getattr(example, name), example))
         columns["chat"].append(chat)
     try:
         arrays = [pa.array(columns[field.name], field.type) for field in SCHEMA]
     except (pa.ArrowInvalid, pa.ArrowTypeError, UnicodeEncodeError) as error:
         for example in examples if len(examples) > 1 else ():
             encode([example])  # raises for the row that it is
-        raise _refused(examples[0], "values of the types of Example", str(error)[:120], "Correct the row.") from None
+        raise _refusal(examples[0], "values of the types of Example", str(error)[:120], "Correct the row.") from None
     return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
 
 
@@ -97,29 +97,29 @@ def check_saved(table: pa.Table) -> None:
         raise pa.ArrowInvalid(f"a missing value in column {lacking[0]}")
     if not pc.all(pc.is_finite(table["level"]), min_count=0).as_py():
         raise pa.ArrowInvalid("a level that is not finite")
-    if other := set(pc.unique(table["split"]).to_pylist()) - {"train", "eval", "rehearse"}:
-        raise pa.ArrowInvalid(f"a split {other.pop()!r:.40}")
+    if unknown_splits := set(pc.unique(table["split"]).to_pylist()) - {"train", "eval", "rehearse"}:
+        raise pa.ArrowInvalid(f"a split {unknown_splits.pop()!r:.40}")
 
 
 def decode(row: Mapping[str, Any]) -> Example:
     """The example that one row of `SCHEMA` (as a dict) holds. Raises InputError when its JSON is damaged."""
     plain_fields = {name: row[name] for name in PLAIN_COLUMNS}
     texts = {name: _decode_text(row[name], row["chat"]) for name in TEXT_COLUMNS}
-    objects: dict[str, Any] = {name: _object(row[name], name) for name in ("knobs", "extra")}
+    objects: dict[str, Any] = {name: _read_object(row[name], name) for name in ("knobs", "extra")}
     return Example(**plain_fields, **texts, **objects, skills=tuple(row["skills"]))
 
 
 def store_batches(batches: Iterable[pa.RecordBatch]) -> pa.Table:
     """A table of the batches: in memory while small, else memory-mapped from a temporary file that needs no cleaning up."""
-    kept: list[pa.RecordBatch] = []
+    batches_in_memory: list[pa.RecordBatch] = []
     size = 0
     stream = iter(batches)
     for batch in stream:
-        kept.append(batch)
+        batches_in_memory.append(batch)
         size += batch.nbytes
         if size > MOST_BYTES_IN_MEMORY:
-            return _spill(kept, stream)
-    return pa.Table.from_batches(kept, SCHEMA)
+            return _spill(batches_in_memory, stream)
+    return pa.Table.from_batches(batches_in_memory, SCHEMA)
 
 
 def with_column(table: pa.Table, name: str, values: pa.Array | pa.ChunkedArray) -> pa.Table:
@@ -127,14 +127,14 @@ def with_column(table: pa.Table, name: str, values: pa.Array | pa.ChunkedArray) 
     return table.set_column(SCHEMA.get_field_index(name), SCHEMA.field(name), values)
 
 
-def _spill(kept: list[pa.RecordBatch], rest: Iterator[pa.RecordBatch]) -> pa.Table:
+def _spill(batches_in_memory: list[pa.RecordBatch], further_batches: Iterator[pa.RecordBatch]) -> pa.Table:
     handle = tempfile.NamedTemporaryFile(prefix="mixwright-", suffix=".arrow", delete=False)  # noqa: SIM115
     path = Path(handle.name)
     try:
         with handle, pa.ipc.new_file(handle, SCHEMA) as writer:
-            while kept:
-                writer.write_batch(kept.pop(0))
-            for batch in rest:
+            while batches_in_memory:
+                writer.write_batch(batches_in_memory.pop(0))
+            for batch in further_batches:
                 writer.write_batch(batch)
         return pa.ipc.open_file(pa.memory_map(str(path))).read_all()
     except OSError as error:
@@ -147,9 +147,12 @@ def pick_rows(table: pa.Table, rows: np.ndarray) -> pa.Table:
     """The rows of those indices, in the table's order; only they are copied, and only chunks that hold some are read."""
     rows, batches = np.unique(np.asarray(rows, np.int64)), table.to_batches()
     starts = np.cumsum([0, *(batch.num_rows for batch in batches)])
-    at = np.searchsorted(starts, rows, side="right") - 1
-    parts = (batches[place].take(pa.array(rows[at == place] - starts[place])) for place in np.unique(at).tolist())
-    return pa.Table.from_batches(parts, table.schema)
+    batch_of_row = np.searchsorted(starts, rows, side="right") - 1
+    picked_batches = (
+        batches[batch_index].take(pa.array(rows[batch_of_row == batch_index] - starts[batch_index]))
+        for batch_index in np.unique(batch_of_row).tolist()
+    )
+    return pa.Table.from_batches(picked_batches, table.schema)
 
 
 def read_groups(table: pa.Table, groups: Iterable[np.ndarray]) -> Iterator[list[Example]]:
@@ -166,9 +169,9 @@ def read_groups(table: pa.Table, groups: Iterable[np.ndarray]) -> Iterator[list[
 
 def _read_together(table: pa.Table, groups: list[np.ndarray]) -> Iterator[list[Example]]:
     rows = np.unique(np.concatenate(groups))
-    found = [decode(row) for row in pick_rows(table, rows).to_pylist()]
+    examples = [decode(row) for row in pick_rows(table, rows).to_pylist()]
     for group in groups:
-        yield [found[place] for place in np.searchsorted(rows, group).tolist()]
+        yield [examples[position] for position in np.searchsorted(rows, group).tolist()]
 
 
 def _encode_text(text: Text | None, chat: bool, role: str) -> str | None:
@@ -183,38 +186,38 @@ def _decode_text(value: str | None, chat: bool) -> Text | None:
         return value
     messages = _loads(value)
     if not isinstance(messages, list) or not all(isinstance(m, dict) and {"role", "content"} <= m.keys() for m in messages):
-        raise _damaged("a list of chat messages", value)
+        raise _damaged_error("a list of chat messages", value)
     return tuple(messages)
 
 
-def _object(value: str, name: str) -> dict[str, Any]:
+def _read_object(value: str, name: str) -> dict[str, Any]:
     if value == "{}":
         return {}
-    found = _loads(value)
-    if not isinstance(found, dict) or (name == "knobs" and not all(isinstance(v, int | float) for v in found.values())):
-        raise _damaged(f"a JSON object of {'numbers' if name == 'knobs' else 'values'} in {name}", value)
-    return found
+    record = _loads(value)
+    if not isinstance(record, dict) or (name == "knobs" and not all(isinstance(v, int | float) for v in record.values())):
+        raise _damaged_error(f"a JSON object of {'numbers' if name == 'knobs' else 'values'} in {name}", value)
+    return record
 
 
 def _loads(value: str) -> Any:
     try:
         return json.loads(value)
     except (ValueError, RecursionError):
-        raise _damaged("JSON", value) from None
+        raise _damaged_error("JSON", value) from None
 
 
-def _damaged(expected: str, got: str) -> InputError:
+def _damaged_error(expected: str, got: str) -> InputError:
     return InputError(f"{expected} in a saved corpus (rows.parquet)", repr(got)[:60], "The file is damaged: save it again.")
 
 
-def _json(value: Mapping[str, Any], example: Example) -> str:
+def _to_json(value: Mapping[str, Any], example: Example) -> str:
     try:
         return json.dumps(value, allow_nan=False) if value else "{}"
     except (TypeError, ValueError, RecursionError) as error:
-        wrong = next((name for name, part in value.items() if not _is_json(part)), "")
-        got = f"{error} in column {wrong!r} of row {example.id or example.source!r}"
+        wrong_name = next((name for name, value_part in value.items() if not _is_json(value_part)), "")
+        got = f"{error} in column {wrong_name!r} of row {example.id or example.source!r}"
         remedy = "Correct or drop that column."
-        raise _refused(example, "JSON values in the columns that graders may need", got, remedy) from None
+        raise _refusal(example, "JSON values in the columns that graders may need", got, remedy) from None
 
 
 def _is_json(value: Any) -> bool:
@@ -224,9 +227,9 @@ def _is_json(value: Any) -> bool:
         return False
 
 
-def _refused(example: Example, expected: str, got: str, remedy: str) -> InputError:
+def _refusal(example: Example, expected: str, got: str, remedy: str) -> InputError:
     """An `InputError` at the place that an example comes from."""
-    place, _, line = example.source.rpartition(":")
+    file_name, _, line = example.source.rpartition(":")
     if not line.isdigit():
         return InputError(expected, got, remedy, file=example.source or None)
-    return InputError(expected, got, remedy, file=place, line=int(line))
+    return InputError(expected, got, remedy, file=file_name, line=int(line))

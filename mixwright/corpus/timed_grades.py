@@ -46,17 +46,17 @@ class TimedGrades:
             InputError: the example has no answer, the grader fails, or it takes too long and `on_timeout` is stop.
         """
         task = example.task
-        who = f"grader {self.corpus.tasks[task].grader}, example {example.id!r}, task {task}"
+        grading_text = f"grader {self.corpus.tasks[task].grader}, example {example.id!r}, task {task}"
         try:
-            still = f"Still grading: {who}, for over {min(self.seconds, NAMED_AFTER_SECONDS):g} s."
+            still_text = f"Still grading: {grading_text}, for over {min(self.seconds, NAMED_AFTER_SECONDS):g} s."
             grade = functools.partial(self.corpus.grade, example, completion, cut=cut)
-            return call_with_timeout(self.seconds, grade, lambda: self._warn_once(example.id, still))
+            return call_with_timeout(self.seconds, grade, lambda: self._warn_once(example.id, still_text))
         except TooSlow:
             if self.slow == "stop":
                 remedy = "Correct the grader, or raise measure.grader_seconds (0 sets no limit)."
-                raise InputError(f"a score within {self.seconds:g} s", f"none ({who})", remedy) from None
+                raise InputError(f"a score within {self.seconds:g} s", f"none ({grading_text})", remedy) from None
         self.late[task] += 1
-        self._warn_once(example.id, f"No score within {self.seconds:g} s: {who}. Such answers count as wrong.")
+        self._warn_once(example.id, f"No score within {self.seconds:g} s: {grading_text}. Such answers count as wrong.")
         return 0.0
 
     def _warn_once(self, example: str, sentence: str) -> None:

@@ -27,7 +27,7 @@ Array = NDArray[np.float64]
 
 
 def estimate_adjusted(
-    difference: Array, covariate: Array, cells: NDArray[np.int64], others: Array, other_cells: NDArray[np.int64]
+    difference: Array, covariate: Array, cells: NDArray[np.int64], read_covariate: Array, read_cells: NDArray[np.int64]
 ) -> Estimate | None:
     """The mean change over cells that count by their answered items; None where too few were answered.
 
@@ -35,32 +35,45 @@ def estimate_adjusted(
         difference: of each answered item, after minus before, 0 or 1 each.
         covariate: of the same items.
         cells: of the same items, whole numbers.
-        others: covariate of items that were read and not answered.
-        other_cells: cells of those; items of cells in which none was answered are left out.
+        read_covariate: covariate of items that were read and not answered.
+        read_cells: cells of those; items of cells in which none was answered are left out.
     """
     items = len(difference)
     if items < MIN_ANSWERED_ITEMS:
         return None
-    groups, place = np.unique(cells, return_inverse=True)
-    counts = np.bincount(place).astype(float)
-    known = np.isin(other_cells, groups)
-    other_place = np.searchsorted(groups, other_cells[known])
-    read_counts = counts + np.bincount(other_place, minlength=len(groups))
-    read_mean = (np.bincount(place, covariate) + np.bincount(other_place, others[known], len(groups))) / read_counts
-    x, d = (values - (np.bincount(place, values) / counts)[place] for values in (covariate, difference))
+    groups, cell_index = np.unique(cells, return_inverse=True)
+    counts = np.bincount(cell_index).astype(float)
+    is_known_cell = np.isin(read_cells, groups)
+    read_cell_index = np.searchsorted(groups, read_cells[is_known_cell])
+    read_counts = counts + np.bincount(read_cell_index, minlength=len(groups))
+    read_mean = (
+        np.bincount(cell_index, covariate) + np.bincount(read_cell_index, read_covariate[is_known_cell], len(groups))
+    ) / read_counts
+    covariate_in_cell, difference_in_cell = (
+        values - (np.bincount(cell_index, values) / counts)[cell_index] for values in (covariate, difference)
+    )
     fold = np.arange(items) % FOLDS
-    products, squares = np.bincount(fold, x * d, FOLDS), np.bincount(fold, x * x, FOLDS)
-    rest = squares.sum() - squares  # of the other folds; the coefficient is 0 where the covariate does not differ in them
-    slopes = np.where(rest > 1e-12, (products.sum() - products) / np.maximum(rest, 1e-12), 0.0)[fold]
+    products, squares = (
+        np.bincount(fold, covariate_in_cell * difference_in_cell, FOLDS),
+        np.bincount(fold, covariate_in_cell * covariate_in_cell, FOLDS),
+    )
+    other_folds_squares = (
+        squares.sum() - squares
+    )  # of the other folds; the coefficient is 0 where the covariate does not differ in them
+    slopes = np.where(
+        other_folds_squares > 1e-12, (products.sum() - products) / np.maximum(other_folds_squares, 1e-12), 0.0
+    )[fold]
     share = np.full(items, 1 / items)
-    value = float(share @ (difference - slopes * (covariate - read_mean[place])))
-    answered = (counts / read_counts)[place]
+    value = float(share @ (difference - slopes * (covariate - read_mean[cell_index])))
+    answered = (counts / read_counts)[cell_index]
     added_squares = squares_for(difference)
-    left, freedom_left = items_variance(difference - slopes * x, place, share * np.sqrt(1 - answered), added_squares)
-    plain, freedom_plain = items_variance(difference, place, share * np.sqrt(answered), added_squares)
-    freedom_terms = left**2 / freedom_left + plain**2 / freedom_plain
-    freedom = (left + plain) ** 2 / freedom_terms if freedom_terms > 0 else items - 1.0
-    return estimate_of(value, left + plain, freedom, 1, items)
+    adjusted_variance, adjusted_freedom = items_variance(
+        difference - slopes * covariate_in_cell, cell_index, share * np.sqrt(1 - answered), added_squares
+    )
+    plain_variance, plain_freedom = items_variance(difference, cell_index, share * np.sqrt(answered), added_squares)
+    freedom_terms = adjusted_variance**2 / adjusted_freedom + plain_variance**2 / plain_freedom
+    freedom = (adjusted_variance + plain_variance) ** 2 / freedom_terms if freedom_terms > 0 else items - 1.0
+    return estimate_of(value, adjusted_variance + plain_variance, freedom, 1, items)
 
 
 def adjusted_change(before: ItemScores, after: ItemScores, items: Sequence[Item]) -> Estimate | None:
@@ -76,14 +89,20 @@ def adjusted_change(before: ItemScores, after: ItemScores, items: Sequence[Item]
     read = before.scores.get(GOLD_MEASUREMENT, {}).keys() & after.scores.get(GOLD_MEASUREMENT, {}).keys()
     cells = {cell: number for number, cell in enumerate(sorted({item[:2] for item in items}, key=str))}
     chosen = set(items)
-    rest = sorted((item for item in read if item[:2] in cells and item not in chosen), key=str)
-    if not rest or not chosen <= read:
+    read_items = sorted((item for item in read if item[:2] in cells and item not in chosen), key=str)
+    if not read_items or not chosen <= read:
         return None
 
-    def moved(name: str, of: Sequence[Item]) -> Array:
-        return after.column(name, of) - before.column(name, of)
+    def moved(name: str, items_moved: Sequence[Item]) -> Array:
+        return after.column(name, items_moved) - before.column(name, items_moved)
 
-    places = [np.array([cells[item[:2]] for item in of], dtype=np.int64) for of in (items, rest)]
+    cell_indices = [
+        np.array([cells[item[:2]] for item in items_moved], dtype=np.int64) for items_moved in (items, read_items)
+    ]
     return estimate_adjusted(
-        moved("greedy", items), moved(GOLD_MEASUREMENT, items), places[0], moved(GOLD_MEASUREMENT, rest), places[1]
+        moved("greedy", items),
+        moved(GOLD_MEASUREMENT, items),
+        cell_indices[0],
+        moved(GOLD_MEASUREMENT, read_items),
+        cell_indices[1],
     )

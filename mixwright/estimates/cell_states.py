@@ -87,8 +87,8 @@ def side_of_band(wins: Numbers, tries: Numbers, band_low: Numbers, band_high: Nu
         band_high: upper edge of it.
         z: quantile of each end.
     """
-    least, most = wilson(wins, tries, z)
-    return np.where(least >= band_high, 1, np.where(most < band_low, -1, 0))
+    success_low, success_high = wilson(wins, tries, z)
+    return np.where(success_low >= band_high, 1, np.where(success_high < band_low, -1, 0))
 
 
 def room_to_learn(success: Numbers, swapped: Numbers) -> np.ndarray:

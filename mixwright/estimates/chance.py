@@ -86,7 +86,7 @@ class Rules:
 
     def choose(self, rows: Sequence[Example]) -> str:
         """The rule that earns most on these rows, the first of equals; empty when there is none."""
-        rows = thinned(rows)
+        rows = thin_rows(rows)
         scores = {rule: float(self.hits(rule, rows).mean()) for rule in self._candidates(rows)} if rows else {}
         return max(scores, key=lambda rule: scores[rule]) if scores else ""
 
@@ -95,35 +95,35 @@ class Rules:
         return np.array([self._hit(rule, row) for row in rows])
 
     def earnings_without_choice(
-        self, scored: Sequence[Example], other: Sequence[Example] = ()
+        self, scored: Sequence[Example], other_rows: Sequence[Example] = ()
     ) -> dict[str, NDArray[np.float64]]:
         """What each rule that is not chosen on rows earns on each scored one; empty where answers are open."""
-        found = {}
+        earnings = {}
         if self._blind(scored) is not None:
-            found[BLIND_CHOICE_RULE] = self.hits(BLIND_CHOICE_RULE, scored)
-        readings = {row.id: self._reading(row.answer) for row in (*other, *scored) if row.answer is not None}
+            earnings[BLIND_CHOICE_RULE] = self.hits(BLIND_CHOICE_RULE, scored)
+        readings = {row.id: self._reading(row.answer) for row in (*other_rows, *scored) if row.answer is not None}
         counts = Counter(readings.values())
         if counts.total() >= CLOSED_SET_MEAN_REPEATS * max(1, len(counts)):
             scored_readings = [(readings.get(row.id), row) for row in scored]
             right = np.array([0.0 if gold is None else self._hit(f"constant {gold}", row) for gold, row in scored_readings])
             alike = np.array([0 if gold is None else counts[gold] - 1 for gold, _ in scored_readings])
-            found[f"{BLIND_CHOICE_RULE} among {len(counts)} answers"] = right / len(counts)
-            found["answers drawn as often as they stand"] = right * alike / (counts.total() - 1)
-        return found
+            earnings[f"{BLIND_CHOICE_RULE} among {len(counts)} answers"] = right / len(counts)
+            earnings["answers drawn as often as they stand"] = right * alike / (counts.total() - 1)
+        return earnings
 
     def _candidates(self, rows: Sequence[Example]) -> list[str]:
         counts = Counter(self._reading(row.answer) for row in rows if row.answer is not None)
         ranked = sorted(counts, key=lambda answer: (-counts[answer], answer))[:MOST_CONSTANT_ANSWERS]
-        found = [f"constant {answer}" for answer in ranked]
+        rules = [f"constant {answer}" for answer in ranked]
         options = [self._options(row) for row in rows]
         if all(options):
-            places = range(max(map(len, options)))
-            found += [*(f"position {place}" for place in places), "longest option", "shortest option"]
+            option_positions = range(max(map(len, options)))
+            rules += [*(f"position {position}" for position in option_positions), "longest option", "shortest option"]
         elif not any(options):
-            found += ["first number", "last number"]
+            rules += ["first number", "last number"]
         if self._blind(rows) is not None:
-            found.append(BLIND_CHOICE_RULE)
-        return found
+            rules.append(BLIND_CHOICE_RULE)
+        return rules
 
     def _hit(self, rule: str, row: Example) -> float:
         key = (rule, row.id)
@@ -136,34 +136,34 @@ class Rules:
         return self._known[key]
 
     def _answer(self, rule: str, row: Example) -> str | None:
-        kind, _, rest = rule.partition(" ")
+        kind, _, value = rule.partition(" ")
         if kind == "constant":
-            return rest
+            return value
         if kind == "position":
             options = self._options(row)
-            return options[int(rest)] if int(rest) < len(options) else None
-        if rest == "option":
+            return options[int(value)] if int(value) < len(options) else None
+        if value == "option":
             order = sorted(self._options(row), key=len)
             return order[-1 if kind == "longest" else 0] if order else None
-        text = row.prompt if isinstance(row.prompt, str) else "\n".join(str(part["content"]) for part in row.prompt)
+        text = row.prompt if isinstance(row.prompt, str) else "\n".join(str(message["content"]) for message in row.prompt)
         numbers = NUMBER.findall(text[:CHARACTERS_READ] if kind == "first" else text[-CHARACTERS_READ:])
         return numbers[0 if kind == "first" else -1] if numbers else None
 
 
-def chance_level(rules: Rules, scored: Sequence[Example], other: Sequence[Example] = ()) -> Chance:
-    """What the best rule, chosen on `other` rows, earns on the `scored` ones, or more where a rule without choice earns it.
+def chance_level(rules: Rules, scored: Sequence[Example], other_rows: Sequence[Example] = ()) -> Chance:
+    """What the best rule, chosen on `other_rows`, earns on the `scored` ones, or more where a rule without choice does.
 
     Args:
         rules: of the rows' task.
-        scored: rows that the level is for; those among `other` are not chosen on.
-        other: rows to choose on; where none are left, the scored rows are split in `FOLDS` folds by a hash of their ids.
+        scored: rows that the level is for; those among `other_rows` are not chosen on.
+        other_rows: rows to choose on; where none are left, the scored rows are split in folds by a hash of their ids.
     """
     scored_ids = {row.id for row in scored}
-    other = [row for row in other if row.id not in scored_ids]
-    hits, rule = _chosen(rules, scored, other)
+    other_rows = [row for row in other_rows if row.id not in scored_ids]
+    hits, rule = _choose_and_earn(rules, scored, other_rows)
     # folds that choose between rules of about the same worth err together: twice the variance of independent rows
-    effective_rows = len(scored) / (1 if other else 2)
-    for name, earned in rules.earnings_without_choice(scored, other).items() if scored else ():
+    effective_rows = len(scored) / (1 if other_rows else 2)
+    for name, earned in rules.earnings_without_choice(scored, other_rows).items() if scored else ():
         if earned.mean() > hits.mean():
             hits, rule, effective_rows = earned, name, len(scored)
     value = float(hits.mean()) if len(hits) else 0.0
@@ -171,24 +171,26 @@ def chance_level(rules: Rules, scored: Sequence[Example], other: Sequence[Exampl
     return Chance(value, float(low), float(high), rule or "nothing known", hits)
 
 
-def _chosen(rules: Rules, scored: Sequence[Example], other: Sequence[Example]) -> tuple[NDArray[np.float64], str]:
+def _choose_and_earn(
+    rules: Rules, scored: Sequence[Example], other_rows: Sequence[Example]
+) -> tuple[NDArray[np.float64], str]:
     """What the rule that other rows chose earns on each scored row, and the rule of most of them."""
-    if other:
-        rule = rules.choose(other)
+    if other_rows:
+        rule = rules.choose(other_rows)
         return (rules.hits(rule, scored) if rule else np.zeros(len(scored))), rule
     # a hash of its own: items may have been picked by a plain hash of their ids, and would share a fold then
     fold = np.array([hashlib.sha256(b"fold:" + row.id.encode("utf-8", "replace")).digest()[0] % FOLDS for row in scored])
-    used, hits = [""] * len(scored), np.zeros(len(scored))
+    rule_of_row, hits = [""] * len(scored), np.zeros(len(scored))
     for number in np.unique(fold):
         fold_places = np.flatnonzero(fold == number).tolist()
-        rule = rules.choose([scored[place] for place in np.flatnonzero(fold != number).tolist()])
+        rule = rules.choose([scored[row_index] for row_index in np.flatnonzero(fold != number).tolist()])
         if rule:
-            hits[fold_places] = rules.hits(rule, [scored[place] for place in fold_places])
-            for place in fold_places:
-                used[place] = rule
-    return hits, Counter(used).most_common(1)[0][0] if used else ""
+            hits[fold_places] = rules.hits(rule, [scored[row_index] for row_index in fold_places])
+            for row_index in fold_places:
+                rule_of_row[row_index] = rule
+    return hits, Counter(rule_of_row).most_common(1)[0][0] if rule_of_row else ""
 
 
-def thinned(rows: Sequence[Example]) -> Sequence[Example]:
+def thin_rows(rows: Sequence[Example]) -> Sequence[Example]:
     """At most `MOST_ROWS_TRIED` of them, evenly spread."""
     return rows[:: max(1, math.ceil(len(rows) / MOST_ROWS_TRIED))]

@@ -93,12 +93,12 @@ def estimate_crossed(
     if seeds < 2:
         return estimate_of(value, of_items, freedom_items, 1, items)
     of_seeds = float(per_seed.var(ddof=1)) / seeds
-    rest = values - per_item - _by_group(values, groups) + _by_group(per_item[None], groups)
-    of_rest = items_variance(rest, groups, share, 0.0)[0] / (seeds * (seeds - 1))
+    residuals = values - per_item - _by_group(values, groups) + _by_group(per_item[None], groups)
+    of_rest = items_variance(residuals, groups, share, 0.0)[0] / (seeds * (seeds - 1))
     variance = of_seeds + of_items - of_rest
     if variance >= max(of_seeds, of_items):
-        parts = ((of_seeds, seeds - 1), (of_items, freedom_items), (of_rest, (seeds - 1) * freedom_items))
-        freedom = variance**2 / max(sum(part**2 / df for part, df in parts), 1e-300)
+        variance_parts = ((of_seeds, seeds - 1), (of_items, freedom_items), (of_rest, (seeds - 1) * freedom_items))
+        freedom = variance**2 / max(sum(variance_part**2 / df for variance_part, df in variance_parts), 1e-300)
         return estimate_of(value, variance, freedom, seeds, items)
     if of_seeds > of_items:
         return estimate_of(value, of_seeds, seeds - 1, seeds, items)
@@ -168,7 +168,7 @@ def items_variance(
     freedom = counts - 1
     pooled = (squares.sum() + added.sum()) / max(freedom.sum(), 1.0)
     spread = np.where(freedom > 0, (squares + added) / np.maximum(freedom, 1), pooled)
-    parts = np.bincount(groups, share**2) * spread
-    total = float(parts.sum())
-    freedom_terms = float((parts[freedom > 0] ** 2 / freedom[freedom > 0]).sum())
+    group_variances = np.bincount(groups, share**2) * spread
+    total = float(group_variances.sum())
+    freedom_terms = float((group_variances[freedom > 0] ** 2 / freedom[freedom > 0]).sum())
     return total, total**2 / freedom_terms if freedom_terms > 0 else max(float(freedom.sum()), 1.0)

@@ -57,51 +57,55 @@ def dependence(grades: Array) -> Dependence:
     if n < 3:
         raise ValueError("dependence needs three prompts")
     success = np.diagonal(grades)
-    others = grades.copy()
-    np.fill_diagonal(others, np.nan)
-    return dependence_of_margins(success, np.nanmean(others, axis=1), np.nanmean(others, axis=0))
+    grades_elsewhere = grades.copy()
+    np.fill_diagonal(grades_elsewhere, np.nan)
+    return dependence_of_margins(success, np.nanmean(grades_elsewhere, axis=1), np.nanmean(grades_elsewhere, axis=0))
 
 
 def kappa(success: Numbers, swapped: Numbers) -> np.ndarray:
     """(success - S) / (1 - S), -1..1; 0 where S is 1."""
-    left = 1 - np.asarray(swapped, dtype=float)
-    return np.where(left > 1e-9, np.clip((success - np.asarray(swapped)) / np.maximum(left, 1e-9), -1, 1), 0.0)
+    room = 1 - np.asarray(swapped, dtype=float)
+    return np.where(room > 1e-9, np.clip((success - np.asarray(swapped)) / np.maximum(room, 1e-9), -1, 1), 0.0)
 
 
-def dependence_of_margins(success: Array, given: Array, received: Array) -> Dependence:
+def dependence_of_margins(success: Array, given_elsewhere: Array, received: Array) -> Dependence:
     """From margins of the table of grades, each of shape (prompts,), at least three.
 
     Args:
         success: grade of a prompt's answers on itself.
-        given: their mean grade on other prompts.
+        given_elsewhere: their mean grade on other prompts.
         received: mean grade of other prompts' answers on it.
     """
-    n, swapped = len(success), float(given.mean())
-    return dependence_of_items(success, swapped + (n - 1) / (n - 2) * (given + received - 2 * swapped))
+    n, swapped = len(success), float(given_elsewhere.mean())
+    return dependence_of_items(success, swapped + (n - 1) / (n - 2) * (given_elsewhere + received - 2 * swapped))
 
 
 def dependence_of_items(success: Array, items: Array) -> Dependence:
     """From success and pseudo-values of S, each of shape (prompts,), at least two; also those of several cells together."""
-    n, parts, swapped = len(success), success - items, float(items.mean())
-    plain = _interval(items, 1.0, 0.0)
+    item_count, item_dependence, swapped = len(success), success - items, float(items.mean())
+    swapped_interval = _interval(items, 1.0, 0.0)
     # a prompt that is known and has another answer than the commonest moves success up and S down, D by (1 + S) / n
-    found, room = _interval(parts, 1 + swapped, -1.0), 1 - swapped
-    kappa = Interval(0.0, -1.0, 1.0, n)
+    dependence_interval, room = _interval(item_dependence, 1 + swapped, -1.0), 1 - swapped
+    kappa = Interval(0.0, -1.0, 1.0, item_count)
     if room > 1e-9:
-        value = found.value / room
-        kappa = _interval(value + (parts - found.value) / room + value * (items - swapped) / room, 1 / room, -1.0)
-    return Dependence(float(success.mean()), plain, found, kappa, items)
+        value = dependence_interval.value / room
+        kappa = _interval(
+            value + (item_dependence - dependence_interval.value) / room + value * (items - swapped) / room, 1 / room, -1.0
+        )
+    return Dependence(float(success.mean()), swapped_interval, dependence_interval, kappa, items)
 
 
-def _interval(values: Array, unit: float, least: float) -> Interval:
+def _interval(values: Array, unit: float, lower_bound: float) -> Interval:
     """Mean with a 95 % t interval within (least, 1), of a spread with `UNSEEN_SQUARES` of `unit` more than were seen.
 
     A skill that few prompts show, all of them upwards, and pseudo-values that are all alike (constant answers; two equally
     common gold answers, all of them right) have too small a spread of their own: plain t covers 15 to 90 % there.
     """
     n, mean = len(values), float(values.mean())
-    half = t_quantile(n - 1) * math.sqrt((float(((values - mean) ** 2).sum()) + UNSEEN_SQUARES * unit**2) / (n - 1) / n)
-    return Interval(max(mean, least), max(mean - half, least), min(mean + half, 1.0), n)
+    half_width = t_quantile(n - 1) * math.sqrt(
+        (float(((values - mean) ** 2).sum()) + UNSEEN_SQUARES * unit**2) / (n - 1) / n
+    )
+    return Interval(max(mean, lower_bound), max(mean - half_width, lower_bound), min(mean + half_width, 1.0), n)
 
 
 def permutation_p(grades: Array, rng: np.random.Generator, rounds: int = PERMUTATION_ROUNDS) -> float:
@@ -112,13 +116,13 @@ def permutation_p(grades: Array, rng: np.random.Generator, rounds: int = PERMUTA
         rng: of the permutations.
         rounds: how many are drawn.
     """
-    n, places = len(grades), np.arange(len(grades))
-    if n < 2:
+    item_count, positions = len(grades), np.arange(len(grades))
+    if item_count < 2:
         return 1.0
     observed = np.diagonal(grades).mean()
     if np.isnan(grades).any():
-        shifts = np.array([grades[places, (places + shift) % n].mean() for shift in range(1, n)])
+        shifts = np.array([grades[positions, (positions + shift) % item_count].mean() for shift in range(1, item_count)])
         null = shifts[~np.isnan(shifts)]
     else:
-        null = grades[places, rng.permuted(np.tile(places, (rounds, 1)), axis=1)].mean(axis=1)
+        null = grades[positions, rng.permuted(np.tile(positions, (rounds, 1)), axis=1)].mean(axis=1)
     return float((1 + (null >= observed - 1e-12).sum()) / (1 + len(null)))

@@ -33,14 +33,16 @@ def unharmed_pass_share(items_per_cell: Sequence[int], margin: float, churn: flo
         margin: loss, a share.
         churn: share of the items that change.
     """
-    known = [size for size in items_per_cell if size > 1]
-    if not known:
+    judged_sizes = [size for size in items_per_cell if size > 1]
+    if not judged_sizes:
         return 0.0
-    total, cells = sum(known), len(known)
-    parts = [(churn * n + Z * Z * n / total) / (n - 1) / n / cells**2 for n in known]
-    freedom = sum(parts) ** 2 / sum(part**2 / (n - 1) for part, n in zip(parts, known, strict=True))
-    half = t_quantile(freedom) * math.sqrt(sum(parts))
-    spread = math.sqrt(sum(churn / n for n in known)) / cells
+    total, cells = sum(judged_sizes), len(judged_sizes)
+    variances_by_cell = [(churn * n + Z * Z * n / total) / (n - 1) / n / cells**2 for n in judged_sizes]
+    freedom = sum(variances_by_cell) ** 2 / sum(
+        variance**2 / (n - 1) for variance, n in zip(variances_by_cell, judged_sizes, strict=True)
+    )
+    half = t_quantile(freedom) * math.sqrt(sum(variances_by_cell))
+    spread = math.sqrt(sum(churn / n for n in judged_sizes)) / cells
     return NormalDist().cdf((margin - half) / spread)
 
 
@@ -52,19 +54,19 @@ def churn_for_error(error: float, items_per_cell: Sequence[int]) -> float:
         error: standard error of the mean change over cells that count the same.
         items_per_cell: items of each cell.
     """
-    known = [size for size in items_per_cell if size > 1]
-    if not known:
+    judged_sizes = [size for size in items_per_cell if size > 1]
+    if not judged_sizes:
         return 0.0
-    total, cells = sum(known), len(known)
-    fixed = sum(Z * Z * n / total / (n - 1) / n / cells**2 for n in known)
-    return max(error**2 - fixed, 0.0) / sum(1 / (n - 1) / cells**2 for n in known)
+    total, cells = sum(judged_sizes), len(judged_sizes)
+    fixed = sum(Z * Z * n / total / (n - 1) / n / cells**2 for n in judged_sizes)
+    return max(error**2 - fixed, 0.0) / sum(1 / (n - 1) / cells**2 for n in judged_sizes)
 
 
 def smallest_excluded(items_per_cell: Sequence[int]) -> float | None:
     """The smallest of the round margins that these items exclude in `MIN_UNHARMED_PASS_SHARE` of unharmed cases; None where
     none is.
     """
-    passing = (one for one in ROUND_MARGINS if unharmed_pass_share(items_per_cell, one) >= MIN_UNHARMED_PASS_SHARE)
+    passing = (margin for margin in ROUND_MARGINS if unharmed_pass_share(items_per_cell, margin) >= MIN_UNHARMED_PASS_SHARE)
     return next(passing, None)
 
 
@@ -75,6 +77,6 @@ def items_to_exclude(margin: float, cells: int, churn: float = CHURN_SHARE) -> i
         low, high = high, 2 * high
     while high - low > 1:
         middle = (low + high) // 2
-        enough = unharmed_pass_share([middle] * cells, margin, churn) >= MIN_UNHARMED_PASS_SHARE
-        low, high = (low, middle) if enough else (middle, high)
+        is_enough = unharmed_pass_share([middle] * cells, margin, churn) >= MIN_UNHARMED_PASS_SHARE
+        low, high = (low, middle) if is_enough else (middle, high)
     return high

@@ -34,10 +34,14 @@ def wilson(wins: Numbers, tries: Numbers, z: float = Z) -> tuple[NDArray[np.floa
         z: quantile on each side; 1.645 gives one-sided 95 % ends.
     """
     tries = np.asarray(tries, dtype=float)
-    known = np.maximum(tries, 1e-12)
-    share = np.clip(np.asarray(wins) / known, 0, 1)
-    centre = (share + z * z / (2 * known)) / (1 + z * z / known)
-    half = z / (1 + z * z / known) * np.sqrt(share * (1 - share) / known + z * z / (4 * known * known))
+    positive_tries = np.maximum(tries, 1e-12)
+    share = np.clip(np.asarray(wins) / positive_tries, 0, 1)
+    centre = (share + z * z / (2 * positive_tries)) / (1 + z * z / positive_tries)
+    half = (
+        z
+        / (1 + z * z / positive_tries)
+        * np.sqrt(share * (1 - share) / positive_tries + z * z / (4 * positive_tries * positive_tries))
+    )
     low, high = np.clip(np.minimum(centre - half, share), 0, 1), np.clip(np.maximum(centre + half, share), 0, 1)
     return np.where(tries > 0, low, 0.0)[()], np.where(tries > 0, high, 1.0)[()]
 
@@ -56,8 +60,8 @@ def effective_rollouts(success: float, low: float, high: float) -> float:
     width = min(max(high - low, 1e-9), 1 - 1e-9)
     square, line = Z**4 * (1 - width**2), Z**2 * (2 * success * (1 - success) - width**2)
     root = math.sqrt(line**2 + square * width**2)
-    found = width**2 / (line + root) if line > 0 else (root - line) / square
-    return min(max(1 / max(found, 1e-300), 1e-3), 1e7)
+    rollouts = width**2 / (line + root) if line > 0 else (root - line) / square
+    return min(max(1 / max(rollouts, 1e-300), 1e-3), 1e7)
 
 
 def clustered_share(values: NDArray[np.float64], samples: int) -> Interval:
@@ -134,22 +138,22 @@ def rate(totals: NDArray[np.float64], counts: NDArray[np.float64]) -> Interval |
     return Interval(value, value - half, value + half, n=int(counts.sum()))
 
 
-def jackknife(parts: NDArray[np.float64], statistic: Callable[[NDArray[np.float64]], float]) -> Interval | None:
+def jackknife(item_rows: NDArray[np.float64], statistic: Callable[[NDArray[np.float64]], float]) -> Interval | None:
     """`statistic` of the summed parts with a 95 % t interval from leaving out one item at a time.
 
     Args:
-        parts: shape (items, ...); the statistic sees their sum over items.
+        item_rows: shape (items, ...); the statistic sees their sum over items.
         statistic: any smooth function of that sum.
 
     Returns:
         None when there are fewer than two items.
     """
-    items = len(parts)
+    items = len(item_rows)
     if items < 2:
         return None
-    total = parts.sum(0)
-    without = np.array([statistic(total - part) for part in parts])
-    error = float(np.sqrt((items - 1) / items * ((without - without.mean()) ** 2).sum()))
+    total = item_rows.sum(0)
+    estimates_without = np.array([statistic(total - item_row) for item_row in item_rows])
+    error = float(np.sqrt((items - 1) / items * ((estimates_without - estimates_without.mean()) ** 2).sum()))
     value = float(statistic(total))
     half = t_quantile(items - 1) * error
     return Interval(value, value - half, value + half, n=items)
@@ -169,8 +173,8 @@ def t_tail(t: float, freedom: float) -> float:
     if freedom >= NORMAL_FROM_FREEDOM:
         return math.erfc(abs(t) / math.sqrt(2))
     angle = math.atan(abs(t) / math.sqrt(freedom))
-    places, weights = gauss_legendre(96)
-    inside = angle / 2 * float(weights @ np.cos(angle / 2 * (places + 1)) ** (freedom - 1))
+    points, weights = gauss_legendre(96)
+    inside = angle / 2 * float(weights @ np.cos(angle / 2 * (points + 1)) ** (freedom - 1))
     scale = math.lgamma((freedom + 1) / 2) - math.lgamma(freedom / 2) - 0.5 * math.log(math.pi)
     return min(max(1 - 2 * math.exp(scale) * inside, 0.0), 1.0)
 
@@ -185,17 +189,17 @@ def t_quantile(freedom: float, confidence: float = COVERAGE) -> float:
     return high
 
 
-def sign_test(more: int, fewer: int) -> float:
+def sign_test(more_count: int, fewer_count: int) -> float:
     """One-sided exact p value of so many pairs that went one way and so many that went the other: P(X >= more), X binomial.
 
     On items that show something after and not before, and the other way round, it is McNemar's exact test. Exact as long as
     nothing but chance decides which side of a pair is which.
     """
-    pairs = more + fewer
-    if more <= 0:
+    pairs = more_count + fewer_count
+    if more_count <= 0:
         return 1.0
     log_factorials = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, pairs + 1)))])
-    log_ways = log_factorials[pairs] - log_factorials[more:] - log_factorials[fewer::-1]
+    log_ways = log_factorials[pairs] - log_factorials[more_count:] - log_factorials[fewer_count::-1]
     return min(1.0, float(np.exp(log_ways - pairs * math.log(2)).sum()))
 
 

@@ -46,12 +46,16 @@ def evidence(change: Change, above: Estimate | None = None) -> dict[ChangeWord, 
         above: success after minus the chance level, where a rise must also lie above it.
     """
 
-    def largest(sign: int, *parts: Estimate | None) -> float:
-        known = [part for part in parts if part is not None and math.isfinite(part.value) and part.value * sign > 0]
-        return max(part.p for part in known) if len(known) == len(parts) else 1.0
+    def largest(sign: int, *estimates: Estimate | None) -> float:
+        known_estimates = [
+            estimate
+            for estimate in estimates
+            if estimate is not None and math.isfinite(estimate.value) and estimate.value * sign > 0
+        ]
+        return max(estimate.p for estimate in known_estimates) if len(known_estimates) == len(estimates) else 1.0
 
-    parts = (change.success, change.dependence) if change.outcome in GRADED_OUTCOMES else (change.success,)
-    rise = parts if above is None else (*parts, above)
+    estimates = (change.success, change.dependence) if change.outcome in GRADED_OUTCOMES else (change.success,)
+    rise = estimates if above is None else (*estimates, above)
     return {
         "worsens": largest(-1, change.success),
         "improves": largest(1, *rise),
@@ -72,11 +76,11 @@ def change_words(
         above: per change as for `evidence`; empty for none.
         times: further correction, a factor on every p value.
     """
-    found = [evidence(change, *above[at : at + 1]) for at, change in enumerate(changes)]
-    adjusted = {word: holm([table[word] for table in found]) for word in SIGNED_WORDS}
+    p_by_words = [evidence(change, *above[change_index : change_index + 1]) for change_index, change in enumerate(changes)]
+    adjusted = {word: holm([table[word] for table in p_by_words]) for word in SIGNED_WORDS}
     return [
-        _word(change, {word: times * adjusted[word][at] for word in SIGNED_WORDS}, margin)
-        for at, change in enumerate(changes)
+        _word(change, {word: times * adjusted[word][change_index] for word in SIGNED_WORDS}, margin)
+        for change_index, change in enumerate(changes)
     ]
 
 
@@ -87,14 +91,14 @@ def change_word(change: Change, *, margin: float = NO_CHANGE_MARGIN, times: floa
 
 def _word(change: Change, p: Mapping[ChangeWord, float], margin: float) -> ChangeWord:
     success = change.success
-    few = change.outcome not in GRADED_OUTCOMES and success.items < MIN_ITEMS  # one text has no spread at all
-    if few or 1 < success.seeds < MIN_SEEDS:
+    too_few_items = change.outcome not in GRADED_OUTCOMES and success.items < MIN_ITEMS  # one text has no spread at all
+    if too_few_items or 1 < success.seeds < MIN_SEEDS:
         return "cannot tell"
-    same = -margin < success.low and success.high < margin
+    is_within_margin = -margin < success.low and success.high < margin
     for word in SIGNED_WORDS:
-        if p[word] < SIGN_ALPHA and (word != "sharper" or same):
+        if p[word] < SIGN_ALPHA and (word != "sharper" or is_within_margin):
             return word
-    return "no change" if same else "cannot tell"
+    return "no change" if is_within_margin else "cannot tell"
 
 
 def format_word(word: str, margin: float = NO_CHANGE_MARGIN, outcome: Outcome = "greedy") -> str:

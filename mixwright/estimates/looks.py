@@ -47,10 +47,10 @@ def obrien_fleming(looks: int = PLANNED_LOOKS, alpha: float = FAMILY_ALPHA) -> t
 def _crossing_probability(constant: float, looks: int) -> float:
     """Chance that a sum of steps of N(0, 1) leaves +-constant * sqrt(looks) at one of so many looks."""
     bound = constant * math.sqrt(looks)
-    places, weights = np.polynomial.legendre.leggauss(QUADRATURE_NODES)
-    places, weights = bound * places, bound * weights
-    step = np.exp(-0.5 * (places[:, None] - places) ** 2) / math.sqrt(2 * math.pi)
-    density = np.exp(-0.5 * places**2) / math.sqrt(2 * math.pi)
+    nodes, weights = np.polynomial.legendre.leggauss(QUADRATURE_NODES)
+    nodes, weights = bound * nodes, bound * weights
+    step = np.exp(-0.5 * (nodes[:, None] - nodes) ** 2) / math.sqrt(2 * math.pi)
+    density = np.exp(-0.5 * nodes**2) / math.sqrt(2 * math.pi)
     for _ in range(looks - 1):
         density = step @ (weights * density)
     return 1 - float(weights @ density)
@@ -82,10 +82,10 @@ class Look:
         """Level of an interval that excludes what lies beyond the boundary."""
         return 1 - 2 * NormalDist().cdf(-self.z(alpha))
 
-    def with_look_interval(self, found: Estimate) -> Estimate:
+    def with_look_interval(self, estimate: Estimate) -> Estimate:
         """With the interval of this look; intervals of all looks together cover in 95 %."""
-        half = t_quantile(found.freedom, self.confidence()) * found.error
-        return replace(found, low=found.value - half, high=found.value + half)
+        half = t_quantile(estimate.freedom, self.confidence()) * estimate.error
+        return replace(estimate, low=estimate.value - half, high=estimate.value + half)
 
     @property
     def label(self) -> str:
@@ -95,8 +95,8 @@ class Look:
 
 def parse_look(text: str) -> Look | None:
     """The look that was written down as `Look.label`; None where this is none."""
-    found = LABEL_PATTERN.fullmatch(text)
-    if found is None:
+    match = LABEL_PATTERN.fullmatch(text)
+    if match is None:
         return None
-    number, planned, items, last_items = (int(part.replace(",", "") or 0) for part in found.groups())
+    number, planned, items, last_items = (int(number_text.replace(",", "") or 0) for number_text in match.groups())
     return Look(number, items, last_items, planned) if 1 <= number <= planned and items <= last_items else None

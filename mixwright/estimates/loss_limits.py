@@ -80,12 +80,12 @@ def items_excluding_cell_loss(cells: int, churn: float, pass_share: float = MIN_
     """
     z_all_cells = NormalDist().inv_cdf(pass_share ** (1 / cells))
 
-    def enough(items: int) -> bool:
+    def is_enough(items: int) -> bool:
         error = math.sqrt((churn + Z_CELL * Z_CELL / items) / (items - 1))
         half = t_quantile(items - 1.0, CELL_INTERVAL_LEVEL) * error
         return half + z_all_cells * math.sqrt(churn / items) <= EXCLUDED_CELL_LOSS
 
-    return next(items for items in range(2, MOST_ITEMS_PER_CELL) if enough(items))
+    return next(items for items in range(2, MOST_ITEMS_PER_CELL) if is_enough(items))
 
 
 @functools.cache
@@ -133,8 +133,8 @@ def share_passing(
             all, only a significant loss stops the gate.
     """
     rng, ordered = np.random.default_rng(0), np.array(sorted(sizes, reverse=True))
-    drawn = zip(ordered, checkpoint.changes(len(ordered)), strict=True)
-    counts = np.stack([rng.multinomial(size, chances, size=SIMULATED_RUNS) for size, chances in drawn], axis=1)
+    cell_draws = zip(ordered, checkpoint.changes(len(ordered)), strict=True)
+    counts = np.stack([rng.multinomial(size, chances, size=SIMULATED_RUNS) for size, chances in cell_draws], axis=1)
     return float(_passes(counts[..., 0], counts[..., 1], ordered, margin, min_items_for_cell_rule).mean())
 
 
@@ -144,9 +144,9 @@ def _passes(
     """Whether each checkpoint passes, from items that became right and wrong, each of shape (runs, cells)."""
     cells, change = len(sizes), (up - down) / sizes
     squares = up + down - sizes * change**2
-    parts = (squares + Z * Z * sizes / sizes.sum()) / (sizes - 1) / sizes / cells**2
-    variance = parts.sum(axis=1)
-    freedom = variance**2 / (parts**2 / (sizes - 1)).sum(axis=1)
+    variances = (squares + Z * Z * sizes / sizes.sum()) / (sizes - 1) / sizes / cells**2
+    variance = variances.sum(axis=1)
+    freedom = variance**2 / (variances**2 / (sizes - 1)).sum(axis=1)
     mean_low = change.mean(axis=1) - _quantiles(freedom) * np.sqrt(variance)
     cell_error = np.sqrt((squares + Z * Z) / (sizes - 1) / sizes)
     corrected_quantiles = np.array([t_quantile(float(size - 1), 1 - LOSS_ALPHA / cells) for size in sizes])
@@ -162,5 +162,5 @@ def _passes(
 def _quantiles(freedom: NDArray[np.float64]) -> NDArray[np.float64]:
     """95 % quantiles of t, interpolated in 1 / freedom, in which they are nearly straight."""
     tabulated = np.array([1.0, 2, 3, 4, 6, 8, 12, 20, 40, 100, 1e6])
-    values = np.array([t_quantile(float(one)) for one in tabulated])
+    values = np.array([t_quantile(float(tabulated_value)) for tabulated_value in tabulated])
     return np.interp(-1 / np.maximum(freedom, 1.0), -1 / tabulated, values)

@@ -37,7 +37,7 @@ MIN_CERTAINTY, MIN_GAIN_SHARE = 0.9, 0.02
 class Effects:
     """What short runs did, with standard errors; K tasks."""
 
-    own: Array
+    own_success: Array
     """Success of each task after its own run, shape (K,)."""
     later: Array
     """[i, j]: change of i, trained first, by a run on j, shape (K, K); the diagonal is 0."""
@@ -52,7 +52,7 @@ class Effects:
 
 
 @dataclass(frozen=True)
-class Choice:
+class OrderChoice:
     """The best order by the effects, and whether it is more than noise."""
 
     order: tuple[int, ...]
@@ -70,20 +70,20 @@ def expected_success(effects: Effects, order: Sequence[int]) -> Array:
 
     Values are clipped to 0..1 after all effects were added.
     """
-    found = np.full(len(effects.own), np.nan)
-    for place, task in enumerate(order):
-        before, after = list(order[:place]), list(order[place + 1 :])
-        found[task] = effects.own[task] + effects.earlier[before, task].sum() + effects.later[task, after].sum()
-    return np.clip(found, 0.0, 1.0)
+    success = np.full(len(effects.own_success), np.nan)
+    for position, task in enumerate(order):
+        before, after = list(order[:position]), list(order[position + 1 :])
+        success[task] = effects.own_success[task] + effects.earlier[before, task].sum() + effects.later[task, after].sum()
+    return np.clip(success, 0.0, 1.0)
 
 
-def choose_order(effects: Effects, rng: np.random.Generator | None = None) -> Choice:
+def choose_order(effects: Effects, rng: np.random.Generator | None = None) -> OrderChoice:
     """The best order, with a test against no effect of order: the best of many orders is also better by chance.
 
     Without `rng` the draws are always the same, so that the probe and the planner come to the same choice.
     """
     rng = np.random.default_rng(DEFAULT_SEED) if rng is None else rng
-    count = len(effects.own)
+    count = len(effects.own_success)
     orders = _orders(count)
     advantages = effects.gains() - effects.gains().T
     order, best = _best(advantages, orders)
@@ -94,7 +94,7 @@ def choose_order(effects: Effects, rng: np.random.Generator | None = None) -> Ch
         noise -= noise.T
         below += _best(noise, orders)[1] < best
         resampled += _score(advantages + noise, np.array([order]))[0] > 0  # the mean, and the median, of all orders is 0
-    return Choice(order, best / count, below / DRAWN_MATRICES, resampled / DRAWN_MATRICES)
+    return OrderChoice(order, best / count, below / DRAWN_MATRICES, resampled / DRAWN_MATRICES)
 
 
 def effects_of(measured: Sequence[Measurement], tasks: Sequence[str]) -> Effects:
@@ -112,16 +112,16 @@ def effects_of(measured: Sequence[Measurement], tasks: Sequence[str]) -> Effects
         return rows[task, name]
 
     count, pairs = len(tasks), any(name.startswith("change from ") for _, name in rows)
-    own = np.array([read(task, f"success after {task}").value for task in tasks])
+    own_success = np.array([read(task, f"success after {task}").value for task in tasks])
     later, earlier, errors = np.zeros((3, count, count))
-    for i, first in enumerate(tasks):
-        for j, second in enumerate(tasks):
+    for i, first_task in enumerate(tasks):
+        for j, second_task in enumerate(tasks):
             if i != j:
-                used = [read(first, f"change by {second}" if pairs else f"change at the start by {second}")]
-                used += [read(second, f"change from {first}")] if pairs else []
+                used = [read(first_task, f"change by {second_task}" if pairs else f"change at the start by {second_task}")]
+                used += [read(second_task, f"change from {first_task}")] if pairs else []
                 later[i, j], earlier[i, j] = used[0].value, used[1].value if pairs else 0.0
                 errors[i, j] = sum(((row.high - row.low) / (2 * Z)) ** 2 for row in used) ** 0.5
-    return Effects(own, later, earlier, errors)
+    return Effects(own_success, later, earlier, errors)
 
 
 def _orders(count: int) -> NDArray[np.int64] | None:
@@ -141,16 +141,18 @@ def _score(advantages: Array, orders: NDArray[np.int64]) -> Array:
 def _best(advantages: Array, orders: NDArray[np.int64] | None) -> tuple[tuple[int, ...], float]:
     if orders is not None:
         scores = _score(advantages, orders)
-        place = int(scores.argmax())
-        return tuple(orders[place].tolist()), float(scores[place])
+        best_index = int(scores.argmax())
+        return tuple(orders[best_index].tolist()), float(scores[best_index])
     order = np.argsort(-advantages.sum(1), kind="stable").tolist()
     improved = True
     while improved:
         improved = False
         for task in range(len(order)):
-            rest = [each for each in order if each != task]
-            tried = [(*rest[:place], task, *rest[place:]) for place in range(len(order))]
-            scores = _score(advantages, np.array(tried))
+            others_in_order = [other_task for other_task in order if other_task != task]
+            moved_orders = [
+                (*others_in_order[:best_index], task, *others_in_order[best_index:]) for best_index in range(len(order))
+            ]
+            scores = _score(advantages, np.array(moved_orders))
             if scores.max() > _score(advantages, np.array([order]))[0] + 1e-12:
-                order, improved = list(tried[int(scores.argmax())]), True
+                order, improved = list(moved_orders[int(scores.argmax())]), True
     return tuple(order), float(_score(advantages, np.array([order]))[0])

@@ -45,21 +45,21 @@ class ItemScores:
     def items(self) -> list[Item]:
         """All items, sorted by task, level and id."""
         names = ("pass@1", "greedy", "preference", "loss", "gold")
-        known = next((self.scores[name] for name in names if self.scores.get(name)), {})
-        return sorted(known, key=lambda item: (item[0], -np.inf if item[1] is None else item[1], item[2]))
+        values = next((self.scores[name] for name in names if self.scores.get(name)), {})
+        return sorted(values, key=lambda item: (item[0], -np.inf if item[1] is None else item[1], item[2]))
 
     def by_task(self) -> dict[str, ItemScores]:
         """Task -> what was measured of its items, in the same order."""
-        parts: dict[str, dict[str, dict[Item, float]]] = {}
+        scores_by_task: dict[str, dict[str, dict[Item, float]]] = {}
         for name, value_by_item in self.scores.items():
             for item, value in value_by_item.items():
-                parts.setdefault(item[0], {}).setdefault(name, {})[item] = value
-        return {task: ItemScores(scores) for task, scores in parts.items()}
+                scores_by_task.setdefault(item[0], {}).setdefault(name, {})[item] = value
+        return {task: ItemScores(scores) for task, scores in scores_by_task.items()}
 
     def column(self, name: str, items: Sequence[Item]) -> Array:
         """Values of a measurement; NaN where there is none."""
-        found = self.scores.get(name, {})
-        return np.array([found.get(item, np.nan) for item in items])
+        values = self.scores.get(name, {})
+        return np.array([values.get(item, np.nan) for item in items])
 
 
 def item_scores(rows: Sequence[Measurement]) -> ItemScores:
@@ -77,7 +77,7 @@ def item_scores(rows: Sequence[Measurement]) -> ItemScores:
 def keep_probe_columns(scores: ItemScores, outcome: Outcome) -> ItemScores:
     """What one probe read, so that its own items are all items, whatever else was measured."""
     columns = {reading.column for reading in READINGS.values() if reading.probe == READINGS[outcome].probe}
-    return ItemScores({name: found for name, found in scores.scores.items() if name in columns})
+    return ItemScores({name: values for name, values in scores.scores.items() if name in columns})
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ def estimate_change(
     *,
     decoding: Outcome = "greedy",
     weigh: Literal["tasks", "items", "cells"] = "tasks",
-    only: Callable[[Item], bool] | Collection[Item] | None = None,
+    included: Callable[[Item], bool] | Collection[Item] | None = None,
     added: float = Z,
 ) -> Change | None:
     """`after` minus `before`, paired by seed (the place in both) and item; None when they share no item.
@@ -125,12 +125,12 @@ def estimate_change(
         after: one per seed, in the same order.
         decoding: what success, or another outcome, is read from.
         weigh: what counts the same: tasks, items, or cells (task and level).
-        only: the items that are meant; None takes all.
+        included: the items that are meant; None takes all.
         added: as for `estimate_crossed`.
     """
     items = shared_items(before, after)
-    if only is not None:
-        chosen = only if callable(only) else set(only).__contains__
+    if included is not None:
+        chosen = included if callable(included) else set(included).__contains__
         items = [item for item in items if chosen(item)]
     if not items:
         return None
@@ -142,20 +142,24 @@ def estimate_change(
         old, new = (np.array([scores.column(column, items) for scores in side]) for side in (before, after))
         return old, new
 
-    def parts(column: str) -> tuple[Estimate, Estimate, Estimate]:
+    def estimate_parts(column: str) -> tuple[Estimate, Estimate, Estimate]:
         (old, new), (old_swapped, new_swapped) = values(column), values(column + SWAPPED_SUFFIX)
         change, swapped = sign * (new - old), new_swapped - old_swapped
         kinds = (change, swapped, change - swapped)  # an item that moves moves the pseudo-values of its whole cell
-        of_change, other, rest = (
+        success_estimate, swapped_estimate, dependence_estimate = (
             estimate_crossed(kind, strata, weights, counted=counted, moves=change, added=added) for kind in kinds
         )
-        return (within_possible(of_change, old, new, strata, weights) if counted else of_change), other, rest
+        return (
+            (within_possible(success_estimate, old, new, strata, weights) if counted else success_estimate),
+            swapped_estimate,
+            dependence_estimate,
+        )
 
-    measured, swapped, depends = parts(name)
-    drawn = MEASUREMENT_BY_DECODING["sampled"]
-    if decoding != "greedy" or not all(scores.scores.get(drawn) for scores in (*before, *after)):
+    measured, swapped, depends = estimate_parts(name)
+    sampled_column = MEASUREMENT_BY_DECODING["sampled"]
+    if decoding != "greedy" or not all(scores.scores.get(sampled_column) for scores in (*before, *after)):
         return Change(measured, swapped, depends, None, None, tuple(items), decoding)
-    sampled, _, sampled_depends = parts(drawn)
+    sampled, _, sampled_depends = estimate_parts(sampled_column)
     return Change(measured, swapped, depends, sampled, sampled_depends, tuple(items))
 
 
@@ -180,5 +184,5 @@ def mean_score(
 
 def _numbers(names: Sequence[object]) -> NDArray[np.int64]:
     """The same names as numbers from 0."""
-    known: dict[object, int] = {}
-    return np.array([known.setdefault(name, len(known)) for name in names], dtype=np.int64)
+    number_by_name: dict[object, int] = {}
+    return np.array([number_by_name.setdefault(name, len(number_by_name)) for name in names], dtype=np.int64)

@@ -35,9 +35,9 @@ def within_possible(estimate: Estimate, before: Array, after: Array, strata: NDA
     if not math.isfinite(estimate.value):
         return estimate
     weights = np.bincount(strata, share)
-    (least, most), (least_after, most_after) = _ends(before, strata), _ends(after, strata)
-    loss = float(weights @ np.minimum(most, 1 - least_after))
-    gain = float(weights @ np.minimum(1 - least, most_after))
+    (before_low, before_high), (after_low, after_high) = _ends(before, strata), _ends(after, strata)
+    loss = float(weights @ np.minimum(before_high, 1 - after_low))
+    gain = float(weights @ np.minimum(1 - before_low, after_high))
     return replace(estimate, low=max(estimate.low, -loss), high=min(estimate.high, gain))
 
 

@@ -39,7 +39,7 @@ class Noise:
     """Standard deviation between seeds that no number of items takes away, as a share."""
     items: float
     """Variance that an item keeps in all seeds, as a share of its spread: it grows with what training moves."""
-    rest: float
+    within_seed: float
     """Variance of an item within one seed, as a share of its spread."""
 
 
@@ -75,11 +75,11 @@ def cells_of(before: Sequence[ItemScores], samples: int) -> list[Cell]:
         samples: samples behind each success; with one there is no telling how uncertain an item is, so `TYPICAL_ITEM_SPREAD`
             is taken.
     """
-    found: dict[tuple[str, float | None], list[Item]] = {}
+    items_by_cell: dict[tuple[str, float | None], list[Item]] = {}
     for item in before[0].items if before else []:
-        found.setdefault((item[0], item[1]), []).append(item)
+        items_by_cell.setdefault((item[0], item[1]), []).append(item)
     cells = []
-    for (task, _), items in found.items():
+    for (task, _), items in items_by_cell.items():
         success = np.array([scores.column("pass@1", items) for scores in before])
         spread = math.nan
         if samples > 1:
@@ -102,15 +102,15 @@ def expected_null_change(cells: Sequence[Cell], seeds: int, noise: Noise, times:
     share = 1 / np.bincount(tasks, counts)[tasks] / len(np.unique(tasks))
     squares, spread = counts * share**2, np.array([cell.spread for cell in cells])
     freedom = np.maximum(counts - 1, 1)
-    rest = squares * noise.rest * spread / seeds
-    moved = float(counts @ spread) * (noise.items + noise.rest / seeds)
+    residual_terms = squares * noise.within_seed * spread / seeds
+    moved = float(counts @ spread) * (noise.items + noise.within_seed / seeds)
     unseen = pseudo_squares(moved, float(counts @ np.minimum(2 * spread, 1)))  # an item of spread 0.5 always moves
-    items = squares * (noise.items * spread + unseen * counts / counts.sum() / freedom) + rest
-    of_seeds, of_items, of_rest = noise.seeds**2 / seeds + rest.sum(), items.sum(), rest.sum()
+    items = squares * (noise.items * spread + unseen * counts / counts.sum() / freedom) + residual_terms
+    of_seeds, of_items, of_rest = noise.seeds**2 / seeds + residual_terms.sum(), items.sum(), residual_terms.sum()
     variance = of_seeds + of_items - of_rest
     of_freedom = of_items**2 / max((items**2 / freedom).sum(), 1e-300)
-    parts = ((of_seeds, seeds - 1), (of_items, of_freedom), (of_rest, (seeds - 1) * of_freedom))
-    total_freedom = variance**2 / max(sum(part**2 / df for part, df in parts), 1e-300)
+    variance_parts = ((of_seeds, seeds - 1), (of_items, of_freedom), (of_rest, (seeds - 1) * of_freedom))
+    total_freedom = variance**2 / max(sum(variance_part**2 / df for variance_part, df in variance_parts), 1e-300)
     return estimate_of(0.0, float(variance), float(total_freedom), seeds, round(counts.sum()))
 
 
@@ -145,21 +145,21 @@ def power(
     def sees(count: int, times: float = 1.0) -> bool:
         return expected_null_change(cells, count, noise, times).detectable(family) <= effect
 
-    found = expected_null_change(cells, trial_seeds, noise)
+    null_change = expected_null_change(cells, trial_seeds, noise)
     items = sum(cell.items for cell in cells)
     times = _least(lambda number: sees(trial_seeds, number / items), items, round(items * MOST_TIMES_ITEMS))
-    needed = _least(sees, MIN_SEEDS, MOST_SEEDS)
-    sizes = (seeds, items, found.high, found.detectable(family), effect, needed, times)
+    seeds_needed = _least(sees, MIN_SEEDS, MOST_SEEDS)
+    sizes = (seeds, items, null_change.high, null_change.detectable(family), effect, seeds_needed, times)
     return Power(against, *sizes, noise.seeds, basis)
 
 
-def seeds_for(found: Estimate, per_seed: Sequence[float], aim: float) -> int | None:
+def seeds_for(estimate: Estimate, per_seed: Sequence[float], aim: float) -> int | None:
     """Seeds that would see a true difference of `aim` in `POWER` of trials like a finished one; None where no number would.
 
     The error has a part that falls with the number of seeds and one of the held-out items that does not.
 
     Args:
-        found: the difference as it was estimated.
+        estimate: the difference as it was estimated.
         per_seed: the difference in each seed.
         aim: size to be seen, in the unit of the outcome.
     """
@@ -167,23 +167,23 @@ def seeds_for(found: Estimate, per_seed: Sequence[float], aim: float) -> int | N
     if seeds < 2:
         return None
     of_seeds = float(np.var(np.array(per_seed), ddof=1)) / seeds
-    of_items = max(found.error**2 - of_seeds, 0.0)
+    of_items = max(estimate.error**2 - of_seeds, 0.0)
 
-    def sees(wanted: int) -> bool:
-        freedom = found.freedom * (wanted - 1) / (seeds - 1)
+    def sees(seed_count: int) -> bool:
+        freedom = estimate.freedom * (seed_count - 1) / (seeds - 1)
         width = t_quantile(freedom) + t_quantile(freedom, 2 * DETECTION_POWER - 1)
-        return width * math.sqrt(of_seeds * seeds / wanted + of_items) <= aim
+        return width * math.sqrt(of_seeds * seeds / seed_count + of_items) <= aim
 
     return _least(sees, max(seeds + 1, MIN_SEEDS), MOST_SEEDS)
 
 
-def _least(enough: Callable[[int], bool], low: int, high: int) -> int | None:
+def _least(is_enough: Callable[[int], bool], low: int, high: int) -> int | None:
     """The least number from `low` to `high` that is enough, of which all above are enough, too; None when there is none."""
-    if not enough(high):
+    if not is_enough(high):
         return None
     while low < high:
         middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle + 1, high)
+        low, high = (low, middle) if is_enough(middle) else (middle + 1, high)
     return high
 
 
@@ -207,8 +207,8 @@ def noise_of(
         centred = table - table.mean(axis=0)
         centred -= np.stack([np.bincount(strata, row) / np.maximum(counts, 1) for row in centred])[:, strata]
         item_freedom = max(table.shape[1] - int((counts > 0).sum()), 1) * (seeds - 1)
-        rest = float((centred**2).sum()) / item_freedom * float((weights**2).sum())
+        residual_variance = float((centred**2).sum()) / item_freedom * float((weights**2).sum())
         extra = (seeds - 1) / len(differences)
-        variance_sum += extra * max(float((table @ weights).var(ddof=1)) - rest, 0.0)
+        variance_sum += extra * max(float((table @ weights).var(ddof=1)) - residual_variance, 0.0)
         weight_sum += extra
     return replace(prior, seeds=math.sqrt(variance_sum / weight_sum))

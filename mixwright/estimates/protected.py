@@ -41,12 +41,12 @@ def mastered_cells(before: Side, decoding: Decoding) -> list[Cell]:
         for item, value in scores.scores.get(READINGS[decoding].column, {}).items():
             if decides_protection(item):
                 values.setdefault(item[:2], {}).setdefault(item, []).append(value)
-    found = []
+    mastered = []
     for cell, items in values.items():
-        wins = sum(float(np.mean(own)) for own in items.values())
+        wins = sum(float(np.mean(item_values)) for item_values in items.values())
         if len(items) >= MIN_ITEMS and wins >= BAND[1] * len(items):
-            found.append(cell)
-    return sorted(found, key=cell_order)
+            mastered.append(cell)
+    return sorted(mastered, key=cell_order)
 
 
 def protected_items(before: Side, outcome: Outcome, names: Sequence[str] = ()) -> frozenset[Item]:
@@ -62,10 +62,10 @@ def protected_items(before: Side, outcome: Outcome, names: Sequence[str] = ()) -
     """
     items = {item for scores in before for item in scores.items}
     if names:
-        known = {name for item in items for name in (item[0], cell_key(*item[:2]))}
+        known_names = {name for item in items for name in (item[0], cell_key(*item[:2]))}
         for name in names:
-            if name not in known:
-                raise unknown_name("task or cell that was measured before (trial.protect)", name, known)
+            if name not in known_names:
+                raise unknown_name("task or cell that was measured before (trial.protect)", name, known_names)
         return frozenset(item for item in items if item[0] in names or cell_key(*item[:2]) in names)
     if outcome not in GRADED_OUTCOMES:
         return frozenset()

@@ -35,9 +35,9 @@ class Reading:
     sign: int = 1
     """-1 where lower is better."""
 
-    def turned(self, found: Interval) -> Interval:
+    def turned(self, interval: Interval) -> Interval:
         """A measured difference so that above 0 is better, and back."""
-        return found if self.sign > 0 else Interval(-found.value, -found.high, -found.low, found.n)
+        return interval if self.sign > 0 else Interval(-interval.value, -interval.high, -interval.low, interval.n)
 
 
 READINGS: dict[Outcome, Reading] = {
@@ -76,6 +76,6 @@ def as_measured(estimate: Estimate, outcome: Outcome) -> Interval:
 
 def format_change(estimate: Estimate, outcome: Outcome) -> str:
     """`-0.33 nats per token [-0.41, -0.25]`, `+4.2 points [+1.0, +7.4]`."""
-    found, unit = as_measured(estimate, outcome), READINGS[outcome].unit
-    ends = f"[{format_difference(found.low, unit)}, {format_difference(found.high, unit)}]"
-    return f"{format_difference(found.value, unit)} {format_unit(unit)} {ends}"
+    interval, unit = as_measured(estimate, outcome), READINGS[outcome].unit
+    ends = f"[{format_difference(interval.low, unit)}, {format_difference(interval.high, unit)}]"
+    return f"{format_difference(interval.value, unit)} {format_unit(unit)} {ends}"

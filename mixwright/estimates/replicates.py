@@ -63,10 +63,10 @@ class Ranking:
     @property
     def word(self) -> RankingWord:
         """What the ranking may be called; reliable only where the interval, too, excludes that most of it is noise."""
-        found = self.reliability
-        if found.value < NOISE_RELIABILITY:
+        interval = self.reliability
+        if interval.value < NOISE_RELIABILITY:
             return "ranking noise"
-        return "reliable" if found.value >= self.target and found.low >= NOISE_RELIABILITY else "uncertain"
+        return "reliable" if interval.value >= self.target and interval.low >= NOISE_RELIABILITY else "uncertain"
 
 
 def ranking(
@@ -91,10 +91,10 @@ def ranking(
         raise ValueError("paired runs of unequal number")
     squares, freedom = 0.0, 0
     for group in tables:
-        rest = [runs - runs.mean() for runs in group]
+        residuals = [runs - runs.mean() for runs in group]
         if paired:
-            rest = list(np.array(rest) - np.array(rest).mean(axis=0))
-        squares += float(sum((row**2).sum() for row in rest))
+            residuals = list(np.array(residuals) - np.array(residuals).mean(axis=0))
+        squares += float(sum((row**2).sum() for row in residuals))
         freedom += (len(group) - 1) * (len(group[0]) - 1) if paired else sum(len(runs) - 1 for runs in group)
     means = [np.array([runs.mean() for runs in group]) for group in tables]
     counts = [len(runs) for group in tables for runs in group]
@@ -104,16 +104,18 @@ def ranking(
     runs = len(counts) / math.fsum(1 / count for count in counts)
     of_mean = noise / runs
     if spread <= 0:
-        found = Interval(0.0, 0.0, 1.0, len(counts))
+        reliability = Interval(0.0, 0.0, 1.0, len(counts))
     elif of_mean <= 0:
-        found = Interval(1.0, 1.0, 1.0, len(counts))
+        reliability = Interval(1.0, 1.0, 1.0, len(counts))
     else:
         ratio, tail = spread / of_mean, (1 - COVERAGE) / 2
         low = 1 - f_quantile(tail, candidate_freedom, freedom) / ratio
         high = 1 - 1 / (ratio * f_quantile(tail, freedom, candidate_freedom))
-        found = Interval(1 - 1 / ratio, low, high, len(counts))
-    needed, low, high = (_needed(value, runs, target) for value in (found.value, found.high, found.low))
-    return Ranking(len(means), len(counts), runs, spread - of_mean, noise, found, target, needed, low or 1, high)
+        reliability = Interval(1 - 1 / ratio, low, high, len(counts))
+    runs_needed, low, high = (
+        _needed(value, runs, target) for value in (reliability.value, reliability.high, reliability.low)
+    )
+    return Ranking(len(means), len(counts), runs, spread - of_mean, noise, reliability, target, runs_needed, low or 1, high)
 
 
 def _needed(reliability: float, runs: float, target: float) -> int | None:
@@ -124,20 +126,20 @@ def _needed(reliability: float, runs: float, target: float) -> int | None:
     return max(1, math.ceil(target / (1 - target) * single - 1e-9))
 
 
-def format_ranking(found: Ranking) -> list[str]:
+def format_ranking(result: Ranking) -> list[str]:
     """What a ranking is worth, in sentences."""
-    value = found.reliability
-    lead = "You are ranking noise" if found.word == "ranking noise" else f"The ranking is {found.word}"
-    shape = f"{found.candidates:,} candidates" + (f" in {found.groups:,} groups" if found.groups > 1 else "")
+    value = result.reliability
+    lead = "You are ranking noise" if result.word == "ranking noise" else f"The ranking is {result.word}"
+    shape = f"{result.candidates:,} candidates" + (f" in {result.groups:,} groups" if result.groups > 1 else "")
     ends = [f"{max(number, 0.0):.2f}" for number in (value.value, value.low, value.high)]  # a share
     lines = [
-        f"{lead}: with {found.runs:.3g} runs of each of {shape}, reliability {ends[0]} [{ends[1]}, {ends[2]}]; the one "
-        f"ranked first has on average {100 * found.kept_gain_share:.0f} % of what the truly best would gain."
+        f"{lead}: with {result.runs:.3g} runs of each of {shape}, reliability {ends[0]} [{ends[1]}, {ends[2]}]; the one "
+        f"ranked first has on average {100 * result.kept_gain_share:.0f} % of what the truly best would gain."
     ]
-    low, high = f"{found.needed_low:,}", "no number of runs" if found.needed_high is None else f"{found.needed_high:,}"
-    if found.needed is None:
+    low, high = f"{result.needed_low:,}", "no number of runs" if result.needed_high is None else f"{result.needed_high:,}"
+    if result.needed is None:
         return [*lines, "The candidates differ no more than runs of one candidate do: no number of runs can be named."]
-    return [*lines, f"Runs of each for a reliability of {found.target:g}: about {found.needed:,} ({low} to {high})."]
+    return [*lines, f"Runs of each for a reliability of {result.target:g}: about {result.needed:,} ({low} to {high})."]
 
 
 def f_tail(ratio: float, above: float, below: float) -> float:
@@ -150,8 +152,8 @@ def f_tail(ratio: float, above: float, below: float) -> float:
         return 1.0
     angle = math.atan(math.sqrt(above * ratio / below))
     scale = math.lgamma((above + below) / 2) - math.lgamma(above / 2) - math.lgamma(below / 2) + math.log(2)
-    places, weights = gauss_legendre(QUADRATURE_NODES)
-    angles = angle / 2 * (places + 1)
+    nodes, weights = gauss_legendre(QUADRATURE_NODES)
+    angles = angle / 2 * (nodes + 1)
     logs = scale + (above - 1) * np.log(np.sin(angles)) + (below - 1) * np.log(np.cos(angles))
     return min(max(1 - float(angle / 2 * (weights @ np.exp(logs))), 0.0), 1.0)
 

@@ -14,28 +14,28 @@ from functools import cached_property
 from typing import Literal
 
 
-def _set(words: str) -> frozenset[str]:
+def _word_set(words: str) -> frozenset[str]:
     return frozenset(words.split())
 
 
 _WORD = re.compile(r"[^\W_]+(?:[-'\u2019.][^\W_]+)*")
-_END = re.compile(r"[.!?]{1,6}[\"'\u201d\u2019)*_`]{0,4}(?=\s|$)|[.!?]?\s{0,9}\n")
-_SHORTENED = re.compile(r"\b(?:St|Mr|Mrs|Ms|Dr|Mt|Prof|[A-Z])\Z")
+_SENTENCE_END = re.compile(r"[.!?]{1,6}[\"'\u201d\u2019)*_`]{0,4}(?=\s|$)|[.!?]?\s{0,9}\n")
+_ABBREVIATION_AT_END = re.compile(r"\b(?:St|Mr|Mrs|Ms|Dr|Mt|Prof|[A-Z])\Z")
 """Before a full stop it ends no sentence."""
-_BE = _set("is are was were be becomes became equals called named means it's that's")
+_LINKING_WORDS = _word_set("is are was were be becomes became equals called named means it's that's")
 """Words that an answer follows."""
-_PLACE = _set("in on at from by within")
+_PLACE_PREPOSITIONS = _word_set("in on at from by within")
 """The same where the prompt asks for a place, a time or a person."""
-_ASKS = _set("where which who whom whose when located continent country year in by")
-_ARTICLES = _set("the a an")
-_FUNCTION = _BE | _PLACE | _ARTICLES
-_FUNCTION |= _set(
+_PLACE_QUESTION_WORDS = _word_set("where which who whom whose when located continent country year in by")
+_ARTICLES = _word_set("the a an")
+_FUNCTION_WORDS = _LINKING_WORDS | _PLACE_PREPOSITIONS | _ARTICLES
+_FUNCTION_WORDS |= _word_set(
     "during after before until through throughout around about of to for with and or but as so then thus "
     "therefore hence i it its this that these those there here my our your which who what where when how "
     "because since while also though although if has have had do does did will would can should must think let "
     "me us not i'm than"
 )
-_PLAIN = _FUNCTION | _set(
+_PLAIN_WORDS = _FUNCTION_WORDS | _word_set(
     "predominantly mainly primarily mostly largely approximately answer answers antonym correct right final "
     "question word words term form name name's number result total called known noun verb adjective city "
     "country continent capital located situated found state region typically usually often commonly simply "
@@ -43,33 +43,35 @@ _PLAIN = _FUNCTION | _set(
     "okay ok great good hello hi thanks thank absolutely course well exactly indeed following given above below "
     "makes gives equal sum problem math equation solution"
 )
-_APART = _PLACE | _set("to for with")
-_INTO = _set("of for in")
+_PREPOSITIONS = _PLACE_PREPOSITIONS | _word_set("to for with")
+_TOPIC_PREPOSITIONS = _word_set("of for in")
 """What follows one of them in a subject is what the sentence is about."""
-_UNSURE = _set(
+_DOUBT_WORDS = _word_set(
     "not never neither nor cannot except without than unlike if whether unless might may could maybe perhaps "
     "possibly doubt false wrong incorrect untrue myth unsure hardly instead rather"
 )
 """Before an answer they deny it or leave it open."""
-_OTHER = _set("former formerly previous previously once almost nearly second third fourth fifth least other another")
+_OTHER_ANSWER_WORDS = _word_set(
+    "former formerly previous previously once almost nearly second third fourth fifth least other another"
+)
 """Before an answer they make it one to another question, where the prompt does not have them."""
-_DENIES = _set("not wrong incorrect false untrue never")
-_NOUNS = (["country"], ["city"], ["state"], ["region"], ["continent"], ["word"])
-_PEOPLE = ("ese", "ian", "an", "n", "ish")
+_DENIAL_WORDS = _word_set("not wrong incorrect false untrue never")
+_CATEGORY_NOUNS = (["country"], ["city"], ["state"], ["region"], ["continent"], ["word"])
+_NATIONALITY_ENDINGS = ("ese", "ian", "an", "n", "ish")
 """Endings of what is of a country: `Japanese`."""
-_NAMED_OF = _set("city town state country continent island month year planet")
-_BACK = re.compile(
+_NOUNS_BEFORE_NAME = _word_set("city town state country continent island month year planet")
+_RETRACTION = re.compile(
     r"\b(?:wait|sorry|correction|mistaken?|apologi[sz]e|wrong|incorrect|actually|i meant?|rather|instead|kidding"
     r"|however|alternatively|sometimes|(?:can|may|could|might) also|but (?:in|some|it|also|can|not|many)"
     r"|not (?:true|correct|right|sure))\b|(?:^|[.!?\n]\s{0,4})no\b",
     re.IGNORECASE,
 )
 """Behind an answer it takes it back."""
-_LABEL = re.compile(r"^[ \t>]{0,8}(?:[-*+\u2022]|\(?(?:\d{1,2}|[A-Za-z])[.):])[ \t]", re.MULTILINE)
-_INLINE = re.compile(r"(?<!\w)\(?[A-Ea-e1-5]\) ?\S")
-_SET_OFF = re.compile(r"[\"'`*_\u2018\u2019\u201c\u201d]")
+_LINE_LABEL = re.compile(r"^[ \t>]{0,8}(?:[-*+\u2022]|\(?(?:\d{1,2}|[A-Za-z])[.):])[ \t]", re.MULTILINE)
+_INLINE_LABEL = re.compile(r"(?<!\w)\(?[A-Ea-e1-5]\) ?\S")
+_MARKUP = re.compile(r"[\"'`*_\u2018\u2019\u201c\u201d]")
 """Quotes and markup beside a word."""
-_POINTS = re.compile(r"[:=\u2192]|->| [-\u2013\u2014] ")
+_ANSWER_SIGN = re.compile(r"[:=\u2192]|->| [-\u2013\u2014] ")
 """Signs that an answer follows."""
 
 Kind = Literal["stated", "denied", "beside"]
@@ -88,12 +90,12 @@ def stem(word: str) -> str:
 
 def is_list(text: str) -> bool:
     """Whether a text lists several labelled things."""
-    return len(_LABEL.findall(text)) > 1 or len(_INLINE.findall(text)) > 1
+    return len(_LINE_LABEL.findall(text)) > 1 or len(_INLINE_LABEL.findall(text)) > 1
 
 
 def takes_back(text: str) -> bool:
     """Whether what follows an answer takes it back."""
-    return _BACK.search(text) is not None
+    return _RETRACTION.search(text) is not None
 
 
 def words_in(text: str) -> list[str]:
@@ -104,7 +106,9 @@ def words_in(text: str) -> list[str]:
 def sentence_ends(text: str) -> list[int]:
     """Places behind which a sentence begins, the text's own end included."""
     ends = [
-        match.end() for match in _END.finditer(text) if not _SHORTENED.search(text, max(0, match.start() - 5), match.start())
+        match.end()
+        for match in _SENTENCE_END.finditer(text)
+        if not _ABBREVIATION_AT_END.search(text, max(0, match.start() - 5), match.start())
     ]
     return [*ends, len(text)]
 
@@ -120,12 +124,14 @@ class Question:
     @cached_property
     def known_stems(self) -> Set[str]:
         """Stems of the prompt's words that mean something."""
-        return self.prompt_stems | {word + ending for word in self.prompt_stems if len(word) > 3 for ending in _PEOPLE}
+        return self.prompt_stems | {
+            word + ending for word in self.prompt_stems if len(word) > 3 for ending in _NATIONALITY_ENDINGS
+        }
 
     @property
     def prompt_stems(self) -> Set[str]:
         """Stems of the prompt's own words that mean something."""
-        return {stem(word) for word in self.prompt if word not in _FUNCTION}
+        return {stem(word) for word in self.prompt if word not in _FUNCTION_WORDS}
 
     @cached_property
     def is_in_prompt(self) -> bool:
@@ -135,16 +141,16 @@ class Question:
     @property
     def is_function_word(self) -> bool:
         """Whether the gold answer is made of words such as `was` or `in`, which stand anywhere."""
-        return _FUNCTION.issuperset(self.gold)
+        return _FUNCTION_WORDS.issuperset(self.gold)
 
     @cached_property
     def asks_for_place(self) -> bool:
         """Whether the prompt asks for a place, a time or a person."""
-        return not _ASKS.isdisjoint(self.prompt)
+        return not _PLACE_QUESTION_WORDS.isdisjoint(self.prompt)
 
     def is_alien_word(self, word: str) -> bool:
         """Neither of the prompt, nor plain, nor of the gold answer."""
-        return word not in _PLAIN and stem(word) not in self.known_stems and word not in self.gold
+        return word not in _PLAIN_WORDS and stem(word) not in self.known_stems and word not in self.gold
 
 
 class Sentence:
@@ -153,9 +159,9 @@ class Sentence:
     def __init__(self, text: str, question: Question) -> None:
         matches = list(_WORD.finditer(text))
         self.question, self.text = question, text
-        self.raw = [word.group() for word in matches]
-        self.words = [folded(word) for word in self.raw]
-        edges = [0, *(place for word in matches for place in word.span()), len(text)]
+        self.raw_words = [match.group() for match in matches]
+        self.words = [folded(match) for match in self.raw_words]
+        edges = [0, *(edge for match in matches for edge in match.span()), len(text)]
         self.gaps = [text[edges[i] : edges[i + 1]] for i in range(0, len(edges), 2)]
         """What stands before each word, and behind the last."""
         self.is_question = "?" in self.gaps[-1]
@@ -177,26 +183,32 @@ class Sentence:
 
     def mentions(self) -> list[int]:
         """Where the gold answer begins."""
-        gold, size = list(self.question.gold), len(self.question.gold)
+        gold, gold_word_count = list(self.question.gold), len(self.question.gold)
         return [
-            i for i in range(len(self.words) - size + 1) if self.words[i] == gold[0] and self.words[i : i + size] == gold
+            i
+            for i in range(len(self.words) - gold_word_count + 1)
+            if self.words[i] == gold[0] and self.words[i : i + gold_word_count] == gold
         ]
 
-    def behind(self, start: int) -> str:
+    def text_behind(self, gold_start: int) -> str:
         """What follows the gold answer that begins at a word."""
-        end = start + len(self.question.gold)
-        return self.gaps[end] + "".join(word + gap for word, gap in zip(self.raw[end:], self.gaps[end + 1 :], strict=True))
+        gold_end = gold_start + len(self.question.gold)
+        return self.gaps[gold_end] + "".join(
+            word + gap for word, gap in zip(self.raw_words[gold_end:], self.gaps[gold_end + 1 :], strict=True)
+        )
 
-    def kind(self, start: int) -> Kind:
+    def kind(self, gold_start: int) -> Kind:
         """What is said of the gold answer that begins at a word."""
-        end = start + len(self.question.gold)
-        if self._denied(start, end) or self._one_of_several(start, end):
+        gold_end = gold_start + len(self.question.gold)
+        if self._is_denied(gold_start, gold_end) or self._is_one_of_several(gold_start, gold_end):
             return "denied"
-        if self.is_question or self._part_of_more(start, end):
+        if self.is_question or self._is_part_of_more(gold_start, gold_end):
             return "beside"
         return (
             "stated"
-            if self._stands_alone(start, end) or self._predicate(start, end) or self._subject(start, end)
+            if self._is_alone(gold_start, gold_end)
+            or self._is_predicate(gold_start, gold_end)
+            or self._is_subject(gold_start, gold_end)
             else "beside"
         )
 
@@ -205,171 +217,200 @@ class Sentence:
         question = self.question
         if self.is_question or not self.words:
             return False
-        content = [word for word in self.words if word not in _PLAIN]
+        content = [word for word in self.words if word not in _PLAIN_WORDS]
         if len(self.words) <= 3 and content == self.words and "!" not in self.gaps[-1]:
             return not self.mentions() and all(map(question.is_alien_word, content))
         first_mention = next(iter(self.mentions()), len(self.words))
-        for verb in range(1, min(first_mention, len(self.words) - 1)):
-            subject = self.words[:verb]
-            if self.words[verb] not in _BE or any(map(question.is_alien_word, subject)):
+        for verb_index in range(1, min(first_mention, len(self.words) - 1)):
+            subject = self.words[:verb_index]
+            if self.words[verb_index] not in _LINKING_WORDS or any(map(question.is_alien_word, subject)):
                 continue
             if not any(stem(word) in question.known_stems for word in subject):
                 continue
-            complement = next(
-                (place for place in range(verb + 1, min(verb + 4, len(self.words))) if self.words[place] not in _PLAIN), None
+            complement_index = next(
+                (
+                    word_index
+                    for word_index in range(verb_index + 1, min(verb_index + 4, len(self.words)))
+                    if self.words[word_index] not in _PLAIN_WORDS
+                ),
+                None,
             )
             if (
-                complement is None
-                or "not" in self.words[verb:complement]
-                or not question.is_alien_word(self.words[complement])
+                complement_index is None
+                or "not" in self.words[verb_index:complement_index]
+                or not question.is_alien_word(self.words[complement_index])
             ):
                 continue
-            ends_claim = re.match(r"[^\w\s]", self.gaps[complement + 1]) or complement + 1 == len(self.words)
-            if ends_claim or self.raw[complement][0].isupper() or _SET_OFF.search(self.gaps[complement]):
+            ends_claim = re.match(r"[^\w\s]", self.gaps[complement_index + 1]) or complement_index + 1 == len(self.words)
+            if ends_claim or self.raw_words[complement_index][0].isupper() or _MARKUP.search(self.gaps[complement_index]):
                 return True
         return False
 
     def is_parallel(self) -> bool:
         """Whether it says of something else what the prompt asks: `Rome is the capital of Italy`, beside France."""
-        verb = next((i for i, word in enumerate(self.words) if word in _BE), 0)
-        sides = self.words[:verb], self.words[verb + 1 :]
+        verb_index = next((i for i, word in enumerate(self.words) if word in _LINKING_WORDS), 0)
+        sides = self.words[:verb_index], self.words[verb_index + 1 :]
         has_alien_sides = all(any(self.question.is_alien_word(word) for word in side) for side in sides)
         return (
             has_alien_sides and any(stem(word) in self.question.known_stems for word in self.words) and not self.mentions()
         )
 
-    def _denied(self, start: int, end: int) -> bool:
-        before = [word for word in self.words[:start] if word not in self.question.gold]
-        if "but" in before[-4:]:  # `not Lyon but Paris`
-            before = before[len(before) - before[::-1].index("but") :]
-        if any(word in _UNSURE or word.endswith("n't") for word in before):
+    def _is_denied(self, gold_start: int, gold_end: int) -> bool:
+        words_before = [word for word in self.words[:gold_start] if word not in self.question.gold]
+        if "but" in words_before[-4:]:  # `not Lyon but Paris`
+            words_before = words_before[len(words_before) - words_before[::-1].index("but") :]
+        if any(word in _DOUBT_WORDS or word.endswith("n't") for word in words_before):
             return True
-        if any(word in _OTHER and word not in self.question.prompt for word in before):
+        if any(word in _OTHER_ANSWER_WORDS and word not in self.question.prompt for word in words_before):
             return True
-        after = self.words[end : end + 4]
-        after = after[1:] if after[:1] in (["which"], ["that"]) else after
-        first, second = (*after, "", "")[:2]
-        return first.endswith("n't") or (first in ("is", "was", "are", "were") and second in _DENIES)
-
-    def _one_of_several(self, start: int, end: int) -> bool:
-        before, after = self.gaps[start], self.gaps[end]
-        previous = self.words[start - 1] if start else ""
-        following = self.words[end] if end < len(self.words) else ""
-        if (
-            re.search(r"[/|&]", before + after)
-            or following in ("or", "nor", "vs", "versus")
-            or previous in ("or", "nor", "and")
-        ):
-            return True
-        if following == "and":
-            rest = self.words[end + 1 : end + 2]
-            return not rest or rest[0] not in _FUNCTION - _ARTICLES
-        is_odd = (lambda word: word not in _PLAIN) if self.question.is_in_prompt else self.question.is_alien_word
-        if "," in before and previous and is_odd(previous) and ("," in after or not following):
-            return True
-        if "," not in after or not following or not is_odd(following):
-            return False
-        gap_after_next = self.gaps[end + 1]
-        return (
-            self.raw[end][0].isupper()
-            or bool(gap_after_next.strip())
-            or self.words[end + 1 : end + 2] in (["or"], ["and"], [])
+        words_after = self.words[gold_end : gold_end + 4]
+        words_after = words_after[1:] if words_after[:1] in (["which"], ["that"]) else words_after
+        word_after, second_word_after = (*words_after, "", "")[:2]
+        return word_after.endswith("n't") or (
+            word_after in ("is", "was", "are", "were") and second_word_after in _DENIAL_WORDS
         )
 
-    def _part_of_more(self, start: int, end: int) -> bool:
+    def _is_one_of_several(self, gold_start: int, gold_end: int) -> bool:
+        gap_before, gap_after = self.gaps[gold_start], self.gaps[gold_end]
+        word_before = self.words[gold_start - 1] if gold_start else ""
+        word_after = self.words[gold_end] if gold_end < len(self.words) else ""
+        if (
+            re.search(r"[/|&]", gap_before + gap_after)
+            or word_after in ("or", "nor", "vs", "versus")
+            or word_before in ("or", "nor", "and")
+        ):
+            return True
+        if word_after == "and":
+            next_words = self.words[gold_end + 1 : gold_end + 2]
+            return not next_words or next_words[0] not in _FUNCTION_WORDS - _ARTICLES
+        is_unusual = (lambda word: word not in _PLAIN_WORDS) if self.question.is_in_prompt else self.question.is_alien_word
+        if "," in gap_before and word_before and is_unusual(word_before) and ("," in gap_after or not word_after):
+            return True
+        if "," not in gap_after or not word_after or not is_unusual(word_after):
+            return False
+        gap_after_next = self.gaps[gold_end + 1]
+        return (
+            self.raw_words[gold_end][0].isupper()
+            or bool(gap_after_next.strip())
+            or self.words[gold_end + 1 : gold_end + 2] in (["or"], ["and"], [])
+        )
+
+    def _is_part_of_more(self, gold_start: int, gold_end: int) -> bool:
         """Whether words right beside it make it another thing: `South America`, `cold water`."""
-        if end < len(self.words) and not self.gaps[end].strip():
-            word = self.words[end]
-            further = self.raw[end][0].isupper() and word not in _FUNCTION
+        if gold_end < len(self.words) and not self.gaps[gold_end].strip():
+            word_after = self.words[gold_end]
+            is_name = self.raw_words[gold_end][0].isupper() and word_after not in _FUNCTION_WORDS
             if (
-                word in ("of", "to")
-                or self.question.is_alien_word(word)
-                or (further and stem(word) not in self.question.known_stems)
+                word_after in ("of", "to")
+                or self.question.is_alien_word(word_after)
+                or (is_name and stem(word_after) not in self.question.known_stems)
             ):
                 return True
-        if start and not self.gaps[start].strip():
-            return self.raw[start - 1][0].isupper() and self.question.is_alien_word(self.words[start - 1])
+        if gold_start and not self.gaps[gold_start].strip():
+            return self.raw_words[gold_start - 1][0].isupper() and self.question.is_alien_word(self.words[gold_start - 1])
         return False
 
-    def _stands_alone(self, start: int, end: int) -> bool:
+    def _is_alone(self, gold_start: int, gold_end: int) -> bool:
         """Whether it is all there is: `It is Paris.`, `I think the answer is Paris.`."""
-        around = [*self.words[:start], *self.words[end:]]
-        if start and self.words[start - 1] in _APART and not self.question.asks_for_place:  # `We are in Paris.`
+        words_around = [*self.words[:gold_start], *self.words[gold_end:]]
+        follows_preposition = gold_start > 0 and self.words[gold_start - 1] in _PREPOSITIONS
+        if follows_preposition and not self.question.asks_for_place:  # `We are in Paris.`
             return False
-        return len(around) <= 8 and len(self.words) - end <= 2 and all(word in _PLAIN for word in around)
-
-    def _predicate(self, start: int, end: int) -> bool:
-        """Whether it is what is said: `The capital of France is Paris`, `Brazil is in South America`, `Capital: Paris`."""
-        question, place = self.question, start
-        if self.words[start - 1 : start] == ["but"] and "not" in self.words[:start]:  # `not Lyon but Paris`
-            place = self.words.index("not")
-        while place > 0 and start - place < 8:
-            word = self.words[place - 1]
-            is_place_word = question.asks_for_place and word in _PLACE
-            if self._tells_of_past(place - 1):
-                return False
-            if word in _BE or is_place_word or _POINTS.search(self.gaps[place]):
-                place -= word in _BE or is_place_word
-                return self._about(place, strict=is_place_word or question.is_in_prompt) and not (
-                    question.is_in_prompt and self._has_alien_word_after(end)
-                )
-            if word == "of" and (
-                place < 2 or self.words[place - 2] not in _NAMED_OF or "capital" in self.words[place - 3 : place - 2]
-            ):
-                return False
-            if question.is_alien_word(word) or word in question.gold:
-                return False
-            place -= 1
-        return False
-
-    def _adjective(self, place: int) -> bool:
-        """Whether it stands as `landlocked` does in `is a landlocked country`."""
-        before = self.words[max(0, place - 2) : place]
         return (
-            len(before) == 2 and before[0] in _BE and before[1] in _ARTICLES and self.words[place + 1 : place + 2] in _NOUNS
+            len(words_around) <= 8 and len(self.words) - gold_end <= 2 and all(word in _PLAIN_WORDS for word in words_around)
         )
 
-    def _tells_of_past(self, place: int) -> bool:
-        """Whether a word tells of the past what the prompt asks of now: `Kyoto was the capital`."""
-        return self.words[place] in ("was", "were") and "is" in self.question.prompt
-
-    def _has_alien_word_after(self, end: int) -> bool:
-        return any(self.question.is_alien_word(word) for word in self.words[end:])
-
-    def _about(self, end: int, *, strict: bool) -> bool:
-        """Whether the words before `end` are about what the prompt asks, and say no other answer."""
-        question, subject = self.question, self.words[:end]
-        odd_places = [i for i, word in enumerate(subject) if question.is_alien_word(word) and not self._adjective(i)]
-        covers_prompt = question.prompt_stems <= {stem(word) for word in subject}
-        if len(odd_places) > (0 if strict else 3 if covers_prompt else 1):
-            return False
-        for i in odd_places:
-            before = next((word for word in reversed(subject[:i]) if word not in _ARTICLES), "")
-            if before in _INTO or before in _BE or subject[i].endswith("'s") or (i and self.raw[i][0].isupper()):
+    def _is_predicate(self, gold_start: int, gold_end: int) -> bool:
+        """Whether it is what is said: `The capital of France is Paris`, `Brazil is in South America`, `Capital: Paris`."""
+        question, position = self.question, gold_start
+        if self.words[gold_start - 1 : gold_start] == ["but"] and "not" in self.words[:gold_start]:  # `not Lyon but Paris`
+            position = self.words.index("not")
+        while position > 0 and gold_start - position < 8:
+            word_before = self.words[position - 1]
+            is_place_word = question.asks_for_place and word_before in _PLACE_PREPOSITIONS
+            if self._tells_of_past(position - 1):
                 return False
-        content = [word for word in subject if word not in _PLAIN or stem(word) in question.known_stems]
-        return covers_prompt or not content or len({stem(word) for word in content} & question.known_stems) > len(odd_places)
+            if word_before in _LINKING_WORDS or is_place_word or _ANSWER_SIGN.search(self.gaps[position]):
+                position -= word_before in _LINKING_WORDS or is_place_word
+                return self._is_about_prompt(position, strict=is_place_word or question.is_in_prompt) and not (
+                    question.is_in_prompt and self._has_alien_word_after(gold_end)
+                )
+            if word_before == "of" and (
+                position < 2
+                or self.words[position - 2] not in _NOUNS_BEFORE_NAME
+                or "capital" in self.words[position - 3 : position - 2]
+            ):
+                return False
+            if question.is_alien_word(word_before) or word_before in question.gold:
+                return False
+            position -= 1
+        return False
 
-    def _subject(self, start: int, end: int) -> bool:
+    def _is_adjective(self, word_index: int) -> bool:
+        """Whether it stands as `landlocked` does in `is a landlocked country`."""
+        words_before = self.words[max(0, word_index - 2) : word_index]
+        return (
+            len(words_before) == 2
+            and words_before[0] in _LINKING_WORDS
+            and words_before[1] in _ARTICLES
+            and self.words[word_index + 1 : word_index + 2] in _CATEGORY_NOUNS
+        )
+
+    def _tells_of_past(self, word_index: int) -> bool:
+        """Whether a word tells of the past what the prompt asks of now: `Kyoto was the capital`."""
+        return self.words[word_index] in ("was", "were") and "is" in self.question.prompt
+
+    def _has_alien_word_after(self, gold_end: int) -> bool:
+        return any(self.question.is_alien_word(word) for word in self.words[gold_end:])
+
+    def _is_about_prompt(self, subject_end: int, *, strict: bool) -> bool:
+        """Whether the words before `subject_end` are about what the prompt asks, and say no other answer."""
+        question, subject = self.question, self.words[:subject_end]
+        alien_indices = [i for i, word in enumerate(subject) if question.is_alien_word(word) and not self._is_adjective(i)]
+        covers_prompt = question.prompt_stems <= {stem(word) for word in subject}
+        if len(alien_indices) > (0 if strict else 3 if covers_prompt else 1):
+            return False
+        for i in alien_indices:
+            word_before = next((word for word in reversed(subject[:i]) if word not in _ARTICLES), "")
+            if (
+                word_before in _TOPIC_PREPOSITIONS
+                or word_before in _LINKING_WORDS
+                or subject[i].endswith("'s")
+                or (i and self.raw_words[i][0].isupper())
+            ):
+                return False
+        content = [word for word in subject if word not in _PLAIN_WORDS or stem(word) in question.known_stems]
+        return (
+            covers_prompt or not content or len({stem(word) for word in content} & question.known_stems) > len(alien_indices)
+        )
+
+    def _is_subject(self, gold_start: int, gold_end: int) -> bool:
         """Whether it is what something is said of: `Paris is the capital of France`, `Shakespeare wrote Hamlet`."""
         question = self.question
-        rest = self.words[end:]
-        if not rest or any(word not in _PLAIN for word in self.words[:start]):
+        words_after = self.words[gold_end:]
+        if not words_after or any(word not in _PLAIN_WORDS for word in self.words[:gold_start]):
             return False
-        if any(word in _INTO and self.words[i - 1] not in _NAMED_OF for i, word in enumerate(self.words[:start])):
+        if any(
+            word in _TOPIC_PREPOSITIONS and self.words[i - 1] not in _NOUNS_BEFORE_NAME
+            for i, word in enumerate(self.words[:gold_start])
+        ):
             return False  # `The capital of Mexico is ...`
-        stop = next((i for i in range(end + 1, len(self.words)) if re.search(r"[,;:]", self.gaps[i])), len(self.words))
-        claim = self.words[end:stop]
-        if self._tells_of_past(end) or (
-            rest[0] not in _BE and "," not in self.gaps[end] and stem(rest[0]) not in question.known_stems
+        claim_end = next(
+            (i for i in range(gold_end + 1, len(self.words)) if re.search(r"[,;:]", self.gaps[i])), len(self.words)
+        )
+        claim = self.words[gold_end:claim_end]
+        if self._tells_of_past(gold_end) or (
+            words_after[0] not in _LINKING_WORDS
+            and "," not in self.gaps[gold_end]
+            and stem(words_after[0]) not in question.known_stems
         ):
             return False
-        content = [word for word in claim if word not in _FUNCTION]
+        content = [word for word in claim if word not in _FUNCTION_WORDS]
         if not content or stem(content[0]) not in question.known_stems | {"answer", "correct"}:
             return False
         for i, word in enumerate(claim):
-            before = next((earlier for earlier in reversed(claim[:i]) if earlier not in _ARTICLES), "")
-            if question.is_alien_word(word) and (question.is_in_prompt or before in _INTO):
+            word_before = next((earlier for earlier in reversed(claim[:i]) if earlier not in _ARTICLES), "")
+            if question.is_alien_word(word) and (question.is_in_prompt or word_before in _TOPIC_PREPOSITIONS):
                 return False
         return True
 

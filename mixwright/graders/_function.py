@@ -45,9 +45,9 @@ class FunctionGrader(Grader):
         except BaseException as error:
             expected = f"a score of example {example.id!r} from grader {self.name}"
             raise InputError(expected, _format_value(error), "Correct it.") from error
-        is_no_real_number = isinstance(score, str | bytes) or (isinstance(score, Complex) and not isinstance(score, Real))
+        is_not_real = isinstance(score, str | bytes) or (isinstance(score, Complex) and not isinstance(score, Real))
         try:
-            number = math.nan if is_no_real_number else float(cast(Any, score))
+            number = math.nan if is_not_real else float(cast(Any, score))
         except Exception:  # whatever its own conversion raises
             number = math.nan
         if not 0 <= number <= 1:
@@ -67,8 +67,8 @@ def _format_value(value: Any) -> str:
 def code_digest(name: str) -> str:
     """SHA-256 of the file that a grader `package.module:function` stands in; empty for one of the catalogue."""
     stem = name.partition("?")[0]
-    origin = _origin(stem.partition(":")[0]) if ":" in stem else None
-    return hashlib.sha256(origin.read_bytes()).hexdigest() if origin is not None and origin.is_file() else ""
+    source_file = _find_source(stem.partition(":")[0]) if ":" in stem else None
+    return hashlib.sha256(source_file.read_bytes()).hexdigest() if source_file is not None and source_file.is_file() else ""
 
 
 def load_grader(name: str, options: Mapping[str, Any] | None = None, *, never_import_from: Path | None = None) -> Grader:
@@ -82,21 +82,21 @@ def load_grader(name: str, options: Mapping[str, Any] | None = None, *, never_im
     Raises:
         InputError: unknown name or option, packages missing, or a function that cannot be imported.
     """
-    stem, _, query = name.partition("?")
+    stem, _, option_query = name.partition("?")
     if ":" in stem:
-        return FunctionGrader(stem, _function(stem, never_import_from))
-    named_options = {key: _value(value) for key, value in parse_qsl(query, keep_blank_values=True)}
+        return FunctionGrader(stem, _import_function(stem, never_import_from))
+    named_options = {key: _parse_option(value) for key, value in parse_qsl(option_query, keep_blank_values=True)}
     return catalog.create("graders", stem, named_options | dict(options or {}))
 
 
-def _value(text: str) -> Any:
+def _parse_option(text: str) -> Any:
     try:
         return json.loads(text)
     except ValueError:
         return text
 
 
-def _function(name: str, never_import_from: Path | None) -> Callable[..., Any]:
+def _import_function(name: str, never_import_from: Path | None) -> Callable[..., Any]:
     module_name, _, attribute = name.partition(":")
     remedy = "Write package.module:function of an installed package or of a file in the working folder."
     if not all(part.isidentifier() for part in (*module_name.split("."), attribute)):
@@ -106,12 +106,16 @@ def _function(name: str, never_import_from: Path | None) -> Callable[..., Any]:
         sys.path.append(working_folder)
     # some, as os.path, are in no folder of their package
     loaded_file = getattr(sys.modules.get(module_name), "__file__", None)
-    origin = _origin(module_name) or (Path(loaded_file) if loaded_file else None)
-    if origin is None:
+    source_file = _find_source(module_name) or (Path(loaded_file) if loaded_file else None)
+    if source_file is None:
         raise InputError(f"a module {module_name}", "none", remedy)
-    folder = never_import_from.resolve() if never_import_from is not None else None
-    if folder and origin.resolve().is_relative_to(folder) and not Path.cwd().resolve().is_relative_to(folder):
-        raise InputError("a grader outside the corpus's folder", str(origin), "Move it: data never brings code.")
+    forbidden_folder = never_import_from.resolve() if never_import_from is not None else None
+    if (
+        forbidden_folder
+        and source_file.resolve().is_relative_to(forbidden_folder)
+        and not Path.cwd().resolve().is_relative_to(forbidden_folder)
+    ):
+        raise InputError("a grader outside the corpus's folder", str(source_file), "Move it: data never brings code.")
     try:
         function = getattr(importlib.import_module(module_name), attribute, None)
     except (Exception, SystemExit) as error:
@@ -121,19 +125,19 @@ def _function(name: str, never_import_from: Path | None) -> Callable[..., Any]:
     return function
 
 
-def _origin(module_name: str) -> Path | None:
+def _find_source(module_name: str) -> Path | None:
     """The file of a module, found without running any of its packages."""
-    parts = module_name.split(".")
+    module_parts = module_name.split(".")
     try:
-        spec = importlib.util.find_spec(parts[0])
+        spec = importlib.util.find_spec(module_parts[0])
     except (ImportError, ValueError):
         return None
-    for depth in range(2, len(parts) + 1):
+    for depth in range(2, len(module_parts) + 1):
         if spec is None or spec.submodule_search_locations is None:
             return None
         locations = list(spec.submodule_search_locations)
-        spec = importlib.machinery.PathFinder.find_spec(".".join(parts[:depth]), locations)
+        spec = importlib.machinery.PathFinder.find_spec(".".join(module_parts[:depth]), locations)
     if spec is None:
         return None
-    places = [spec.origin, *(spec.submodule_search_locations or [])]
-    return next((Path(place) for place in places if place and place not in ("built-in", "frozen")), Path(sys.prefix))
+    candidates = [spec.origin, *(spec.submodule_search_locations or [])]
+    return next((Path(path) for path in candidates if path and path not in ("built-in", "frozen")), Path(sys.prefix))

@@ -9,21 +9,21 @@ from fractions import Fraction
 from mixwright.graders._claims import Question, Sentence, sentence_ends, stem, takes_back, words_in
 from mixwright.graders._readings import CHARACTERS_READ, Number, amount_of, numbers_in, unit_differs
 
-_CLAIMS = re.compile(
+_CLAIM_BEFORE = re.compile(
     r"(?:=|:|\u2248|\b(?:is|are|was|were|be|equals?|makes?|gives?|gets?|have|has|had|left|answer|becomes|totals?|costs?"
     r"|total of|(?:is|are|be) (?:equal to|exactly|about|approximately)|(?:equal|up|comes?|amounts?) to))"
     r"[\s$*_`\"'(\u20ac\u00a3]*\Z",
     re.IGNORECASE,
 )
 """What a number follows that is claimed."""
-_STRONG = re.compile(r"(?:=|\b(?:is|equals?|answer|equal to|makes?|gives?)):?[\s$*_`\"'(]*\Z", re.IGNORECASE)
+_STRONG_CLAIM_BEFORE = re.compile(r"(?:=|\b(?:is|equals?|answer|equal to|makes?|gives?)):?[\s$*_`\"'(]*\Z", re.IGNORECASE)
 """The same where the number stands in the prompt, too."""
-_BEFORE_YEAR = re.compile(r"\bin\s*\Z", re.IGNORECASE)
-_REASON = re.compile(r",?\s*\b(?:because|since)\b", re.IGNORECASE)
+_IN_BEFORE_YEAR = re.compile(r"\bin\s*\Z", re.IGNORECASE)
+_REASON_START = re.compile(r",?\s*\b(?:because|since)\b", re.IGNORECASE)
 """Behind an answer it begins the workings."""
-_OPEN = re.compile(r"\b(?:or|neither|maybe|perhaps|possibly|might|could|unless|if|whether)\b|\?", re.IGNORECASE)
+_OPEN_WORDS = re.compile(r"\b(?:or|neither|maybe|perhaps|possibly|might|could|unless|if|whether)\b|\?", re.IGNORECASE)
 """Leaves open whether a number is meant."""
-_WHOLE = re.compile(r"[\"'\u2019)*_` ]{0,4}(?:[.!?;]\s|\n|\s*[^\W\d]+\W)")
+_NUMBER_END = re.compile(r"[\"'\u2019)*_` ]{0,4}(?:[.!?;]\s|\n|\s*[^\W\d]+\W)")
 """What has to follow a number in a text that was cut."""
 
 
@@ -32,11 +32,11 @@ def worked_number(text: str) -> Number | None:
 
     It is the last one, apart from a reason behind it, and claimed; None where it is left open or taken back.
     """
-    numbers = numbers_in(_REASON.split(text, maxsplit=1)[0]) or numbers_in(text)
-    if not numbers or _OPEN.search(text) or takes_back(text):
+    numbers = numbers_in(_REASON_START.split(text, maxsplit=1)[0]) or numbers_in(text)
+    if not numbers or _OPEN_WORDS.search(text) or takes_back(text):
         return None
-    last = numbers[-1]
-    return last if last.unambiguous and _CLAIMS.search(last.before) else None
+    last_number = numbers[-1]
+    return last_number if last_number.is_unambiguous and _CLAIM_BEFORE.search(last_number.before) else None
 
 
 def states_number(text: str, gold: str, prompt: str, *, cut: bool) -> bool:
@@ -49,25 +49,25 @@ def states_number(text: str, gold: str, prompt: str, *, cut: bool) -> bool:
     prompt_numbers = {
         abs(number.value) for piece in prompt_pieces for number in numbers_in(piece) if number.value is not None
     }
-    states_gold, start, text_after_claim = False, 0, ""
-    for end in sentence_ends(text):
-        sentence = Sentence(text[start:end], question)
-        start = end
+    states_gold, sentence_start, text_after_claim = False, 0, ""
+    for sentence_end in sentence_ends(text):
+        sentence = Sentence(text[sentence_start:sentence_end], question)
+        sentence_start = sentence_end
         if sentence.is_copied:
             continue
         if len(sentence.text) > CHARACTERS_READ:
             return False
         numbers = numbers_in(sentence.text)
         used_numbers = {abs(number.value) for number in numbers if number.value is not None} & prompt_numbers
-        text_behind = sentence.text[len(sentence.text.rstrip()) :] + text[end:]
-        for place, number in enumerate(numbers):
-            is_claimed = _claimed(number, sentence, prompt_numbers)
-            if not is_claimed and _known(number, prompt_numbers):
+        text_behind = sentence.text[len(sentence.text.rstrip()) :] + text[sentence_end:]
+        for number_index, number in enumerate(numbers):
+            is_claimed = _is_claimed(number, sentence, prompt_numbers)
+            if not is_claimed and _is_in_prompt(number, prompt_numbers):
                 continue
             if is_claimed and number.value != gold_number and 1 < len(prompt_numbers) == len(used_numbers - {number.value}):
                 return False  # the very sum, with another result
-            follows_unrelated_number = not used_numbers and place > 0 and len(prompt_numbers) <= 2
-            is_whole = not cut or bool(_WHOLE.match(number.after + text_behind))
+            follows_unrelated_number = not used_numbers and number_index > 0 and len(prompt_numbers) <= 2
+            is_whole = not cut or bool(_NUMBER_END.match(number.after + text_behind))
             states_gold = (
                 is_claimed
                 and (sentence.is_on_topic or bool(used_numbers))
@@ -77,7 +77,7 @@ def states_number(text: str, gold: str, prompt: str, *, cut: bool) -> bool:
             states_gold = (
                 states_gold
                 and is_whole
-                and number.unambiguous
+                and number.is_unambiguous
                 and number.value == gold_number
                 and not unit_differs(gold, number.after)
             )
@@ -85,18 +85,20 @@ def states_number(text: str, gold: str, prompt: str, *, cut: bool) -> bool:
     return states_gold and not takes_back(text_after_claim)
 
 
-def _known(number: Number, prompt_numbers: Set[Fraction]) -> bool:
+def _is_in_prompt(number: Number, prompt_numbers: Set[Fraction]) -> bool:
     return number.value is not None and abs(number.value) in prompt_numbers
 
 
-def _claimed(number: Number, sentence: Sentence, prompt_numbers: Set[Fraction]) -> bool:
+def _is_claimed(number: Number, sentence: Sentence, prompt_numbers: Set[Fraction]) -> bool:
     """Whether a number follows words or signs that claim it, or is all that its sentence says."""
     if not number.before.strip(" $*_`\"'(") and sentence.is_plain:
         return True
-    if _known(number, prompt_numbers):
-        return _STRONG.search(number.before) is not None
+    if _is_in_prompt(number, prompt_numbers):
+        return _STRONG_CLAIM_BEFORE.search(number.before) is not None
     # `6 sides`, where the prompt asks for sides and has no number
     unit = words_in(number.after)[:1] if not prompt_numbers else []
     if unit and stem(unit[0]) in sentence.question.known_stems:
         return True
-    return bool(_CLAIMS.search(number.before) or (sentence.question.asks_for_place and _BEFORE_YEAR.search(number.before)))
+    return bool(
+        _CLAIM_BEFORE.search(number.before) or (sentence.question.asks_for_place and _IN_BEFORE_YEAR.search(number.before))
+    )

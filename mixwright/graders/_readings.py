@@ -15,11 +15,11 @@ CHARACTERS_READ = 400
 """Characters of a stated answer that are read."""
 UNCLEAR_NUMBER = "unclear"
 
-_SIGNS = str.maketrans(
+_PLAIN_SIGNS = str.maketrans(
     {"\u2212": "-", "\u2013": "-", "\u00d7": "*", "\u2019": "'", "\u201c": '"', "\u201d": '"', "\u00a0": " "}
     | {"\u00bd": " 1/2", "\u00bc": " 1/4", "\u00be": " 3/4", "\u2153": " 1/3", "\u2154": " 2/3"}
 )
-_LATEX = (
+_LATEX_REWRITES = (
     (re.compile(r"\\[dtc]frac(?![a-zA-Z])"), r"\\frac"),
     (re.compile(r"\\(?:left|right|[bB]igg?[lr]?|displaystyle|limits)(?![a-zA-Z])"), ""),
     (re.compile(r"\^ ?(?:\\circ|\{ ?\\circ ?\})|\\degrees?(?![a-zA-Z])|\u00b0"), " degrees"),
@@ -34,108 +34,108 @@ _LATEX = (
     (re.compile(r"\\frac ?\{([^{}]{1,60})\} ?(\d)"), r"\\frac{\1}{\2}"),
     (re.compile(r"\\sqrt ?(\w)"), r"\\sqrt{\1}"),
     (re.compile(r"([\^_])\{(\w)\}"), r"\1\2"),
-    (re.compile(r"\\(?:le|ge)q(?![a-zA-Z])"), lambda found: found.group()[:-1]),
+    (re.compile(r"\\(?:le|ge)q(?![a-zA-Z])"), lambda match: match.group()[:-1]),
 )
 _LATEX_SIGN = re.compile(r"[\\$^{\u00b0]")
-_PER = re.compile(r"(?<=[\da-z])/[a-z]{2,12}\b")
+_PER_UNIT = re.compile(r"(?<=[\da-z])/[a-z]{2,12}\b")
 """`/year` behind a number or its unit."""
-_VARIABLE = re.compile(r"^[a-zA-Z] ?(?:=|\\in(?![a-zA-Z])) ?(?=[^=]{1,300}$)")
+_VARIABLE_BEFORE_VALUE = re.compile(r"^[a-zA-Z] ?(?:=|\\in(?![a-zA-Z])) ?(?=[^=]{1,300}$)")
 """The variable before its value, `x = 4`."""
-_OUTER = " \t\r\n*_`\"'.,;:!?"
+_OUTER_MARKS = " \t\r\n*_`\"'.,;:!?"
 _FRACTION = re.compile(r"\\frac ?\{ ?(-?\d{1,30}) ?\} ?\{ ?(-?\d{1,30}) ?\}")
 _NUMBER = re.compile(
     r"(?<![\w.\\^])(?P<sign>[-+] ?)?[$\u20ac\u00a3\u00a5]? ?(?P<inner>[-+])?"
     r"(?:(?:(?P<whole>\d{1,9}) )?(?P<top>\d{1,30}) ?/ ?(?P<bottom>\d{1,30})(?![\d/])"
     r"|(?P<decimal>(?:\d{1,3}(?:,\d{3}){1,9}|\d{1,30})(?:\.\d{1,30})?|\.\d{1,30})(?:[eE](?P<power>[+-]?\d{1,3}))?)"
 )
-_GAP = re.compile(r"(?<!\d) | (?!\d)| (?=\d{3}(?!\d))")
+_FORMULA_SPACE = re.compile(r"(?<!\d) | (?!\d)| (?=\d{3}(?!\d))")
 """Spaces of a formula: not in `1 8`, which is not 18, nor in `3 1/2`."""
 _WORD = re.compile(r"[^\W\d_]+")
-_BEFORE = re.compile(
+_QUALIFIER_BEFORE = re.compile(
     r"(?:\b(?:not|cannot|never|hardly|nor|neither|either|or|except|anything but|minus|negative|than|least|most|up to|below"
     r"|above|under|over|between|times|plus|twice|half of|roots? of|log)|n't)(?: be| equal)?[\s$]*$",
     re.IGNORECASE,
 )
 """Right before a number it makes it another one, or leaves it open."""
-_AFTER = re.compile(
+_QUALIFIER_AFTER = re.compile(
     r"\s*(?:(?:or|plus|minus|hundred|thousand|million|billion|trillion|dozen|squared|cubed|i|e|pi)\b"
     r"|and an? (?:half|third|quarter)|-)",
     re.IGNORECASE,
 )
 """The same right after it."""
-_BETWEEN = re.compile(r"\s*(?:,|;|/|&|or|and|to|-)?\s*", re.IGNORECASE)
+_LIST_SEPARATOR = re.compile(r"\s*(?:,|;|/|&|or|and|to|-)?\s*", re.IGNORECASE)
 """Between two numbers it makes a list of them."""
 REJECTED = re.compile(r"(?<=[\d)%A-Z]),? (?:and |but )?(?:not|rather than) \(?[-$\w.]{1,15}\)?\.?$")
 """What an answer is told apart from: `18, not 20`."""
-_OPEN = re.compile(r"\b(?:or|neither)\b", re.IGNORECASE)
+_OPEN_WORDS = re.compile(r"\b(?:or|neither)\b", re.IGNORECASE)
 _UNITS = frozenset(
     ["cm", "mm", "m", "km", "kg", "kgs", "g", "mg", "lb", "lbs", "oz", "ml", "l", "h", "hr", "hrs", "s", "sec", "secs"]
 )
 _UNITS |= {"min", "mins", "ft", "in", "mi", "mph", "kmh", "am", "pm", "th", "st", "nd", "rd"}
-_ATTACHED = _UNITS - {"am", "pm"}
+_ATTACHABLE_UNITS = _UNITS - {"am", "pm"}
 """Units that may follow a number without a space."""
-_MATH = re.compile(r"[\\^_*/+<>\[\]{}|\u221a\u03c0\u221e\u00b1\u2260\u2264\u2265\u00b2\u00b3]")
-_AMOUNT = re.compile(r"[-+$\u20ac\u00a3]*\d[\d,.]*(?:\s?/\s?\d+)?(?: [^\W\d_]+\.?){1,3}$")
+_MATH_SIGN = re.compile(r"[\\^_*/+<>\[\]{}|\u221a\u03c0\u221e\u00b1\u2260\u2264\u2265\u00b2\u00b3]")
+_NUMBER_AND_UNIT = re.compile(r"[-+$\u20ac\u00a3]*\d[\d,.]*(?:\s?/\s?\d+)?(?: [^\W\d_]+\.?){1,3}$")
 """A number and its unit."""
-_EQUALS = re.compile(r"=|\\approx(?![a-zA-Z])|\u2248")
-_BRACKETED = re.compile(r"\(([A-Za-z])\)")
+_EQUALS_SIGN = re.compile(r"=|\\approx(?![a-zA-Z])|\u2248")
+_BRACKETED_LETTER = re.compile(r"\(([A-Za-z])\)")
 _BARE_LETTER = re.compile(r"(?:(?:option|choice|answer) ?)?\(?([A-Za-z])(?:[.):,](?= |$)|$)", re.IGNORECASE)
 _NAMED_LETTER = re.compile(r"\b(?:option|choice) \(?([A-Za-z])\b(?!')", re.IGNORECASE)
-_CAPITAL = re.compile(r"(?<![\w'])[B-HJ-Z](?![\w'])")
-_DENIED = re.compile(r"\b(?:(?:can)?not|neither|nor|except)\b|n't\b", re.IGNORECASE)
+_CAPITAL_LETTER = re.compile(r"(?<![\w'])[B-HJ-Z](?![\w'])")
+_DENIAL = re.compile(r"\b(?:(?:can)?not|neither|nor|except)\b|n't\b", re.IGNORECASE)
 """Before a letter it says that this is not the answer; behind it, it is a reason."""
-_WRONG = re.compile(r"\W{0,3}(?:is|was)(?:n't| not| wrong| incorrect)\b", re.IGNORECASE)
+_DENIAL_AFTER = re.compile(r"\W{0,3}(?:is|was)(?:n't| not| wrong| incorrect)\b", re.IGNORECASE)
 """The same right after it."""
 
 
 def plain_math(text: str) -> str:
     r"""Without LaTeX that changes nothing: `\dfrac`, `\left`, spaces, dollar signs, `\text{...}`, degrees, bold."""
-    text = text[:CHARACTERS_READ].translate(_SIGNS)
+    text = text[:CHARACTERS_READ].translate(_PLAIN_SIGNS)
     if _LATEX_SIGN.search(text):
-        for pattern, replacement in _LATEX:
+        for pattern, replacement in _LATEX_REWRITES:
             text = pattern.sub(replacement, text)
     text = text.replace("**", "").replace("__", "")
-    text = _PER.sub("", text) if re.search(r"\d", text) else text  # `yes/no` has no unit
-    return _VARIABLE.sub("", " ".join(text.split()))
+    text = _PER_UNIT.sub("", text) if re.search(r"\d", text) else text  # `yes/no` has no unit
+    return _VARIABLE_BEFORE_VALUE.sub("", " ".join(text.split()))
 
 
 def normalise_words(text: str) -> str:
     """Plain words, case and outer marks folded; formulas without spaces."""
-    text = plain_math(text).casefold().strip(_OUTER)
-    return _GAP.sub("", text) if _MATH.search(text) or re.fullmatch(r"[\W\d]*", text) else text
+    text = plain_math(text).casefold().strip(_OUTER_MARKS)
+    return _FORMULA_SPACE.sub("", text) if _MATH_SIGN.search(text) or re.fullmatch(r"[\W\d]*", text) else text
 
 
 def number_of(text: str) -> Fraction | str | None:
     """The one number that a text states; after the last `=` where there is one. Its unit does not count."""
     text = REJECTED.sub(
-        "", _EQUALS.split(_FRACTION.sub(_format_fraction, plain_math(text)))[-1].strip(_OUTER.replace(".", ""))
+        "", _EQUALS_SIGN.split(_FRACTION.sub(_format_fraction, plain_math(text)))[-1].strip(_OUTER_MARKS.replace(".", ""))
     )
     text = re.sub(r"^(?:minus|negative) (?=[$.]?\d)", "-", text, flags=re.IGNORECASE)
     matches = list(_NUMBER.finditer(text))
     if not matches:
         return None
-    value = _value(matches[0])
-    return UNCLEAR_NUMBER if len(matches) > 1 or value is None or _qualified(text, matches[0]) else value
+    value = _parse_number(matches[0])
+    return UNCLEAR_NUMBER if len(matches) > 1 or value is None or _is_qualified(text, matches[0]) else value
 
 
 def read_last_number(sentence: str) -> Fraction | str | None:
     """The number right after the last `=` of a sentence, else its last number; `UNCLEAR_NUMBER` if that is one of a list."""
-    *before, text = _EQUALS.split(_FRACTION.sub(_format_fraction, plain_math(sentence)))
+    *texts_before_equals, text = _EQUALS_SIGN.split(_FRACTION.sub(_format_fraction, plain_math(sentence)))
     matches = list(_NUMBER.finditer(text))
     if not matches:
         return None
-    place = 0 if before and not text[: matches[0].start()].strip(" ($") else -1
-    neighbours = matches[:2] if place == 0 else matches[-2:]
-    if len(neighbours) > 1 and _BETWEEN.fullmatch(text[neighbours[0].end() : neighbours[1].start()]):
+    match_index = 0 if texts_before_equals and not text[: matches[0].start()].strip(" ($") else -1
+    neighbours = matches[:2] if match_index == 0 else matches[-2:]
+    if len(neighbours) > 1 and _LIST_SEPARATOR.fullmatch(text[neighbours[0].end() : neighbours[1].start()]):
         return UNCLEAR_NUMBER
     text_of_number = (
         text[: matches[1].start()]
-        if place == 0 and len(matches) > 1
+        if match_index == 0 and len(matches) > 1
         else text
-        if place == 0
+        if match_index == 0
         else text[matches[-1].start() :]
     )
-    if place == -1 and _BEFORE.search(text[: matches[-1].start()]):
+    if match_index == -1 and _QUALIFIER_BEFORE.search(text[: matches[-1].start()]):
         return UNCLEAR_NUMBER
     return number_of(text_of_number)
 
@@ -150,7 +150,7 @@ class Number:
     """What the sentence says before it."""
     after: str
     """What it says behind it."""
-    unambiguous: bool
+    is_unambiguous: bool
     """Not denied, not one of a list, and nothing beside it makes it another: `not 4`, `3 or 4`, `4 million`."""
 
 
@@ -161,11 +161,11 @@ def numbers_in(sentence: str) -> list[Number]:
     edges = [0, *(match.end() for match in matches)], [*(match.start() for match in matches), len(text)]
     numbers = []
     for i, match in enumerate(matches):
-        value, before, after = _value(match), text[: match.start()], text[match.end() :]
-        is_listed = (i > 0 and _BETWEEN.fullmatch(before[edges[0][i] :])) or (
-            i + 1 < len(matches) and _BETWEEN.fullmatch(text[match.end() : edges[1][i + 1]])
+        value, before, after = _parse_number(match), text[: match.start()], text[match.end() :]
+        is_listed = (i > 0 and _LIST_SEPARATOR.fullmatch(before[edges[0][i] :])) or (
+            i + 1 < len(matches) and _LIST_SEPARATOR.fullmatch(text[match.end() : edges[1][i + 1]])
         )
-        is_denied = _BEFORE.search(before) or re.search(r"\b(?:can)?not\b|n't\b", before)
+        is_denied = _QUALIFIER_BEFORE.search(before) or re.search(r"\b(?:can)?not\b|n't\b", before)
         stands_alone = value is not None and number_of(text[match.start() : edges[1][i + 1]]) == value
         numbers.append(Number(value, before, after, not (is_listed or is_denied) and stands_alone))
     return numbers
@@ -175,44 +175,44 @@ def is_number(text: str) -> bool:
     """Whether a text is a number, apart from signs of currency and percent, and nothing else."""
     text = _FRACTION.sub(_format_fraction, plain_math(text)).strip(" .%")
     match = _NUMBER.fullmatch(text)
-    return match is not None and _value(match) is not None
+    return match is not None and _parse_number(match) is not None
 
 
 def amount_of(text: str) -> Fraction | None:
     """The number of a gold answer that is one, with a unit behind it or not; None for any other."""
-    stated = number_of(text) if is_number(text) or _AMOUNT.match(plain_math(text)) else None
+    stated = number_of(text) if is_number(text) or _NUMBER_AND_UNIT.match(plain_math(text)) else None
     return stated if isinstance(stated, Fraction) else None
 
 
 def unit_differs(amount: str, other_amount: str) -> bool:
     """Whether two amounts both have units, and no word of them in common."""
-    plain = [plain_math(text).casefold().replace("%", " percent ") for text in (amount, other_amount)]
-    units = [{word.removesuffix("s") for word in _WORD.findall(text)} for text in plain]
+    plain_amounts = [plain_math(text).casefold().replace("%", " percent ") for text in (amount, other_amount)]
+    units = [{word.removesuffix("s") for word in _WORD.findall(text)} for text in plain_amounts]
     return bool(units[0] and units[1] and not units[0] & units[1])
 
 
 def _format_fraction(match: re.Match[str]) -> str:
-    top, bottom = int(match[1]), int(match[2])
-    return f" {'-' if (top < 0) != (bottom < 0) else ''}{abs(top)}/{abs(bottom)} "
+    numerator, denominator = int(match[1]), int(match[2])
+    return f" {'-' if (numerator < 0) != (denominator < 0) else ''}{abs(numerator)}/{abs(denominator)} "
 
 
-def _value(match: re.Match[str]) -> Fraction | None:
+def _parse_number(match: re.Match[str]) -> Fraction | None:
     sign = -1 if "-" in (match["sign"] or "") + (match["inner"] or "") else 1
     if match["top"]:
-        bottom = int(match["bottom"])
-        return sign * (int(match["whole"] or 0) + Fraction(int(match["top"]), bottom)) if bottom else None
+        denominator = int(match["bottom"])
+        return sign * (int(match["whole"] or 0) + Fraction(int(match["top"]), denominator)) if denominator else None
     return sign * Fraction(match["decimal"].replace(",", "")) * Fraction(10) ** int(match["power"] or 0)
 
 
-def _qualified(text: str, match: re.Match[str]) -> bool:
+def _is_qualified(text: str, match: re.Match[str]) -> bool:
     """Whether something beside the number makes it another: a formula, a letter that multiplies it, `not`, `million`."""
     before, after = text[: match.start()], text[match.end() :]
-    if any(_MATH.search(piece) or _OPEN.search(piece) or re.search(r"\d", piece) for piece in (before, after)):
+    if any(_MATH_SIGN.search(piece) or _OPEN_WORDS.search(piece) or re.search(r"\d", piece) for piece in (before, after)):
         return True
-    if _BEFORE.search(before) or _AFTER.match(after) or re.search(r"\b(?:can)?not\b|n't\b", before):
+    if _QUALIFIER_BEFORE.search(before) or _QUALIFIER_AFTER.match(after) or re.search(r"\b(?:can)?not\b|n't\b", before):
         return True
-    attached, words = re.match(r"[^\W\d_]+", after), _WORD.findall(after.casefold())
-    if attached and attached.group().casefold() not in _ATTACHED:
+    attached_letters, words = re.match(r"[^\W\d_]+", after), _WORD.findall(after.casefold())
+    if attached_letters and attached_letters.group().casefold() not in _ATTACHABLE_UNITS:
         return True
     return bool(words) and len(words[0]) == 1 and words[0] not in _UNITS | {"a"}
 
@@ -220,17 +220,17 @@ def _qualified(text: str, match: re.Match[str]) -> bool:
 def stated_letter(text: str) -> str | None:
     """The one option letter that a text states, as a capital: `(B)`, `B`, `B) Rome`, `option B`, `B, not A`."""
     text = REJECTED.sub("", plain_math(text).strip())
-    letters = set(map(str.upper, _BRACKETED.findall(text))) or set(map(str.upper, _NAMED_LETTER.findall(text)))
+    letters = set(map(str.upper, _BRACKETED_LETTER.findall(text))) or set(map(str.upper, _NAMED_LETTER.findall(text)))
     if not letters:
         bare_match = _BARE_LETTER.match(text.strip(" *_\"'`"))
         if bare_match is None:
             return None
-        letters = {bare_match[1].upper(), *_CAPITAL.findall(text[bare_match.end() :])}
-    elif len(letters) == 1 and " or " in f" {text} " and _CAPITAL.findall(text):
-        letters |= set(_CAPITAL.findall(text))
+        letters = {bare_match[1].upper(), *_CAPITAL_LETTER.findall(text[bare_match.end() :])}
+    elif len(letters) == 1 and " or " in f" {text} " and _CAPITAL_LETTER.findall(text):
+        letters |= set(_CAPITAL_LETTER.findall(text))
     letter = letters.pop()
-    before, *after = re.split(rf"\b{letter}\b", text, maxsplit=1, flags=re.IGNORECASE)
-    is_denied = _DENIED.search(before) or _WRONG.match("".join(after))
+    text_before, *text_after = re.split(rf"\b{letter}\b", text, maxsplit=1, flags=re.IGNORECASE)
+    is_denied = _DENIAL.search(text_before) or _DENIAL_AFTER.match("".join(text_after))
     return UNCLEAR_NUMBER if letters or is_denied else letter
 
 

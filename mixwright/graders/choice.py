@@ -39,14 +39,14 @@ class Choice(Grader):
         """1.0 when the completion is the right option and no other, else 0.0."""
         options = self._options(example)
         answer = (example.answer or "").strip()
-        longest = max([len(text) for text in options.values()], default=0) + len(answer)
+        longest_characters = max([len(text) for text in options.values()], default=0) + len(answer)
         text = completion.strip()
-        if not answer or len(text) > 2 * longest + 20:
+        if not answer or len(text) > 2 * longest_characters + 20:
             return 0.0
-        gold = _option(answer, options)
+        gold = _read_label(answer, options)
         if gold is None and answer.isdecimal() and int(answer[:6]) < len(options):
             gold = list(options)[int(answer[:6])]
-        named_label = _option(text, options)
+        named_label = _read_label(text, options)
         if gold is None:  # an answer that is no option; reading refuses such rows
             return float(not options and text == answer)
         return float(
@@ -63,16 +63,16 @@ class Choice(Grader):
         them, else their labels. Empty where the row has no options.
         """
         columns = (self.column,) if self.column else OPTION_COLUMNS
-        options, answer = labelled_options(example, columns), _normal(example.answer or "")
-        as_text = answer in map(_normal, options.values())
-        different: dict[str, str] = {}
+        options, answer = labelled_options(example, columns), _normalise(example.answer or "")
+        is_text = answer in map(_normalise, options.values())
+        candidate_by_text: dict[str, str] = {}
         for label, text in options.items():
-            different.setdefault(_normal(text), text if as_text else label)
-        return tuple(different.values())
+            candidate_by_text.setdefault(_normalise(text), text if is_text else label)
+        return tuple(candidate_by_text.values())
 
     def _options(self, example: Example) -> dict[str, str]:
         """Label -> text, both normalised; empty when the row has none."""
-        return _normalised(labelled_options(example, (self.column,) if self.column else OPTION_COLUMNS))
+        return _normalise_options(labelled_options(example, (self.column,) if self.column else OPTION_COLUMNS))
 
 
 def luck_of(counts: Sequence[int]) -> float | None:
@@ -100,38 +100,38 @@ def labelled_options(example: Example, columns: Sequence[str] = OPTION_COLUMNS) 
 
 def option_texts(example: Example, columns: Sequence[str] = OPTION_COLUMNS) -> list[str]:
     """Texts of a row's options in order; empty where it has none."""
-    return list(_normalised(labelled_options(example, columns)).values())
+    return list(_normalise_options(labelled_options(example, columns)).values())
 
 
-def option_index(value: Any, text: str) -> int | None:
+def option_index(value: Any, answer: str) -> int | None:
     """Which of the options (a column's value) a text names, counted from 0; None when it names none.
 
     Answers are compared between prompts by it: the first option of one prompt and that of another are one answer, whatever
     they say.
     """
-    options = _normalised(read_options(value))
-    label = _option(text, options) if options and len(text) < LONGEST_OPTION_CHARACTERS else None
+    options = _normalise_options(read_options(value))
+    label = _read_label(answer, options) if options and len(answer) < LONGEST_OPTION_CHARACTERS else None
     return list(options).index(label) if label in options else None
 
 
-def _normal(text: str) -> str:
+def _normalise(text: str) -> str:
     return " ".join(text.split()).casefold()
 
 
-def _normalised(options: dict[str, str]) -> dict[str, str]:
-    return {_normal(label): _normal(text) for label, text in options.items()}
+def _normalise_options(options: dict[str, str]) -> dict[str, str]:
+    return {_normalise(label): _normalise(text) for label, text in options.items()}
 
 
-def _option(text: str, options: dict[str, str]) -> str | None:
+def _read_label(text: str, options: dict[str, str]) -> str | None:
     """The label that a text names: an option's text, a label, or both when they agree. Without options, any letter."""
-    normal = _normal(text)
-    for label, option in options.items():
-        if normal == option:
+    normal_text = _normalise(text)
+    for label, option_content in options.items():
+        if normal_text == option_content:
             return label
-    match = LABELLED_OPTION.fullmatch(normal)
+    match = LABELLED_OPTION.fullmatch(normal_text)
     if match is None:
         return None
-    label, rest = match[1], match[2]
+    label, option_text = match[1], match[2]
     if not options:
-        return label if len(label) == 1 and label.isalpha() and not rest else None
-    return label if label in options and rest in ("", options[label]) else None
+        return label if len(label) == 1 and label.isalpha() and not option_text else None
+    return label if label in options and option_text in ("", options[label]) else None

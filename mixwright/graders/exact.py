@@ -29,8 +29,8 @@ class Exact(Grader):
         text = completion.strip()
         if not answer or len(text) > 4 * len(answer) + 100:
             return 0.0
-        return float(self._normal(text) == self._normal(answer))
+        return float(self._normalise(text) == self._normalise(answer))
 
-    def _normal(self, text: str) -> str:
+    def _normalise(self, text: str) -> str:
         text = " ".join(text.split())
         return text.casefold() if self.ignore_case else text

@@ -34,9 +34,9 @@ from mixwright.graders._readings import (
 from mixwright.graders.choice import labelled_options, luck_of
 from mixwright.records import Example, plain
 
-_CUT = "\0"
+_CUT_MARK = "\0"
 """Stands where a completion was cut: what is read up to here may have gone on."""
-_LISTED = re.compile(r"^[ \t]{0,8}\(?([A-Z])[).:][ \t]+(\S.{0,300})$", re.MULTILINE)
+_OPTION_LINE = re.compile(r"^[ \t]{0,8}\(?([A-Z])[).:][ \t]+(\S.{0,300})$", re.MULTILINE)
 
 
 class FinalAnswer(Grader):
@@ -67,26 +67,26 @@ class FinalAnswer(Grader):
         if completion.strip() == answer:
             return 1.0
         kinds = {"marked", "whole", "last"} if self.last_number else {"marked", "whole"}
-        return self._judged(example, completion, kinds)
+        return self._judge(example, completion, kinds)
 
     def grade_cut(self, example: Example, completion: str) -> float:
         """As `grade`, but nothing for an answer that the end of the text may have cut, nor for the last number before it."""
         if not (example.answer or "").strip() or not completion.strip():
             return 0.0
         if completion[-1].isspace():  # what stands before is whole
-            return self._judged(example, completion, {"marked", "whole"})
-        return self._judged(example, completion + _CUT, {"marked", "whole", "last"})
+            return self._judge(example, completion, {"marked", "whole"})
+        return self._judge(example, completion + _CUT_MARK, {"marked", "whole", "last"})
 
-    def _judged(self, example: Example, completion: str, kinds: Container[str]) -> float:
+    def _judge(self, example: Example, completion: str, kinds: Container[str]) -> float:
         """1.0 where the first statement of these kinds that says anything is the answer; nothing where it was cut off."""
         prompt = plain(example.prompt)
-        gold, options = _gold(example, prompt)
+        gold, options = _read_gold(example, prompt)
         for statement in find_stated_answers(completion, prompt):
-            if _CUT in statement.text:
+            if _CUT_MARK in statement.text:
                 return 0.0
-            if statement.kind in kinds and (verdict := _agrees(gold, statement, options)) is not None:
+            if statement.kind in kinds and (is_right := _agrees(gold, statement, options)) is not None:
                 is_worked_out = statement.kind == "whole" and "last" in kinds and _is_worked_out(gold, statement.text)
-                return float(verdict or is_worked_out)
+                return float(is_right or is_worked_out)
         return 0.0
 
     def reading(self, answer: str) -> str:
@@ -99,7 +99,7 @@ class FinalAnswer(Grader):
 
     def luck(self, examples: Sequence[Example]) -> float | None:
         """Mean of 1 / number of options that a row or its prompt lists; None where one lists none."""
-        return luck_of([len(_gold(row, plain(row.prompt))[1]) for row in examples])
+        return luck_of([len(_read_gold(row, plain(row.prompt))[1]) for row in examples])
 
 
 def final_answer_of(answer: str) -> str:
@@ -121,7 +121,7 @@ def answer_kind(example: Example, answer: str) -> Literal["number", "letter", "t
     return "number" if is_number(answer) else "text"
 
 
-def _gold(example: Example, prompt: str) -> tuple[str, dict[str, str]]:
+def _read_gold(example: Example, prompt: str) -> tuple[str, dict[str, str]]:
     """The gold answer, as a letter where it is one of the row's options, and those by their letters."""
     gold = final_answer_of(example.answer or "")
     if row_options := labelled_options(example):
@@ -135,7 +135,7 @@ def _gold(example: Example, prompt: str) -> tuple[str, dict[str, str]]:
 def listed_options(prompt: str) -> dict[str, str]:
     """Letter -> text of the options that a prompt lists, of the last list; empty when fewer than two."""
     text_by_letter: dict[str, str] = {}
-    for letter, text in _LISTED.findall(prompt):
+    for letter, text in _OPTION_LINE.findall(prompt):
         if letter == "A":
             text_by_letter = {}
         text_by_letter[letter] = text.strip()
@@ -165,8 +165,13 @@ def _agrees(gold: str, statement: Stated, options: dict[str, str]) -> bool | Non
 
 def _is_worked_out(gold: str, text: str) -> bool:
     """Whether a short text works out a gold answer that is a number, and comes to it."""
-    amount, worked = amount_of(gold), worked_number(text)
-    return worked is not None and amount is not None and worked.value == amount and not unit_differs(gold, worked.after)
+    amount, worked_answer = amount_of(gold), worked_number(text)
+    return (
+        worked_answer is not None
+        and amount is not None
+        and worked_answer.value == amount
+        and not unit_differs(gold, worked_answer.after)
+    )
 
 
 def _words_before_reason(text: str) -> str:

@@ -28,9 +28,9 @@ MOST_ANSWER_WORDS = 12
 """Words of an answer up to which it is looked for in a sentence; a longer one is compared as a whole."""
 PROMPT_CHARACTERS_READ = 8000
 """Characters of a prompt that are read, from its end."""
-_STRUCTURE = re.compile(r"[{}\[\]<>`|\\]|\":")
-_DATA = re.compile(r"^\s{0,9}(?:[\[{<]|```)|[{}|]|\":|\w\(|=>|;\s{0,4}$|</", re.MULTILINE)
-_CUT_AFTER = re.compile(r"[\"'\u2019\u201d)*_` ]{0,4}(?:[.!?;](?:\s|$)|\n|\s*\S+\s+\S+\s)")
+_STRUCTURE_SIGN = re.compile(r"[{}\[\]<>`|\\]|\":")
+_DATA_FORM = re.compile(r"^\s{0,9}(?:[\[{<]|```)|[{}|]|\":|\w\(|=>|;\s{0,4}$|</", re.MULTILINE)
+_ANSWER_END = re.compile(r"[\"'\u2019\u201d)*_` ]{0,4}(?:[.!?;](?:\s|$)|\n|\s*\S+\s+\S+\s)")
 """What has to follow an answer in a text that was cut, so that it is whole and not the first of a list."""
 
 
@@ -44,34 +44,34 @@ class Includes(Grader):
 
     def grade(self, example: Example, completion: str) -> float:
         """1.0 when the completion states the answer, else 0.0."""
-        return float(_judged(example, completion, cut=False))
+        return float(_is_stated(example, completion, cut=False))
 
     def grade_cut(self, example: Example, completion: str) -> float:
         """As `grade`, of what was said before the cut; an answer at the very end may go on and earns nothing."""
-        return float(_judged(example, completion, cut=True))
+        return float(_is_stated(example, completion, cut=True))
 
     def reading(self, answer: str) -> str:
         """One way of writing a gold answer, as `final_answer` has it: `1200` of `1,200`; JSON and code as they are."""
-        is_structured = _STRUCTURE.search(answer) or "\n" in answer.strip()
+        is_structured = _STRUCTURE_SIGN.search(answer) or "\n" in answer.strip()
         return answer if is_structured else FinalAnswer().reading(answer)
 
 
 def is_data(text: str) -> bool:
     """Whether a text holds JSON, code, markup of tags or a table."""
-    return _DATA.search(text) is not None
+    return _DATA_FORM.search(text) is not None
 
 
-def _judged(example: Example, completion: str, *, cut: bool) -> bool:
+def _is_stated(example: Example, completion: str, *, cut: bool) -> bool:
     gold, prompt = (example.answer or "").strip(), plain(example.prompt)
     if not gold or not completion.strip():
         return False
     if completion.strip() == gold:
         return not cut or completion[-1].isspace()
-    if _STRUCTURE.search(gold) or "\n" in gold:
+    if _STRUCTURE_SIGN.search(gold) or "\n" in gold:
         return False
     if option_letter(gold):
-        judge = FinalAnswer(last_number=False)
-        return bool((judge.grade_cut if cut else judge.grade)(example, completion))
+        letter_grader = FinalAnswer(last_number=False)
+        return bool((letter_grader.grade_cut if cut else letter_grader.grade)(example, completion))
     text = own_text(completion, prompt[-PROMPT_CHARACTERS_READ:])
     text = text + "\n" if completion[-1].isspace() else text  # what stands before is whole
     cut, text = cut or len(text) > COMPLETION_CHARACTERS_READ, text[:COMPLETION_CHARACTERS_READ]
@@ -79,10 +79,10 @@ def _judged(example: Example, completion: str, *, cut: bool) -> bool:
         return False
     if amount_of(gold) is not None and (is_number(gold) or gold[0].isdigit()):
         return states_number(text, gold, prompt[-PROMPT_CHARACTERS_READ:], cut=cut)
-    return _states(text, gold, prompt[-PROMPT_CHARACTERS_READ:], cut=cut)
+    return _sentences_state(text, gold, prompt[-PROMPT_CHARACTERS_READ:], cut=cut)
 
 
-def _states(text: str, gold: str, prompt: str, *, cut: bool) -> bool:
+def _sentences_state(text: str, gold: str, prompt: str, *, cut: bool) -> bool:
     """Whether one of its sentences states the gold answer, and none denies it or states another."""
     if gold[0].isupper() and gold.isascii():  # names are often written with or without their accents
         text, prompt = _unaccented(text), _unaccented(prompt)
@@ -92,28 +92,28 @@ def _states(text: str, gold: str, prompt: str, *, cut: bool) -> bool:
         return not cut and len(text) <= CHARACTERS_READ and normalise_words(text) == normalise_words(gold)
     question = Question(tuple(gold_words), tuple(words_in(prompt)))
     if gold.casefold() in ("yes", "no"):
-        return _yes_or_no(text, gold.casefold(), cut=cut)
+        return _states_yes_or_no(text, gold.casefold(), cut=cut)
     if question.is_function_word:
         return not cut and normalise_words(text) == normalise_words(gold)
-    stated_end, start, parallel_sentences = 0, 0, 0
-    for end in sentence_ends(text):
-        sentence, text_after = Sentence(text[start:end], question), text[end:]
+    stated_end, sentence_start, parallel_sentences = 0, 0, 0
+    for sentence_end in sentence_ends(text):
+        sentence, text_after = Sentence(text[sentence_start:sentence_end], question), text[sentence_end:]
         if not sentence.is_copied:
             parallel_sentences += sentence.is_parallel()
             if sentence.states_rival() or parallel_sentences > 1:
                 return False
-            for place in sentence.mentions():
-                kind = sentence.kind(place)
-                text_behind = sentence.behind(place)
-                if kind == "denied":
+            for mention_start in sentence.mentions():
+                claim_kind = sentence.kind(mention_start)
+                text_behind = sentence.text_behind(mention_start)
+                if claim_kind == "denied":
                     return False
-                if kind == "stated" and not (cut and not _CUT_AFTER.match(text_behind + text_after)):
-                    stated_end = stated_end or start + len(sentence.text) - len(text_behind)
-        start = end
+                if claim_kind == "stated" and not (cut and not _ANSWER_END.match(text_behind + text_after)):
+                    stated_end = stated_end or sentence_start + len(sentence.text) - len(text_behind)
+        sentence_start = sentence_end
     return stated_end > 0 and not takes_back(text[stated_end:])
 
 
-def _yes_or_no(text: str, gold: str, *, cut: bool) -> bool:
+def _states_yes_or_no(text: str, gold: str, *, cut: bool) -> bool:
     """Whether the first word is the answer, and the other one is nowhere."""
     words = words_in(text)
     begins_with_gold = (

@@ -48,19 +48,23 @@ def matrices(model: nn.Module, targets: Sequence[str] | None) -> dict[str, Any]:
         InputError: the model has no such matrix, or is adapted already, so that none of them is plain.
     """
     endings = tuple(f".{name}" for name in targets or MATRIX_NAMES)
-    plain = {name: module for name, module in model.named_modules() if type(module) in (nn.Linear, Conv1D)}
-    found = {name: module for name, module in plain.items() if f".{name}".endswith(endings)}
-    if not found:
-        present = join_some(sorted({name.rpartition(".")[2] for name in plain})) if plain else "no plain matrix at all"
+    plain_matrices = {name: module for name, module in model.named_modules() if type(module) in (nn.Linear, Conv1D)}
+    chosen_matrices = {name: module for name, module in plain_matrices.items() if f".{name}".endswith(endings)}
+    if not chosen_matrices:
+        present = (
+            join_some(sorted({name.rpartition(".")[2] for name in plain_matrices}))
+            if plain_matrices
+            else "no plain matrix at all"
+        )
         remedy = "Name targets that the model has; merge another adapter first."
         raise InputError(f"matrices named {join_some(targets or MATRIX_NAMES)}", present, remedy)
-    return found
+    return chosen_matrices
 
 
 def replace(model: nn.Module, name: str, module: nn.Module) -> None:
     """Put a module into the place of the one called `name`."""
-    parent, _, last = name.rpartition(".")
-    setattr(model.get_submodule(parent), last, module)
+    parent, _, last_name = name.rpartition(".")
+    setattr(model.get_submodule(parent), last_name, module)
 
 
 def freeze(model: nn.Module) -> None:
@@ -76,8 +80,8 @@ def count_trainable(model: nn.Module) -> int:
 def name_of(adapter: Adapter) -> str:
     """The name by which the catalogue knows an adapter; that of its module where the catalogue does not."""
     module = type(adapter).__module__
-    known = {entry.module.partition(":")[0]: entry.name for entry in catalog.listing("adapters").values()}
-    return known.get(module, module.rpartition(".")[2])
+    name_by_module = {entry.module.partition(":")[0]: entry.name for entry in catalog.listing("adapters").values()}
+    return name_by_module.get(module, module.rpartition(".")[2])
 
 
 def write_settings(adapter: Adapter, model: nn.Module, folder: Path, **more: Any) -> None:
@@ -89,13 +93,15 @@ def write_settings(adapter: Adapter, model: nn.Module, folder: Path, **more: Any
 def read_settings(folder: Path) -> dict[str, Any]:
     """What `write_settings` wrote. Raises InputError for a folder without it."""
     file = folder / SETTINGS_FILE
-    found: Any = None
+    settings: Any = None
     with contextlib.suppress(OSError, ValueError, RecursionError):  # nested a thousandfold
-        found = json.loads(file.read_text(encoding="utf-8"))
-    if not (isinstance(found, dict) and isinstance(found.get("adapter"), str) and isinstance(found.get("options"), dict)):
+        settings = json.loads(file.read_text(encoding="utf-8"))
+    if not (
+        isinstance(settings, dict) and isinstance(settings.get("adapter"), str) and isinstance(settings.get("options"), dict)
+    ):
         remedy = "Name a folder that an adapter was saved in."
         raise InputError("the folder of an adapter", f"no readable {SETTINGS_FILE}", remedy, file=file)
-    return found
+    return settings
 
 
 def load_adapted(model: Any, folder: Path) -> tuple[Adapter, Any]:
@@ -119,13 +125,13 @@ def load_peft(model: Any, folder: Path) -> Any:
     from peft import PeftModel
 
     unknown: list[str] = []
-    told = model.register_load_state_dict_post_hook(lambda _, names: unknown.extend(names.unexpected_keys))
+    hook = model.register_load_state_dict_post_hook(lambda _, names: unknown.extend(names.unexpected_keys))
     try:
         with _told_as_misfit(folder), torch.random.fork_rng(), without_warnings():
             warnings.filterwarnings("error", message="Found missing adapter keys")
             adapted = PeftModel.from_pretrained(model, str(folder), is_trainable=True)
     finally:
-        told.remove()
+        hook.remove()
     if unknown:
         remedy = "Use the model it was trained on, and a whole adapter."
         raise InputError("an adapter that fits the model", f"no place for {join_some(unknown)}", remedy, file=folder)

@@ -13,7 +13,7 @@ from mixwright.learner.sources import resolve_model
 from mixwright.learner.warmup_rows import warmup_rows
 from mixwright.run.checked import CheckedRun
 from mixwright.run.folder import RunFolder
-from mixwright.run.progress import report
+from mixwright.run.progress import report_share
 from mixwright.run.workers import Job, Workers
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class BaseJob:
 
     run: str
     """Run folder, with corpus/."""
-    place: int
+    base_index: int
     """Which of the bases."""
     config: RunConfig
     """Settings of the run."""
@@ -42,7 +42,7 @@ def bases_of(model: ModelConfig, run: RunFolder) -> list[str]:
     """Checkpoint folders or hub names of the starting models; tiny ones may not be built yet."""
     if model.path != TINY_PREFIX:
         return [resolve_model(model.path)]
-    return [str(run.path / "bases" / f"base-{place}") for place in range(max(1, model.bases))]
+    return [str(run.path / "bases" / f"base-{base_index}") for base_index in range(max(1, model.bases))]
 
 
 def build_bases(run: CheckedRun, workers: Workers) -> None:
@@ -50,10 +50,13 @@ def build_bases(run: CheckedRun, workers: Workers) -> None:
     if run.config.model.path != TINY_PREFIX:
         return
     bases, folder = bases_of(run.config.model, run.folder), run.folder.path
-    missing = [place for place, built in enumerate(bases) if not (Path(built) / WHOLE_MARK_FILE).is_file()]
+    missing_indices = [base_index for base_index, built in enumerate(bases) if not (Path(built) / WHOLE_MARK_FILE).is_file()]
     shared = (run.config, str(run.base))
     log = folder / "bases" / "log.txt"
-    jobs = [Job(f"base {place}", build_base, BaseJob(str(folder), place, *shared), log=log) for place in missing]
+    jobs = [
+        Job(f"base {base_index}", build_base, BaseJob(str(folder), base_index, *shared), log=log)
+        for base_index in missing_indices
+    ]
     if jobs:
         workers.run(jobs, title="warm up")
 
@@ -65,21 +68,21 @@ def build_base(job: BaseJob) -> str:
     from mixwright.learner.warmup import warm_up
 
     run, config = RunFolder(job.run), job.config
-    corpus, seed = Corpus.load(run.corpus), config.seed + job.place
+    corpus, seed = Corpus.load(run.corpus), config.seed + job.base_index
     learner = build_tiny(tokenizer_texts(corpus.select(split="train")), config.model, seed)
     if config.model.warmup is not None:
         rows = warmup_rows(config.model.warmup, config.corpus, corpus, Path(job.base))
-        warm_up(learner, rows, config.model.warmup, seed=seed, progress=lambda step, steps, _: report(step / steps))
-    final = Path(bases_of(config.model, run)[job.place])
-    partial = final.with_name(f".{final.name}.partial")
+        warm_up(learner, rows, config.model.warmup, seed=seed, progress=lambda step, steps, _: report_share(step / steps))
+    final_folder = Path(bases_of(config.model, run)[job.base_index])
+    partial_folder = final_folder.with_name(f".{final_folder.name}.partial")
     try:
-        learner.save(partial)
-        shutil.rmtree(final, ignore_errors=True)  # one that is not whole
-        partial.rename(final)
+        learner.save(partial_folder)
+        shutil.rmtree(final_folder, ignore_errors=True)  # one that is not whole
+        partial_folder.rename(final_folder)
     except BaseException:
-        shutil.rmtree(partial, ignore_errors=True)
+        shutil.rmtree(partial_folder, ignore_errors=True)
         raise
-    return str(final)
+    return str(final_folder)
 
 
 def tokenizer_texts(corpus: Corpus) -> Iterable[str]:

@@ -21,7 +21,7 @@ MOST_LOGITS_PER_PASS = 2**27
 """Logits per forward pass: half a gigabyte in float32, for large vocabularies."""
 
 
-def logits_limit(model: Any) -> int:
+def pass_token_limit(model: Any) -> int:
     """Most tokens per forward pass of this model."""
     vocabulary = model.config.get_text_config().vocab_size
     return max(1, min(MOST_TOKENS_PER_PASS, MOST_LOGITS_PER_PASS // vocabulary))
@@ -42,10 +42,10 @@ def token_batches(sizes: Sequence[int], limit: int) -> Iterator[list[int]]:
         yield batch
 
 
-def row_batches(sizes: Sequence[int], most: int) -> Iterator[list[int]]:
-    """Indices of rows, shortest first, at most `most` at a time and at least one."""
+def row_batches(sizes: Sequence[int], most_rows: int) -> Iterator[list[int]]:
+    """Indices of rows, shortest first, at most `most_rows` at a time and at least one."""
     order = sorted(range(len(sizes)), key=lambda i: (sizes[i], i))
-    yield from (order[start : start + max(1, most)] for start in range(0, len(order), max(1, most)))
+    yield from (order[start : start + max(1, most_rows)] for start in range(0, len(order), max(1, most_rows)))
 
 
 def left_padded(rows: Sequence[Sequence[int]], pad: int) -> tuple[Int[Tensor, "batch time"], Int[Tensor, "batch time"]]:
@@ -79,18 +79,18 @@ def reading_mode(model: Any) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def restrict_output(model: Any, places: Int[Tensor, " tokens"]) -> Iterator[list[Tensor]]:
+def restrict_output(model: Any, positions: Int[Tensor, " tokens"]) -> Iterator[list[Tensor]]:
     """Have the output layer see only these places of the flattened hidden states; its logits have shape (1, tokens, ...).
 
     Inside the block the list that is yielded takes the hidden states of the call, shape (batch, time, width).
     """
     layer, states = model.get_output_embeddings(), []
 
-    def choose(_: Any, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    def keep_positions(_: Any, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
         states.append(inputs[0])
-        return (inputs[0].flatten(0, 1)[places][None], *inputs[1:])
+        return (inputs[0].flatten(0, 1)[positions][None], *inputs[1:])
 
-    handle = layer.register_forward_pre_hook(choose) if layer is not None else None
+    handle = layer.register_forward_pre_hook(keep_positions) if layer is not None else None
     try:
         yield states
     finally:
@@ -113,10 +113,10 @@ def without_warnings() -> Iterator[None]:
 @contextlib.contextmanager
 def without_progress_bars() -> Iterator[None]:
     """Without the progress bars that transformers shows for each file; a stage has one progress line of its own."""
-    shown = logging.is_progress_bar_enabled()
+    were_shown = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()
     try:
         yield
     finally:
-        if shown:
+        if were_shown:
             logging.enable_progress_bar()

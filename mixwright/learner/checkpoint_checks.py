@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
 """The weights of a checkpoint in one file, which comes first, and the list of the files of one in several."""
-SETTINGS = {
+SETTINGS_FILES = {
     "config.json": "the settings of a model",
     "generation_config.json": "the settings by which a model writes",
     **dict.fromkeys(ADAPTER_FILES, "the settings of an adapter"),
 }
 """Files that hold a JSON object, and what they are."""
 REMEDY_SAVE_AGAIN = "Copy or save it again."
-MOST_BY_COUNT = {"num_hidden_layers": 10_000, "num_attention_heads": 100_000, "hidden_size": 10**7, "vocab_size": 10**9}
+MOST_BY_SETTING = {"num_hidden_layers": 10_000, "num_attention_heads": 100_000, "hidden_size": 10**7, "vocab_size": 10**9}
 """Settings of a model that count something, and more than anyone has: what is far above is built for ever."""
-READ_TOKENS = 4
+TRIED_TOKENS = 4
 """Tokens of a row by which a loaded model is tried."""
 SAME_LOGITS_SHARE = 1e-4
 """Change of earlier logits, as a share of the change of the last ones, that still is rounding; in half precision more."""
@@ -37,9 +37,11 @@ SAME_LOGITS_SHARE = 1e-4
 
 def reason_of(error: Exception) -> str:
     """What a library's exception says, on one line and bounded."""
-    told = " ".join(str(error).split())[:200]
+    message = " ".join(str(error).split())[:200]
     return (
-        told if isinstance(error, OSError | ValueError | RuntimeError) and told else f"{type(error).__name__} {told}".strip()
+        message
+        if isinstance(error, OSError | ValueError | RuntimeError) and message
+        else f"{type(error).__name__} {message}".strip()
     )
 
 
@@ -51,22 +53,22 @@ def check_files(folder: Path) -> None:
             index that speaks of other files.
     """
     check_regular(*folder.iterdir(), *folder.glob("additional_chat_templates/*"))
-    for name, what in SETTINGS.items():
+    for name, description in SETTINGS_FILES.items():
         if (folder / name).is_file():
-            _read_settings(folder / name, what)
+            _read_settings(folder / name, description)
     tensors = {file.name: _read_names(file) for file in sorted(folder.glob("*.safetensors"))}
     if (folder / INDEX).is_file() and WEIGHTS not in tensors:
         _check_index(folder / INDEX, tensors)
 
 
-def _read_settings(file: Path, what: str) -> dict[str, Any]:
+def _read_settings(file: Path, description: str) -> dict[str, Any]:
     try:
-        found = json.loads(file.read_text(encoding="utf-8"), parse_constant=_refuse_nan)
+        settings = json.loads(file.read_text(encoding="utf-8"), parse_constant=_refuse_nan)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{what} as a JSON object", reason_of(error), REMEDY_SAVE_AGAIN, file=file) from None
-    if not isinstance(found, dict):
-        raise InputError(f"{what} as a JSON object", f"a {type(found).__name__}", REMEDY_SAVE_AGAIN, file=file)
-    return found
+        raise InputError(f"{description} as a JSON object", reason_of(error), REMEDY_SAVE_AGAIN, file=file) from None
+    if not isinstance(settings, dict):
+        raise InputError(f"{description} as a JSON object", f"a {type(settings).__name__}", REMEDY_SAVE_AGAIN, file=file)
+    return settings
 
 
 def _refuse_nan(constant: str) -> float:
@@ -94,43 +96,47 @@ def _read_names(file: Path) -> Collection[str]:
 
 
 def _check_index(index: Path, tensors: Mapping[str, Collection[str]]) -> None:
-    found = _read_settings(index, "the index of a checkpoint").get("weight_map")
-    if not isinstance(found, dict) or not found or not all(isinstance(name, str) for name in found.values()):
+    file_by_weight = _read_settings(index, "the index of a checkpoint").get("weight_map")
+    if (
+        not isinstance(file_by_weight, dict)
+        or not file_by_weight
+        or not all(isinstance(name, str) for name in file_by_weight.values())
+    ):
         expected = "an index that says in which file each weight is (weight_map)"
-        raise InputError(expected, repr(found)[:80], REMEDY_SAVE_AGAIN, file=index)
-    if lost := sorted(set(found.values()) - tensors.keys()):
-        got = f"{join_some(lost)}, which the folder lacks"
+        raise InputError(expected, repr(file_by_weight)[:80], REMEDY_SAVE_AGAIN, file=index)
+    if missing_names := sorted(set(file_by_weight.values()) - tensors.keys()):
+        got = f"{join_some(missing_names)}, which the folder lacks"
         raise InputError("an index that names files of its folder", got, REMEDY_SAVE_AGAIN, file=index)
-    sets = {name: set(names) for name, names in tensors.items()}
-    if lost := [weight for weight, name in found.items() if weight not in sets[name]]:
+    weights_by_file = {name: set(names) for name, names in tensors.items()}
+    if missing_names := [weight for weight, name in file_by_weight.items() if weight not in weights_by_file[name]]:
         expected = "an index whose weights are in the files that it names"
-        raise InputError(expected, f"no {join_some(lost)} there", REMEDY_SAVE_AGAIN, file=index)
+        raise InputError(expected, f"no {join_some(missing_names)} there", REMEDY_SAVE_AGAIN, file=index)
 
 
-def check_config(config: Any, place: str) -> None:
+def check_config(config: Any, model_path: str) -> None:
     """Whether a model can be built of its settings, as far as transformers does not say. Raises InputError."""
     from transformers.quantizers.auto import AUTO_QUANTIZATION_CONFIG_MAPPING
 
-    text = config.get_text_config()
-    for name, most in MOST_BY_COUNT.items():
-        value = getattr(text, name, None)
-        whole = isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= most
-        if isinstance(value, int | float | str) and not whole:  # some models have a list, a number for each layer
+    text_config = config.get_text_config()
+    for name, limit in MOST_BY_SETTING.items():
+        value = getattr(text_config, name, None)
+        is_valid = isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= limit
+        if isinstance(value, int | float | str) and not is_valid:  # some models have a list, a number for each layer
             remedy = "Correct config.json, or save the model again."
-            raise InputError(f"{name} of 1 to {most:,} in the settings of {place!r}", repr(value), remedy)
+            raise InputError(f"{name} of 1 to {limit:,} in the settings of {model_path!r}", repr(value), remedy)
     if isinstance(config.dtype, int | float | str):  # a name was looked up by transformers
         raise InputError(
-            f"a name of torch as dtype in the settings of {place!r}", repr(config.dtype), "Correct config.json."
+            f"a name of torch as dtype in the settings of {model_path!r}", repr(config.dtype), "Correct config.json."
         )
-    packed = getattr(config, "quantization_config", None) or getattr(text, "quantization_config", None)
-    method = packed.get("quant_method") if isinstance(packed, dict) else None
+    quantization = getattr(config, "quantization_config", None) or getattr(text_config, "quantization_config", None)
+    method = quantization.get("quant_method") if isinstance(quantization, dict) else None
     if isinstance(method, str) and method not in AUTO_QUANTIZATION_CONFIG_MAPPING:
         remedy = "Take the weights without quantisation, or quantised in one of these ways."
-        known = join_some(sorted(map(str, AUTO_QUANTIZATION_CONFIG_MAPPING)))
-        raise InputError(f"a quantisation that transformers reads at {place!r}: {known}", repr(method), remedy)
+        known_methods = join_some(sorted(map(str, AUTO_QUANTIZATION_CONFIG_MAPPING)))
+        raise InputError(f"a quantisation that transformers reads at {model_path!r}: {known_methods}", repr(method), remedy)
 
 
-def check_tokenizer(tokenizer: Any, config: Any, place: str) -> None:
+def check_tokenizer(tokenizer: Any, config: Any, model_path: str) -> None:
     """Whether a tokenizer tells texts apart, and its tokens have a place in the model. Raises InputError.
 
     Special tokens beyond the vocabulary pass (some models have one for images), unless rows begin, end or are padded with
@@ -138,39 +144,49 @@ def check_tokenizer(tokenizer: Any, config: Any, place: str) -> None:
     """
     remedy = "Use the tokenizer that was saved with the model."
     try:
-        one, other = (list(tokenizer(text)["input_ids"]) for text in ("Name a colour.", "12 and 3"))
-        known = tokenizer.get_vocab().values()
-        special = {number for number, token in tokenizer.added_tokens_decoder.items() if token.special}
-        marks = {tokenizer.eos_token_id, tokenizer.pad_token_id, tokenizer.bos_token_id} - {None}
+        first_ids, second_ids = (list(tokenizer(text)["input_ids"]) for text in ("Name a colour.", "12 and 3"))
+        vocabulary_ids = tokenizer.get_vocab().values()
+        special_ids = {number for number, token in tokenizer.added_tokens_decoder.items() if token.special}
+        used_special_ids = {tokenizer.eos_token_id, tokenizer.pad_token_id, tokenizer.bos_token_id} - {None}
     except Exception as error:  # tokenizers raises plain exceptions
-        raise InputError(f"a tokenizer that reads text at {place!r}", reason_of(error), remedy) from error
-    if one == other:
-        got = "no token at all" if not one else "the same tokens for two different texts"
-        raise InputError(f"a tokenizer that reads text at {place!r}", got, remedy)
-    size = config.get_text_config().vocab_size
-    if beyond := sorted(number for number in known if number >= size and (number not in special or number in marks)):
-        expected = f"a tokenizer for a vocabulary of {size:,} at {place!r}"
-        raise InputError(expected, f"{len(beyond):,} tokens beyond it, up to number {beyond[-1]:,}", remedy)
+        raise InputError(f"a tokenizer that reads text at {model_path!r}", reason_of(error), remedy) from error
+    if first_ids == second_ids:
+        got = "no token at all" if not first_ids else "the same tokens for two different texts"
+        raise InputError(f"a tokenizer that reads text at {model_path!r}", got, remedy)
+    vocabulary_size = config.get_text_config().vocab_size
+    if ids_beyond := sorted(
+        number
+        for number in vocabulary_ids
+        if number >= vocabulary_size and (number not in special_ids or number in used_special_ids)
+    ):
+        expected = f"a tokenizer for a vocabulary of {vocabulary_size:,} at {model_path!r}"
+        raise InputError(expected, f"{len(ids_beyond):,} tokens beyond it, up to number {ids_beyond[-1]:,}", remedy)
 
 
-def check_loaded(model: Any, told: Mapping[str, Collection[str]], place: str) -> None:
+def check_loaded(model: Any, loading_info: Mapping[str, Collection[str]], model_path: str) -> None:
     """Whether a model took all weights from its files, and all layers of its files. Raises InputError.
 
     Args:
         model: as transformers made it.
-        told: names of weights that the files lack, which transformers draws at random, and that the model lacks.
-        place: what messages call it.
+        loading_info: names of weights that the files lack, which transformers draws at random, and that the model lacks.
+        model_path: what messages call it.
     """
-    if missing := told["missing_keys"]:
+    if missing_weights := loading_info["missing_keys"]:
         remedy = "Save the whole model again, or name the checkpoint that has them."
         raise InputError(
-            f"a checkpoint with every weight of its model at {place!r}", f"no {join_some(sorted(missing))}", remedy
+            f"a checkpoint with every weight of its model at {model_path!r}",
+            f"no {join_some(sorted(missing_weights))}",
+            remedy,
         )
-    known = {_any_layer(name) for name in model.state_dict()}
-    if beyond := sorted(name for name in told["unexpected_keys"] if _any_layer(name) in known):
+    known_weights = {_without_layer_number(name) for name in model.state_dict()}
+    if surplus_weights := sorted(
+        name for name in loading_info["unexpected_keys"] if _without_layer_number(name) in known_weights
+    ):
         remedy = "Correct num_hidden_layers in config.json, or save the model again."
-        raise InputError(f"a model with every layer of its files at {place!r}", f"no place for {join_some(beyond)}", remedy)
-    _check_finite(f"finite weights at {place!r}", model.named_parameters(), None)
+        raise InputError(
+            f"a model with every layer of its files at {model_path!r}", f"no place for {join_some(surplus_weights)}", remedy
+        )
+    _check_finite(f"finite weights at {model_path!r}", model.named_parameters(), None)
 
 
 def check_adapter_weights(model: Any, folder: Path) -> None:
@@ -186,7 +202,7 @@ def _check_finite(expected: str, weights: Iterable[tuple[str, Any]], file: Path 
         raise InputError(expected, f"NaN or infinite ones in {join_some(wrong)}", remedy, file=file)
 
 
-def _any_layer(name: str) -> str:
+def _without_layer_number(name: str) -> str:
     """The name of a weight with a mark in place of the numbers of layers."""
     return re.sub(r"\.\d+(?=\.)", ".#", name)
 
@@ -204,21 +220,21 @@ def check_reading(learner: Learner) -> None:
     from mixwright.learner.batches import reading_mode
 
     size, remedy = learner.model.config.get_text_config().vocab_size, "Correct its settings, or take another one."
-    ids = torch.tensor([[number % size for number in range(READ_TOKENS)]] * 2, device=learner.device)
-    ids[1, -1] = READ_TOKENS % size
+    ids = torch.tensor([[number % size for number in range(TRIED_TOKENS)]] * 2, device=learner.device)
+    ids[1, -1] = TRIED_TOKENS % size
     try:
         if wrong := [end for end in learner.end_ids if not isinstance(end, int)]:
             raise TypeError(f"{wrong[0]!r} as the token that ends a completion")
         with reading_mode(learner.model):
-            found = learner.forward(ids, torch.ones_like(ids)).logits[:, -READ_TOKENS:]
+            logits_found = learner.forward(ids, torch.ones_like(ids)).logits[:, -TRIED_TOKENS:]
     except Exception as error:  # whatever its settings make impossible
         raise InputError(f"a model that reads tokens at {learner.name!r}", reason_of(error), remedy) from error
-    logits = found.float()
+    logits = logits_found.float()
     if not bool(logits.logsumexp(-1).isfinite().all()):
         got = "NaN or infinite ones of finite weights"
         raise InputError(f"finite logits of the model at {learner.name!r}", got, remedy)
     change = (logits[0] - logits[1]).abs().amax(-1)
-    rounding = max(SAME_LOGITS_SHARE, 8 * torch.finfo(found.dtype).eps)
+    rounding = max(SAME_LOGITS_SHARE, 8 * torch.finfo(logits_found.dtype).eps)
     if float(change[:-1].max()) > rounding * float(change[-1]):
         got = f"{type(learner.model).__name__}, whose tokens see later ones"
         remedy = "Models like BERT write no text: take one that does."

@@ -22,7 +22,7 @@ from transformers import LogitsProcessor, LogitsProcessorList
 
 from mixwright.errors import InputError
 from mixwright.estimates.intervals import mean_interval, wilson
-from mixwright.learner.batches import left_padded, logits_limit, reading_mode, token_batches
+from mixwright.learner.batches import left_padded, pass_token_limit, reading_mode, token_batches
 from mixwright.learner.singular import without_adapter
 from mixwright.records import Interval
 
@@ -54,12 +54,14 @@ class Reader:
     def logits(self, ids: Ids, mask: Ids) -> Logits:
         """Logits after the last token of each row, float32; `mask` is 1 for real tokens."""
         cached = "past_key_values" in self.learner.forward_arguments
-        known = self._known(ids, mask) if cached else 0
-        if not known:
+        cached_tokens = self._known(ids, mask) if cached else 0
+        if not cached_tokens:
             self._cache = None
         off = contextlib.nullcontext() if self.adapter else without_adapter(self.learner.model)
         with reading_mode(self.learner.model), off:
-            output = self.learner.forward(ids[:, known:], mask, last_positions=1, cache=self._cache, use_cache=cached)
+            output = self.learner.forward(
+                ids[:, cached_tokens:], mask, last_positions=1, cache=self._cache, use_cache=cached
+            )
         self._rows, self._cache = (ids, mask), getattr(output, "past_key_values", None) if cached else None
         return output.logits[:, -1].float()
 
@@ -93,11 +95,11 @@ class _Mixing(LogitsProcessor):
         return (ids != self.pad).long().cummax(1).values
 
     def _read(self, reader: Reader, ids: Ids, scores: Logits) -> Logits:
-        found = reader.logits(ids.to(reader.learner.device), self._mask(ids).to(reader.learner.device)).to(scores.device)
-        if found.shape != scores.shape:
-            sizes = f"{scores.shape[-1]} and {found.shape[-1]} logits"
+        logits = reader.logits(ids.to(reader.learner.device), self._mask(ids).to(reader.learner.device)).to(scores.device)
+        if logits.shape != scores.shape:
+            sizes = f"{scores.shape[-1]} and {logits.shape[-1]} logits"
             raise InputError("models of one vocabulary", sizes, "Mix models that share a tokenizer.")
-        return found
+        return logits
 
 
 class Dial(_Mixing):
@@ -136,8 +138,8 @@ class Dial(_Mixing):
         """Mixed logits. The second model is not read where it has no weight."""
         if self.alpha == (0.0 if self.base is None else 1.0):
             return scores
-        other = self._read(self.base or self.tuned, input_ids, scores)  # pyright: ignore[reportArgumentType] - one is given
-        ends = (scores, other) if self.base is None else (other, scores)
+        other_logits = self._read(self.base or self.tuned, input_ids, scores)  # pyright: ignore[reportArgumentType] - one is given
+        ends = (scores, other_logits) if self.base is None else (other_logits, scores)
         return _normal(scores, torch.lerp(*ends, self.alpha))  # at either end equal to the bit, the plain formula is not
 
 
@@ -188,17 +190,19 @@ def write_completions(
         max_new_tokens: longest completion, end token included.
         dial: put on its logits; None for the model as it is.
     """
-    encoded, found = [learner.encode(prompt) for prompt in prompts], [("", False)] * len(prompts)
+    encoded, completions = [learner.encode(prompt) for prompt in prompts], [("", False)] * len(prompts)
     pad, ends = learner.tokenizer.pad_token_id, learner.end_ids
     options: dict[str, Any] = {"do_sample": False, "max_new_tokens": max_new_tokens, "pad_token_id": pad}
     options |= {"eos_token_id": sorted(ends), "logits_processor": LogitsProcessorList([dial] if dial else [])}
-    for batch in token_batches([len(ids) + max_new_tokens for ids in encoded], logits_limit(learner.model)):
-        ids, mask = (part.to(learner.device) for part in left_padded([encoded[place] for place in batch], pad))
+    for batch in token_batches([len(ids) + max_new_tokens for ids in encoded], pass_token_limit(learner.model)):
+        ids, mask = (
+            tensor.to(learner.device) for tensor in left_padded([encoded[prompt_index] for prompt_index in batch], pad)
+        )
         with reading_mode(learner.model):
             rows = learner.model.generate(input_ids=ids, attention_mask=mask, **options)
-        for place, row in zip(batch, rows[:, ids.shape[1] :].tolist(), strict=True):
-            found[place] = learner.tokenizer.decode(row, skip_special_tokens=True), not ends.isdisjoint(row)
-    return found
+        for prompt_index, row in zip(batch, rows[:, ids.shape[1] :].tolist(), strict=True):
+            completions[prompt_index] = learner.tokenizer.decode(row, skip_special_tokens=True), not ends.isdisjoint(row)
+    return completions
 
 
 @dataclass(frozen=True)
@@ -241,8 +245,8 @@ def sweep(alphas: Sequence[float], skill: Measure, knowledge: Measure, *, budget
     for alpha in sorted({0.0, *alphas}):
         loss = loss_interval(before, np.asarray(knowledge(alpha), float) if alpha else before)
         settings.append(Setting(alpha, mean_interval(np.asarray(skill(alpha), float), bound=NO_BOUND), loss))
-    within = [each.alpha for each in settings if each.alpha > 0 and each.loss.high <= budget]
-    return Sweep(tuple(settings), max(within, default=None), budget)
+    strengths_within_budget = [setting.alpha for setting in settings if setting.alpha > 0 and setting.loss.high <= budget]
+    return Sweep(tuple(settings), max(strengths_within_budget, default=None), budget)
 
 
 NO_BOUND = float(np.finfo(np.float64).max)

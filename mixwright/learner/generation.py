@@ -13,14 +13,14 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from mixwright.learner.batches import MOST_TOKENS_PER_PASS, left_padded, logits_limit, row_batches, token_batches
+from mixwright.learner.batches import MOST_TOKENS_PER_PASS, left_padded, pass_token_limit, row_batches, token_batches
 
 TOKENS_PER_BLOCK = 256
 """Entries of the vocabulary whose probabilities are added up before one of them is looked for."""
 
 
 @runtime_checkable
-class Writer(Protocol):
+class GeneratingModel(Protocol):
     """What is asked of a `Learner`, whose docstrings say what each is."""
 
     model: Any
@@ -84,8 +84,8 @@ class Decoding:
         """The uniform numbers of a job, a row per completion; None where nothing is drawn."""
         if self.temperature == 0:
             return None
-        prompt_number, count, first = job.draw_key
-        return draw_uniforms(self.seed, [prompt_number], count, self.max_new_tokens)[first : first + job.rows]
+        prompt_number, count, first_sample = job.draw_key
+        return draw_uniforms(self.seed, [prompt_number], count, self.max_new_tokens)[first_sample : first_sample + job.rows]
 
 
 @dataclass
@@ -101,45 +101,45 @@ class Continuation:
 
 
 def generate_in_batches(
-    learner: Writer,
+    learner: GeneratingModel,
     jobs: Sequence[GenerationJob],
     decoding: Decoding,
     progress: Callable[[float], None] | None,
     total_jobs: int,
 ) -> Iterator[Mapping[int, list[Continuation]]]:
     """A batch of jobs at a time, which stays together until its longest completion has ended."""
-    done = total_jobs - len(jobs)
+    done_jobs = total_jobs - len(jobs)
     for batch in _batches(learner, jobs, decoding.max_new_tokens):
-        batch_jobs = [jobs[place] for place in batch]
-        tell = part_of(progress, done / total_jobs, len(batch) / total_jobs)
-        written = _write_batch(learner, batch_jobs, decoding, tell)
-        done += len(batch)
-        yield dict(zip(batch, written, strict=True))
+        batch_jobs = [jobs[job_index] for job_index in batch]
+        tell = scale_progress(progress, done_jobs / total_jobs, len(batch) / total_jobs)
+        completions = _write_batch(learner, batch_jobs, decoding, tell)
+        done_jobs += len(batch)
+        yield dict(zip(batch, completions, strict=True))
 
 
-def part_of(progress: Callable[[float], None] | None, start: float, share: float) -> Callable[[float], None] | None:
+def scale_progress(progress: Callable[[float], None] | None, start: float, share: float) -> Callable[[float], None] | None:
     """Progress of a part as that of the whole, of which the part is `share`, from `start` on; None where nobody listens."""
     return None if progress is None else lambda done: progress(start + share * done)
 
 
-def _batches(learner: Writer, jobs: Sequence[GenerationJob], room: int) -> Iterator[list[int]]:
+def _batches(learner: GeneratingModel, jobs: Sequence[GenerationJob], token_room: int) -> Iterator[list[int]]:
     """Indices of jobs with equally many rows that are written together."""
-    by_rows: dict[int, list[int]] = {}
-    for place, job in enumerate(jobs):
-        by_rows.setdefault(job.rows, []).append(place)
+    jobs_by_rows: dict[int, list[int]] = {}
+    for job_index, job in enumerate(jobs):
+        jobs_by_rows.setdefault(job.rows, []).append(job_index)
     last_alone = "logits_to_keep" in learner.forward_arguments  # then logits of a row are those of one position
-    limit = MOST_TOKENS_PER_PASS if last_alone else logits_limit(learner.model)
-    for rows, places in by_rows.items():
-        sizes = [len(jobs[place].prompt) + room for place in places]
+    token_limit = MOST_TOKENS_PER_PASS if last_alone else pass_token_limit(learner.model)
+    for rows, job_indices in jobs_by_rows.items():
+        sizes = [len(jobs[job_index].prompt) + token_room for job_index in job_indices]
         if learner.batch_size is not None:
-            found = row_batches(sizes, learner.batch_size // rows)
+            batches = row_batches(sizes, learner.batch_size // rows)
         else:
-            found = token_batches([rows * size for size in sizes], limit)
-        yield from ([places[i] for i in batch] for batch in found)
+            batches = token_batches([rows * size for size in sizes], token_limit)
+        yield from ([job_indices[i] for i in batch] for batch in batches)
 
 
 def _write_batch(
-    learner: Writer, jobs: Sequence[GenerationJob], decoding: Decoding, progress: Callable[[float], None] | None
+    learner: GeneratingModel, jobs: Sequence[GenerationJob], decoding: Decoding, progress: Callable[[float], None] | None
 ) -> list[list[Continuation]]:
     """The completions of jobs with equally many rows; stops when all have ended."""
     device, count = learner.device, jobs[0].rows
@@ -147,7 +147,7 @@ def _write_batch(
     draws = None
     if decoding.temperature != 0:
         draws = torch.cat([_after_prefix(decoding.draw(job), job) for job in jobs])
-    room = decoding.max_new_tokens - min(map(len, starts))
+    token_room = decoding.max_new_tokens - min(map(len, starts))
     ids, mask = left_padded([[*job.prompt, *job.prefix] for job in jobs], learner.tokenizer.pad_token_id or 0)
     ids, mask = ids.to(device), mask.to(device)
     ends = torch.tensor(sorted(learner.end_ids), device=device)
@@ -157,18 +157,18 @@ def _write_batch(
     if count > 1:
         if cache is not None:
             cache.batch_repeat_interleave(count)
-        ids, mask, logits = (part.repeat_interleave(count, 0) for part in (ids, mask, logits))
-    done = torch.zeros(len(ids), dtype=torch.bool, device=device)
+        ids, mask, logits = (tensor.repeat_interleave(count, 0) for tensor in (ids, mask, logits))
+    has_ended = torch.zeros(len(ids), dtype=torch.bool, device=device)
     tokens, logprobs, ended_before = [], [], []
-    for step in range(room):
+    for step in range(token_room):
         token, logprob = choose_tokens(logits, decoding.temperature, draws[:, step] if draws is not None else None)
-        ended_before.append(done)
+        ended_before.append(has_ended)
         tokens.append(token)
         logprobs.append(logprob)
-        done = done | torch.isin(token, ends)
+        has_ended = has_ended | torch.isin(token, ends)
         if progress:
-            progress((step + 1) / room)
-        if step == room - 1 or bool(done.all()):
+            progress((step + 1) / token_room)
+        if step == token_room - 1 or bool(has_ended.all()):
             break
         mask = torch.cat([mask, mask.new_ones(len(mask), 1)], 1)
         ids = token[:, None] if cached else torch.cat([ids, token[:, None]], 1)
@@ -176,14 +176,14 @@ def _write_batch(
         logits, cache = output.logits[:, -1], getattr(output, "past_key_values", None) if cached else None
     lengths = (~torch.stack(ended_before, 1)).sum(1).tolist()
     columns = zip(
-        starts, torch.stack(tokens, 1).tolist(), torch.stack(logprobs, 1).tolist(), lengths, done.tolist(), strict=True
+        starts, torch.stack(tokens, 1).tolist(), torch.stack(logprobs, 1).tolist(), lengths, has_ended.tolist(), strict=True
     )
-    found = []
-    for start, row, log, length, ended in columns:
-        used = min(length, decoding.max_new_tokens - len(start))
-        logs = [float("nan")] * len(start) + log[:used]
-        found.append(Continuation(start + row[:used], logs, ended and length == used))
-    return [found[first : first + count] for first in range(0, len(found), count)]
+    continuations = []
+    for start, row, row_logprobs, length, ended in columns:
+        used_tokens = min(length, decoding.max_new_tokens - len(start))
+        kept_logprobs = [float("nan")] * len(start) + row_logprobs[:used_tokens]
+        continuations.append(Continuation(start + row[:used_tokens], kept_logprobs, ended and length == used_tokens))
+    return [continuations[first : first + count] for first in range(0, len(continuations), count)]
 
 
 def _after_prefix(draws: Float[Tensor, "rows length"] | None, job: GenerationJob) -> Float[Tensor, "rows length"]:
@@ -195,8 +195,8 @@ def _after_prefix(draws: Float[Tensor, "rows length"] | None, job: GenerationJob
 def draw_uniforms(seed: int, prompts: Sequence[int], count: int, length: int) -> Float[Tensor, "rows length"]:
     """Uniform numbers in [0, 1), float64; those of a prompt depend only on (seed, its place), not on the batch."""
     draws = []
-    for place in prompts:
-        generator = np.random.Generator(np.random.Philox(key=[seed % 2**64, place]))
+    for prompt_number in prompts:
+        generator = np.random.Generator(np.random.Philox(key=[seed % 2**64, prompt_number]))
         draws.append(generator.random((count, length)))
     return torch.from_numpy(np.concatenate(draws))
 
@@ -210,27 +210,27 @@ def choose_tokens(
     by block: a cumulative sum over a whole vocabulary takes several times as long. A token of probability 0 is never drawn.
     """
     scaled = logits.float() / temperature if temperature not in (0, 1) else logits.float()
-    most, likeliest = scaled.max(-1, keepdim=True)
-    weights = torch.nn.functional.pad((scaled - most).exp_(), (0, -scaled.shape[1] % TOKENS_PER_BLOCK))
+    highest, likeliest = scaled.max(-1, keepdim=True)
+    weights = torch.nn.functional.pad((scaled - highest).exp_(), (0, -scaled.shape[1] % TOKENS_PER_BLOCK))
     blocks = weights.view(len(weights), -1, TOKENS_PER_BLOCK)
-    kind = torch.float32 if weights.device.type == "mps" else torch.float64  # Apple's has no float64
-    sums = blocks.sum(-1).to(kind).cumsum(-1)
+    number_type = torch.float32 if weights.device.type == "mps" else torch.float64  # Apple's has no float64
+    sums = blocks.sum(-1).to(number_type).cumsum(-1)
     if uniform is None:
         tokens = likeliest[:, 0]
     else:
-        block, left = _find(sums, uniform.to(weights.device, kind))
-        within = blocks[torch.arange(len(blocks), device=blocks.device), block].to(kind).cumsum(-1)
-        tokens = block * TOKENS_PER_BLOCK + _find(within, left)[0]
-    chosen = scaled.gather(1, tokens[:, None])[:, 0] - most[:, 0]
-    return tokens, chosen - sums[:, -1].log().float()
+        block, remainder = _find_part(sums, uniform.to(weights.device, number_type))
+        block_sums = blocks[torch.arange(len(blocks), device=blocks.device), block].to(number_type).cumsum(-1)
+        tokens = block * TOKENS_PER_BLOCK + _find_part(block_sums, remainder)[0]
+    chosen_logits = scaled.gather(1, tokens[:, None])[:, 0] - highest[:, 0]
+    return tokens, chosen_logits - sums[:, -1].log().float()
 
 
-def _find(
+def _find_part(
     sums: Float[Tensor, "rows parts"], share: Float[Tensor, " rows"]
 ) -> tuple[Int[Tensor, " rows"], Float[Tensor, " rows"]]:
     """The part in which a share of each row's sum is reached, and the share of that part; `sums` are cumulative."""
     target = (share * sums[:, -1]).clamp_max(sums[:, -1] * (1 - 2 * torch.finfo(sums.dtype).eps))
-    part = torch.searchsorted(sums, target[:, None], right=True).clamp_max(sums.shape[1] - 1)  # beyond it: no numbers
-    before = torch.nn.functional.pad(sums, (1, 0)).gather(1, part)[:, 0]
-    size = sums.gather(1, part)[:, 0] - before
-    return part[:, 0], (target - before) / size
+    part_index = torch.searchsorted(sums, target[:, None], right=True).clamp_max(sums.shape[1] - 1)  # beyond it: no numbers
+    before = torch.nn.functional.pad(sums, (1, 0)).gather(1, part_index)[:, 0]
+    size = sums.gather(1, part_index)[:, 0] - before
+    return part_index[:, 0], (target - before) / size

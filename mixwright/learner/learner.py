@@ -20,8 +20,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from mixwright.errors import InputError, disk_full_error
-from mixwright.learner.batches import left_padded, logits_limit, reading_mode, token_batches, without_progress_bars
-from mixwright.learner.generation import Continuation, Decoding, GenerationJob, part_of
+from mixwright.learner.batches import left_padded, pass_token_limit, reading_mode, token_batches, without_progress_bars
+from mixwright.learner.generation import Continuation, Decoding, GenerationJob, scale_progress
 from mixwright.learner.prompt_form import PromptForm, no_template, render_chat
 from mixwright.learner.shared_generation import generate
 
@@ -146,8 +146,10 @@ class Learner:
         """Raises InputError where prompts go through a chat template that does not show them to the model."""
         if self.form.template is not True:
             return
-        one, other = (self.encode(({"role": "user", "content": text},)) for text in ("Name a colour.", "Count to 3."))
-        if one == other:
+        first_ids, second_ids = (
+            self.encode(({"role": "user", "content": text},)) for text in ("Name a colour.", "Count to 3.")
+        )
+        if first_ids == second_ids:
             expected = f"a chat template of {self.name} that holds the user's message"
             remedy = "Correct the template, or give plain text: --no-chat-template, model.chat_template: false."
             raise InputError(expected, "the same tokens for two different messages", remedy)
@@ -197,42 +199,47 @@ class Learner:
         encoded = [self.encode(prompt) for prompt in prompts]
         self.check_length(max(map(len, encoded), default=0) + max(max_new_tokens, continue_up_to or 0))
         rows = 1 if temperature == 0 else count
-        width = min(rows, self.batch_size or rows)
+        rows_per_job = min(rows, self.batch_size or rows)
         draw_keys = range(len(prompts)) if draw_keys is None else draw_keys
-        starts = [()] * len(prompts) if prefixes is None else prefixes
+        prompt_prefixes = [()] * len(prompts) if prefixes is None else prefixes
         jobs, owners = [], []
-        for place, (ids, start, number) in enumerate(zip(encoded, starts, draw_keys, strict=True)):
-            for first in range(0, rows, width):  # more than one part only where --batch-size is below `count`
-                part = min(width, rows - first)
-                jobs.append(GenerationJob(ids, part, start, (number, rows, first)))
-                owners.append((place, first))
-        found: list[list[Completion | None]] = [[None] * rows for _ in prompts]
+        for prompt_index, (ids, start, number) in enumerate(zip(encoded, prompt_prefixes, draw_keys, strict=True)):
+            for first_sample in range(0, rows, rows_per_job):  # more than one part only where --batch-size is below `count`
+                job_rows = min(rows_per_job, rows - first_sample)
+                jobs.append(GenerationJob(ids, job_rows, start, (number, rows, first_sample)))
+                owners.append((prompt_index, first_sample))
+        completions: list[list[Completion | None]] = [[None] * rows for _ in prompts]
         longest = continue_up_to if continue_up_to is not None and continue_up_to > max_new_tokens else max_new_tokens
-        first_progress = part_of(progress, 0.0, FIRST_WRITING_SHARE if longest > max_new_tokens else 1.0)
+        first_progress = scale_progress(progress, 0.0, FIRST_WRITING_SHARE if longest > max_new_tokens else 1.0)
         with reading_mode(self.model):
-            for made in generate(self, jobs, Decoding(temperature, max_new_tokens, seed), first_progress):
-                for number, written in made.items():
-                    place, first = owners[number]
-                    found[place][first : first + len(written)] = [self._completion(row) for row in written]
-                places = dict.fromkeys(owners[number][0] for number in made)
-                written_so_far = {place: [row for row in found[place] if row is not None] for place in places}
+            for ended_jobs in generate(self, jobs, Decoding(temperature, max_new_tokens, seed), first_progress):
+                for number, continuations in ended_jobs.items():
+                    prompt_index, first_sample = owners[number]
+                    completions[prompt_index][first_sample : first_sample + len(continuations)] = [
+                        self._completion(row) for row in continuations
+                    ]
+                prompt_indices = dict.fromkeys(owners[number][0] for number in ended_jobs)
+                written_so_far = {
+                    prompt_index: [row for row in completions[prompt_index] if row is not None]
+                    for prompt_index in prompt_indices
+                }
                 ended = {
-                    place: rows_written
-                    for place, rows_written in written_so_far.items()
+                    prompt_index: rows_written
+                    for prompt_index, rows_written in written_so_far.items()
                     if len(rows_written) == rows and (longest == max_new_tokens or all(row.finished for row in rows_written))
                 }
                 if on_finished and ended:
                     on_finished(ended)
-            whole_rows = [[row for row in rows_written if row is not None] for rows_written in found]
+            whole_rows = [[row for row in rows_written if row is not None] for rows_written in completions]
             if longest > max_new_tokens:
-                rest = part_of(progress, FIRST_WRITING_SHARE, 1 - FIRST_WRITING_SHARE)
-                self._lengthen(encoded, whole_rows, temperature, longest, seed, draw_keys, on_finished, rest)
+                later_progress = scale_progress(progress, FIRST_WRITING_SHARE, 1 - FIRST_WRITING_SHARE)
+                self._lengthen(encoded, whole_rows, temperature, longest, seed, draw_keys, on_finished, later_progress)
         return [rows_written * count for rows_written in whole_rows] if temperature == 0 else whole_rows
 
     def lengthen(
         self,
         prompts: Sequence[Text],
-        found: list[list[Completion]],
+        completions: list[list[Completion]],
         *,
         temperature: float,
         continue_up_to: int,
@@ -245,12 +252,12 @@ class Learner:
         encoded = [self.encode(prompt) for prompt in prompts]
         self.check_length(max(map(len, encoded), default=0) + continue_up_to)
         with reading_mode(self.model):
-            self._lengthen(encoded, found, temperature, continue_up_to, seed, draw_keys, on_finished, progress)
+            self._lengthen(encoded, completions, temperature, continue_up_to, seed, draw_keys, on_finished, progress)
 
     def _lengthen(
         self,
         prompts: Sequence[list[int]],
-        found: list[list[Completion]],
+        completions: list[list[Completion]],
         temperature: float,
         continue_up_to: int,
         seed: int,
@@ -259,22 +266,32 @@ class Learner:
         progress: Callable[[float], None] | None,
     ) -> None:
         """Continue what was cut, in place; its further numbers depend on (seed, place of the prompt, sample, position)."""
-        cut = [(i, k) for i, row in enumerate(found) for k, made in enumerate(row) if not made.finished]
-        left = Counter(i for i, _ in cut)
-        jobs = [
-            GenerationJob(prompts[i], 1, found[i][k].token_ids, (CONTINUATION_PLACE_OFFSET + draw_keys[i], len(found[i]), k))
-            for i, k in cut
+        cut_samples = [
+            (prompt_index, sample_index)
+            for prompt_index, row in enumerate(completions)
+            for sample_index, ended_jobs in enumerate(row)
+            if not ended_jobs.finished
         ]
-        for made in generate(self, jobs, Decoding(temperature, continue_up_to, seed), progress):
+        samples_left = Counter(prompt_index for prompt_index, _ in cut_samples)
+        jobs = [
+            GenerationJob(
+                prompts[prompt_index],
+                1,
+                completions[prompt_index][sample_index].token_ids,
+                (CONTINUATION_PLACE_OFFSET + draw_keys[prompt_index], len(completions[prompt_index]), sample_index),
+            )
+            for prompt_index, sample_index in cut_samples
+        ]
+        for ended_jobs in generate(self, jobs, Decoding(temperature, continue_up_to, seed), progress):
             ended = {}
-            for number, (row,) in made.items():
-                i, k = cut[number]
-                before = found[i][k].logprobs
+            for number, (row,) in ended_jobs.items():
+                prompt_index, sample_index = cut_samples[number]
+                before = completions[prompt_index][sample_index].logprobs
                 row.logprobs[: len(before)] = before
-                found[i][k] = self._completion(row)
-                left[i] -= 1
-                if not left[i]:
-                    ended[i] = found[i]
+                completions[prompt_index][sample_index] = self._completion(row)
+                samples_left[prompt_index] -= 1
+                if not samples_left[prompt_index]:
+                    ended[prompt_index] = completions[prompt_index]
             if on_finished and ended:
                 on_finished(ended)
 
@@ -288,11 +305,11 @@ class Learner:
         Raises:
             InputError: as `sample` does.
         """
-        found: list[list[float]] = [[] for _ in prompts]
+        logprobs_by_prompt: list[list[float]] = [[] for _ in prompts]
         for i, table in self.distributions(prompts, completions):
             chosen = torch.tensor(list(completions[i]), device=table.device)
-            found[i] = table.gather(1, chosen[:, None])[:, 0].tolist()
-        return found
+            logprobs_by_prompt[i] = table.gather(1, chosen[:, None])[:, 0].tolist()
+        return logprobs_by_prompt
 
     def distributions(
         self, prompts: Sequence[Text], completions: Sequence[Sequence[int]]
@@ -306,8 +323,8 @@ class Learner:
         used = [i for i, (_, tokens) in enumerate(rows) if tokens]
         self.check_length(max((len(rows[i][0]) + len(rows[i][1]) for i in used), default=0))
         sizes = [len(rows[i][0]) + len(rows[i][1]) for i in used]
-        for batch in token_batches(sizes, logits_limit(self.model)):
-            members = [used[place] for place in batch]
+        for batch in token_batches(sizes, pass_token_limit(self.model)):
+            members = [used[position] for position in batch]
             with reading_mode(self.model):
                 ids, mask = left_padded([rows[i][0] + rows[i][1] for i in members], self.tokenizer.pad_token_id or 0)
                 keep = max(len(rows[i][1]) for i in members) + 1
@@ -340,8 +357,8 @@ class Learner:
     @property
     def forward_arguments(self) -> frozenset[str]:
         """Names of the arguments that the model's forward takes (that of the wrapped model under PEFT)."""
-        plain = self.model.get_base_model() if hasattr(self.model, "get_base_model") else self.model
-        return _arguments_of(type(plain))
+        base_model = self.model.get_base_model() if hasattr(self.model, "get_base_model") else self.model
+        return _arguments_of(type(base_model))
 
     def save(self, folder: Path) -> None:
         """Write model (safetensors) and tokenizer; `load_learner(str(folder))` reads them back.

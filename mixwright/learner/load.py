@@ -178,14 +178,14 @@ def _read_settings(path: str) -> tuple[Any, Any]:
 
 def _read(auto: Any, path: str, **options: Any) -> Any:
     """`from_pretrained` with every way it can refuse a checkpoint raised as an InputError."""
-    what = "a tokenizer" if auto is AutoTokenizer else "a causal language model in safetensors files"
-    what = "the settings of a model" if auto is AutoConfig else what
+    expected_kind = "a tokenizer" if auto is AutoTokenizer else "a causal language model in safetensors files"
+    expected_kind = "the settings of a model" if auto is AutoConfig else expected_kind
     try:
         with without_progress_bars():
             return auto.from_pretrained(path, trust_remote_code=False, **options)
     except Exception as error:  # the libraries raise many kinds, all of them about what stands in the files
         raise InputError(
-            f"{what} at {path!r}",
+            f"{expected_kind} at {path!r}",
             reason_of(error),
             "Give a whole checkpoint, folder or hub name, that transformers can load without remote code.",
         ) from error
@@ -217,7 +217,7 @@ def adapter_base(folder: Path, otherwise: str | None = None) -> str:
     if otherwise is None or _is_adapter(Path(otherwise)):
         return _base_of(folder)
     try:
-        named = _base_of(folder)
+        named_base = _base_of(folder)
     except InputError:
         return otherwise
-    return named if Path(named).is_dir() else otherwise
+    return named_base if Path(named_base).is_dir() else otherwise

@@ -56,14 +56,14 @@ def mix_experts(experts: Sequence[Scales], weights: Sequence[float]) -> dict[str
     if not experts or len(experts) != len(weights):
         raise InputError("a weight per expert", f"{len(weights)} for {len(experts)}", "Correct the weights.")
     shapes = [{name: z.shape for name, z in expert.items()} for expert in experts]
-    if any(own != shapes[0] for own in shapes):
+    if any(expert_shapes != shapes[0] for expert_shapes in shapes):
         remedy = "Mix experts of one base with the same targets."
         raise InputError("experts of the same matrices", "others", remedy)
-    found = {}
+    mixture = {}
     for name in experts[0]:
-        parts = [float(weight) * expert[name] for expert, weight in zip(experts, weights, strict=True)]
-        found[name] = torch.stack(parts).sum(0)
-    return found
+        terms = [float(weight) * expert[name] for expert, weight in zip(experts, weights, strict=True)]
+        mixture[name] = torch.stack(terms).sum(0)
+    return mixture
 
 
 def search_weights(
@@ -100,16 +100,19 @@ def search_weights(
     rng, singles = np.random.default_rng(seed), list(np.eye(experts))
     best, highest = singles[0], -np.inf
     centre, spread = np.full(experts, 1 / experts), np.full(experts, FIRST_WEIGHT_SPREAD)
-    for place in range(iterations):
-        drawn = np.clip(rng.normal(centre, spread, (population, experts)), 0.0, 1.0)
-        if not place:
-            drawn[: experts + 1] = [*singles, centre]
-        means = np.array([float(np.mean(score(weights))) for weights in drawn])
+    for round_index in range(iterations):
+        candidates = np.clip(rng.normal(centre, spread, (population, experts)), 0.0, 1.0)
+        if not round_index:
+            candidates[: experts + 1] = [*singles, centre]
+        means = np.array([float(np.mean(score(weights))) for weights in candidates])
         order = np.argsort(-means, kind="stable")
         if means[order[0]] > highest:
-            best, highest = drawn[order[0]].copy(), float(means[order[0]])
-        kept = drawn[order[: max(2, round(elite * population))]]
-        centre, spread = kept.mean(0), kept.std(0) + ADDED_WEIGHT_SPREAD * (1 - (place + 1) / iterations)
+            best, highest = candidates[order[0]].copy(), float(means[order[0]])
+        elite_weights = candidates[order[: max(2, round(elite * population))]]
+        centre, spread = (
+            elite_weights.mean(0),
+            elite_weights.std(0) + ADDED_WEIGHT_SPREAD * (1 - (round_index + 1) / iterations),
+        )
     single = int(np.argmax([np.mean(score(weights)) for weights in singles]))
     measured = check or score
     values = [np.asarray(measured(weights), float) for weights in (best, np.zeros(experts), singles[single])]
@@ -120,9 +123,9 @@ def search_weights(
 
 def _gain(changes: Float[np.ndarray, " items"]) -> tuple[Interval, bool]:
     """Mean over items with its interval, and whether it exceeds `GAIN_STANDARD_ERRORS` standard errors."""
-    found = mean_interval(changes, bound=float(np.finfo(np.float64).max))
+    interval = mean_interval(changes, bound=float(np.finfo(np.float64).max))
     error = float(changes.std(ddof=1)) / len(changes) ** 0.5 if len(changes) > 1 else np.inf
-    return found, bool(found.value > GAIN_STANDARD_ERRORS * error)
+    return interval, bool(interval.value > GAIN_STANDARD_ERRORS * error)
 
 
 def _warnings(
@@ -130,11 +133,11 @@ def _warnings(
 ) -> tuple[str, ...]:
     """What has to be known of a mixture."""
     warnings = []
-    for (found, clear), than in ((gain, "the base without experts"), (over, "the best single expert")):
+    for (interval, clear), baseline in ((gain, "the base without experts"), (over, "the best single expert")):
         if not clear:
             warnings.append(
-                f"The gain over {than} is not above {GAIN_STANDARD_ERRORS:g} standard errors: "
-                f"{found.value:+.3g} on {found.n} items."
+                f"The gain over {baseline} is not above {GAIN_STANDARD_ERRORS:g} standard errors: "
+                f"{interval.value:+.3g} on {interval.n} items."
             )
     total = float(weights.sum())
     if total > 0 and len(weights) > 1 and weights.max() / total > SINGLE_EXPERT_SHARE:

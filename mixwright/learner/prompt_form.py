@@ -70,8 +70,8 @@ class PromptForm:
             for name in ROLE_BY_COLUMN
             if row.get(name) and name != "prompt"
         }
-        listed = {name: _listed(text) for name, text in completions.items()}
-        return {**row, "prompt": _listed(self.format_prompt(prompt)), **listed}
+        listed = {name: _as_list(text) for name, text in completions.items()}
+        return {**row, "prompt": _as_list(self.format_prompt(prompt)), **listed}
 
     def example(self, row: Example) -> Example:
         """A row of a corpus in this form."""
@@ -100,7 +100,7 @@ def _text(value: str | Sequence[Mapping[str, str]]) -> Text:
     return value if isinstance(value, str) else tuple(value)
 
 
-def _listed(text: Text) -> str | list[dict[str, str]]:
+def _as_list(text: Text) -> str | list[dict[str, str]]:
     """Messages as a list of dicts, as `datasets` holds them."""
     return text if isinstance(text, str) else [dict(message) for message in text]
 
@@ -127,17 +127,17 @@ def render_chat(tokenizer: Any, messages: Sequence[Mapping[str, Any]], name: str
         InputError: a template that is broken, refuses the messages as some do for a system message, does not end, or makes
             far more text than it was given.
     """
-    given = [dict(message) for message in messages]
+    message_dicts = [dict(message) for message in messages]
     try:
         text = call_with_timeout(
-            MOST_TEMPLATE_SECONDS, lambda: tokenizer.apply_chat_template(given, tokenize=False, **arguments)
+            MOST_TEMPLATE_SECONDS, lambda: tokenizer.apply_chat_template(message_dicts, tokenize=False, **arguments)
         )
     except TooSlow:
-        raise _template_refused(name, given, f"no end within {MOST_TEMPLATE_SECONDS:g} s") from None
+        raise _template_refused(name, message_dicts, f"no end within {MOST_TEMPLATE_SECONDS:g} s") from None
     except Exception as error:  # a template is code, which fails in any way
-        raise _template_refused(name, given, f"{type(error).__name__}: {error}"[:200]) from error
-    if len(text) > MOST_TEMPLATE_CHARACTERS + sum(len(str(message.get("content"))) for message in given):
-        raise _template_refused(name, given, f"{len(text):,} characters")
+        raise _template_refused(name, message_dicts, f"{type(error).__name__}: {error}"[:200]) from error
+    if len(text) > MOST_TEMPLATE_CHARACTERS + sum(len(str(message.get("content"))) for message in message_dicts):
+        raise _template_refused(name, message_dicts, f"{len(text):,} characters")
     return text
 
 

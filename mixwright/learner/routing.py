@@ -20,7 +20,7 @@ from jaxtyping import Float
 
 from mixwright.errors import InputError
 from mixwright.estimates.intervals import share_interval
-from mixwright.learner.batches import left_padded, logits_limit, reading_mode, token_batches
+from mixwright.learner.batches import left_padded, pass_token_limit, reading_mode, token_batches
 from mixwright.learner.singular import Scales, scaled_matrices, scales, set_scales, without_adapter
 from mixwright.records import Interval
 
@@ -62,18 +62,18 @@ def fit_classifier(learner: Learner, prompts: Sequence[Sequence[Text]]) -> Class
     Raises:
         InputError: fewer than two experts, or an expert with fewer than two prompts.
     """
-    counts = [len(own) for own in prompts]
+    counts = [len(expert_prompts) for expert_prompts in prompts]
     if len(counts) < 2 or min(counts) < 2:
         raise InputError("two experts or more, with two prompts or more each", f"{counts} prompts", "Give more of them.")
-    states = hidden_states(learner, [prompt for own in prompts for prompt in own])
+    states = hidden_states(learner, [prompt for expert_prompts in prompts for prompt in expert_prompts])
     labels = np.repeat(np.arange(len(counts)), counts)
-    found = _fitted(states, labels)
+    centres_and_spread = _fitted(states, labels)
     right = 0
-    for place in range(len(states)):
-        others = np.arange(len(states)) != place
-        centres, spread = _fitted(states[others], labels[others])
-        right += _nearest(states[place : place + 1] / spread, centres) == [labels[place]]
-    return Classifier(*found, share_interval(right, len(states)), max(counts) / len(states))
+    for left_out in range(len(states)):
+        is_other = np.arange(len(states)) != left_out
+        centres, spread = _fitted(states[is_other], labels[is_other])
+        right += _nearest(states[left_out : left_out + 1] / spread, centres) == [labels[left_out]]
+    return Classifier(*centres_and_spread, share_interval(right, len(states)), max(counts) / len(states))
 
 
 def ask_for_experts(
@@ -94,9 +94,14 @@ def ask_for_experts(
     texts = [_extended(prompt, question_text) for prompt in prompts]
     answers = [learner.tokenizer(f" {name}", add_special_tokens=False)["input_ids"] for name in names]
     with _as_base(learner):
-        table = np.array([[sum(found) for found in learner.logprobs(texts, [answer] * len(texts))] for answer in answers])
-        alone = np.array([[sum(learner.logprobs([question_text], [answer])[0])] for answer in answers])
-    return (table - alone).argmax(0).tolist()
+        with_prompt = np.array(
+            [
+                [sum(token_logprobs) for token_logprobs in learner.logprobs(texts, [answer] * len(texts))]
+                for answer in answers
+            ]
+        )
+        without_prompt = np.array([[sum(learner.logprobs([question_text], [answer])[0])] for answer in answers])
+    return (with_prompt - without_prompt).argmax(0).tolist()
 
 
 def answer_with_experts(
@@ -121,32 +126,36 @@ def answer_with_experts(
     if len(routes) != len(prompts) or any(not -1 <= route < len(experts) for route in routes):
         got = f"{len(routes)} for {len(prompts)} prompts, up to {max(routes, default=-1)}"
         raise InputError(f"a route per prompt, of -1 to {len(experts) - 1}", got, "Correct the routes.")
-    before, found = scales(learner.model), [None] * len(prompts)
+    old_scales, answers = scales(learner.model), [None] * len(prompts)
     try:
         for route in sorted(set(routes)):
-            places = [place for place, route_of_prompt in enumerate(routes) if route_of_prompt == route]
-            zero = {name: torch.zeros_like(z) for name, z in before.items()}
+            prompt_indices = [
+                prompt_index for prompt_index, route_of_prompt in enumerate(routes) if route_of_prompt == route
+            ]
+            zero = {name: torch.zeros_like(z) for name, z in old_scales.items()}
             set_scales(learner.model, zero if route < 0 else experts[route])
-            for place, made in zip(places, write([prompts[place] for place in places]), strict=True):
-                found[place] = made
+            for prompt_index, answer in zip(
+                prompt_indices, write([prompts[prompt_index] for prompt_index in prompt_indices]), strict=True
+            ):
+                answers[prompt_index] = answer
     finally:
-        set_scales(learner.model, before)
-    return found
+        set_scales(learner.model, old_scales)
+    return answers
 
 
 def hidden_states(learner: Learner, prompts: Sequence[Text]) -> States:
     """Mean of the last hidden states over each prompt's tokens, without an expert, float64."""
     encoded = [learner.encode(prompt) for prompt in prompts]
-    found: list[np.ndarray] = [np.zeros(0)] * len(prompts)
-    for batch in token_batches([len(ids) for ids in encoded], logits_limit(learner.model)):
-        ids, mask = left_padded([encoded[place] for place in batch], learner.tokenizer.pad_token_id or 0)
+    states: list[np.ndarray] = [np.zeros(0)] * len(prompts)
+    for batch in token_batches([len(ids) for ids in encoded], pass_token_limit(learner.model)):
+        ids, mask = left_padded([encoded[prompt_index] for prompt_index in batch], learner.tokenizer.pad_token_id or 0)
         ids, mask = ids.to(learner.device), mask.to(learner.device)
         with reading_mode(learner.model), _as_base(learner):
-            last = learner.model(input_ids=ids, attention_mask=mask, output_hidden_states=True).hidden_states[-1]
-        means = (last.double() * mask[..., None]).sum(1) / mask.sum(1, keepdim=True)
-        for place, row in zip(batch, means.cpu().numpy(), strict=True):
-            found[place] = row
-    return np.stack(found)
+            last_states = learner.model(input_ids=ids, attention_mask=mask, output_hidden_states=True).hidden_states[-1]
+        means = (last_states.double() * mask[..., None]).sum(1) / mask.sum(1, keepdim=True)
+        for prompt_index, row in zip(batch, means.cpu().numpy(), strict=True):
+            states[prompt_index] = row
+    return np.stack(states)
 
 
 def _as_base(learner: Learner) -> Any:
@@ -158,8 +167,8 @@ def _as_base(learner: Learner) -> Any:
 def _extended(prompt: Text, words: str) -> Text:
     if isinstance(prompt, str):
         return prompt + words
-    *before, last = [dict(message) for message in prompt]
-    return (*before, {**last, "content": f"{last['content']}{words}"})
+    *earlier, last_message = [dict(message) for message in prompt]
+    return (*earlier, {**last_message, "content": f"{last_message['content']}{words}"})
 
 
 def _fitted(states: States, labels: np.ndarray) -> tuple[Centres, Float[np.ndarray, " width"]]:

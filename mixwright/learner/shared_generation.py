@@ -24,7 +24,14 @@ from transformers import AttentionInterface
 from transformers.cache_utils import Cache, DynamicLayer
 
 from mixwright.learner.batches import left_padded
-from mixwright.learner.generation import Continuation, Decoding, GenerationJob, Writer, choose_tokens, generate_in_batches
+from mixwright.learner.generation import (
+    Continuation,
+    Decoding,
+    GeneratingModel,
+    GenerationJob,
+    choose_tokens,
+    generate_in_batches,
+)
 
 ATTENTION_NAME = "mixwright_shared_prompts"
 MOST_CACHE_BYTES = 2**30
@@ -46,7 +53,7 @@ class Unsupported(Exception):
 
 
 def generate(
-    learner: Writer,
+    learner: GeneratingModel,
     jobs: Sequence[GenerationJob],
     decoding: Decoding,
     progress: Callable[[float], None] | None = None,
@@ -60,114 +67,119 @@ def generate(
     """
     if any(len(job.prefix) >= decoding.max_new_tokens for job in jobs):
         raise ValueError("a completion is begun with as many tokens as it may have")
-    left = dict(enumerate(jobs))
+    waiting_jobs = dict(enumerate(jobs))
     if jobs and is_supported(learner):
         try:
-            for made in generate_shared(learner, jobs, decoding, progress):
-                for place in made:
-                    del left[place]
-                yield made
+            for ended_jobs in generate_shared(learner, jobs, decoding, progress):
+                for job_index in ended_jobs:
+                    del waiting_jobs[job_index]
+                yield ended_jobs
         except Unsupported:
             learner.shares_prompts = False
-    rest = list(left)
-    for made in generate_in_batches(learner, [jobs[place] for place in rest], decoding, progress, len(jobs)):
-        yield {rest[place]: rows for place, rows in made.items()}
+    waiting_indices = list(waiting_jobs)
+    for ended_jobs in generate_in_batches(
+        learner, [jobs[job_index] for job_index in waiting_indices], decoding, progress, len(jobs)
+    ):
+        yield {waiting_indices[job_index]: rows for job_index, rows in ended_jobs.items()}
 
 
-def is_supported(learner: Writer) -> bool:
+def is_supported(learner: GeneratingModel) -> bool:
     """Whether to try: a model on a CPU that calls its attention through the interface of transformers."""
-    plain = learner.model.get_base_model() if hasattr(learner.model, "get_base_model") else learner.model
+    base_model = learner.model.get_base_model() if hasattr(learner.model, "get_base_model") else learner.model
     needed_arguments = {"position_ids", "past_key_values", "logits_to_keep"}
     return (
         learner.shares_prompts
         and learner.device.type == "cpu"
-        and bool(getattr(plain, "_supports_attention_backend", False))
+        and bool(getattr(base_model, "_supports_attention_backend", False))
         and needed_arguments <= learner.forward_arguments
     )
 
 
 def generate_shared(
-    learner: Writer, jobs: Sequence[GenerationJob], decoding: Decoding, progress: Callable[[float], None] | None = None
+    learner: GeneratingModel,
+    jobs: Sequence[GenerationJob],
+    decoding: Decoding,
+    progress: Callable[[float], None] | None = None,
 ) -> Iterator[dict[int, list[Continuation]]]:
     """As `generate`. Raises Unsupported, before the first token of a batch that it cannot write."""
-    done = 0
-    for places in _of_similar_length(jobs):
-        batch = _Batch(learner, [jobs[place] for place in places], decoding)
+    done_jobs = 0
+    for job_indices in _batch_similar_lengths(jobs):
+        batch = _Batch(learner, [jobs[job_index] for job_index in job_indices], decoding)
         while batch.under_way():
-            made = batch.step()
+            ended_jobs = batch.step()
             if progress:
-                progress((done + batch.share_written() * len(places)) / len(jobs))
-            if made:
-                yield {places[i]: rows for i, rows in made.items()}
-        done += len(places)
+                progress((done_jobs + batch.share_written() * len(job_indices)) / len(jobs))
+            if ended_jobs:
+                yield {job_indices[i]: rows for i, rows in ended_jobs.items()}
+        done_jobs += len(job_indices)
 
 
-def _of_similar_length(jobs: Sequence[GenerationJob]) -> Iterator[list[int]]:
+def _batch_similar_lengths(jobs: Sequence[GenerationJob]) -> Iterator[list[int]]:
     """Indices of jobs, shortest first, split where lengths differ by too much to share tensors."""
-    part: list[int] = []
-    for place in sorted(range(len(jobs)), key=lambda place: (jobs[place].length, place)):
-        if part and jobs[place].length > LENGTH_RATIO * jobs[part[0]].length + LENGTH_SLACK:
-            yield part
-            part = []
-        part.append(place)
-    if part:
-        yield part
+    batch: list[int] = []
+    for job_index in sorted(range(len(jobs)), key=lambda job_index: (jobs[job_index].length, job_index)):
+        if batch and jobs[job_index].length > LENGTH_RATIO * jobs[batch[0]].length + LENGTH_SLACK:
+            yield batch
+            batch = []
+        batch.append(job_index)
+    if batch:
+        yield batch
 
 
 class SharedCache(Cache):
-    """Keys and values of the prompts in the batch, one place each, and of what `width` completions of each have written.
+    """Keys and values of the prompts in the batch, one slot each, and of what `width` completions of each have written.
 
     Args:
-        places: prompts side by side.
+        slot_count: prompts side by side.
         width: completions of each.
         longest_prompt: tokens.
         longest_completion: tokens.
     """
 
-    def __init__(self, places: int, width: int, longest_prompt: int, longest_completion: int) -> None:
+    def __init__(self, slot_count: int, width: int, longest_prompt: int, longest_completion: int) -> None:
         super().__init__(layers=[])
-        self.places, self.width = places, width
-        self._sizes = longest_prompt, longest_completion
+        self.slot_count, self.width = slot_count, width
+        self._longest = longest_prompt, longest_completion
         self._prompts: list[tuple[Tensor, Tensor]] = []
         self._completions: list[tuple[Tensor, Tensor]] = []
-        self.lengths = torch.zeros(places, dtype=torch.long)
+        self.lengths = torch.zeros(slot_count, dtype=torch.long)
         """Tokens of each prompt."""
-        self.written = torch.zeros(places * width, dtype=torch.long)
+        self.written = torch.zeros(slot_count * width, dtype=torch.long)
         """Tokens of each completion that were read back."""
         self.rows = torch.zeros(0, dtype=torch.long)
         """Completions that are in this step."""
         self.mask = torch.zeros(0)
 
-    def take_prompts(self, places: Sequence[int], lengths: Sequence[int], cache: Any) -> None:
-        """Copy the keys and values of prompts that the model has just read, padded on the left, to their places.
+    def take_prompts(self, slots: Sequence[int], lengths: Sequence[int], cache: Any) -> None:
+        """Copy the keys and values of prompts that the model has just read, padded on the left, to their slots.
 
         Raises Unsupported for a cache that does not keep every token.
         """
         if any(type(layer) is not DynamicLayer for layer in cache.layers):
             raise Unsupported("a cache of another kind")
-        for number, layer in enumerate(cache.layers):
+        for layer_index, layer in enumerate(cache.layers):
             layer_states = layer.keys, layer.values
-            if number == len(self._prompts):
-                longest, room = self._sizes
-                self._prompts.append(_zeros(layer_states, self.places, longest))
-                self._completions.append(_zeros(layer_states, self.places * self.width, room))
-            for kept, new in zip(self._prompts[number], layer_states, strict=True):
-                for row, (place, length) in enumerate(zip(places, lengths, strict=True)):
-                    kept[place, :, :length] = new[row, :, -length:]
-        for place, length in zip(places, lengths, strict=True):
-            self.lengths[place] = length
-            self.written[place * self.width : (place + 1) * self.width] = 0
+            if layer_index == len(self._prompts):
+                longest_prompt, longest_completion = self._longest
+                self._prompts.append(_zeros(layer_states, self.slot_count, longest_prompt))
+                self._completions.append(_zeros(layer_states, self.slot_count * self.width, longest_completion))
+            for stored, new_states in zip(self._prompts[layer_index], layer_states, strict=True):
+                for row, (slot, length) in enumerate(zip(slots, lengths, strict=True)):
+                    stored[slot, :, :length] = new_states[row, :, -length:]
+        for slot, length in zip(slots, lengths, strict=True):
+            self.lengths[slot] = length
+            self.written[slot * self.width : (slot + 1) * self.width] = 0
 
     def prepare(self, rows: Tensor) -> Tensor:
         """Choose the completions of the next step, in order; returns the positions of their tokens, shape (rows, 1)."""
         self.rows = rows
         lengths = self.lengths.repeat_interleave(self.width)
         self.prompt_tokens = int(self.lengths.max())
-        self.own_tokens = int(self.written[rows].max()) + 1
+        self.completion_tokens = int(self.written[rows].max()) + 1
         unseen = torch.cat(
             [
                 torch.arange(self.prompt_tokens)[None] >= lengths[:, None],
-                torch.arange(self.own_tokens)[None] > self.written[:, None],
+                torch.arange(self.completion_tokens)[None] > self.written[:, None],
             ],
             1,
         )
@@ -176,8 +188,8 @@ class SharedCache(Cache):
 
     def update(self, key_states: Tensor, value_states: Tensor, layer_idx: int, *_: Any, **__: Any) -> tuple[Tensor, Tensor]:
         """Keep the new token of each completion of this step; returns what it was given."""
-        for kept, new in zip(self._completions[layer_idx], (key_states, value_states), strict=True):
-            kept[self.rows, :, self.written[self.rows]] = new[:, :, 0].to(kept.dtype)  # bf16 under autocast
+        for stored, new_states in zip(self._completions[layer_idx], (key_states, value_states), strict=True):
+            stored[self.rows, :, self.written[self.rows]] = new_states[:, :, 0].to(stored.dtype)  # bf16 under autocast
         return key_states, value_states
 
     def get_seq_length(self, layer_idx: int = 0) -> int:
@@ -189,8 +201,8 @@ class SharedCache(Cache):
     ) -> Float[Tensor, "rows 1 heads size"]:
         """Attention of the new tokens to their prompt, read once for all its completions, and to what they wrote."""
         heads, size = query.shape[1], query.shape[3]
-        (keys, values), (own_keys, own_values) = self._prompts[layer], self._completions[layer]
-        groups, all_rows = keys.shape[1], self.places * self.width
+        (keys, values), (completion_keys, completion_values) = self._prompts[layer], self._completions[layer]
+        groups, all_rows = keys.shape[1], self.slot_count * self.width
         heads_per_group = heads // groups
         queries = query[:, :, 0]
         if len(self.rows) < all_rows:
@@ -198,27 +210,32 @@ class SharedCache(Cache):
         queries = queries.view(all_rows, groups, heads_per_group, size) * scaling
 
         def by_prompt(rows: Tensor) -> Tensor:
-            """(rows, groups, each, x) as (places, groups, width x each, x)."""
-            parts = rows.view(self.places, self.width, groups, heads_per_group, -1).transpose(1, 2)
-            return parts.reshape(self.places, groups, self.width * heads_per_group, -1)
+            """(rows, groups, each, x) as (slots, groups, width x each, x)."""
+            grouped_rows = rows.view(self.slot_count, self.width, groups, heads_per_group, -1).transpose(1, 2)
+            return grouped_rows.reshape(self.slot_count, groups, self.width * heads_per_group, -1)
 
-        def by_row(parts: Tensor) -> Tensor:
+        def by_row(grouped_rows: Tensor) -> Tensor:
             """The way back."""
-            rows = parts.view(self.places, groups, self.width, heads_per_group, -1).transpose(1, 2)
+            rows = grouped_rows.view(self.slot_count, groups, self.width, heads_per_group, -1).transpose(1, 2)
             return rows.reshape(all_rows, groups, heads_per_group, -1)
 
         keys, values = keys[:, :, : self.prompt_tokens], values[:, :, : self.prompt_tokens]
-        own_keys, own_values = own_keys[:, :, : self.own_tokens], own_values[:, :, : self.own_tokens]
-        scores = torch.cat([by_row(by_prompt(queries) @ keys.transpose(2, 3)), queries @ own_keys.transpose(2, 3)], -1)
+        completion_keys, completion_values = (
+            completion_keys[:, :, : self.completion_tokens],
+            completion_values[:, :, : self.completion_tokens],
+        )
+        scores = torch.cat(
+            [by_row(by_prompt(queries) @ keys.transpose(2, 3)), queries @ completion_keys.transpose(2, 3)], -1
+        )
         weights = torch.softmax(scores + self.mask, -1)
-        of_prompt, of_own = weights.split([self.prompt_tokens, self.own_tokens], -1)
-        found = by_row(by_prompt(of_prompt.contiguous()) @ values) + of_own @ own_values
-        found = found.reshape(all_rows, 1, heads, -1)
-        return found if len(self.rows) == all_rows else found[self.rows]
+        prompt_weights, completion_weights = weights.split([self.prompt_tokens, self.completion_tokens], -1)
+        attended = by_row(by_prompt(prompt_weights.contiguous()) @ values) + completion_weights @ completion_values
+        attended = attended.reshape(all_rows, 1, heads, -1)
+        return attended if len(self.rows) == all_rows else attended[self.rows]
 
 
 def _zeros(like: tuple[Tensor, Tensor], rows: int, length: int) -> tuple[Tensor, Tensor]:
-    keys, values = (part.new_zeros(rows, part.shape[1], length, part.shape[3]) for part in like)
+    keys, values = (tensor.new_zeros(rows, tensor.shape[1], length, tensor.shape[3]) for tensor in like)
     return keys, values
 
 
@@ -233,13 +250,18 @@ def _attention(
     attention_mask: Tensor | None,
     scaling: float | None = None,
     dropout: float = 0.0,
-    **others: Any,
+    **other_arguments: Any,
 ) -> tuple[Tensor, None]:
     """What the attention layers of a model call, see `AttentionInterface` of transformers."""
     cache = _in_use.get()
-    given = [name for name, value in others.items() if name not in HARMLESS_ARGUMENTS and value is not None]
-    if cache is None or given or attention_mask is not None or not isinstance(getattr(module, "layer_idx", None), int):
-        raise Unsupported(f"attention with {', '.join(given) or 'a mask of its own'}")
+    unknown_names = [name for name, value in other_arguments.items() if name not in HARMLESS_ARGUMENTS and value is not None]
+    if (
+        cache is None
+        or unknown_names
+        or attention_mask is not None
+        or not isinstance(getattr(module, "layer_idx", None), int)
+    ):
+        raise Unsupported(f"attention with {', '.join(unknown_names) or 'a mask of its own'}")
     return cache.attend(query, module.layer_idx, query.shape[-1] ** -0.5 if scaling is None else scaling), None
 
 
@@ -260,49 +282,54 @@ def _attending_to(cache: SharedCache, model: Any) -> Iterator[None]:
 
 
 class _Batch:
-    """Jobs of similar length: those under way have a place each, the others wait."""
+    """Jobs of similar length: those under way have a slot each, the others wait."""
 
-    def __init__(self, learner: Writer, jobs: Sequence[GenerationJob], decoding: Decoding) -> None:
+    def __init__(self, learner: GeneratingModel, jobs: Sequence[GenerationJob], decoding: Decoding) -> None:
         self.learner, self.jobs, self.decoding = learner, jobs, decoding
         self.width = max(job.rows for job in jobs)
-        longest, room = max(job.length for job in jobs), decoding.max_new_tokens - min(len(job.prefix) for job in jobs)
-        bound = MOST_CACHE_BYTES // _bytes_per_token(learner.model) // (longest + self.width * room)
-        rows = MOST_ROWS if learner.batch_size is None else learner.batch_size
-        self.places = max(1, min(len(jobs), rows // self.width, bound))
-        self.cache = SharedCache(self.places, self.width, longest, room)
-        self.waiting, self.ended = deque(range(len(jobs))), 0
-        self.free = list(range(self.places))
+        longest_prompt, longest_completion = (
+            max(job.length for job in jobs),
+            decoding.max_new_tokens - min(len(job.prefix) for job in jobs),
+        )
+        most_slots = (
+            MOST_CACHE_BYTES // _bytes_per_token(learner.model) // (longest_prompt + self.width * longest_completion)
+        )
+        row_limit = MOST_ROWS if learner.batch_size is None else learner.batch_size
+        self.slot_count = max(1, min(len(jobs), row_limit // self.width, most_slots))
+        self.cache = SharedCache(self.slot_count, self.width, longest_prompt, longest_completion)
+        self.waiting_jobs, self.ended_count = deque(range(len(jobs))), 0
+        self.free_slots = list(range(self.slot_count))
         self.job_at: dict[int, int] = {}
         self.rows: dict[int, Continuation] = {}
-        """By its number, place x width + which of the place: those that have not ended, and their siblings."""
-        self.active: list[int] = []
-        self.next = torch.zeros(self.places * self.width, dtype=torch.long)
+        """By its number, slot x width + which of the slot: those that have not ended, and their siblings."""
+        self.active_rows: list[int] = []
+        self.next_tokens = torch.zeros(self.slot_count * self.width, dtype=torch.long)
         """Token of each completion that was chosen and is not read yet."""
         self.draws = None
         if decoding.temperature != 0:
-            self.draws = torch.zeros(self.places * self.width, decoding.max_new_tokens, dtype=torch.float64)
-        self.ends = learner.end_ids
+            self.draws = torch.zeros(self.slot_count * self.width, decoding.max_new_tokens, dtype=torch.float64)
+        self.end_ids = learner.end_ids
 
     def under_way(self) -> bool:
         """Whether something is left to write."""
-        return bool(self.active or self.waiting)
+        return bool(self.active_rows or self.waiting_jobs)
 
     def share_written(self) -> float:
         """Of all jobs."""
-        part = sum(len(self.rows[row].token_ids) for row in self.active) / self.decoding.max_new_tokens
-        started = len(self.job_at) - len(self.active) / self.width
-        return (self.ended + started + part / self.width) / len(self.jobs)
+        active_share = sum(len(self.rows[row].token_ids) for row in self.active_rows) / self.decoding.max_new_tokens
+        started_jobs = len(self.job_at) - len(self.active_rows) / self.width
+        return (self.ended_count + started_jobs + active_share / self.width) / len(self.jobs)
 
     def step(self) -> dict[int, list[Continuation]]:
         """Let prompts enter where there is room, else write one token of each completion; returns the jobs that ended."""
-        if self.waiting and (not self.active or len(self.free) >= math.ceil(ENTER_SHARE * self.places)):
+        if self.waiting_jobs and (not self.active_rows or len(self.free_slots) >= math.ceil(ENTER_SHARE * self.slot_count)):
             rows, logits = self._enter()
         else:
-            rows = torch.tensor(sorted(self.active))
+            rows = torch.tensor(sorted(self.active_rows))
             positions = self.cache.prepare(rows)
             with _attending_to(self.cache, self.learner.model):
                 output = self.learner.model(
-                    input_ids=self.next[rows][:, None],
+                    input_ids=self.next_tokens[rows][:, None],
                     position_ids=positions,
                     past_key_values=self.cache,
                     use_cache=True,
@@ -314,58 +341,58 @@ class _Batch:
 
     def _enter(self) -> tuple[Tensor, Tensor]:
         """Read the next prompts; returns the numbers of their completions and the logits of their first tokens."""
-        places = [self.free.pop() for _ in range(min(len(self.free), len(self.waiting)))]
-        entering = [self.waiting.popleft() for _ in places]
-        jobs = [self.jobs[number] for number in entering]
+        free_slots = [self.free_slots.pop() for _ in range(min(len(self.free_slots), len(self.waiting_jobs)))]
+        entering_jobs = [self.waiting_jobs.popleft() for _ in free_slots]
+        jobs = [self.jobs[job_index] for job_index in entering_jobs]
         ids, mask = left_padded([[*job.prompt, *job.prefix] for job in jobs], self.learner.tokenizer.pad_token_id or 0)
         output = self.learner.forward(ids, mask, last_positions=1, use_cache=True)
-        self.cache.take_prompts(places, [job.length for job in jobs], output.past_key_values)
-        numbers: list[int] = []
-        for place, number, job in zip(places, entering, jobs, strict=True):
-            self.job_at[place] = number
-            own_rows = [place * self.width + k for k in range(job.rows)]
-            for row in own_rows:
+        self.cache.take_prompts(free_slots, [job.length for job in jobs], output.past_key_values)
+        entered_rows: list[int] = []
+        for slot, job_index, job in zip(free_slots, entering_jobs, jobs, strict=True):
+            self.job_at[slot] = job_index
+            slot_rows = [slot * self.width + k for k in range(job.rows)]
+            for row in slot_rows:
                 self.rows[row] = Continuation(list(job.prefix), [math.nan] * len(job.prefix))
-            if self.draws is not None and (drawn := self.decoding.draw(job)) is not None:
-                self.draws[own_rows] = drawn
-            numbers += own_rows
-        self.active += numbers
-        which = torch.arange(len(jobs)).repeat_interleave(torch.tensor([job.rows for job in jobs]))
-        return torch.tensor(numbers), output.logits[:, -1][which]
+            if self.draws is not None and (uniforms := self.decoding.draw(job)) is not None:
+                self.draws[slot_rows] = uniforms
+            entered_rows += slot_rows
+        self.active_rows += entered_rows
+        row_of_prompt = torch.arange(len(jobs)).repeat_interleave(torch.tensor([job.rows for job in jobs]))
+        return torch.tensor(entered_rows), output.logits[:, -1][row_of_prompt]
 
     def _choose(self, rows: Tensor, logits: Tensor) -> dict[int, list[Continuation]]:
         """Add a token to each of these completions; returns the jobs all of whose completions have ended."""
-        numbers = rows.tolist()
+        row_numbers = rows.tolist()
         uniform = None
         if self.draws is not None:
-            uniform = self.draws[rows, torch.tensor([len(self.rows[row].token_ids) for row in numbers])]
+            uniform = self.draws[rows, torch.tensor([len(self.rows[row].token_ids) for row in row_numbers])]
         tokens, logprobs = choose_tokens(logits, self.decoding.temperature, uniform)
-        self.next[rows] = tokens
-        ended = set()
-        for row, token, logprob in zip(numbers, tokens.tolist(), logprobs.tolist(), strict=True):
-            made = self.rows[row]
-            made.token_ids.append(token)
-            made.logprobs.append(logprob)
-            made.finished = token in self.ends
-            if made.finished or len(made.token_ids) == self.decoding.max_new_tokens:
-                ended.add(row)
-        if not ended:
+        self.next_tokens[rows] = tokens
+        ended_rows = set()
+        for row, token, logprob in zip(row_numbers, tokens.tolist(), logprobs.tolist(), strict=True):
+            continuation = self.rows[row]
+            continuation.token_ids.append(token)
+            continuation.logprobs.append(logprob)
+            continuation.finished = token in self.end_ids
+            if continuation.finished or len(continuation.token_ids) == self.decoding.max_new_tokens:
+                ended_rows.add(row)
+        if not ended_rows:
             return {}
-        self.active = [row for row in self.active if row not in ended]
-        still = {row // self.width for row in self.active}
-        found = {}
-        for place in {row // self.width for row in ended} - still:
-            number = self.job_at.pop(place)
-            found[number] = [self.rows.pop(place * self.width + k) for k in range(self.jobs[number].rows)]
-            self.free.append(place)
-            self.cache.lengths[place] = 0
-        self.ended += len(found)
-        return found
+        self.active_rows = [row for row in self.active_rows if row not in ended_rows]
+        busy_slots = {row // self.width for row in self.active_rows}
+        ended_jobs = {}
+        for slot in {row // self.width for row in ended_rows} - busy_slots:
+            job_index = self.job_at.pop(slot)
+            ended_jobs[job_index] = [self.rows.pop(slot * self.width + k) for k in range(self.jobs[job_index].rows)]
+            self.free_slots.append(slot)
+            self.cache.lengths[slot] = 0
+        self.ended_count += len(ended_jobs)
+        return ended_jobs
 
 
 def _bytes_per_token(model: Any) -> int:
     """Of keys and values."""
     config = model.config.get_text_config()
     heads = config.num_attention_heads
-    size = getattr(config, "head_dim", None) or config.hidden_size // heads
-    return 2 * 4 * config.num_hidden_layers * (getattr(config, "num_key_value_heads", None) or heads) * size
+    head_size = getattr(config, "head_dim", None) or config.hidden_size // heads
+    return 2 * 4 * config.num_hidden_layers * (getattr(config, "num_key_value_heads", None) or heads) * head_size

@@ -30,15 +30,15 @@ class Scaled(nn.Module):
     the output of the plain map, so that z = 0 gives the same numbers to the bit, whatever the precision of the weights.
     """
 
-    def __init__(self, plain: nn.Linear | Conv1D) -> None:
-        """Take over the weights of `plain`; its singular value decomposition is made here, in float32."""
+    def __init__(self, matrix_module: nn.Linear | Conv1D) -> None:
+        """Take over the weights of `matrix_module`; its singular value decomposition is made here, in float32."""
         super().__init__()
-        self.weight, self.bias = plain.weight, plain.bias
-        self.transposed = isinstance(plain, Conv1D)
+        self.weight, self.bias = matrix_module.weight, matrix_module.bias
+        self.transposed = isinstance(matrix_module, Conv1D)
         matrix = self.weight.detach().float()
         left, values, right = torch.linalg.svd(matrix.T if self.transposed else matrix, full_matrices=False)
-        for name, part in (("left", left), ("values", values), ("right", right)):
-            self.register_buffer(name, part.contiguous(), persistent=False)
+        for name, tensor in (("left", left), ("values", values), ("right", right)):
+            self.register_buffer(name, tensor.contiguous(), persistent=False)
         self.left: Tensor
         self.values: Tensor
         self.right: Tensor
@@ -49,13 +49,13 @@ class Scaled(nn.Module):
         """The plain map, and what the scales change of it."""
         if self.transposed:  # as Conv1D computes it
             flat = hidden.reshape(-1, hidden.shape[-1])
-            plain = torch.addmm(self.bias, flat, self.weight).view(*hidden.shape[:-1], self.weight.shape[1])
+            output = torch.addmm(self.bias, flat, self.weight).view(*hidden.shape[:-1], self.weight.shape[1])
         else:
-            plain = nn.functional.linear(hidden, self.weight, self.bias)
+            output = nn.functional.linear(hidden, self.weight, self.bias)
         if not self.active:
-            return plain
+            return output
         inner = nn.functional.linear(hidden.to(self.right.dtype), self.right) * (self.values * self.log_scale.expm1())
-        return plain + nn.functional.linear(inner, self.left).to(plain.dtype)
+        return output + nn.functional.linear(inner, self.left).to(output.dtype)
 
     @torch.no_grad()
     def merged(self) -> nn.Linear | Conv1D:
@@ -66,9 +66,11 @@ class Scaled(nn.Module):
         weight = nn.Parameter((self.weight.double() + change).to(self.weight.dtype))
         inputs, outputs = weight.shape if self.transposed else weight.shape[::-1]
         with torch.random.fork_rng(devices=[]):  # the weights that it draws are replaced
-            plain = Conv1D(outputs, inputs) if self.transposed else nn.Linear(inputs, outputs, bias=False, device="meta")
-        plain.weight, plain.bias = weight, self.bias
-        return plain
+            merged_module = (
+                Conv1D(outputs, inputs) if self.transposed else nn.Linear(inputs, outputs, bias=False, device="meta")
+            )
+        merged_module.weight, merged_module.bias = weight, self.bias
+        return merged_module
 
 
 def scaled_matrices(model: nn.Module) -> dict[str, Scaled]:
@@ -78,8 +80,8 @@ def scaled_matrices(model: nn.Module) -> dict[str, Scaled]:
 
 def add_scales(model: nn.Module, targets: Sequence[str] | None) -> None:
     """Put scales, all of them 0, on the matrices of these names. Raises InputError as `matrices` does."""
-    for name, plain in matrices(model, targets).items():
-        replace(model, name, Scaled(plain))
+    for name, matrix_module in matrices(model, targets).items():
+        replace(model, name, Scaled(matrix_module))
 
 
 def scales(model: nn.Module) -> dict[str, Float[Tensor, " values"]]:

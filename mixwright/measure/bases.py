@@ -17,14 +17,14 @@ from mixwright.corpus import Corpus
 from mixwright.corpus.shuffled_levels import shuffle_levels
 from mixwright.errors import InputError, one_line
 from mixwright.learner.bases import bases_of, build_bases
-from mixwright.measure.kept_folder import FOLDER, drop_kept
-from mixwright.measure.notes import UNREAD_NOTE, WARNING_CUT_SHARE, nothing_right, write_notes
+from mixwright.measure.kept_folder import ANSWERS_FOLDER, drop_kept
+from mixwright.measure.notes import UNREAD_NOTE, WARNING_CUT_SHARE, note_nothing_right, write_notes
 from mixwright.measure.other_form import other_form_notes
 from mixwright.measure.stage import MeasureResult, measure_learner
 from mixwright.records import Measurement, Observation, RunManifest
 from mixwright.run.checked import CheckedRun
 from mixwright.run.folder import RunFolder, read_json, read_measurements, write_measurements, write_table
-from mixwright.run.progress import report
+from mixwright.run.progress import report_share
 from mixwright.run.workers import Job, Workers
 
 P_VALUE_UNIT = "p value"
@@ -83,22 +83,22 @@ def measure_base(job: MeasureJob) -> tuple[float, list[Observation]]:
 
     run, config = RunFolder(job.run), job.config
     name, corpus = shuffled_name(job.name) if job.shuffled else job.name, Corpus.load(run.corpus)
-    learner = KeepingLearner(load_base(config.model, job.base), run.path / FOLDER / f"{name}.jsonl")
+    learner = KeepingLearner(load_base(config.model, job.base), run.path / ANSWERS_FOLDER / f"{name}.jsonl")
     corpus = shuffle_levels(corpus, config.seed) if job.shuffled else corpus
-    found = measure_learner(learner, corpus, config.measure, seed=config.seed + MEASURE_SEED, done=report)
+    result = measure_learner(learner, corpus, config.measure, seed=config.seed + MEASURE_SEED, report_done=report_share)
     if not job.shuffled:
-        write_completions(completions_path(run, name), {"before": found})
-    write_measurements(run.measurements(name), found.measurements)
+        write_completions(completions_path(run, name), {"before": result})
+    write_measurements(run.measurements(name), result.measurements)
     if job.shuffled:
-        return found.cut, []
+        return result.cut, []
     length, chosen = config.measure.longest_completion, config.model.chat_template is not None
-    notes = [note for note in nothing_right([found], corpus) if note.check == UNREAD_NOTE]
-    return found.cut, notes + other_form_notes(learner, corpus, found, length, chosen=chosen)
+    notes = [note for note in note_nothing_right([result], corpus) if note.check == UNREAD_NOTE]
+    return result.cut, notes + other_form_notes(learner, corpus, result, length, chosen=chosen)
 
 
-def write_completions(path: Path, found: Mapping[str, MeasureResult]) -> None:
+def write_completions(path: Path, results: Mapping[str, MeasureResult]) -> None:
     """The completions of measurings as one table with a column `when`, atomically."""
-    write_completion_rows(path, [{**row, "when": when} for when, result in found.items() for row in result.completions])
+    write_completion_rows(path, [{**row, "when": time} for time, result in results.items() for row in result.completions])
 
 
 def write_completion_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
@@ -108,10 +108,10 @@ def write_completion_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None
     """
     text, number = pa.string(), pa.float64()
     names = ("when", "example", "task", "level", "prompt", "answer", "completion", "score")
-    later = {"cut": pa.bool_(), "tokens": pa.list_(pa.int32()), "logprob": number}
-    known = [(name, number if name in ("level", "score") else text) for name in names]
-    selected = [{name: row[name] for name in names} | {name: row.get(name) for name in later} for row in rows]
-    write_table(path, pa.Table.from_pylist(selected, schema=pa.schema([*known, *later.items()])))
+    later_fields = {"cut": pa.bool_(), "tokens": pa.list_(pa.int32()), "logprob": number}
+    known_fields = [(name, number if name in ("level", "score") else text) for name in names]
+    selected = [{name: row[name] for name in names} | {name: row.get(name) for name in later_fields} for row in rows]
+    write_table(path, pa.Table.from_pylist(selected, schema=pa.schema([*known_fields, *later_fields.items()])))
 
 
 def read_completion_rows(path: Path) -> list[dict[str, Any]]:
@@ -138,16 +138,16 @@ def pool_measurements(bases: Sequence[Sequence[Measurement]]) -> list[Measuremen
 
 
 def _mean(rows: Sequence[Measurement]) -> Measurement:
-    n = sum(row.n for row in rows)
-    shares = [row.n / n for row in rows] if n else [1 / len(rows)] * len(rows)
+    total_n = sum(row.n for row in rows)
+    shares = [row.n / total_n for row in rows] if total_n else [1 / len(rows)] * len(rows)
     value = sum(share * row.value for share, row in zip(shares, rows, strict=True))
     if rows[0].unit == P_VALUE_UNIT:
         value = min(1.0, 2 * value)
-        return replace(rows[0], value=value, low=value, high=value, n=n)
-    parts = list(zip(shares, rows, strict=True))
-    below = math.sqrt(sum((share * (row.value - row.low)) ** 2 for share, row in parts))
-    above = math.sqrt(sum((share * (row.high - row.value)) ** 2 for share, row in parts))
-    return replace(rows[0], value=value, low=value - below, high=value + above, n=n)
+        return replace(rows[0], value=value, low=value, high=value, n=total_n)
+    shares_and_rows = list(zip(shares, rows, strict=True))
+    below = math.sqrt(sum((share * (row.value - row.low)) ** 2 for share, row in shares_and_rows))
+    above = math.sqrt(sum((share * (row.high - row.value)) ** 2 for share, row in shares_and_rows))
+    return replace(rows[0], value=value, low=value - below, high=value + above, n=total_n)
 
 
 def measure_bases(run: CheckedRun, workers: Workers, *, say: Callable[[str], None] = lambda _: None) -> list[Measurement]:

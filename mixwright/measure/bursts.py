@@ -49,7 +49,7 @@ class Burst:
     @property
     def times(self) -> list[int]:
         """Steps after the burst at which the held-out loss is read; the first is 0."""
-        return sorted({round(self.after * (place / self.reads) ** 2) for place in range(self.reads + 1)})
+        return sorted({round(self.after * (read_index / self.reads) ** 2) for read_index in range(self.reads + 1)})
 
 
 def watch_bursts(
@@ -72,34 +72,36 @@ def watch_bursts(
         sizes: of the experiment.
         rng: of the draws.
     """
-    common = np.concatenate([rows for task, rows in train.items() if task not in rare])
-    watched = np.concatenate([rows for task, rows in held_out.items() if task not in rare])
-    watched = rng.choice(watched, min(len(watched), 4 * sizes.batch), replace=False)
-    after = [rng.choice(common, sizes.batch) for _ in range(sizes.after)]
+    common_rows = np.concatenate([rows for task, rows in train.items() if task not in rare])
+    watched_rows = np.concatenate([rows for task, rows in held_out.items() if task not in rare])
+    watched_rows = rng.choice(watched_rows, min(len(watched_rows), 4 * sizes.batch), replace=False)
+    later_batches = [rng.choice(common_rows, sizes.batch) for _ in range(sizes.after)]
     bursts = {}
     for task in rare:  # no row twice in a step, where there are as many
-        few = len(train[task]) < sizes.batch
-        bursts[task] = [rng.choice(train[task], sizes.batch, replace=few) for _ in range(sizes.steps)]
-    start = {task: read_losses(model, losses, rows, sizes.batch) for task, rows in held_out.items()}
-    found = [_as_measurement(task, "loss", rate(values, np.ones(len(values)))) for task, values in start.items()]
+        has_few_rows = len(train[task]) < sizes.batch
+        bursts[task] = [rng.choice(train[task], sizes.batch, replace=has_few_rows) for _ in range(sizes.steps)]
+    losses_at_start = {task: read_losses(model, losses, rows, sizes.batch) for task, rows in held_out.items()}
+    measurements = [
+        _as_measurement(task, "loss", rate(values, np.ones(len(values)))) for task, values in losses_at_start.items()
+    ]
 
-    without = copy.deepcopy(model)
-    control = _follow(without, losses, after, {task: held_out[task] for task in rare}, sizes)
-    start_losses = read_losses(model, losses, watched, sizes.batch)
+    control_model = copy.deepcopy(model)
+    control_losses = _train_and_read(control_model, losses, later_batches, {task: held_out[task] for task in rare}, sizes)
+    watched_losses_at_start = read_losses(model, losses, watched_rows, sizes.batch)
     for task in rare:
         branch = copy.deepcopy(model)
         train_on(branch, losses, bursts[task], sizes.learning_rate / 2)
-        rise = read_losses(branch, losses, watched, sizes.batch) - start_losses
-        found.append(_as_measurement(task, "common_rise", rate(rise, np.ones(len(rise))), null=0.0))
-        kept = _follow(branch, losses, after, {task: held_out[task]}, sizes)
-        found += _estimates(task, control[task] - kept[task], start[task], sizes)
+        rise = read_losses(branch, losses, watched_rows, sizes.batch) - watched_losses_at_start
+        measurements.append(_as_measurement(task, "common_rise", rate(rise, np.ones(len(rise))), null=0.0))
+        branch_losses = _train_and_read(branch, losses, later_batches, {task: held_out[task]}, sizes)
+        measurements += _estimate_burst(task, control_losses[task] - branch_losses[task], losses_at_start[task], sizes)
         del branch
     trained = sizes.batch * (len(rare) * (sizes.steps + sizes.after) + sizes.after)
     rare_rows = sum(len(held_out[task]) for task in rare)
-    only_read = sum(map(len, held_out.values())) + 2 * len(sizes.times) * rare_rows + (len(rare) + 1) * len(watched)
+    only_read = sum(map(len, held_out.values())) + 2 * len(sizes.times) * rare_rows + (len(rare) + 1) * len(watched_rows)
     for name, count in (("rows_trained", trained), ("rows_read", only_read)):
-        found.append(Measurement("retention", "*", name, count, count, count, 1, "rows"))
-    return [row for row in found if row is not None]
+        measurements.append(Measurement("retention", "*", name, count, count, count, 1, "rows"))
+    return [row for row in measurements if row is not None]
 
 
 def half_life(curve: np.ndarray, times: Sequence[int]) -> float:
@@ -107,28 +109,35 @@ def half_life(curve: np.ndarray, times: Sequence[int]) -> float:
 
     h lies between 0.5 and `MOST_TIMES_WATCHED` times the last of `times`.
     """
-    tried = np.geomspace(0.5, MOST_TIMES_WATCHED * times[-1], 1000)
-    expected = curve[0] * 2.0 ** -(np.asarray(times) / tried[:, None])
-    return float(tried[((expected - curve) ** 2).sum(1).argmin()])
+    candidates = np.geomspace(0.5, MOST_TIMES_WATCHED * times[-1], 1000)
+    expected = curve[0] * 2.0 ** -(np.asarray(times) / candidates[:, None])
+    return float(candidates[((expected - curve) ** 2).sum(1).argmin()])
 
 
-def _estimates(task: str, gains: np.ndarray, start: np.ndarray, sizes: Burst) -> list[Measurement | None]:
+def _estimate_burst(task: str, gains: np.ndarray, start: np.ndarray, sizes: Burst) -> list[Measurement | None]:
     """What the burst gained, and, where it gained anything, what was kept. `gains`: nats, shape (held-out rows, times)."""
     times, gain = sizes.times, rate(gains[:, 0], np.ones(len(gains)))
     rows = float(sizes.steps * sizes.batch)
-    found = [_as_measurement(task, "burst_gain", gain, null=0.0)]
-    found.append(Measurement("retention", task, "burst_rows", rows, rows, rows, 1, "rows"))
+    measurements = [_as_measurement(task, "burst_gain", gain, null=0.0)]
+    measurements.append(Measurement("retention", task, "burst_rows", rows, rows, rows, 1, "rows"))
     if gain is None or gain.low <= 0:
-        return found
-    for place, time in enumerate(times[1:], start=1):
-        kept = jackknife(gains, lambda total, place=place: total[place] / total[0])
-        found.append(_as_measurement(task, f"retained@{time}", kept, "share of the gain", 1.0, "nothing forgotten"))
-    most = MOST_TIMES_WATCHED * times[-1]
-    life = jackknife(gains, lambda total: half_life(total, times))
-    if life is not None:
-        life = Interval(life.value, min(max(life.low, 0.5), life.value), max(min(life.high, most), life.value), life.n)
+        return measurements
+    for time_index, time in enumerate(times[1:], start=1):
+        retained = jackknife(gains, lambda total, time_index=time_index: total[time_index] / total[0])
+        measurements.append(
+            _as_measurement(task, f"retained@{time}", retained, "share of the gain", 1.0, "nothing forgotten")
+        )
+    most_steps = MOST_TIMES_WATCHED * times[-1]
+    half_life_steps = jackknife(gains, lambda total: half_life(total, times))
+    if half_life_steps is not None:
+        half_life_steps = Interval(
+            half_life_steps.value,
+            min(max(half_life_steps.low, 0.5), half_life_steps.value),
+            max(min(half_life_steps.high, most_steps), half_life_steps.value),
+            half_life_steps.n,
+        )
     null_of = "the longest that this probe can show: nothing was forgotten"
-    return [*found, _as_measurement(task, "half_life", life, "steps", most, null_of)]
+    return [*measurements, _as_measurement(task, "half_life", half_life_steps, "steps", most_steps, null_of)]
 
 
 def _as_measurement(
@@ -145,44 +154,44 @@ def _as_measurement(
     return Measurement("retention", task, name, *numbers, unit, null=null, null_of=null_of if null is not None else "")
 
 
-def _follow(
+def _train_and_read(
     model: nn.Module, losses: Losses, batches: Sequence[np.ndarray], held_out: Mapping[str, np.ndarray], sizes: Burst
 ) -> dict[str, np.ndarray]:
     """Train on `batches` with a fresh optimiser; held-out losses per task, shape (rows, times)."""
-    found: dict[str, list[np.ndarray]] = {task: [] for task in held_out}
+    losses_by_task: dict[str, list[np.ndarray]] = {task: [] for task in held_out}
 
-    def look() -> None:
+    def read_now() -> None:
         for task, rows in held_out.items():
-            found[task].append(read_losses(model, losses, rows, sizes.batch))
+            losses_by_task[task].append(read_losses(model, losses, rows, sizes.batch))
 
-    look()
-    train_on(model, losses, batches, sizes.learning_rate, dict.fromkeys(sizes.times[1:], look))
-    return {task: np.stack(readings, 1) for task, readings in found.items()}
+    read_now()
+    train_on(model, losses, batches, sizes.learning_rate, dict.fromkeys(sizes.times[1:], read_now))
+    return {task: np.stack(readings, 1) for task, readings in losses_by_task.items()}
 
 
 def train_on(
     model: nn.Module,
     losses: Losses,
     batches: Sequence[np.ndarray],
-    rate_: float,
-    at: Mapping[int, Callable[[], Any]] | None = None,
+    learning_rate: float,
+    calls_by_step: Mapping[int, Callable[[], Any]] | None = None,
 ) -> None:
-    """Steps of AdamW without weight decay, gradients clipped at 1; `at` is called after that many steps."""
+    """Steps of AdamW without weight decay, gradients clipped at 1; `calls_by_step` is called after that many steps."""
     weights = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    optimizer = torch.optim.AdamW(weights, lr=rate_, weight_decay=0.0)
+    optimizer = torch.optim.AdamW(weights, lr=learning_rate, weight_decay=0.0)
     for step, rows in enumerate(batches, start=1):
         for group in optimizer.param_groups:
-            group["lr"] = rate_ * min(1.0, step / WARMUP_STEPS)
+            group["lr"] = learning_rate * min(1.0, step / WARMUP_STEPS)
         optimizer.zero_grad()
         losses(model, rows).mean().backward()
         torch.nn.utils.clip_grad_norm_(weights, 1.0)
         optimizer.step()
-        if at and step in at:
-            at[step]()
+        if calls_by_step and step in calls_by_step:
+            calls_by_step[step]()
 
 
 def read_losses(model: nn.Module, losses: Losses, rows: np.ndarray, batch: int) -> np.ndarray:
     """Nats per token of each row."""
     with torch.no_grad():
-        parts = [losses(model, rows[place : place + batch]) for place in range(0, len(rows), batch)]
-    return torch.cat(parts).double().cpu().numpy()
+        batch_losses = [losses(model, rows[first_row : first_row + batch]) for first_row in range(0, len(rows), batch)]
+    return torch.cat(batch_losses).double().cpu().numpy()

@@ -44,43 +44,45 @@ def read_first_answers(
     Raises:
         InputError: prompts leave no room, or nothing can be graded.
     """
-    graded = [task for task, found in corpus.tasks.items() if found.kind == "verifiable"]
+    graded = [task for task, task_record in corpus.tasks.items() if task_record.kind == "verifiable"]
     tasks_to_choose = [task for task in graded if task not in tasks_with_named_grader]
     if not tasks_to_choose:
         return []
-    items = _picked(learner, corpus.select(tasks=tasks_to_choose), replace(config, items=ITEMS_PER_TASK))
+    items = _pick_items(learner, corpus.select(tasks=tasks_to_choose), replace(config, items=ITEMS_PER_TASK))
     began = monotonic()
-    written = learner.sample([i.prompt for i in items], count=1, temperature=0, seed=0, **completion_lengths(config))
-    answers = [FirstAnswer(item, best.text, not best.finished) for item, (best,) in zip(items, written, strict=True)]
-    tokens, spent = sum(len(best.token_ids) for (best,) in written), monotonic() - began
+    completions = learner.sample([i.prompt for i in items], count=1, temperature=0, seed=0, **completion_lengths(config))
+    answers = [FirstAnswer(item, best.text, not best.finished) for item, (best,) in zip(items, completions, strict=True)]
+    tokens, seconds_spent = sum(len(best.token_ids) for (best,) in completions), monotonic() - began
     say(
         f"graders: chosen by {len(items):,} first completions of {learner.name}, up to {ITEMS_PER_TASK} of a task "
-        f"({tokens:,} tokens, {spent:.0f} s)"
+        f"({tokens:,} tokens, {seconds_spent:.0f} s)"
     )
-    chosen = []
+    choices = []
     for task in tasks_to_choose:
-        found = choose_grader(task, corpus.tasks[task].grader, [one for one in answers if one.example.task == task])
-        say(one_line(f"grader of {task}: {found.reason}; another: {found.remedy}"))
-        chosen.append(found)
-    return chosen
+        task_record = choose_grader(
+            task, corpus.tasks[task].grader, [answer for answer in answers if answer.example.task == task]
+        )
+        say(one_line(f"grader of {task}: {task_record.reason}; another: {task_record.remedy}"))
+        choices.append(task_record)
+    return choices
 
 
-def _picked(learner: Learner, corpus: Corpus, config: MeasureConfig) -> list[Example]:
+def _pick_items(learner: Learner, corpus: Corpus, config: MeasureConfig) -> list[Example]:
     """At most `ITEMS_PER_TASK` items of each task, of all its levels; training rows where fewer are held out."""
 
     def fits(item: Example) -> bool:
         return not learner.context or len(learner.encode(item.prompt)) + config.longest_completion <= learner.context
 
     splits = [corpus.select(split=name) for name in ("eval", "train")]
-    parts = [Passes(learner, None, config, part).items for part in splits if len(part)]
-    found: list[Example] = []
+    items_by_split = [Passes(learner, None, config, split_items).items for split_items in splits if len(split_items)]
+    picked: list[Example] = []
     for task in corpus.tasks:
-        first, *others = ([item for item in part if item.task == task] for part in parts)
-        few = evenly_spread(first, ITEMS_PER_TASK)
-        for more in others:
-            few = [*few, *evenly_spread(list(filter(fits, more)), ITEMS_PER_TASK - len(few))]
-        found += few
-    return found
+        first_items, *other_items = ([item for item in split_items if item.task == task] for split_items in items_by_split)
+        task_items = evenly_spread(first_items, ITEMS_PER_TASK)
+        for further_items in other_items:
+            task_items = [*task_items, *evenly_spread(list(filter(fits, further_items)), ITEMS_PER_TASK - len(task_items))]
+        picked += task_items
+    return picked
 
 
 def with_first_answers(
@@ -92,27 +94,27 @@ def with_first_answers(
     say: Callable[[str], None],
 ) -> tuple[Graded, list[Observation]]:
     """The rows with the graders that `read_first_answers` chose, and a note for each one that was changed."""
-    found = read_first_answers(learner, rows.corpus, config, tasks_with_named_grader=tasks_with_named_grader, say=say)
-    graders = {one.task: one.grader for one in found if one.changed}
+    choices = read_first_answers(learner, rows.corpus, config, tasks_with_named_grader=tasks_with_named_grader, say=say)
+    graders = {choice.task: choice.grader for choice in choices if choice.changed}
     if not graders:
         return rows, []
     corpus_config = replace(rows.config, graders=dict(rows.config.graders) | graders)
     graded = replace(rows, corpus=rows.corpus.with_graders(graders), config=corpus_config)
-    return graded, [note_of_choice(one) for one in found if one.changed]
+    return graded, [note_of_choice(choice) for choice in choices if choice.changed]
 
 
-def note_of_choice(found: ChosenGrader) -> Observation:
+def note_of_choice(choice: ChosenGrader) -> Observation:
     """The choice as a note on measuring; information where the grader was changed, since it needs no action."""
-    count = found.accepted.get(found.grader, 0)
+    count = choice.accepted.get(choice.grader, 0)
     evidence = tuple(
         {
-            "example": one.example.id,
-            "answer": one.example.answer,
-            "completion": quoted_start(one.completion, cut=one.cut),
+            "example": answer.example.id,
+            "answer": answer.example.answer,
+            "completion": quoted_start(answer.completion, cut=answer.cut),
         }
-        for one in found.examples
+        for answer in choice.examples
     )
-    message = f"the grader of task {found.task!r} is {found.grader}, because {found.why}"
+    message = f"the grader of task {choice.task!r} is {choice.grader}, because {choice.why}"
     return Observation(
-        GRADER_CHOSEN_NOTE, found.task, "info", count, found.total, message, f"Another: {found.remedy}.", "", evidence
+        GRADER_CHOSEN_NOTE, choice.task, "info", count, choice.total, message, f"Another: {choice.remedy}.", "", evidence
     )

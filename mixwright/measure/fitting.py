@@ -14,7 +14,7 @@ from mixwright.estimates.cell_states import MIN_ITEMS
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus
 
-ITEMS, CELL_ITEMS = 200, 32
+USUAL_ITEMS, MIN_USUAL_CELL_ITEMS = 200, 32
 """Items that are measured over all cells, and of each cell at least, where nobody asked for a number."""
 
 
@@ -30,12 +30,12 @@ class Sizes:
 
 def usual_items(corpus: Corpus) -> int:
     """Items per cell where nobody asked for a number."""
-    return max(CELL_ITEMS, math.ceil(ITEMS / len(corpus.measured().cells())))
+    return max(MIN_USUAL_CELL_ITEMS, math.ceil(USUAL_ITEMS / len(corpus.measured().cells())))
 
 
-def count_items(counts: Sequence[int], each: int) -> int:
-    """Items over all cells of these counts, at most `each` of one cell."""
-    return sum(min(count, each) for count in counts)
+def count_items(counts: Sequence[int], most_per_cell: int) -> int:
+    """Items over all cells of these counts, at most `most_per_cell` of one cell."""
+    return sum(min(count, most_per_cell) for count in counts)
 
 
 def most_items_within(counts: Sequence[int], items: float) -> int:
@@ -61,7 +61,7 @@ class ItemCost:
     sample: float
     """Seconds that each sampled completion adds: at temperature 1 they are often longer than the greedy one."""
 
-    def item(self, samples: int) -> float:
+    def item_seconds(self, samples: int) -> float:
         """Seconds of one item with so many samples."""
         return self.greedy + samples * self.sample
 
@@ -71,7 +71,7 @@ class ItemCost:
 
 
 def fit_sizes(
-    counts: Sequence[int], seconds: float, cost: ItemCost, *, wanted: Sizes, fewest_samples: int = 0
+    counts: Sequence[int], seconds: float, cost: ItemCost, *, wanted_sizes: Sizes, fewest_samples: int = 0
 ) -> Sizes | None:
     """The sizes that a time allows, or None where it is too short for any cell to be judged.
 
@@ -82,13 +82,13 @@ def fit_sizes(
         counts: items that each cell has.
         seconds: that are left.
         cost: of an item.
-        wanted: sizes without a limit of time.
+        wanted_sizes: sizes without a limit of time.
         fewest_samples: where a sampled decoding is judged, which needs them.
     """
-    samples, items = wanted.samples, count_items(counts, wanted.items)
-    while samples > fewest_samples and items * cost.item(samples) > seconds:
+    samples, items = wanted_sizes.samples, count_items(counts, wanted_sizes.items)
+    while samples > fewest_samples and items * cost.item_seconds(samples) > seconds:
         samples -= 1
-    most_items = most_items_within(counts, seconds / max(cost.item(samples), 1e-12))
+    most_items = most_items_within(counts, seconds / max(cost.item_seconds(samples), 1e-12))
     return Sizes(most_items, samples) if most_items >= least_items(counts) else None
 
 

@@ -63,9 +63,9 @@ def rows_to_read(before: Rows) -> list[Mapping[str, Any]]:
     return [row for of_task in ranked for _, row in of_task]
 
 
-def same_tokens(one: Learner, other: Learner) -> bool:
+def same_tokens(learner: Learner, other_learner: Learner) -> bool:
     """Whether two models read the same tokens, so that what one wrote can be read by the other."""
-    return one.tokenizer.get_vocab() == other.tokenizer.get_vocab()
+    return learner.tokenizer.get_vocab() == other_learner.tokenizer.get_vocab()
 
 
 def read_former_answers(passes: Passes, before: Rows) -> list[FormerAnswers]:
@@ -77,15 +77,17 @@ def read_former_answers(passes: Passes, before: Rows) -> list[FormerAnswers]:
     """
     prompts = {item.id: item.prompt for item in passes.items}
     rows = [row for row in rows_to_read(before) if row["example"] in prompts]
-    read = passes.learner.logprobs([prompts[row["example"]] for row in rows], [row["tokens"] for row in rows])
-    parts: dict[str, list[tuple[float, float, int]]] = defaultdict(list)
-    for row, after in zip(rows, read, strict=True):
-        parts[row["task"]].append((float(row["logprob"]), float(sum(after)), len(after)))
-    found = []
-    for task, answers in parts.items():
-        old, new, tokens = np.array(answers, dtype=float).T
-        moved = rate(new - old, tokens)
+    logprobs = passes.learner.logprobs([prompts[row["example"]] for row in rows], [row["tokens"] for row in rows])
+    answers_by_task: dict[str, list[tuple[float, float, int]]] = defaultdict(list)
+    for row, after in zip(rows, logprobs, strict=True):
+        answers_by_task[row["task"]].append((float(row["logprob"]), float(sum(after)), len(after)))
+    former_answers = []
+    for task, answers in answers_by_task.items():
+        logprobs_before, logprobs_after, tokens = np.array(answers, dtype=float).T
+        moved = rate(logprobs_after - logprobs_before, tokens)
         if moved is not None:
-            mean = float(old.sum() / tokens.sum())
-            found.append(FormerAnswers(task, len(answers), int(tokens.sum()), mean, moved.value, moved.low, moved.high))
-    return found
+            mean = float(logprobs_before.sum() / tokens.sum())
+            former_answers.append(
+                FormerAnswers(task, len(answers), int(tokens.sum()), mean, moved.value, moved.low, moved.high)
+            )
+    return former_answers

@@ -16,8 +16,16 @@ from typing import TYPE_CHECKING, Any
 from mixwright.config import MeasureConfig
 from mixwright.corpus import Corpus
 from mixwright.measure.option_answers import answer_items, options_of
-from mixwright.measure.passes import Passes, completion_lengths, evenly_spread, in_turn
-from mixwright.measure.room import HEADROOM, LEAST_TOKENS, MOST_TOKENS, PROMPTS_COUNTED, Room, longest_answer, room_for
+from mixwright.measure.passes import Passes, completion_lengths, evenly_spread, interleave
+from mixwright.measure.room import (
+    HEADROOM_FACTOR,
+    LEAST_TOKENS,
+    MOST_TOKENS,
+    PROMPTS_COUNTED,
+    Room,
+    longest_answer,
+    room_for,
+)
 from mixwright.records import Example, plain
 
 if TYPE_CHECKING:
@@ -34,7 +42,7 @@ MAX_SECONDS = 60.0
 """Longest that completing them should take for one model, however slow it is."""
 FIRST_TOKENS = 32
 """Room of the first attempt; each further one has room for twice as many."""
-CONTINUED_TIMES = 4
+CONTINUED_FACTOR = 4
 """Times the room to which a completion that reaches it is continued before it is graded."""
 
 
@@ -56,22 +64,24 @@ class FreeAnswers:
     """Of reading the options of one item, in the mean; greedy answer and samples come of one reading."""
 
     @property
-    def needed(self) -> int | None:
+    def needed_tokens(self) -> int | None:
         """Tokens of the longest answer that ended; None where most did not end."""
         ended_lengths = [length for length, ended in zip(self.lengths, self.ended, strict=True) if ended]
         return max(ended_lengths) if 2 * len(ended_lengths) >= len(self.lengths) and ended_lengths else None
 
-    def seconds_of(self, tokens: int, times: int = CONTINUED_TIMES) -> float:
+    def seconds_of(self, tokens: int, times: int = CONTINUED_FACTOR) -> float:
         """Seconds that one completion will take with this room, in the mean, when those that reach it are continued.
 
         Args:
             tokens: the room.
             times: times the room to which they are continued; 1 continues none.
         """
-        most, written = tokens * times, sum(self.lengths)
+        most_tokens, written_tokens = tokens * times, sum(self.lengths)
         ends = zip(self.lengths, self.ended, strict=True)
-        kept = sum(min(length, most) if ended or length < tokens else most for length, ended in ends)
-        return self.seconds / max(len(self.lengths), 1) * kept / max(written, 1)
+        tokens_to_write = sum(
+            min(length, most_tokens) if ended or length < tokens else most_tokens for length, ended in ends
+        )
+        return self.seconds / max(len(self.lengths), 1) * tokens_to_write / max(written_tokens, 1)
 
 
 def spread_items(items: Sequence[Example], count: int = TIMED_ITEMS) -> list[Example]:
@@ -80,17 +90,17 @@ def spread_items(items: Sequence[Example], count: int = TIMED_ITEMS) -> list[Exa
     for item in items:
         tasks.setdefault(item.task, []).append(item)
     per_task = math.ceil(count / max(len(tasks), 1))
-    return in_turn([evenly_spread(task_items, per_task) for task_items in tasks.values()])[:count]
+    return interleave([evenly_spread(task_items, per_task) for task_items in tasks.values()])[:count]
 
 
 def written_items(items: Sequence[Example], corpus: Corpus, config: MeasureConfig) -> list[Example]:
     """The items that are answered by writing, without those whose options are read."""
     options = options_of(items, corpus, config)
-    return [item for place, item in enumerate(items) if place not in options]
+    return [item for item_index, item in enumerate(items) if item_index not in options]
 
 
 def time_options(
-    learner: Learner, items: Sequence[Example], corpus: Corpus, config: MeasureConfig, found: FreeAnswers
+    learner: Learner, items: Sequence[Example], corpus: Corpus, config: MeasureConfig, answers: FreeAnswers
 ) -> FreeAnswers:
     """The same, with the share of items that are written and what reading the options of a few of the others takes.
 
@@ -99,30 +109,30 @@ def time_options(
         items: all that are measured.
         corpus: names their graders.
         config: says how options are answered.
-        found: what completing a few items showed.
+        answers: what completing a few items showed.
 
     Raises:
         InputError: as `Learner.sample`.
     """
     options = options_of(items, corpus, config)
     if not options:
-        return found
-    timed_items = spread_items([items[place] for place in options], TIMED_SAMPLES)
+        return answers
+    timed_items = spread_items([items[item_index] for item_index in options], TIMED_SAMPLES)
 
-    def timed() -> dict[str, float]:
+    def time_reading() -> dict[str, float]:
         began = monotonic()
         answer_items(learner, timed_items, corpus, config, count=1, temperature=0, seed=0, **completion_lengths(config))
         return {"seconds": (monotonic() - began) / len(timed_items)}
 
     request = ["options timed", [learner.encode(item.prompt) for item in timed_items]]
-    seconds = float(_remembered(learner, request, timed)["seconds"])
-    return replace(found, written_share=1 - len(options) / len(items), option_seconds=seconds)
+    seconds = float(_remember(learner, request, time_reading)["seconds"])
+    return replace(answers, written_share=1 - len(options) / len(items), option_seconds=seconds)
 
 
 def complete_freely(
     learner: Learner,
     items: Sequence[Example],
-    most: int = MOST_TOKENS,
+    most_tokens: int = MOST_TOKENS,
     seconds: float = MAX_SECONDS,
     clock: Callable[[], float] = monotonic,
 ) -> FreeAnswers:
@@ -131,7 +141,7 @@ def complete_freely(
     Args:
         learner: the model.
         items: few.
-        most: longest answer, tokens.
+        most_tokens: longest answer, tokens.
         seconds: that they may take, about.
         clock: seconds.
 
@@ -142,19 +152,25 @@ def complete_freely(
     limit = CPU_TOKENS if learner.device.type == "cpu" else GPU_TOKENS
     tokens: list[tuple[int, ...]] = [()] * len(items)
     ended = [False] * len(items)
-    waiting, size = list(range(len(items))), min(FIRST_TOKENS, most)
-    while waiting:
-        begun = [tokens[place] for place in waiting] if any(tokens) else None
-        waiting_prompts = [prompts[place] for place in waiting]
-        made = learner.sample(waiting_prompts, count=1, temperature=0, max_new_tokens=size, seed=0, prefixes=begun)
-        for place, (best,) in zip(waiting, made, strict=True):
-            tokens[place], ended[place] = tuple(best.token_ids), best.finished
-        waiting = [place for place in waiting if not ended[place]]
-        spent, written = clock() - began, sum(map(len, tokens))
-        further = size * len(waiting)
-        if size >= most or written + further > limit or spent + spent / max(written, 1) * further > seconds:
+    waiting_indices, token_room = list(range(len(items))), min(FIRST_TOKENS, most_tokens)
+    while waiting_indices:
+        prefixes = [tokens[item_index] for item_index in waiting_indices] if any(tokens) else None
+        waiting_prompts = [prompts[item_index] for item_index in waiting_indices]
+        completions = learner.sample(
+            waiting_prompts, count=1, temperature=0, max_new_tokens=token_room, seed=0, prefixes=prefixes
+        )
+        for item_index, (best,) in zip(waiting_indices, completions, strict=True):
+            tokens[item_index], ended[item_index] = tuple(best.token_ids), best.finished
+        waiting_indices = [item_index for item_index in waiting_indices if not ended[item_index]]
+        seconds_spent, written_tokens = clock() - began, sum(map(len, tokens))
+        further_tokens = token_room * len(waiting_indices)
+        if (
+            token_room >= most_tokens
+            or written_tokens + further_tokens > limit
+            or seconds_spent + seconds_spent / max(written_tokens, 1) * further_tokens > seconds
+        ):
             break
-        size = min(2 * size, most)
+        token_room = min(2 * token_room, most_tokens)
     return FreeAnswers(tuple(map(len, tokens)), tuple(ended), clock() - began)
 
 
@@ -180,23 +196,25 @@ def find_room(
     Raises:
         InputError: nothing to grade, or chat prompts without a chat template.
     """
-    otherwise = room_for(learners, corpus, config, for_training=trained)
+    default_room = room_for(learners, corpus, config, for_training=trained)
     picked = Passes(learners[0], None, config, corpus).items
     items = spread_items(written_items(picked, corpus, config))
     if not items:
-        return replace(otherwise, why="all answers are chosen among options by log-probability"), 0, []
+        return replace(default_room, why="all answers are chosen among options by log-probability"), 0, []
     rows = heapq.nlargest(PROMPTS_COUNTED, corpus if trained else picked, key=lambda row: len(plain(row.prompt)))
-    left = [one.context - max(len(one.encode(row.prompt)) for row in rows) for one in learners if one.context]
-    limit = max(1, min(left)) if left else None
+    tokens_left = [
+        learner.context - max(len(learner.encode(row.prompt)) for row in rows) for learner in learners if learner.context
+    ]
+    limit = max(1, min(tokens_left)) if tokens_left else None
     say(f"room for answers: {len(items):,} items are completed freely by each model")
-    most = MOST_TOKENS if limit is None else min(MOST_TOKENS, limit)
-    found = [_kept_or_completed(one, items, most, seconds) for one in learners]
+    most_tokens = MOST_TOKENS if limit is None else min(MOST_TOKENS, limit)
+    answers = [_kept_or_completed(learner, items, most_tokens, seconds) for learner in learners]
     gold = longest_answer(learners, corpus, config)[0]
-    return *room_of(found, otherwise, gold, limit), found
+    return *choose_room(answers, default_room, gold, limit), answers
 
 
 def time_answers(
-    learners: Sequence[Learner], corpus: Corpus, config: MeasureConfig, most: int, say: Callable[[str], None]
+    learners: Sequence[Learner], corpus: Corpus, config: MeasureConfig, most_tokens: int, say: Callable[[str], None]
 ) -> list[FreeAnswers]:
     """What completing a few items showed of each model, where the room is known and only the price is asked.
 
@@ -207,46 +225,48 @@ def time_answers(
     if not items:
         return [FreeAnswers((), (), 0.0) for _ in learners]
     say(f"price: {len(items):,} items are completed by each model to time it")
-    return [_kept_or_completed(one, items, most, MAX_SECONDS) for one in learners]
+    return [_kept_or_completed(learner, items, most_tokens, MAX_SECONDS) for learner in learners]
 
 
-def _remembered(learner: Learner, asked: Sequence[Any], make: Callable[[], Mapping[str, Any]]) -> Mapping[str, Any]:
+def _remember(learner: Learner, request: Sequence[Any], make: Callable[[], Mapping[str, Any]]) -> Mapping[str, Any]:
     """What `make` returns, now or when a measuring began that goes on: clocks decide what comes of it."""
     from mixwright.measure.kept_answers import KeepingLearner
 
-    return learner.remember(asked, make) if isinstance(learner, KeepingLearner) else make()
+    return learner.remember(request, make) if isinstance(learner, KeepingLearner) else make()
 
 
-def _kept_or_completed(learner: Learner, items: Sequence[Example], most: int, seconds: float) -> FreeAnswers:
+def _kept_or_completed(learner: Learner, items: Sequence[Example], most_tokens: int, seconds: float) -> FreeAnswers:
     """What completing the items showed."""
-    request = ["free answers", [learner.encode(item.prompt) for item in items], most]
-    found = _remembered(learner, request, lambda: asdict(complete_freely(learner, items, most, seconds)))
-    return FreeAnswers(tuple(found["lengths"]), tuple(found["ended"]), float(found["seconds"]))
+    request = ["free answers", [learner.encode(item.prompt) for item in items], most_tokens]
+    answers = _remember(learner, request, lambda: asdict(complete_freely(learner, items, most_tokens, seconds)))
+    return FreeAnswers(tuple(answers["lengths"]), tuple(answers["ended"]), float(answers["seconds"]))
 
 
-def room_of(found: Sequence[FreeAnswers], otherwise: Room, gold: int, limit: int | None = None) -> tuple[Room, int]:
+def choose_room(
+    answers_by_model: Sequence[FreeAnswers], default_room: Room, gold: int, limit: int | None = None
+) -> tuple[Room, int]:
     """The room that answers need, and to how many tokens those that reach it are continued (0: they are not).
 
     Args:
-        found: of each model that is compared; all get the same room, the largest that one of them needs.
-        otherwise: where most answers of every model did not end by themselves.
+        answers_by_model: of each model that is compared; all get the same room, the largest that one of them needs.
+        default_room: where most answers of every model did not end by themselves.
         gold: tokens of the longest gold answer.
         limit: longest completion that the contexts leave room for; None for any.
     """
-    needed = [one.needed for one in found if one.needed is not None]
-    if not needed:
-        written = max((max(one.lengths, default=0) for one in found), default=0)
-        tokens = max(min(otherwise.tokens, written), min(otherwise.tokens, gold + 1))
-        return Room(tokens, f"most answers do not end by themselves; {otherwise.why}"), 0
-    longest = max(needed)
-    tokens = max(LEAST_TOKENS, gold + 1, 8 * math.ceil(HEADROOM * longest / 8))
-    items = max(len(one.lengths) for one in found)
+    needed_tokens = [answers.needed_tokens for answers in answers_by_model if answers.needed_tokens is not None]
+    if not needed_tokens:
+        longest_written = max((max(answers.lengths, default=0) for answers in answers_by_model), default=0)
+        tokens = max(min(default_room.tokens, longest_written), min(default_room.tokens, gold + 1))
+        return Room(tokens, f"most answers do not end by themselves; {default_room.why}"), 0
+    longest = max(needed_tokens)
+    tokens = max(LEAST_TOKENS, gold + 1, 8 * math.ceil(HEADROOM_FACTOR * longest / 8))
+    items = max(len(answers.lengths) for answers in answers_by_model)
     why = f"of {items:,} items that were completed freely the longest answer has {longest:,} tokens"
-    if gold + 1 > 8 * math.ceil(HEADROOM * longest / 8):
+    if gold + 1 > 8 * math.ceil(HEADROOM_FACTOR * longest / 8):
         why += f", and the longest that is right {gold:,}"
     if limit is not None and tokens > limit:
         tokens, why = limit, f"the context leaves room for no more; {why}"
-    continued = CONTINUED_TIMES * tokens if limit is None else min(CONTINUED_TIMES * tokens, limit)
+    continued = CONTINUED_FACTOR * tokens if limit is None else min(CONTINUED_FACTOR * tokens, limit)
     return Room(tokens, why), continued if continued > tokens else 0
 
 
@@ -259,29 +279,34 @@ def time_samples(learner: Learner, items: Sequence[Example], config: MeasureConf
     prompts = [item.prompt for item in items]
     sample_arguments = {"count": 1, "temperature": config.temperature, "seed": 0, **completion_lengths(config)}
 
-    def timed() -> dict[str, float]:
+    def time_sampling() -> dict[str, float]:
         began = monotonic()
         learner.sample(prompts, **sample_arguments)
         return {"seconds": (monotonic() - began) / max(len(prompts), 1)}
 
     request = ["sampled completions", [learner.encode(prompt) for prompt in prompts], sorted(sample_arguments.items())]
-    return float(_remembered(learner, request, timed)["seconds"])
+    return float(_remember(learner, request, time_sampling)["seconds"])
 
 
-def price(found: Sequence[FreeAnswers], items: int, samples: int, room: int, continued: int) -> float:
+def estimate_measuring_seconds(
+    answers_by_model: Sequence[FreeAnswers], item_count: int, samples: int, room: int, continued: int
+) -> float:
     """Seconds that measuring all these models will take.
 
     Args:
-        found: of each model.
-        items: that are measured.
+        answers_by_model: of each model.
+        item_count: that are measured.
         samples: completions of each beside the greedy one; where none was timed they take as long as that.
         room: tokens.
         continued: tokens to which longer completions are continued; 0 continues none.
     """
     times = max(1, round(continued / room)) if continued else 1
     total = 0.0
-    for one in found:
-        greedy = one.seconds_of(room, times)
-        sampled = greedy if one.sample_seconds is None else one.sample_seconds
-        total += one.written_share * (greedy + samples * sampled) + (1 - one.written_share) * one.option_seconds
-    return items * total
+    for answers in answers_by_model:
+        greedy_seconds = answers.seconds_of(room, times)
+        sample_seconds = greedy_seconds if answers.sample_seconds is None else answers.sample_seconds
+        total += (
+            answers.written_share * (greedy_seconds + samples * sample_seconds)
+            + (1 - answers.written_share) * answers.option_seconds
+        )
+    return item_count * total

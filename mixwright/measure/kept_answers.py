@@ -14,13 +14,13 @@ from typing import Any
 import torch
 
 from mixwright.errors import system_error
-from mixwright.learner.generation import part_of
+from mixwright.learner.generation import scale_progress
 from mixwright.learner.learner import FIRST_WRITING_SHARE, Completion, Learner
 from mixwright.learner.prompt_form import PromptForm
-from mixwright.measure.kept_folder import FOLDER, NAMES
+from mixwright.measure.kept_folder import ANSWERS_FOLDER, LEARNER_NAMES
 from mixwright.records import Text
 
-READ_TOGETHER = 128
+READ_BATCH_COMPLETIONS = 128
 """Completions whose log-probabilities are kept together."""
 FINGERPRINT_VALUES = 1000
 """Values of each parameter that tell one checkpoint from another."""
@@ -38,7 +38,7 @@ class KeepingLearner(Learner):
         self.written = 0
         """Completions that the model itself wrote since."""
         self._path, self._fingerprint = path, _fingerprint(learner)
-        self._known = {row["key"]: row for row in _rows(path)} if path is not None else {}
+        self._known = {row["key"]: row for row in _read_rows(path)} if path is not None else {}
         self._greedy = {row["greedy"]: row.get("whole", row["made"][0]) for row in self._known.values() if "greedy" in row}
 
     def with_form(self, form: PromptForm) -> KeepingLearner:
@@ -63,26 +63,30 @@ class KeepingLearner(Learner):
     ) -> list[list[Completion]]:
         """As `Learner.sample`; what a batch wrote is kept at once, also what is to be continued."""
         draw_keys, starts = range(len(prompts)) if draw_keys is None else draw_keys, prefixes or [()] * len(prompts)
-        requests = [[self.encode(p), list(t), max_new_tokens, continue_up_to] for p, t in zip(prompts, starts, strict=True)]
+        requests = [
+            [self.encode(p), list(prefix), max_new_tokens, continue_up_to] for p, prefix in zip(prompts, starts, strict=True)
+        ]
         rows = 1 if temperature == 0 else count
         if temperature != 0:  # what is drawn depends on these, too
-            requests = [[*parts, place, count, temperature, seed] for parts, place in zip(requests, draw_keys, strict=True)]
-        keys = [self._key(parts) for parts in requests]
+            requests = [
+                [*request, index, count, temperature, seed] for request, index in zip(requests, draw_keys, strict=True)
+            ]
+        keys = [self._key(request) for request in requests]
         greedy_keys = [self._key(["greedy", self.encode(prompt)]) for prompt in prompts] if temperature == 0 else []
         if temperature == 0:
             self._take_over(keys, greedy_keys, starts, max(max_new_tokens, continue_up_to or 0))
-        new = self._new(keys)
+        new_indices = self._find_new(keys)
 
-        def keep(made: Mapping[int, list[Completion]]) -> None:
-            kept = {new[i]: [vars(one) for one in row[:rows]] for i, row in made.items()}
-            self.written += sum(map(len, kept.values()))
+        def keep(completions: Mapping[int, list[Completion]]) -> None:
+            new_answers = {new_indices[i]: [vars(completion) for completion in row[:rows]] for i, row in completions.items()}
+            self.written += sum(map(len, new_answers.values()))
             self._keep(
-                {"key": keys[place], "made": row}
-                | (self._as_greedy(greedy_keys[place], starts[place], row[0]) if greedy_keys else {})
-                for place, row in kept.items()
+                {"key": keys[index], "made": row}
+                | (self._as_greedy(greedy_keys[index], starts[index], row[0]) if greedy_keys else {})
+                for index, row in new_answers.items()
             )
             if on_finished:
-                on_finished({new[i]: row for i, row in made.items()})
+                on_finished({new_indices[i]: row for i, row in completions.items()})
 
         sample_arguments: dict[str, Any] = {
             "count": rows,
@@ -90,56 +94,68 @@ class KeepingLearner(Learner):
             "max_new_tokens": max_new_tokens,
             "seed": seed,
         }
-        sample_arguments |= {"prompts": [prompts[place] for place in new], "draw_keys": [draw_keys[place] for place in new]}
-        sample_arguments |= {"prefixes": prefixes and [prefixes[place] for place in new], "progress": progress}
+        sample_arguments |= {
+            "prompts": [prompts[index] for index in new_indices],
+            "draw_keys": [draw_keys[index] for index in new_indices],
+        }
+        sample_arguments |= {"prefixes": prefixes and [prefixes[index] for index in new_indices], "progress": progress}
         if continue_up_to is None or continue_up_to <= max_new_tokens:
-            made = super().sample(**sample_arguments, on_finished=keep)
-            keep({i: row for i, row in enumerate(made) if keys[new[i]] not in self._known})
+            completions = super().sample(**sample_arguments, on_finished=keep)
+            keep({i: row for i, row in enumerate(completions) if keys[new_indices[i]] not in self._known})
         else:
-            sample_arguments["progress"] = part_of(progress, 0.0, FIRST_WRITING_SHARE)
+            sample_arguments["progress"] = scale_progress(progress, 0.0, FIRST_WRITING_SHARE)
             # kept by another name, so that a stop while these are continued loses none
-            made = self.sample(**sample_arguments)
-            written = self.written
+            completions = self.sample(**sample_arguments)
+            written_before = self.written
             names = ("temperature", "seed", "draw_keys")
             lengthen_arguments: dict[str, Any] = {name: sample_arguments[name] for name in names}
             lengthen_arguments["continue_up_to"] = continue_up_to
-            lengthen_arguments["progress"] = part_of(progress, FIRST_WRITING_SHARE, 1 - FIRST_WRITING_SHARE)
-            self.lengthen(sample_arguments["prompts"], made, on_finished=keep, **lengthen_arguments)
-            keep({i: row for i, row in enumerate(made) if keys[new[i]] not in self._known})
-            self.written = written  # those that were continued count once
-        found = [[_completion(one) for one in self._known[key]["made"]] for key in keys]
-        return [row * count for row in found] if temperature == 0 else found
+            lengthen_arguments["progress"] = scale_progress(progress, FIRST_WRITING_SHARE, 1 - FIRST_WRITING_SHARE)
+            self.lengthen(sample_arguments["prompts"], completions, on_finished=keep, **lengthen_arguments)
+            keep({i: row for i, row in enumerate(completions) if keys[new_indices[i]] not in self._known})
+            self.written = written_before  # those that were continued count once
+        completions_by_prompt = [[_completion(completion) for completion in self._known[key]["made"]] for key in keys]
+        return [row * count for row in completions_by_prompt] if temperature == 0 else completions_by_prompt
 
     def _take_over(
         self, keys: Sequence[str], greedy_keys: Sequence[str], starts: Sequence[Sequence[int]], longest: int
     ) -> None:
         """Reuse greedy answers that were written with another room: those that ended by themselves and fit into this one."""
         for key, greedy_key, start in zip(keys, greedy_keys, starts, strict=True):
-            made = self._greedy.get(greedy_key)
-            if key not in self._known and not start and made and made["finished"] and len(made["token_ids"]) <= longest:
-                self._known[key] = {"key": key, "made": [made]}
+            answer = self._greedy.get(greedy_key)
+            if (
+                key not in self._known
+                and not start
+                and answer
+                and answer["finished"]
+                and len(answer["token_ids"]) <= longest
+            ):
+                self._known[key] = {"key": key, "made": [answer]}
 
-    def _as_greedy(self, greedy_key: str, start: Sequence[int], made: dict[str, Any]) -> dict[str, Any]:
+    def _as_greedy(self, greedy_key: str, start: Sequence[int], answer: dict[str, Any]) -> dict[str, Any]:
         """What to keep of a greedy answer beside it; nothing where it was begun with other tokens than its own."""
-        before = self._greedy.get(greedy_key)
+        earlier_answer = self._greedy.get(greedy_key)
         if not start:
-            self._greedy[greedy_key] = made
+            self._greedy[greedy_key] = answer
             return {"greedy": greedy_key}
-        if before is None or tuple(start) != tuple(before["token_ids"]):
+        if earlier_answer is None or tuple(start) != tuple(earlier_answer["token_ids"]):
             return {}
-        known = tuple(before["logprobs"])
-        self._greedy[greedy_key] = continued = {**made, "logprobs": (*known, *made["logprobs"][len(known) :])}
+        known_logprobs = tuple(earlier_answer["logprobs"])
+        self._greedy[greedy_key] = continued = {
+            **answer,
+            "logprobs": (*known_logprobs, *answer["logprobs"][len(known_logprobs) :]),
+        }
         return {"greedy": greedy_key, "whole": continued}
 
     def logprobs(self, prompts: Sequence[Text], completions: Sequence[Sequence[int]]) -> list[list[float]]:
         """As `Learner.logprobs`."""
         rows = zip(prompts, completions, strict=True)
         keys = [self._key([self.encode(prompt), list(tokens), "read"]) for prompt, tokens in rows]
-        new = self._new(keys)
-        for first in range(0, len(new), READ_TOGETHER):
-            part = new[first : first + READ_TOGETHER]
-            read = super().logprobs([prompts[place] for place in part], [completions[place] for place in part])
-            self._keep({"key": keys[place], "read": values} for place, values in zip(part, read, strict=True))
+        new_indices = self._find_new(keys)
+        for first_index in range(0, len(new_indices), READ_BATCH_COMPLETIONS):
+            batch = new_indices[first_index : first_index + READ_BATCH_COMPLETIONS]
+            logprobs = super().logprobs([prompts[index] for index in batch], [completions[index] for index in batch])
+            self._keep({"key": keys[index], "read": values} for index, values in zip(batch, logprobs, strict=True))
         return [self._known[key]["read"] for key in keys]
 
     def remember(self, request: Sequence[Any], make: Callable[[], Mapping[str, Any]]) -> Mapping[str, Any]:
@@ -149,12 +165,12 @@ class KeepingLearner(Learner):
             self._keep([{"key": key, "told": dict(make())}])
         return self._known[key]["told"]
 
-    def knows(self, asked: Sequence[Any]) -> bool:
+    def knows(self, request: Sequence[Any]) -> bool:
         """Whether `remember` was asked this of this checkpoint before."""
-        return self._key(list(asked)) in self._known
+        return self._key(list(request)) in self._known
 
-    def _new(self, keys: Sequence[str]) -> list[int]:
-        return list({key: place for place, key in enumerate(keys) if key not in self._known}.values())
+    def _find_new(self, keys: Sequence[str]) -> list[int]:
+        return list({key: index for index, key in enumerate(keys) if key not in self._known}.values())
 
     def _key(self, request: list[Any]) -> str:
         return hashlib.sha256(json.dumps([self._fingerprint, *request]).encode()).hexdigest()
@@ -181,9 +197,9 @@ def _completion(row: Mapping[str, Any]) -> Completion:
     return Completion(str(row["text"]), tuple(row["token_ids"]), tuple(row["logprobs"]), bool(row["finished"]))
 
 
-def _rows(path: Path) -> list[dict[str, Any]]:
+def _read_rows(path: Path) -> list[dict[str, Any]]:
     """What was kept; a line that was cut, or is none of ours, is as if it had not been written."""
-    found = []
+    rows = []
     for line in path.read_text(encoding="utf-8", errors="replace").splitlines() if path.is_file() else ():
         try:
             row = json.loads(line)
@@ -195,8 +211,8 @@ def _rows(path: Path) -> list[dict[str, Any]]:
         greedy_valid = "greedy" not in row or (_is_answer(row) and isinstance(row["greedy"], str))
         readable = is_read or _is_answer(row) or isinstance(row.get("told"), dict)
         if readable and greedy_valid and ("whole" not in row or _is_completion(row["whole"])):
-            found.append(row)
-    return found
+            rows.append(row)
+    return rows
 
 
 def _is_answer(row: Mapping[str, Any]) -> bool:
@@ -209,18 +225,18 @@ def _is_completion(row: Any) -> bool:
     return lists and isinstance(row.get("text"), str) and "finished" in row
 
 
-def keeping(learners: Sequence[Learner], folder: Path | None) -> tuple[KeepingLearner, ...]:
+def make_keeping(learners: Sequence[Learner], folder: Path | None) -> tuple[KeepingLearner, ...]:
     """Learners that keep their answers in the folder of a measuring, or in memory where there is none."""
-    names = (*NAMES, *map(str, range(2, len(learners))))
-    paths = [None if folder is None else folder / FOLDER / f"{name}.jsonl" for name in names]
+    names = (*LEARNER_NAMES, *map(str, range(2, len(learners))))
+    paths = [None if folder is None else folder / ANSWERS_FOLDER / f"{name}.jsonl" for name in names]
     return tuple(KeepingLearner(learner, path) for learner, path in zip(learners, paths, strict=False))
 
 
 def _fingerprint(learner: Learner) -> str:
     """Of the settings, the tokenizer's words and the parameters, by some of their values: training moves all of a matrix."""
     digest = hashlib.sha256()
-    for part in (learner.model.config, getattr(learner.model, "generation_config", None)):
-        settings = part.to_dict() if part is not None else {}
+    for config in (learner.model.config, getattr(learner.model, "generation_config", None)):
+        settings = config.to_dict() if config is not None else {}
         hashed_settings = {
             name: value for name, value in settings.items() if name not in ("_name_or_path", "transformers_version")
         }

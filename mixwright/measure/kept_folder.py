@@ -10,29 +10,29 @@ import shutil
 from collections.abc import Collection
 from pathlib import Path
 
-FOLDER = "answers"
+ANSWERS_FOLDER = "answers"
 """Where in the folder of a measuring they lie until it is finished."""
-NAMES = ("before", "after")
+LEARNER_NAMES = ("before", "after")
 """What the files of the first two learners are called."""
 
 
 def holds_answers_alone(folder: Path) -> bool:
     """Whether a folder holds kept answers and nothing else: a measuring was stopped there, and goes on."""
-    return {path.name for path in folder.iterdir()} <= {FOLDER, ".lock"} and (folder / FOLDER).is_dir()
+    return {path.name for path in folder.iterdir()} <= {ANSWERS_FOLDER, ".lock"} and (folder / ANSWERS_FOLDER).is_dir()
 
 
-def was_stopped(folder: Path, made: Collection[str]) -> bool:
+def was_stopped(folder: Path, file_names: Collection[str]) -> bool:
     """Whether the measuring of one checkpoint was stopped in a folder: its answers, dropped last, are there yet.
 
     Args:
         folder: of the measuring.
-        made: names of what is written there before they are dropped; what begins with a point was being written.
+        file_names: names of what is written there before they are dropped; what begins with a point was being written.
     """
-    kept = {path.name for path in (folder / FOLDER).glob("*")}
-    others = {path.name for path in folder.iterdir() if not path.name.startswith(".")}
-    return bool(kept) and kept <= {f"{NAMES[0]}.jsonl"} and others <= {FOLDER, *made}
+    kept_names = {path.name for path in (folder / ANSWERS_FOLDER).glob("*")}
+    other_names = {path.name for path in folder.iterdir() if not path.name.startswith(".")}
+    return bool(kept_names) and kept_names <= {f"{LEARNER_NAMES[0]}.jsonl"} and other_names <= {ANSWERS_FOLDER, *file_names}
 
 
 def drop_kept(folder: Path) -> None:
     """Remove the kept answers of a measuring that is finished."""
-    shutil.rmtree(folder / FOLDER, ignore_errors=True)
+    shutil.rmtree(folder / ANSWERS_FOLDER, ignore_errors=True)

@@ -18,26 +18,28 @@ WARNING_CUT_SHARE = 0.05
 COMPLETIONS_READ = 400
 """Completions of a task of which nothing was right that are read for another grader."""
 SHOWN_CHARACTERS = 80
-"""Characters of an answer or a completion that are shown."""
+"""Characters of an answer or a completion that are quoted."""
 
 
-def notes_on(found: Mapping[str, MeasureResult], corpus: Corpus, max_new_tokens: int) -> list[Observation]:
+def list_notes(results: Mapping[str, MeasureResult], corpus: Corpus, max_new_tokens: int) -> list[Observation]:
     """Notes about what was measured, first the tasks of which nothing was right.
 
     Args:
-        found: when (`before`, `after`) -> what was measured.
+        results: when (`before`, `after`) -> what was measured.
         corpus: what graders are named in.
         max_new_tokens: where completions were cut.
     """
-    notes = nothing_right(list(found.values()), corpus)
-    for when, result in found.items():
+    notes = note_nothing_right(list(results.values()), corpus)
+    for time, result in results.items():
         if result.cut > 0:
-            share, much = f"{result.cut:.1%} of completions", result.cut > WARNING_CUT_SHARE
-            side = f" {when}" if len(found) > 1 else ""
+            share, is_much = f"{result.cut:.1%} of completions", result.cut > WARNING_CUT_SHARE
+            side = f" {time}" if len(results) > 1 else ""
             message = f"{share}{side} were cut at {max_new_tokens:,} tokens, graded by what was finished"
-            remedy = "Raise --max-new-tokens, or look why the model does not stop." if much else ""
+            remedy = "Raise --max-new-tokens, or look why the model does not stop." if is_much else ""
             count = round(result.cut * result.rollouts)
-            notes.append(Observation(CUT_NOTE, None, "warning" if much else "info", count, result.rollouts, message, remedy))
+            notes.append(
+                Observation(CUT_NOTE, None, "warning" if is_much else "info", count, result.rollouts, message, remedy)
+            )
     return notes
 
 
@@ -46,7 +48,7 @@ def write_notes(folder: RunFolder, notes: Sequence[Observation]) -> None:
     write_json(folder.notes, list(notes))
 
 
-def nothing_right(results: Sequence[MeasureResult], corpus: Corpus) -> list[Observation]:
+def note_nothing_right(results: Sequence[MeasureResult], corpus: Corpus) -> list[Observation]:
     """Tasks of which no completion, greedy or sampled, was right in any of the results, each with an example.
 
     Where the answers stand in sentences that another grader reads, that one is named.
@@ -55,7 +57,7 @@ def nothing_right(results: Sequence[MeasureResult], corpus: Corpus) -> list[Obse
     rows = [row for result in results for row in result.measurements if row.probe == "competence" and row.name in names]
     items = Counter(row["task"] for row in results[-1].completions)
     right = {row.task for row in rows if row.value > 0}
-    when = "" if len(results) == 1 else " before or after"
+    time_text = "" if len(results) == 1 else " before or after"
     notes = []
     for task in sorted(set(items) - right):
         answers = [
@@ -68,26 +70,29 @@ def nothing_right(results: Sequence[MeasureResult], corpus: Corpus) -> list[Obse
             for row in result.completions
             if row["task"] == task
         ]
-        given = corpus.tasks[task].grader
-        choice = choose_grader(task, given, answers[:COMPLETIONS_READ], named=True)
+        grader = corpus.tasks[task].grader
+        choice = choose_grader(task, grader, answers[:COMPLETIONS_READ], named_by_user=True)
         if choice.answers_in_sentences:
-            check, (shown, *_) = UNREAD_NOTE, choice.examples
-            message, remedy = f"no answer of task {task!r} was right{when}, but {choice.why}", f"Take {choice.remedy}."
+            check, (quoted, *_) = UNREAD_NOTE, choice.examples
+            message, remedy = f"no answer of task {task!r} was right{time_text}, but {choice.why}", f"Take {choice.remedy}."
         else:
             last_answers = answers[-items[task] :]  # of the last result
-            check, shown = NOTHING_RIGHT_NOTE, next((one for one in last_answers if one.completion.strip()), last_answers[0])
+            check, quoted = (
+                NOTHING_RIGHT_NOTE,
+                next((answer for answer in last_answers if answer.completion.strip()), last_answers[0]),
+            )
             message = (
-                f"no answer of task {task!r} was right{when}, so nothing can be told of it; the answers look like "
-                f"{_short(shown.example.answer or '')}, the completions look like {_short(shown.completion)}"
-            ) + CUT_MARK * shown.cut
-            remedy = f"Check the grader ({given}), the prompts and the room for completions."
-        completion = shown.completion + CUT_MARK * shown.cut
-        evidence = ({"example": shown.example.id, "answer": shown.example.answer, "completion": completion},)
+                f"no answer of task {task!r} was right{time_text}, so nothing can be told of it; the answers look like "
+                f"{_shorten_end(quoted.example.answer or '')}, the completions look like {_shorten_end(quoted.completion)}"
+            ) + CUT_MARK * quoted.cut
+            remedy = f"Check the grader ({grader}), the prompts and the room for completions."
+        completion = quoted.completion + CUT_MARK * quoted.cut
+        evidence = ({"example": quoted.example.id, "answer": quoted.example.answer, "completion": completion},)
         notes.append(Observation(check, task, "warning", items[task], items[task], message, remedy, "", evidence))
     return notes
 
 
-def _short(text: str) -> str:
+def _shorten_end(text: str) -> str:
     """The end of a text on one line: that is where an answer stands."""
     line = " ".join(text.split())
     return repr(line if len(line) <= SHOWN_CHARACTERS else f"... {line[-SHOWN_CHARACTERS:]}")

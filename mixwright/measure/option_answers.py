@@ -16,7 +16,7 @@ from mixwright.records import Example
 if TYPE_CHECKING:
     from mixwright.learner.learner import Completion, Learner
 
-READ_TOGETHER = 64
+READ_BATCH_ITEMS = 64
 """Items whose options are read before they are kept; a kill loses these at most."""
 
 
@@ -26,8 +26,10 @@ def options_of(items: Sequence[Example], corpus: Corpus, config: MeasureConfig) 
         return {}
     graders = {task: corpus.grader(task) for task in {item.task for item in items}}
     choosers = {task: grader for task, grader in graders.items() if isinstance(grader, Choice)}
-    found = {place: choosers[item.task].candidates(item) for place, item in enumerate(items) if item.task in choosers}
-    return {place: texts for place, texts in found.items() if len(texts) > 1}
+    options_by_index = {
+        item_index: choosers[item.task].candidates(item) for item_index, item in enumerate(items) if item.task in choosers
+    }
+    return {item_index: texts for item_index, texts in options_by_index.items() if len(texts) > 1}
 
 
 def answer_items(
@@ -57,32 +59,36 @@ def answer_items(
     """
     draw_numbers = list(range(len(items)) if draw_keys is None else draw_keys)
     options = options_of(items, corpus, config)
-    written = [place for place in range(len(items)) if place not in options]
-    found: list[list[Completion]] = [[] for _ in items]
-    if written:
-        prompts = [items[place].prompt for place in written]
+    written_indices = [item_index for item_index in range(len(items)) if item_index not in options]
+    completions: list[list[Completion]] = [[] for _ in items]
+    if written_indices:
+        prompts = [items[item_index].prompt for item_index in written_indices]
         sample_arguments |= {"count": count, "temperature": temperature, "seed": seed}
         if draw_keys is not None or options:
-            sample_arguments["draw_keys"] = [draw_numbers[place] for place in written]
-        for place, made in zip(written, learner.sample(prompts, **sample_arguments), strict=True):
-            found[place] = made
+            sample_arguments["draw_keys"] = [draw_numbers[item_index] for item_index in written_indices]
+        for item_index, item_completions in zip(written_indices, learner.sample(prompts, **sample_arguments), strict=True):
+            completions[item_index] = item_completions
     options_read = {} if options_read is None else options_read
-    options_read |= _read(learner, items, {place: texts for place, texts in options.items() if place not in options_read})
-    for place in options:
-        choices = options_read[place]
+    options_read |= _read(
+        learner, items, {item_index: texts for item_index, texts in options.items() if item_index not in options_read}
+    )
+    for item_index in options:
+        choices = options_read[item_index]
         total_logprobs = [math.fsum(choice.logprobs) for choice in choices]
         if temperature == 0:
-            found[place] = [choices[int(np.argmax(total_logprobs))]] * count
+            completions[item_index] = [choices[int(np.argmax(total_logprobs))]] * count
         else:
-            found[place] = _draw(choices, np.array(total_logprobs) / temperature, count, [seed % 2**64, draw_numbers[place]])
-    return found
+            completions[item_index] = _draw(
+                choices, np.array(total_logprobs) / temperature, count, [seed % 2**64, draw_numbers[item_index]]
+            )
+    return completions
 
 
 def _draw(choices: Sequence[Completion], logits: np.ndarray, count: int, key: Sequence[int]) -> list[Completion]:
     """`count` of the choices, each in proportion to the exponential of its logit."""
     cumulated = np.exp(logits - logits.max()).cumsum()
-    drawn = np.random.Generator(np.random.Philox(key=list(key))).random(count)
-    return [choices[place] for place in np.searchsorted(cumulated, drawn * cumulated[-1], side="right")]
+    uniforms = np.random.Generator(np.random.Philox(key=list(key))).random(count)
+    return [choices[choice_index] for choice_index in np.searchsorted(cumulated, uniforms * cumulated[-1], side="right")]
 
 
 def _read(learner: Learner, items: Sequence[Example], options: Mapping[int, tuple[str, ...]]) -> dict[int, list[Completion]]:
@@ -92,26 +98,28 @@ def _read(learner: Learner, items: Sequence[Example], options: Mapping[int, tupl
     from mixwright.learner.warmup import completion_tokens
     from mixwright.measure.kept_answers import KeepingLearner
 
-    tokens = {place: [completion_tokens(learner, text) for text in texts] for place, texts in options.items()}
-    requests = {place: ["options", learner.encode(items[place].prompt), tokens[place]] for place in options}
+    tokens = {item_index: [completion_tokens(learner, text) for text in texts] for item_index, texts in options.items()}
+    requests = {
+        item_index: ["options", learner.encode(items[item_index].prompt), tokens[item_index]] for item_index in options
+    }
     keeping = learner if isinstance(learner, KeepingLearner) else None
-    missing = [place for place in options if keeping is None or not keeping.knows(requests[place])]
-    missing.sort(key=lambda place: len(requests[place][1]))
+    missing_indices = [item_index for item_index in options if keeping is None or not keeping.knows(requests[item_index])]
+    missing_indices.sort(key=lambda item_index: len(requests[item_index][1]))
     logprobs: dict[int, list[list[float]]] = {}
-    for first in range(0, len(missing), READ_TOGETHER):
-        part = missing[first : first + READ_TOGETHER]
-        for row, read in read_alternatives(
-            learner, [items[place].prompt for place in part], [tokens[place] for place in part]
+    for first in range(0, len(missing_indices), READ_BATCH_ITEMS):
+        batch = missing_indices[first : first + READ_BATCH_ITEMS]
+        for row, read_logprobs in read_alternatives(
+            learner, [items[item_index].prompt for item_index in batch], [tokens[item_index] for item_index in batch]
         ):
-            logprobs[part[row]] = read
+            logprobs[batch[row]] = read_logprobs
         if keeping is not None:
-            for place in part:
-                keeping.remember(requests[place], lambda place=place: {"read": logprobs[place]})
-    found: dict[int, list[Completion]] = {}
-    for place, texts in options.items():
-        known = logprobs[place] if keeping is None else keeping.remember(requests[place], dict)["read"]
-        found[place] = [
+            for item_index in batch:
+                keeping.remember(requests[item_index], lambda item_index=item_index: {"read": logprobs[item_index]})
+    completions: dict[int, list[Completion]] = {}
+    for item_index, texts in options.items():
+        option_logprobs = logprobs[item_index] if keeping is None else keeping.remember(requests[item_index], dict)["read"]
+        completions[item_index] = [
             Completion(text, tuple(ids), tuple(values), True)
-            for text, ids, values in zip(texts, tokens[place], known, strict=True)
+            for text, ids, values in zip(texts, tokens[item_index], option_logprobs, strict=True)
         ]
-    return found
+    return completions

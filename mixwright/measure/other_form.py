@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from mixwright.corpus import Corpus
 from mixwright.estimates.chance import RIGHT_FROM_SCORE
-from mixwright.measure.passes import in_turn
+from mixwright.measure.passes import interleave
 from mixwright.measure.stage import MeasureResult
 from mixwright.records import Observation
 
@@ -27,37 +27,39 @@ ITEMS_ASKED, MIN_MORE_ITEMS_RIGHT = 8, 4
 
 
 def other_form_notes(
-    learner: Learner, corpus: Corpus, found: MeasureResult, max_new_tokens: int, *, chosen: bool
+    learner: Learner, corpus: Corpus, result: MeasureResult, max_new_tokens: int, *, chosen: bool
 ) -> list[Observation]:
     """A warning where plain text gets clearly more right than the chat template; else nothing.
 
     Args:
         learner: was measured.
         corpus: what it was measured on.
-        found: its measurements.
+        result: its measurements.
         max_new_tokens: longest completion.
         chosen: whether the user named the form, so that nothing is asked.
     """
-    if chosen or learner.form.template is not True or learner.form.system is not None or not found.completions:
+    if chosen or learner.form.template is not True or learner.form.system is not None or not result.completions:
         return []
-    rows = sorted(found.completions, key=lambda row: hashlib.sha256(f"form {row['example']}".encode()).digest())
+    rows = sorted(result.completions, key=lambda row: hashlib.sha256(f"form {row['example']}".encode()).digest())
     tasks: dict[str, list[Mapping[str, Any]]] = {}
     for row in rows:
         tasks.setdefault(row["task"], []).append(row)
-    few = in_turn(tasks.values())[:ITEMS_ASKED]
-    examples = {row.id: row for row in corpus.select(ids=[row["example"] for row in few])}
-    few = [row for row in few if row["example"] in examples]
-    plain = learner.with_form(replace(learner.form, template=False))
-    prompts = [examples[row["example"]].prompt for row in few]
-    made = plain.sample(prompts, count=1, temperature=0, max_new_tokens=max_new_tokens, seed=0)
-    right_with_template = sum(row["score"] >= RIGHT_FROM_SCORE for row in few)
-    answered = [(examples[row["example"]], best) for row, (best,) in zip(few, made, strict=True)]
+    asked_rows = interleave(tasks.values())[:ITEMS_ASKED]
+    examples = {row.id: row for row in corpus.select(ids=[row["example"] for row in asked_rows])}
+    asked_rows = [row for row in asked_rows if row["example"] in examples]
+    plain_learner = learner.with_form(replace(learner.form, template=False))
+    prompts = [examples[row["example"]].prompt for row in asked_rows]
+    completions = plain_learner.sample(prompts, count=1, temperature=0, max_new_tokens=max_new_tokens, seed=0)
+    right_with_template = sum(row["score"] >= RIGHT_FROM_SCORE for row in asked_rows)
+    answered = [(examples[row["example"]], best) for row, (best,) in zip(asked_rows, completions, strict=True)]
     right_as_text = sum(corpus.grade(item, best.text, cut=not best.finished) >= RIGHT_FROM_SCORE for item, best in answered)
     if right_as_text - right_with_template < MIN_MORE_ITEMS_RIGHT:
         return []
     message = (
-        f"of {len(few)} items {right_as_text} are right when prompts are given as plain text, and {right_with_template} "
-        "through the chat template"
+        f"of {len(asked_rows)} items {right_as_text} are right when prompts are given as plain text, and "
+        f"{right_with_template} through the chat template"
     )
     remedy = "Choose the form: --no-chat-template, or model.chat_template: false in run.yaml."
-    return [Observation(OTHER_FORM_NOTE, None, "warning", right_as_text - right_with_template, len(few), message, remedy)]
+    return [
+        Observation(OTHER_FORM_NOTE, None, "warning", right_as_text - right_with_template, len(asked_rows), message, remedy)
+    ]

@@ -57,7 +57,10 @@ class ExampleRollouts:
 
     def texts(self, name: str) -> Counter[tuple[str, bool]]:
         """Its completions, each with whether it was cut, and how often each was written."""
-        return Counter((made.text, not made.finished) for made in ([self.greedy] if name == "greedy" else self.samples))
+        return Counter(
+            (completion.text, not completion.finished)
+            for completion in ([self.greedy] if name == "greedy" else self.samples)
+        )
 
 
 @dataclass(frozen=True)
@@ -87,7 +90,7 @@ class Passes:
     """What items are picked from: its eval split, or all of it when there is none."""
     seed: int = 0
     """Of the samples."""
-    done: Callable[[float], None] | None = None
+    report_done: Callable[[float], None] | None = None
     """Called with the share of the work that is done, 0..1."""
     chosen: tuple[Example, ...] | None = None
     """The items themselves, where they are not to be picked: gradable rows of either split, as the scan reads them."""
@@ -109,27 +112,27 @@ class Passes:
         """
         if self.chosen is not None:
             return self.chosen
-        found = self.picked(self._gradable)
-        if not found:
+        items = self.picked(self._gradable)
+        if not items:
             raise InputError("examples with answers to grade", "none", "Give a corpus that has an answer column.")
-        return found
+        return items
 
     def _gradable(self, example: Example) -> bool:
         return example.answer is not None and self.corpus.tasks[example.task].kind == "verifiable"
 
-    def picked(self, wanted: Callable[[Example], bool], times: int = 1) -> tuple[Example, ...]:
-        """At most `times` times `config.items` examples per cell for which `wanted` is true, sorted by cell and hash."""
-        most = times * self.config.items
+    def picked(self, is_wanted: Callable[[Example], bool], times: int = 1) -> tuple[Example, ...]:
+        """At most `times` times `config.items` examples per cell for which `is_wanted` is true, sorted by cell and hash."""
+        most_items = times * self.config.items
         cells: dict[Group, list[tuple[bytes, int]]] = defaultdict(list)
         rows = self.corpus.measured()
         for index, example in enumerate(rows):
-            if wanted(example):
-                place = cells[example.task, example.level]
-                place.append((hashlib.sha256(example.id.encode()).digest(), index))
-                if len(place) > 2 * most + 64:
-                    place[:] = sorted(place)[:most]
+            if is_wanted(example):
+                hashes_and_indices = cells[example.task, example.level]
+                hashes_and_indices.append((hashlib.sha256(example.id.encode()).digest(), index))
+                if len(hashes_and_indices) > 2 * most_items + 64:
+                    hashes_and_indices[:] = sorted(hashes_and_indices)[:most_items]
         order = sorted(cells, key=lambda key: (key[0], -np.inf if key[1] is None else key[1]))
-        return tuple(rows[index] for key in order for _, index in sorted(cells[key])[:most])
+        return tuple(rows[index] for key in order for _, index in sorted(cells[key])[:most_items])
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -144,38 +147,42 @@ class Passes:
     @cached_property
     def cells(self) -> dict[Group, list[Example]]:
         """Items per task and level."""
-        found: dict[Group, list[Example]] = defaultdict(list)
+        items_by_cell: dict[Group, list[Example]] = defaultdict(list)
         for item in self.items:
-            found[item.task, item.level].append(item)
-        return dict(found)
+            items_by_cell[item.task, item.level].append(item)
+        return dict(items_by_cell)
 
     @cached_property
     def groups(self) -> dict[Group, list[Example]]:
         """Items per cell, and per whole task (level None) where a task has levels."""
-        tasks: dict[Group, list[Example]] = defaultdict(list)
+        items_by_task: dict[Group, list[Example]] = defaultdict(list)
         for item in self.items:
-            tasks[item.task, None].append(item)
-        return tasks | self.cells
+            items_by_task[item.task, None].append(item)
+        return items_by_task | self.cells
 
     @cached_property
     def rollouts(self) -> dict[str, ExampleRollouts]:
         """Greedy and sampled completions of every item, graded, by example id."""
         config, arguments = self.config, (self.learner, self.items, self.corpus, self.config)
-        length, first = completion_lengths(config), WRITING_TIME_SHARE / (1 + config.samples)
+        lengths, greedy_share = completion_lengths(config), WRITING_TIME_SHARE / (1 + config.samples)
         options_read: dict[int, list[Completion]] = {}
-        once = {"seed": self.seed, "options_read": options_read, **length}
-        greedy = answer_items(*arguments, count=1, temperature=0, **once, **self._heard(0, first))
-        found, sampled = {}, [[] for _ in self.items]
+        shared_arguments = {"seed": self.seed, "options_read": options_read, **lengths}
+        greedy = answer_items(
+            *arguments, count=1, temperature=0, **shared_arguments, **self._progress_argument(0, greedy_share)
+        )
+        rollouts, sampled = {}, [[] for _ in self.items]
         if config.samples:
-            sampling = {"count": config.samples, "temperature": config.temperature, **once}
+            sampling = {"count": config.samples, "temperature": config.temperature, **shared_arguments}
             if self.nested:  # draws depend on the item, whatever stands beside it
                 digests = [hashlib.sha256(item.id.encode()).digest() for item in self.items]
                 sampling["draw_keys"] = [int.from_bytes(digest[:4], "big") for digest in digests]
-            sampled = answer_items(*arguments, **sampling, **self._heard(first, WRITING_TIME_SHARE))
+            sampled = answer_items(*arguments, **sampling, **self._progress_argument(greedy_share, WRITING_TIME_SHARE))
         for item, (best,), samples in zip(self.items, greedy, sampled, strict=True):
-            score, *scores = (self.grades.grade(item, made.text, cut=not made.finished) for made in (best, *samples))
-            found[item.id] = ExampleRollouts(best, score, tuple(samples), tuple(scores))
-        return found
+            score, *scores = (
+                self.grades.grade(item, completion.text, cut=not completion.finished) for completion in (best, *samples)
+            )
+            rollouts[item.id] = ExampleRollouts(best, score, tuple(samples), tuple(scores))
+        return rollouts
 
     @cached_property
     def logprobs(self) -> dict[str, TokenReadings]:
@@ -189,38 +196,38 @@ class Passes:
         prompts, completions = [item.prompt for item, _ in rows], [ids for _, ids in rows]
         now = self.learner.distributions(prompts, completions)
         before = self.start.distributions(prompts, completions) if self.start is not None else None
-        read: dict[tuple[str, tuple[int, ...]], tuple[NDArray[np.float64], NDArray[np.float64] | None]] = {}
+        readings_by_row: dict[tuple[str, tuple[int, ...]], tuple[NDArray[np.float64], NDArray[np.float64] | None]] = {}
         for count, (index, table) in enumerate(now, start=1):
-            if self.done:
-                self.done(WRITING_TIME_SHARE + (1 - WRITING_TIME_SHARE) * count / len(rows))
-            chance = table.exp()
-            entropy = -(chance * table).nan_to_num().sum(-1)
+            if self.report_done:
+                self.report_done(WRITING_TIME_SHARE + (1 - WRITING_TIME_SHARE) * count / len(rows))
+            probabilities = table.exp()
+            entropy = -(probabilities * table).nan_to_num().sum(-1)
             divergence = None
             if before is not None:
-                _, old = next(before)
-                terms = chance * (table - old.to(table.device))
-                divergence = terms.nan_to_num(posinf=1e30).sum(-1).clamp_min(0).cpu().double().numpy()
+                _, start_table = next(before)
+                divergence_terms = probabilities * (table - start_table.to(table.device))
+                divergence = divergence_terms.nan_to_num(posinf=1e30).sum(-1).clamp_min(0).cpu().double().numpy()
             item, ids = rows[index]
-            read[item.id, ids] = (entropy.cpu().double().numpy(), divergence)
-        found = {}
+            readings_by_row[item.id, ids] = (entropy.cpu().double().numpy(), divergence)
+        readings = {}
         for item in self.items:  # repeated samples count as often as they were drawn
-            parts = [read[item.id, sample.token_ids] for sample in self.rollouts[item.id].samples]
-            known = [part for _, part in parts if part is not None]
-            entropies = np.concatenate([part for part, _ in parts])
-            found[item.id] = TokenReadings(entropies, np.concatenate(known) if known else None)
-        return found
+            item_readings = [readings_by_row[item.id, sample.token_ids] for sample in self.rollouts[item.id].samples]
+            divergences = [values for _, values in item_readings if values is not None]
+            entropies = np.concatenate([values for values, _ in item_readings])
+            readings[item.id] = TokenReadings(entropies, np.concatenate(divergences) if divergences else None)
+        return readings
 
     @property
     def cut(self) -> float:
         """Share of all completions, greedy and sampled, that were cut at `config.max_new_tokens`."""
-        written = [found for item in self.rollouts.values() for found in (item.greedy, *item.samples)]
-        return float(np.mean([not found.finished for found in written]))
+        completions = [completion for item in self.rollouts.values() for completion in (item.greedy, *item.samples)]
+        return float(np.mean([not completion.finished for completion in completions]))
 
-    def _heard(self, start: float, end: float) -> dict[str, Any]:
+    def _progress_argument(self, start: float, end: float) -> dict[str, Any]:
         """Argument `progress` of sampling that takes the work from share `start` to `end`; none where nobody asked."""
-        if (done := self.done) is None:
+        if (report := self.report_done) is None:
             return {}
-        return {"progress": lambda share: done(start + (end - start) * share)}
+        return {"progress": lambda share: report(start + (end - start) * share)}
 
     def per_token(self, probe: str, name: str, values: Callable[[TokenReadings], NDArray[np.float64]]) -> list[Measurement]:
         """Mean nats per token of `values` for every cell and task, and for all (`*`); groups of one item are left out.
@@ -230,15 +237,17 @@ class Passes:
         if not self.config.samples:
             return []
         everything: dict[Group, list[Example]] = {**self.groups, ("*", None): list(self.items)}
-        found = []
+        measurements = []
         for (task, level), items in everything.items():
-            parts = [values(self.logprobs[item.id]) for item in items]
-            totals = np.array([part.sum() for part in parts])
-            estimate = rate(totals, np.array([len(part) for part in parts], dtype=float))
+            token_values = [values(self.logprobs[item.id]) for item in items]
+            totals = np.array([item_values.sum() for item_values in token_values])
+            estimate = rate(totals, np.array([len(item_values) for item_values in token_values], dtype=float))
             if estimate is not None:
                 low, high = max(0.0, estimate.low), estimate.high
-                found.append(Measurement(probe, task, name, estimate.value, low, high, estimate.n, "nats per token", level))
-        return found
+                measurements.append(
+                    Measurement(probe, task, name, estimate.value, low, high, estimate.n, "nats per token", level)
+                )
+        return measurements
 
     def _check_start(self) -> None:
         if self.start is None or self.start is self.learner:
@@ -275,10 +284,10 @@ def completion_row(item: Example, completion: Completion, answer: str | None, sc
 
 def evenly_spread(items: Sequence[Example], count: int) -> Sequence[Example]:
     """At most `count` of the items, evenly over the levels that they are sorted by."""
-    return [items[len(items) * place // count] for place in range(count)] if len(items) > count else items
+    return [items[len(items) * position // count] for position in range(count)] if len(items) > count else items
 
 
-def in_turn(groups: Collection[Sequence[T]]) -> list[T]:
+def interleave(groups: Collection[Sequence[T]]) -> list[T]:
     """The first of each group, then the second of each, and so on."""
     longest = max(map(len, groups), default=0)
-    return [group[place] for place in range(longest) for group in groups if place < len(group)]
+    return [group[position] for position in range(longest) for group in groups if position < len(group)]

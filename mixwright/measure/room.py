@@ -24,7 +24,7 @@ SOLUTION_TOKENS = 512
 """Tokens for a worked solution, where a grader reads a final answer out of it; GSM8K's own take at most 350 or so."""
 PROMPTS_COUNTED = 2000
 """Prompts, the longest by characters, whose tokens are counted."""
-HEADROOM = 1.25
+HEADROOM_FACTOR = 1.25
 """Times the longest answer: a right answer may be said in more words."""
 
 
@@ -54,31 +54,38 @@ def keep_fitting_corpus(
     Raises:
         InputError: most rows have too long a prompt; or as `room_for`.
     """
-    contexts = [one.context for one in learners if one.context]
+    contexts = [learner.context for learner in learners if learner.context]
     if not contexts:
         return corpus, []
     limit = min(contexts)
-    needed = asked_tokens or min(max(LEAST_TOKENS, longest_answer(learners, corpus, config)[0] + 1), max(1, limit // 4))
+    needed_tokens = asked_tokens or min(
+        max(LEAST_TOKENS, longest_answer(learners, corpus, config)[0] + 1), max(1, limit // 4)
+    )
     rows = corpus.measured()
-    long = [
+    long_rows = [
         (row, tokens)
         for row in rows
-        if len(plain(row.prompt).encode()) > (limit - needed) // 2  # tokens are bytes at worst, beside the chat's own
-        and (tokens := max(len(one.encode(row.prompt)) for one in learners)) + needed > limit
+        if len(plain(row.prompt).encode()) > (limit - needed_tokens) // 2  # tokens are bytes at worst, beside the chat's own
+        and (tokens := max(len(learner.encode(row.prompt)) for learner in learners)) + needed_tokens > limit
     ]
-    if not long:
+    if not long_rows:
         return corpus, []
-    (first, tokens), gone = long[0], Counter(row.task for row, _ in long)
-    where = f"the first: {first.source or first.id} of task {first.task!r} with {tokens:,} tokens"
-    lack = f"an answer of {needed:,} tokens in a context of {limit:,}"
-    if 2 * len(long) > len(rows):
+    (first_row, tokens), left_out_counts = long_rows[0], Counter(row.task for row, _ in long_rows)
+    row_text = f"the first: {first_row.source or first_row.id} of task {first_row.task!r} with {tokens:,} tokens"
+    room = f"an answer of {needed_tokens:,} tokens in a context of {limit:,}"
+    if 2 * len(long_rows) > len(rows):
         remedy = "Shorten or leave out long prompts, take a model of a longer context, or fewer tokens: --max-new-tokens."
-        raise InputError(f"prompts that leave room for {lack}", f"{len(long):,} of {len(rows):,} without; {where}", remedy)
-    left = corpus.select(ids=[row.id for row in corpus if row.id not in {row.id for row, _ in long}])
-    counts = join_some([f"{task} ({count:,})" for task, count in sorted(gone.items())])
-    note = f"{len(long):,} of {len(rows):,} rows are left out, whose prompts leave no room for {lack}: {counts}; {where}"
-    emptied_tasks = sorted(set(gone) - {row.task for row in left.select(split=None if rows is corpus else "eval")})
-    return left, [note + (f"; nothing is left of {', '.join(emptied_tasks)}" if emptied_tasks else "")]
+        raise InputError(
+            f"prompts that leave room for {room}", f"{len(long_rows):,} of {len(rows):,} without; {row_text}", remedy
+        )
+    fitting_corpus = corpus.select(ids=[row.id for row in corpus if row.id not in {row.id for row, _ in long_rows}])
+    counts = join_some([f"{task} ({count:,})" for task, count in sorted(left_out_counts.items())])
+    note = f"{len(long_rows):,} of {len(rows):,} rows are left out, whose prompts leave no room for {room}: "
+    note += f"{counts}; {row_text}"
+    emptied_tasks = sorted(
+        set(left_out_counts) - {row.task for row in fitting_corpus.select(split=None if rows is corpus else "eval")}
+    )
+    return fitting_corpus, [note + (f"; nothing is left of {', '.join(emptied_tasks)}" if emptied_tasks else "")]
 
 
 def room_for(learners: Sequence[Learner], corpus: Corpus, config: MeasureConfig, *, for_training: bool = False) -> Room:
@@ -97,7 +104,7 @@ def room_for(learners: Sequence[Learner], corpus: Corpus, config: MeasureConfig,
         InputError: nothing to grade, or chat prompts without a chat template.
     """
     longest, items = longest_answer(learners, corpus, config)
-    tokens = max(LEAST_TOKENS, 8 * math.ceil((HEADROOM * longest + 1) / 8))
+    tokens = max(LEAST_TOKENS, 8 * math.ceil((HEADROOM_FACTOR * longest + 1) / 8))
     why = f"the longest answer of {len(items):,} items has {longest:,} tokens"
     reading = sorted(filter(_finds_answer_in_text, {corpus.tasks[item.task].grader for item in items}))
     if reading and tokens < SOLUTION_TOKENS:
@@ -105,12 +112,16 @@ def room_for(learners: Sequence[Learner], corpus: Corpus, config: MeasureConfig,
     if tokens > MOST_TOKENS:
         tokens, why = MOST_TOKENS, f"{why}, and no more than {MOST_TOKENS:,} is taken unasked"
     rows = heapq.nlargest(PROMPTS_COUNTED, corpus if for_training else items, key=lambda row: len(plain(row.prompt)))
-    ends = [(one.context, max(len(one.encode(row.prompt)) for row in rows), one) for one in learners if one.context]
-    context, taken, tightest = min(ends, key=lambda end: end[0] - end[1], default=(0, 0, learners[0]))
-    if context and context - taken < tokens:
-        tokens = max(1, context - taken)
+    contexts = [
+        (learner.context, max(len(learner.encode(row.prompt)) for row in rows), learner)
+        for learner in learners
+        if learner.context
+    ]
+    context, prompt_tokens, tightest = min(contexts, key=lambda end: end[0] - end[1], default=(0, 0, learners[0]))
+    if context and context - prompt_tokens < tokens:
+        tokens = max(1, context - prompt_tokens)
         short = ", less than the longest answer and its end" if tokens < longest + 1 else ""
-        room = f"a context of {context:,} tokens, of which the longest prompt takes {taken:,}{short}"
+        room = f"a context of {context:,} tokens, of which the longest prompt takes {prompt_tokens:,}{short}"
         why = f"{tightest.name} has {room}; {why}"
     return Room(tokens, why)
 
@@ -119,7 +130,9 @@ def longest_answer(learners: Sequence[Learner], corpus: Corpus, config: MeasureC
     """Tokens of the longest answer or target of the items that are measured, and those items."""
     items = Passes(learners[0], None, config, corpus).items
     texts = list({text for item in items for text in (item.answer or "", plain(item.target)) if text})
-    return max(len(ids) for one in learners for ids in one.tokenizer(texts, add_special_tokens=False)["input_ids"]), items
+    return max(
+        len(ids) for learner in learners for ids in learner.tokenizer(texts, add_special_tokens=False)["input_ids"]
+    ), items
 
 
 def _finds_answer_in_text(grader: str) -> bool:

@@ -39,20 +39,20 @@ class MeasureResult:
     """Share of them that were cut at `max_new_tokens`, 0..1."""
     cut_examples: frozenset[str] = frozenset()
     """Examples whose greedy completion was cut."""
-    pace: float = 0.0
+    seconds_per_item: float = 0.0
     """Seconds per item; 0 where nobody took the time."""
 
 
 def settings_after(config: MeasureConfig) -> MeasureConfig:
     """The settings of a measuring after a run: without probes that are made before it only."""
-    kept = tuple(name for name in config.probes if not catalog.load("probes", name).ONCE)
-    return replace(config, probes=kept)
+    kept_probes = tuple(name for name in config.probes if not catalog.load("probes", name).ONCE)
+    return replace(config, probes=kept_probes)
 
 
 def longest_answer(corpus: Corpus) -> int:
     """Completion length, tokens, that leaves room for the longest answer (one token per character at worst) and an end."""
-    found = (len(plain(example.answer or example.target or "")) for example in itertools.islice(corpus, 5000))
-    return max(MIN_PROPOSED_TOKENS, min(max(found, default=0) + 1, MOST_PROPOSED_TOKENS))
+    lengths = (len(plain(example.answer or example.target or "")) for example in itertools.islice(corpus, 5000))
+    return max(MIN_PROPOSED_TOKENS, min(max(lengths, default=0) + 1, MOST_PROPOSED_TOKENS))
 
 
 def measure_learner(
@@ -62,7 +62,7 @@ def measure_learner(
     *,
     start: Learner | None = None,
     seed: int,
-    done: Callable[[float], None] | None = None,
+    report_done: Callable[[float], None] | None = None,
     nested: bool = False,
 ) -> MeasureResult:
     """Run the probes of `config` on `learner`.
@@ -73,19 +73,19 @@ def measure_learner(
         config: probes and sizes.
         start: the model that training began with, for drift.
         seed: of samples and probes; one seed before and after couples the two.
-        done: called with the share of the work that is done, 0..1.
+        report_done: called with the share of the work that is done, 0..1.
         nested: what is sampled for an item does not depend on how many others are measured.
 
     Raises:
         InputError: unknown probe, nothing to grade, prompts too long, or a starting model with another tokenizer.
     """
     probes = {name: catalog.create("probes", name, dict(config.options.get(name, {}))) for name in config.probes}
-    passes = Passes(learner, start, config, corpus, seed, done, nested=nested)
+    passes = Passes(learner, start, config, corpus, seed, report_done, nested=nested)
     measurements: list[Measurement] = []
     for name, probe in probes.items():
         measurements += probe.measure(passes, corpus, np.random.default_rng([seed, zlib.crc32(name.encode())]))
     if passes.generated:
-        measurements += _late(passes)
+        measurements += _count_late_answers(passes)
     if not passes.generated:
         return MeasureResult(tuple(measurements), (), 0)
     best = {item.id: passes.rollouts[item.id] for item in passes.items}
@@ -94,7 +94,7 @@ def measure_learner(
     return MeasureResult(tuple(measurements), tuple(rows), len(rows) * (1 + config.samples), passes.cut, short)
 
 
-def _late(passes: Passes) -> list[Measurement]:
+def _count_late_answers(passes: Passes) -> list[Measurement]:
     """Answers per task that its grader did not judge in time; nothing for the others."""
     counts = Counter(item.task for item in passes.items)
     return [

@@ -24,9 +24,9 @@ OTHER_ITEMS_PER_ITEM = 64
 class Swaps:
     """What was worked out once for a set of items."""
 
-    found: Mapping[str, Dependence]
+    dependence_by_name: Mapping[str, Dependence]
     """By measurement (greedy, pass@1); empty for fewer than three items."""
-    p: Mapping[str, float]
+    p_by_name: Mapping[str, float]
     """Of the permutation test, by measurement."""
     items: Mapping[str, Mapping[str, float]]
     """Measurement -> id of an item -> pseudo-value of S."""
@@ -34,17 +34,17 @@ class Swaps:
 
 def swap_cells(passes: Passes, cells: Mapping[Group, Sequence[Example]], rng: np.random.Generator) -> dict[Group, Swaps]:
     """Every cell by its own items; the small ones of a task together, with all of the task's items where they are few."""
-    small: dict[str, list[Example]] = defaultdict(list)
+    small_cell_items: dict[str, list[Example]] = defaultdict(list)
     for (task, _), items in cells.items():
         if len(items) < MIN_ITEMS:
-            small[task] += items
-    joined = {}
-    for task, items in small.items():
+            small_cell_items[task] += items
+    swaps_by_task = {}
+    for task, items in small_cell_items.items():
         if len(items) < MIN_ITEMS:
-            items = [item for (own, _), members in cells.items() if own == task for item in members]
-        joined[task] = swap_answers(passes, items, rng)
+            items = [item for (cell_task, _), members in cells.items() if cell_task == task for item in members]
+        swaps_by_task[task] = swap_answers(passes, items, rng)
     return {
-        (task, level): swap_answers(passes, items, rng) if len(items) >= MIN_ITEMS else joined[task]
+        (task, level): swap_answers(passes, items, rng) if len(items) >= MIN_ITEMS else swaps_by_task[task]
         for (task, level), items in cells.items()
     }
 
@@ -56,10 +56,13 @@ def swap_answers(passes: Passes, items: Sequence[Example], rng: np.random.Genera
         success = {name: {item.id: passes.rollouts[item.id].success(name) for item in items} for name in passes.names}
         return Swaps({}, {}, success)
     tables = {name: grade_swapped(passes, items, name) for name in passes.names}
-    found = {name: dependence(table) for name, table in tables.items()}
+    dependence_by_name = {name: dependence(table) for name, table in tables.items()}
     ids = [item.id for item in items]
-    values = {name: dict(zip(ids, known.items.tolist(), strict=True)) for name, known in found.items()}
-    return Swaps(found, {name: permutation_p(table, rng) for name, table in tables.items()}, values)
+    values = {
+        name: dict(zip(ids, dependence_of_name.items.tolist(), strict=True))
+        for name, dependence_of_name in dependence_by_name.items()
+    }
+    return Swaps(dependence_by_name, {name: permutation_p(table, rng) for name, table in tables.items()}, values)
 
 
 def grade_swapped(passes: Passes, items: Sequence[Example], name: str) -> np.ndarray:
@@ -71,27 +74,27 @@ def grade_swapped(passes: Passes, items: Sequence[Example], name: str) -> np.nda
     if count > MOST_ITEMS_ALL_PAIRS:
         shifts = [0, *np.linspace(1, count - 1, OTHER_ITEMS_PER_ITEM).astype(int).tolist()]
     table = np.full((count, count), np.nan)
-    known: dict[tuple[int, str, bool], bool] = {}
+    known_grades: dict[tuple[int, str, bool], bool] = {}
     for row, item in enumerate(items):
         answers = passes.rollouts[item.id].texts(name)
         for shift in shifts:
             column = (row + shift) % count
-            right = 0.0
+            right_count = 0.0
             for (text, cut), times in answers.items():
-                given = text if not shift else _moved(item, items[column], text)
-                key = (column, given, cut)
-                if key not in known:
-                    known[key] = passes.grades.grade(items[column], given, cut=cut) >= RIGHT_FROM_SCORE
-                right += times * known[key]
-            table[row, column] = right / sum(answers.values())
+                moved_text = text if not shift else _move_answer(item, items[column], text)
+                key = (column, moved_text, cut)
+                if key not in known_grades:
+                    known_grades[key] = passes.grades.grade(items[column], moved_text, cut=cut) >= RIGHT_FROM_SCORE
+                right_count += times * known_grades[key]
+            table[row, column] = right_count / sum(answers.values())
     return table
 
 
-def _moved(item: Example, other: Example, text: str) -> str:
+def _move_answer(item: Example, other_item: Example, text: str) -> str:
     """An answer as it would be given to another prompt: the option at the same place, else the same text."""
     options = item.extra.get("options", item.extra.get("choices"))
-    place = option_index(options, text) if options else None
-    if place is None:
+    option = option_index(options, text) if options else None
+    if option is None:
         return text
-    others = option_texts(other)
-    return others[place] if place < len(others) else ""
+    other_options = option_texts(other_item)
+    return other_options[option] if option < len(other_options) else ""

@@ -37,13 +37,13 @@ def cell_measurements(
         groups[item.task, item.level].append(values[item.id])
         if len(levels[item.task]) > 1:
             groups[item.task, None].append(values[item.id])
-    found = []
-    for (task, level), of_group in groups.items():
-        mean = rate(np.array(of_group), np.ones(len(of_group)))
+    measurements = []
+    for (task, level), group_values in groups.items():
+        mean = rate(np.array(group_values), np.ones(len(group_values)))
         if mean is not None:
             low, high = (max(0.0, mean.low), min(1.0, mean.high)) if unit == "share" else (mean.low, mean.high)
-            found.append(Measurement(probe, task, name, mean.value, low, high, mean.n, unit, level))
-    return found
+            measurements.append(Measurement(probe, task, name, mean.value, low, high, mean.n, unit, level))
+    return measurements
 
 
 def item_measurements(
@@ -56,8 +56,10 @@ def item_measurements(
     ]
 
 
-def count_too_long(probe: str, items: Sequence[Example], kept: Sequence[Example]) -> list[Measurement]:
+def count_too_long(probe: str, items: Sequence[Example], fitting_items: Sequence[Example]) -> list[Measurement]:
     """Items per task that do not fit into the model's context; nothing for tasks of which all do."""
     counts = Counter(item.task for item in items)
-    lost = sorted((counts - Counter(item.task for item in kept)).items())
-    return [Measurement(probe, task, "too_long", count, count, count, counts[task], "items") for task, count in lost]
+    too_long_counts = sorted((counts - Counter(item.task for item in fitting_items)).items())
+    return [
+        Measurement(probe, task, "too_long", count, count, count, counts[task], "items") for task, count in too_long_counts
+    ]

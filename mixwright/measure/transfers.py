@@ -24,7 +24,7 @@ from mixwright.estimates.orders import (
 from mixwright.measure.bursts import Losses, train_on
 from mixwright.records import Measurement
 
-Read = Callable[[nn.Module], Mapping[str, Mapping[str, NDArray[np.float64]]]]
+ReadModel = Callable[[nn.Module], Mapping[str, Mapping[str, NDArray[np.float64]]]]
 """(model) -> what is read (success, entropy) -> task -> value of each held-out item, shape (items,)."""
 UNIT_BY_MEASUREMENT = {"success": "share", "entropy": "nats per token"}
 START_LABEL = "start"
@@ -58,7 +58,7 @@ class RunSizes:
 def watch_transfer(
     model: nn.Module,
     losses: Losses,
-    read: Read,
+    read: ReadModel,
     train: Mapping[str, NDArray[np.int64]],
     sizes: RunSizes,
     rng: np.random.Generator,
@@ -75,17 +75,22 @@ def watch_transfer(
         rng: of the rows that are drawn.
     """
     start = read(model)
-    found: dict[tuple[str, ...], list[Mapping[str, Mapping[str, NDArray[np.float64]]]]] = {(): [start]}
+    readings_by_path: dict[tuple[str, ...], list[Mapping[str, Mapping[str, NDArray[np.float64]]]]] = {(): [start]}
     pairs = len(train) * (len(train) - 1) if sizes.pairs else 0
     runs = sizes.seeds * (2 * len(train) + pairs)
     for _ in range(sizes.seeds):
-        draws = _drawn(train, sizes, rng)
+        draws = _draw_rows(train, sizes, rng)
         for path, branch in _branches(model, losses, draws, sizes):
-            found.setdefault(path, []).append(read(branch))
-    rows = [_row(what, task, path, read_of) for path, read_of in found.items() for what in start for task in start[what]]
-    rows += _changes(found, list(train), pairs=sizes.pairs)
+            readings_by_path.setdefault(path, []).append(read(branch))
+    rows = [
+        _make_row(number_name, task, path, read_of)
+        for path, read_of in readings_by_path.items()
+        for number_name in start
+        for task in start[number_name]
+    ]
+    rows += _changes(readings_by_path, list(train), pairs=sizes.pairs)
     choice = choose_order(effects_of(rows, list(train)))
-    order = [list(train)[place] for place in choice.order]
+    order = [list(train)[task_index] for task_index in choice.order]
     for number, task in enumerate(order, 1):
         rows.append(Measurement("transfer", task, PLACE_MEASUREMENT, number, number, number, 1, "place"))
     if choice.certainty >= MIN_CERTAINTY and choice.gain >= MIN_GAIN_SHARE:
@@ -101,23 +106,23 @@ def _branches(
     model: nn.Module, losses: Losses, draws: Draws, sizes: RunSizes
 ) -> Iterator[tuple[tuple[str, ...], nn.Module]]:
     """A copy after each task's run, one after each pair in turn, and one after all tasks together."""
-    for first, batches in draws.items():
+    for first_task, batches in draws.items():
         branch = copy.deepcopy(model)
         train_on(branch, losses, batches, sizes.learning_rate)
-        yield (first,), branch
-        for second, later_batches in draws.items() if sizes.pairs else ():
-            if second != first:
+        yield (first_task,), branch
+        for second_task, later_batches in draws.items() if sizes.pairs else ():
+            if second_task != first_task:
                 later = copy.deepcopy(branch)
                 train_on(later, losses, later_batches, sizes.learning_rate)
-                yield (first, second), later
-    yield (TOGETHER_LABEL,), _together(model, losses, draws, sizes)
+                yield (first_task, second_task), later
+    yield (TOGETHER_LABEL,), _train_together(model, losses, draws, sizes)
 
 
-def _drawn(train: Mapping[str, NDArray[np.int64]], sizes: RunSizes, rng: np.random.Generator) -> Draws:
+def _draw_rows(train: Mapping[str, NDArray[np.int64]], sizes: RunSizes, rng: np.random.Generator) -> Draws:
     return {task: [rng.choice(rows, sizes.batch) for _ in range(sizes.steps)] for task, rows in train.items()}
 
 
-def _together(model: nn.Module, losses: Losses, draws: Draws, sizes: RunSizes) -> nn.Module:
+def _train_together(model: nn.Module, losses: Losses, draws: Draws, sizes: RunSizes) -> nn.Module:
     """A copy after the rows of all tasks in one shuffled sequence."""
     rows = np.concatenate([rows for batches in draws.values() for rows in batches])
     branch = copy.deepcopy(model)
@@ -130,7 +135,7 @@ def _try_order(
     order: Sequence[str],
     model: nn.Module,
     losses: Losses,
-    read: Read,
+    read: ReadModel,
     train: Mapping[str, NDArray[np.int64]],
     sizes: RunSizes,
     rng: np.random.Generator,
@@ -140,45 +145,54 @@ def _try_order(
     The best of many orders by noisy effects is overrated, and effects do not just add up: what it was chosen by does not
     tell whether it is better than all tasks together.
     """
-    ordered, together = [], []
+    order_readings, joint_readings = [], []
     for _ in range(sizes.seeds):
-        draws, branch = _drawn(train, sizes, rng), copy.deepcopy(model)
+        draws, branch = _draw_rows(train, sizes, rng), copy.deepcopy(model)
         for task in order:
             train_on(branch, losses, draws[task], sizes.learning_rate)
-        ordered.append(read(branch))
-        together.append(read(_together(model, losses, draws, sizes)))
+        order_readings.append(read(branch))
+        joint_readings.append(read(_train_together(model, losses, draws, sizes)))
     tasks = list(train)
-    first, second = (
-        np.stack([np.concatenate([run["success"][task] for task in tasks]) for run in runs]) for runs in (ordered, together)
+    order_success, joint_success = (
+        np.stack([np.concatenate([run["success"][task] for task in tasks]) for run in runs])
+        for runs in (order_readings, joint_readings)
     )
-    items = np.array([len(ordered[0]["success"][task]) for task in tasks])
+    items = np.array([len(order_readings[0]["success"][task]) for task in tasks])
     strata, weights = np.repeat(np.arange(len(tasks)), items), np.repeat(1 / items / len(tasks), items)
-    found = estimate_crossed(first - second, strata, weights)
-    fields = (found.value, found.low, found.high, first.size, UNIT_BY_MEASUREMENT["success"])
+    estimate = estimate_crossed(order_success - joint_success, strata, weights)
+    fields = (estimate.value, estimate.low, estimate.high, order_success.size, UNIT_BY_MEASUREMENT["success"])
     return [
-        *(_row("success", task, (BEST_ORDER_LABEL,), ordered) for task in tasks),
+        *(_make_row("success", task, (BEST_ORDER_LABEL,), order_readings) for task in tasks),
         Measurement("transfer", "*", GAIN_MEASUREMENT, *fields, null=0.0, null_of=TOGETHER_LABEL),
     ]
 
 
-def _row(what: str, task: str, path: tuple[str, ...], runs: Sequence[Any]) -> Measurement:
+def _make_row(number_name: str, task: str, path: tuple[str, ...], runs: Sequence[Any]) -> Measurement:
     """The mean over runs and items, with an interval over both."""
-    values = np.stack([run[what][task] for run in runs])
+    values = np.stack([run[number_name][task] for run in runs])
     estimate = estimate_crossed(values, np.zeros(values.shape[1], dtype=np.int64))
-    low, high = max(estimate.low, 0.0), estimate.high if what != "success" else min(estimate.high, 1.0)
-    name = what + (AFTER_LABEL + THEN_LABEL.join(path) if path else f" at the {START_LABEL}")
-    ends = min(low, estimate.value), max(high, estimate.value)
-    return Measurement("transfer", task, name, estimate.value, *ends, values.size, UNIT_BY_MEASUREMENT[what])
+    low, high = max(estimate.low, 0.0), estimate.high if number_name != "success" else min(estimate.high, 1.0)
+    name = number_name + (AFTER_LABEL + THEN_LABEL.join(path) if path else f" at the {START_LABEL}")
+    interval_ends = min(low, estimate.value), max(high, estimate.value)
+    return Measurement("transfer", task, name, estimate.value, *interval_ends, values.size, UNIT_BY_MEASUREMENT[number_name])
 
 
-def _changes(found: Mapping[tuple[str, ...], Sequence[Any]], tasks: Sequence[str], *, pairs: bool) -> list[Measurement]:
+def _changes(
+    readings_by_path: Mapping[tuple[str, ...], Sequence[Any]], tasks: Sequence[str], *, pairs: bool
+) -> list[Measurement]:
     """Changes of success, paired by item and by run: by a run from the start, by a later and an earlier run."""
     rows = []
-    for task, other in itertools.product(tasks, (*tasks, TOGETHER_LABEL)):
-        rows.append(_change(f"change at the start by {other}", task, found[other,], found[()]))
-        if pairs and other not in (task, TOGETHER_LABEL):
-            rows.append(_change(f"change by {other}", task, found[task, other], found[task,]))
-            rows.append(_change(f"change from {other}", task, found[other, task], found[task,]))
+    for task, trained_task in itertools.product(tasks, (*tasks, TOGETHER_LABEL)):
+        rows.append(
+            _change(f"change at the start by {trained_task}", task, readings_by_path[trained_task,], readings_by_path[()])
+        )
+        if pairs and trained_task not in (task, TOGETHER_LABEL):
+            rows.append(
+                _change(f"change by {trained_task}", task, readings_by_path[task, trained_task], readings_by_path[task,])
+            )
+            rows.append(
+                _change(f"change from {trained_task}", task, readings_by_path[trained_task, task], readings_by_path[task,])
+            )
     return rows
 
 

@@ -18,29 +18,41 @@ if TYPE_CHECKING:
     from mixwright.learner.learner import Learner
 
 
-def items_to_answer(learners: Sequence[Learner], corpus: Corpus, config: MeasureConfig, room: int) -> tuple[Example, ...]:
+def items_to_answer(
+    learners: Sequence[Learner], corpus: Corpus, config: MeasureConfig, answer_tokens: int
+) -> tuple[Example, ...]:
     """The items whose targets are read, at most `config.items` of each cell, as far as an answer fits into the contexts.
 
     Args:
         learners: all of them answer the same items.
         corpus: its held-out rows are taken, all of them where there are none.
         config: how many items.
-        room: tokens of an answer.
+        answer_tokens: tokens of an answer.
     """
     picked = Passes(learners[0], None, config, corpus).picked(lambda example: example.target is not None)
-    limits = [(one, one.context) for one in learners if one.context]
-    return tuple(item for item in picked if all(len(one.encode(item.prompt)) + room <= most for one, most in limits))
+    limits = [(learner, learner.context) for learner in learners if learner.context]
+    return tuple(
+        item
+        for item in picked
+        if all(len(learner.encode(item.prompt)) + answer_tokens <= most_tokens for learner, most_tokens in limits)
+    )
 
 
-def same_answers(rows: Sequence[Mapping[str, Any]], items: Sequence[Example], room: int) -> bool:
+def same_answers(rows: Sequence[Mapping[str, Any]], items: Sequence[Example], answer_tokens: int) -> bool:
     """Whether answers of an earlier measuring are to the same items, and as long: then they are taken over."""
     same_items = {row["example"] for row in rows} == {item.id for item in items}
-    return same_items and all(len(row["tokens"]) == room if row["cut"] else len(row["tokens"]) <= room + 1 for row in rows)
+    return same_items and all(
+        len(row["tokens"]) == answer_tokens if row["cut"] else len(row["tokens"]) <= answer_tokens + 1 for row in rows
+    )
 
 
-def write_answers(learner: Learner, items: Sequence[Example], room: int, seed: int) -> tuple[dict[str, Any], ...]:
+def write_answers(learner: Learner, items: Sequence[Example], answer_tokens: int, seed: int) -> tuple[dict[str, Any], ...]:
     """One greedy answer per item, as `MeasureResult.completions` holds them, the target as its answer and no score."""
     if not items:
         return ()
-    made = learner.sample([item.prompt for item in items], count=1, temperature=0, max_new_tokens=room, seed=seed)
-    return tuple(completion_row(item, best, plain(item.target), None) for item, (best,) in zip(items, made, strict=True))
+    completions = learner.sample(
+        [item.prompt for item in items], count=1, temperature=0, max_new_tokens=answer_tokens, seed=seed
+    )
+    return tuple(
+        completion_row(item, best, plain(item.target), None) for item, (best,) in zip(items, completions, strict=True)
+    )

@@ -64,8 +64,8 @@ def candidates_of(corpus: Corpus, rows: TrainRows, column: str) -> Candidates:
     """Training rows by prompt and source: the column that names it, else the file that the row comes from."""
     numbers: dict[tuple[str, str], int] = {}
     prompts, sources = [], []
-    for number, task in zip(rows.numbers.tolist(), rows.tasks.tolist(), strict=True):
-        row = corpus[number]
+    for corpus_index, task in zip(rows.corpus_indices.tolist(), rows.tasks.tolist(), strict=True):
+        row = corpus[corpus_index]
         prompts.append(numbers.setdefault((task, plain(row.prompt).strip()), len(numbers)))
         source_name = row.extra.get(column)
         sources.append(str(source_name) if source_name is not None else row.source.rpartition(":")[0] or "unnamed")
@@ -95,7 +95,7 @@ class SourceTrials:
     """Source -> accuracy after training on it alone."""
     gains: dict[str, Estimate]
     """Source -> its accuracy minus that of the mix."""
-    p: dict[str, float]
+    p_by_source: dict[str, float]
     """Source -> two-sided p value of that, by Holm over the sources."""
 
     @property
@@ -114,12 +114,12 @@ class SourceTrials:
     def winner(self) -> str | None:
         """The most accurate source, where it beats the mix beyond chance."""
         best = self.order[0]
-        return best if self.gains[best].value > 0 and self.p[best] < 1 - COVERAGE else None
+        return best if self.gains[best].value > 0 and self.p_by_source[best] < 1 - COVERAGE else None
 
     @property
     def worse_than_mix(self) -> list[str]:
         """Sources that are worse than the mix beyond chance."""
-        return [name for name in self.order if self.gains[name].value < 0 and self.p[name] < 1 - COVERAGE]
+        return [name for name in self.order if self.gains[name].value < 0 and self.p_by_source[name] < 1 - COVERAGE]
 
 
 def train_on_each_source(
@@ -140,15 +140,17 @@ def train_on_each_source(
         strata: task of each prompt held back, shape (items,).
         seeds: of the trainings; the mix is drawn anew with each.
     """
-    places = np.flatnonzero(usable)
+    row_indices = np.flatnonzero(usable)
     rows_by_source = {
-        str(name): places[candidates.sources[places] == name] for name in np.unique(candidates.sources[places])
+        str(name): row_indices[candidates.sources[row_indices] == name]
+        for name in np.unique(candidates.sources[row_indices])
     }
     right_by_source = {
         name: np.array([train(source_rows, seed) for seed in seeds]) for name, source_rows in rows_by_source.items()
     }
     mix_rows_by_seed = [
-        places[random_per_prompt(candidates.prompt_ids[places], np.random.default_rng([seed, 1]))] for seed in seeds
+        row_indices[random_per_prompt(candidates.prompt_ids[row_indices], np.random.default_rng([seed, 1]))]
+        for seed in seeds
     ]
     right_after_mix = np.array([train(mix_rows, seed) for mix_rows, seed in zip(mix_rows_by_seed, seeds, strict=True)])
     trials = {}
@@ -192,7 +194,9 @@ def try_sources(
     Raises:
         InputError: too few prompts to hold some back.
     """
-    rows_with_alternatives = [corpus[int(rows.numbers[at])] for at in np.flatnonzero(candidates.has_alternatives)]
+    rows_with_alternatives = [
+        corpus[int(rows.corpus_indices[row_index])] for row_index in np.flatnonzero(candidates.has_alternatives)
+    ]
     is_judgeable = _find_judgeable_rows(corpus, rows, candidates)
     judged_rows = lowest_per_prompt(np.where(is_judgeable, 0.0, np.nan), candidates.prompt_ids)
     judged_rows = judged_rows[is_judgeable[judged_rows]]  # a row of each prompt that can be judged
@@ -200,13 +204,16 @@ def try_sources(
         return {}, [], 0
     held_back = judged_rows[choose_held_back(rows.tasks[judged_rows], rng)]
     usable = candidates.has_alternatives & ~np.isin(candidates.prompt_ids, candidates.prompt_ids[held_back])
-    items, grades = [corpus[int(rows.numbers[at])] for at in held_back], TimedGrades(corpus, SECONDS_PER_GRADE, "wrong")
+    items, grades = (
+        [corpus[int(rows.corpus_indices[row_index])] for row_index in held_back],
+        TimedGrades(corpus, SECONDS_PER_GRADE, "wrong"),
+    )
     longest_known_tokens = max(
         count_answer_tokens(learner, plain(row.target if row.target is not None else row.answer))
         for row in rows_with_alternatives
     )
     room_tokens = shared_room(learner, items, min(longest_known_tokens + 1, max_new_tokens))
-    train_copy = make_copy_trainer(learner, RowLosses(learner, corpus), rows.numbers, sizes)
+    train_copy = make_copy_trainer(learner, RowLosses(learner, corpus), rows.corpus_indices, sizes)
 
     def grade_answers(model: Any) -> np.ndarray:
         return grade_greedy_answers(learner, model, items, grades, room_tokens)
@@ -215,7 +222,7 @@ def try_sources(
     trials_by_task = train_on_each_source(
         candidates,
         usable,
-        lambda places, seed: grade_answers(train_copy(places, seed)),
+        lambda row_indices, seed: grade_answers(train_copy(row_indices, seed)),
         before,
         rows.tasks[held_back],
         seeds,
@@ -228,8 +235,8 @@ def try_sources(
 def _find_judgeable_rows(corpus: Corpus, rows: TrainRows, candidates: Candidates) -> np.ndarray:
     """Rows of prompts that have several candidates, and one answer that a grader compares with."""
     answers: dict[int, set[str | None]] = {}
-    for number, prompt in zip(rows.numbers.tolist(), candidates.prompt_ids.tolist(), strict=True):
-        answers.setdefault(prompt, set()).add(corpus[number].answer)
+    for corpus_index, prompt in zip(rows.corpus_indices.tolist(), candidates.prompt_ids.tolist(), strict=True):
+        answers.setdefault(prompt, set()).add(corpus[corpus_index].answer)
     has_grader = np.array([corpus.tasks[task].kind == "verifiable" for task in rows.tasks.tolist()])
     has_one_answer = np.array(
         [answers[prompt] != {None} and len(answers[prompt]) == 1 for prompt in candidates.prompt_ids.tolist()]

@@ -28,14 +28,14 @@ class TrainRows:
     """Of the rows."""
     tasks: np.ndarray
     """Name of the task of each row, shape (rows,)."""
-    numbers: np.ndarray
+    corpus_indices: np.ndarray
     """Place of each row in the corpus, int64 of shape (rows,)."""
-    places: np.ndarray
+    scan_indices: np.ndarray
     """Place of each row in the scan, int64 of shape (rows,)."""
 
     def column(self, scan: Scan, name: str) -> np.ndarray:
         """Values of these rows."""
-        return np.asarray(scan.column(name))[self.places]
+        return np.asarray(scan.column(name))[self.scan_indices]
 
     def by_task(self) -> dict[str, np.ndarray]:
         """Places among these rows, per task."""
@@ -44,24 +44,24 @@ class TrainRows:
 
 def train_rows(corpus: Corpus, scan: Scan) -> TrainRows:
     """The rows that may be chosen. Raises InputError where the scan holds no training row of the corpus."""
-    place_by_id = {name: number for number, name in enumerate(scan.ids)}
+    scan_index_by_id = {name: number for number, name in enumerate(scan.ids)}
     table = corpus.table.select(["id", "task", "split"]).to_pydict()
     numbers = [
         number
         for number, (name, split) in enumerate(zip(table["id"], table["split"], strict=True))
-        if split == "train" and name in place_by_id
+        if split == "train" and name in scan_index_by_id
     ]
     if not numbers:
         raise InputError("training rows that were scanned", "none", "Run `mixwright scan` on this corpus.")
     ids = tuple(table["id"][number] for number in numbers)
     tasks = np.array([table["task"][number] for number in numbers], dtype=object).astype(str)
-    return TrainRows(ids, tasks, np.array(numbers), np.array([place_by_id[name] for name in ids]))
+    return TrainRows(ids, tasks, np.array(numbers), np.array([scan_index_by_id[name] for name in ids]))
 
 
-def check_row_count(count: int, needed: int) -> None:
+def check_row_count(count: int, needed_count: int) -> None:
     """Raises InputError where there are fewer rows than short trainings and the rows that they are read on take."""
-    if count < needed:
-        raise InputError(f"{needed} training rows or more, to hold some back", str(count), "Keep all of so few.")
+    if count < needed_count:
+        raise InputError(f"{needed_count} training rows or more, to hold some back", str(count), "Keep all of so few.")
 
 
 def count_to_keep(count: int, keep: float) -> int:

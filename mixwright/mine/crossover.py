@@ -17,19 +17,19 @@ from numpy.typing import NDArray
 
 from mixwright.estimates.crossed import Estimate, estimate_crossed
 from mixwright.estimates.intervals import COVERAGE, holm
-from mixwright.run.progress import report
+from mixwright.run.progress import report_share
 
 End = Literal["hard", "easy", "random"]
-Word = Literal["hard", "easy", "keep all"]
+PruningWord = Literal["hard", "easy", "keep all"]
 ENDS: tuple[End, ...] = ("hard", "easy", "random")
 ENDS_AGAINST_RANDOM: tuple[Literal["hard", "easy"], ...] = ("hard", "easy")
 """Ends that may beat random rows."""
-Train = Callable[[NDArray[np.int64], int], NDArray[np.float64]]
+TrainOnRows = Callable[[NDArray[np.int64], int], NDArray[np.float64]]
 """(places of the rows that are kept, seed) -> error of every held-out item after training on them; lower is better."""
 
 
 @dataclass(frozen=True)
-class Fraction:
+class FractionResult:
     """What one kept fraction showed."""
 
     kept_share: float
@@ -38,13 +38,15 @@ class Fraction:
     """End -> mean error over items and seeds."""
     gains: dict[str, Estimate]
     """hard and easy -> error on random rows minus error on that end: above 0, it beats random rows."""
-    p: dict[str, float]
+    p_by_end: dict[str, float]
     """hard and easy -> two-sided p value of that, by Holm over both."""
 
     @property
-    def winner(self) -> Word:
+    def winner(self) -> PruningWord:
         """The end that beats random rows, the better one where both do; else keep all."""
-        won: list[Word] = [end for end in ENDS_AGAINST_RANDOM if self.gains[end].value > 0 and self.p[end] < 1 - COVERAGE]
+        won: list[PruningWord] = [
+            end for end in ENDS_AGAINST_RANDOM if self.gains[end].value > 0 and self.p_by_end[end] < 1 - COVERAGE
+        ]
         return min(won, key=lambda end: self.errors[end]) if won else "keep all"
 
 
@@ -52,7 +54,7 @@ class Fraction:
 class Crossover:
     """The test at each fraction; the first decides."""
 
-    fractions: tuple[Fraction, ...]
+    fractions: tuple[FractionResult, ...]
     """The one that is asked for first."""
     error_on_all_rows: float
     """Mean error after as many steps on all rows."""
@@ -60,7 +62,7 @@ class Crossover:
     """Short trainings that it took."""
 
     @property
-    def word(self) -> Word:
+    def word(self) -> PruningWord:
         """Which end to keep at the first fraction, or keep all."""
         return self.fractions[0].winner
 
@@ -107,8 +109,8 @@ def kept_rows(
         if end != "random":
             values = np.nan_to_num(score[group_rows] if end == "easy" else -score[group_rows], nan=np.inf)
             order = group_rows[np.argsort(values, kind="stable")]  # permuted before, so ties are in random order
-            first = min(count - int(random_share * count), int(np.isfinite(values).sum()))
-            group_rows = np.concatenate((order[:first], rng.permutation(order[first:])))
+            scored_count = min(count - int(random_share * count), int(np.isfinite(values).sum()))
+            group_rows = np.concatenate((order[:scored_count], rng.permutation(order[scored_count:])))
         chosen.append(group_rows[:count])
     return np.sort(np.concatenate(chosen)) if chosen else np.zeros(0, dtype=np.int64)
 
@@ -125,7 +127,7 @@ def _rows_per_group(sizes: NDArray[np.int64], kept_share: float) -> NDArray[np.i
 def crossover(
     score: NDArray[np.float64],
     groups: NDArray[np.int64],
-    train: Train,
+    train: TrainOnRows,
     strata: Sequence[int] | NDArray[np.int64],
     *,
     fractions: Sequence[float],
@@ -158,7 +160,7 @@ def crossover(
 
     def train_and_report(rows: NDArray[np.int64], seed: int) -> NDArray[np.float64]:
         values = train(rows, seed)
-        report(next(trainings_done) / trainings_in_all)
+        report_share(next(trainings_done) / trainings_in_all)
         return values
 
     results = []
@@ -174,6 +176,6 @@ def crossover(
         }
         adjusted = dict(zip(gains, holm([gain.p for gain in gains.values()]), strict=True))
         means = {end: float((values @ weights).mean()) for end, values in errors.items()}
-        results.append(Fraction(kept_share, means, gains, adjusted))
+        results.append(FractionResult(kept_share, means, gains, adjusted))
     error_on_all_rows = np.mean([train_and_report(np.arange(len(score)), seed) @ weights for seed in seeds])
     return Crossover(tuple(results), float(error_on_all_rows), trainings_in_all)

@@ -68,8 +68,8 @@ class RewriteTrials:
         self.learner, self.sizes = learner, sizes
         groups = [*candidates, questions, protected]
         ends = np.cumsum([0, *map(len, groups)])
-        places = [np.arange(begin, end) for begin, end in itertools.pairwise(ends.tolist())]
-        self.questions, self.protected, self.candidates = places[-2], places[-1], places[:-2]
+        row_ranges = [np.arange(begin, end) for begin, end in itertools.pairwise(ends.tolist())]
+        self.questions, self.protected, self.candidates = row_ranges[-2], row_ranges[-1], row_ranges[:-2]
         rows = [row for group in groups for row in group]
         self.lengths = np.array([len(warmup_tokens(learner, row)[1]) for row in rows])
         # new ids, one split and no levels, so that all can stand in one corpus
@@ -101,17 +101,17 @@ class RewriteTrials:
     def batches(self, candidate: int, seed: int) -> list[NDArray[np.int64]]:
         """Rows of every step: as many target tokens as `batch` rows of the reference have on average."""
         rng, rows = np.random.default_rng(seed), self.candidates[candidate]
-        share = self.sizes.batch * float(self.lengths[self.candidates[0]].mean())
+        tokens_per_step = self.sizes.batch * float(self.lengths[self.candidates[0]].mean())
         batches: list[NDArray[np.int64]] = []
-        waiting: list[int] = []
-        spent = 0.0
+        waiting_rows: list[int] = []
+        tokens_taken = 0.0
         for step in range(1, self.sizes.steps + 1):
-            taken: list[int] = []
-            while not taken or spent < step * share - float(self.lengths[rows].mean()) / 2:
-                waiting = waiting or rng.permutation(rows).tolist()
-                taken.append(waiting.pop())
-                spent += self.lengths[taken[-1]]
-            batches.append(np.array(taken))
+            step_rows: list[int] = []
+            while not step_rows or tokens_taken < step * tokens_per_step - float(self.lengths[rows].mean()) / 2:
+                waiting_rows = waiting_rows or rng.permutation(rows).tolist()
+                step_rows.append(waiting_rows.pop())
+                tokens_taken += self.lengths[step_rows[-1]]
+            batches.append(np.array(step_rows))
         return batches
 
     def _copy(self, seed: int) -> Any:
@@ -138,17 +138,17 @@ def describe_edits(halved: Halved, names: Sequence[str], trial: RewriteTrials) -
         f"{halved.trainings} short trainings of {trial.sizes.steps} steps. Before, the answers to the reward questions have "
         f"{questions_before:.3g} probability per token. One half of the {len(scores)} questions chooses, the other proves."
     ]
-    for place in rank_candidates(halved):
-        gain, rows = float(np.mean(halved.choosing_scores[place])) - questions_before, trial.candidates[place]
+    for candidate in rank_candidates(halved):
+        gain, rows = float(np.mean(halved.choosing_scores[candidate])) - questions_before, trial.candidates[candidate]
         line = (
-            f"{names[place]!r}: {gain:+.3g} over {len(halved.choosing_scores[place])} runs, "
+            f"{names[candidate]!r}: {gain:+.3g} over {len(halved.choosing_scores[candidate])} runs, "
             f"{1000 * gain / int(trial.lengths[rows].sum()):+.3g} per 1,000 target tokens of its {len(rows)} rows; "
-            f"{trial.surprise(place):.3g} nats per token under the model as it is"
+            f"{trial.surprise(candidate):.3g} nats per token under the model as it is"
         )
         lines.append(
             line
             + (
-                f"; protected rows {np.mean(halved.protected_scores[place]) - protected_before:+.3g}."
+                f"; protected rows {np.mean(halved.protected_scores[candidate]) - protected_before:+.3g}."
                 if len(protected_scores)
                 else "."
             )

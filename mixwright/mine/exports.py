@@ -63,15 +63,15 @@ def make_record(example: Example, weight: float) -> dict[str, Any]:
     target = example.target if example.target is not None else example.answer
     if example.chosen is not None and example.rejected is not None:
         sides = {"prompt": example.prompt, "chosen": example.chosen, "rejected": example.rejected}
-        fields |= {name: _listed(text) for name, text in sides.items()}
+        fields |= {name: _as_list(text) for name, text in sides.items()}
     elif isinstance(example.prompt, str):
-        fields |= {"prompt": example.prompt} | ({} if target is None else {"completion": _listed(target)})
+        fields |= {"prompt": example.prompt} | ({} if target is None else {"completion": _as_list(target)})
     else:
         reply = ({"role": "assistant", "content": target},) if isinstance(target, str) else target or ()
-        fields |= {"messages": _listed((*example.prompt, *reply))}
+        fields |= {"messages": _as_list((*example.prompt, *reply))}
     return fields | ({} if example.answer is None else {"answer": example.answer})
 
 
-def _listed(text: Text) -> str | list[dict[str, str]]:
+def _as_list(text: Text) -> str | list[dict[str, str]]:
     """A string, or messages as JSON and `datasets` hold them."""
     return text if isinstance(text, str) else [dict(message) for message in text]

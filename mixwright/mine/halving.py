@@ -17,7 +17,7 @@ from mixwright.estimates.crossed import Estimate, estimate_crossed
 from mixwright.estimates.intervals import COVERAGE
 from mixwright.estimates.replicates import Ranking, ranking
 
-Try = Callable[[int, int], tuple[NDArray[np.float64], NDArray[np.float64]]]
+TryCandidate = Callable[[int, int], tuple[NDArray[np.float64], NDArray[np.float64]]]
 """(candidate, seed) -> score of every question, and of every item that must not be forgotten, after training on it."""
 
 
@@ -44,7 +44,7 @@ class Halved:
         return self.gain.value > 0 and self.gain.p < 1 - COVERAGE
 
 
-def halve(count: int, run: Try, questions: int, *, runs: int, seeds: Iterator[int]) -> Halved:
+def halve(count: int, run: TryCandidate, questions: int, *, runs: int, seeds: Iterator[int]) -> Halved:
     """Rounds of halving over candidates 1 .. count - 1; candidate 0 is the reference and stays in every round.
 
     Args:
@@ -59,27 +59,27 @@ def halve(count: int, run: Try, questions: int, *, runs: int, seeds: Iterator[in
     """
     if min(count, questions, runs) < 2:
         raise ValueError("two candidates, two questions and two runs at least")
-    choosing_scores, protected_scores = ({place: list[float]() for place in range(count)} for _ in range(2))
-    alive, first_ranking, trainings = list(range(1, count)), None, 0
-    while first_ranking is None or len(alive) > 1:
+    choosing_scores, protected_scores = ({candidate: list[float]() for candidate in range(count)} for _ in range(2))
+    remaining, first_ranking, trainings = list(range(1, count)), None, 0
+    while first_ranking is None or len(remaining) > 1:
         for seed in [next(seeds) for _ in range(runs)]:
-            for place in (0, *alive):
-                scores, protected = run(place, seed)
-                choosing_scores[place].append(float(scores[::2].mean()))
-                protected_scores[place] += [float(protected.mean())] if len(protected) else []
-        trainings += runs * (1 + len(alive))
-        first_ranking = first_ranking or ranking([[choosing_scores[place] for place in range(count)]], paired=True)
-        order = sorted(alive, key=lambda place: -float(np.mean(choosing_scores[place])))
-        alive = sorted(order[: (len(alive) + 1) // 2])
+            for candidate in (0, *remaining):
+                scores, protected = run(candidate, seed)
+                choosing_scores[candidate].append(float(scores[::2].mean()))
+                protected_scores[candidate] += [float(protected.mean())] if len(protected) else []
+        trainings += runs * (1 + len(remaining))
+        first_ranking = first_ranking or ranking([[choosing_scores[candidate] for candidate in range(count)]], paired=True)
+        order = sorted(remaining, key=lambda candidate: -float(np.mean(choosing_scores[candidate])))
+        remaining = sorted(order[: (len(remaining) + 1) // 2])
     proof: list[NDArray[np.float64]] = []
     for seed in [next(seeds) for _ in range(runs)]:
-        scores_by_candidate = [run(place, seed) for place in (0, alive[0])]
+        scores_by_candidate = [run(candidate, seed) for candidate in (0, remaining[0])]
         proof.append(scores_by_candidate[1][0][1::2] - scores_by_candidate[0][0][1::2])
     gain = estimate_crossed(np.array(proof), np.zeros(len(proof[0]), dtype=int), counted=False)
-    return Halved(alive[0], choosing_scores, protected_scores, gain, first_ranking, trainings + 2 * runs)
+    return Halved(remaining[0], choosing_scores, protected_scores, gain, first_ranking, trainings + 2 * runs)
 
 
 def rank_candidates(halved: Halved) -> Sequence[int]:
     """Candidates: those that were left longest first, then by their mean; the reference last."""
-    rounds = {place: len(scores) if place else 0 for place, scores in halved.choosing_scores.items()}
-    return sorted(rounds, key=lambda place: (-rounds[place], -float(np.mean(halved.choosing_scores[place]))))
+    rounds = {candidate: len(scores) if candidate else 0 for candidate, scores in halved.choosing_scores.items()}
+    return sorted(rounds, key=lambda candidate: (-rounds[candidate], -float(np.mean(halved.choosing_scores[candidate]))))

@@ -18,7 +18,7 @@ from mixwright.corpus.corpus import REHEARSE_SPLIT
 from mixwright.errors import InputError
 from mixwright.learner.bases import bases_of
 from mixwright.measure.bases import base_name
-from mixwright.measure.kept_folder import FOLDER, drop_kept
+from mixwright.measure.kept_folder import ANSWERS_FOLDER, drop_kept
 from mixwright.mine.choosing import check_row_count
 from mixwright.mine.own_answers import read_rows, rehearsal_rows, write_rows
 from mixwright.mine.stage import make_miner, mine, summary_of, write_mined
@@ -97,8 +97,8 @@ def mine_in_run(
     miner = make_miner(name, options)
     check_row_count(len(run.corpus.select(split="train")), miner.count_needed_rows())
     start = bases_of(config.model, folder)[0]
-    if missing := missing_columns(miner, folder, base_name(start)):
-        scan_bases(run, workers, columns=missing, bases=[start], say=say)  # a miner reads no other one's table
+    if missing_names := missing_columns(miner, folder, base_name(start)):
+        scan_bases(run, workers, columns=missing_names, bases=[start], say=say)  # a miner reads no other one's table
     if take_over and is_mined(folder, name, mined_from_digest(Scan(folder, base_name(start)), options, config.seed)):
         say(f"mine: {name}, as it was mined before; anew: without --try")
         return table_file(folder, name)
@@ -124,8 +124,8 @@ def is_mined(folder: RunFolder, name: str, digest: str) -> bool:
     summary = summary_of(table)
     if summary is None or summary.mined_from != digest or not table.is_file():
         return False
-    written = table.with_suffix(".json").stat().st_mtime  # last
-    return all(part.stat().st_mtime <= written for part in folder.path.glob("scan/*/part-*.parquet"))
+    written_at = table.with_suffix(".json").stat().st_mtime  # last
+    return all(shard.stat().st_mtime <= written_at for shard in folder.path.glob("scan/*/part-*.parquet"))
 
 
 def rehearse_run(run: CheckedRun, workers: Workers, *, say: Callable[[str], None] = lambda _: None) -> None:
@@ -151,7 +151,7 @@ def answer_prompts_to_rehearse(job: MineJob) -> list[str]:
     from mixwright.measure.kept_answers import KeepingLearner
 
     run, config = RunFolder(job.run), job.config
-    answers_file = run.path / FOLDER / f"{job.miner}.jsonl"
+    answers_file = run.path / ANSWERS_FOLDER / f"{job.miner}.jsonl"
     rehearsal = rehearsal_rows(
         Corpus.load(run.corpus), lambda: KeepingLearner(load_base(config.model, job.base), answers_file), **job.options
     )
@@ -254,8 +254,10 @@ def missing_columns(miner: Miner, folder: RunFolder, base: str) -> list[str]:
         scan = Scan(folder, base)
     except InputError:  # none, or one that was interrupted and goes on
         return list(miner.COLUMNS) or ["lengths"]
-    missing = [name for name in miner.COLUMNS if name not in scan.names]
-    if missing and scan.key["rows"] < len(Corpus.load(folder.corpus)):
-        remedy = f"Add them: mixwright scan --columns {','.join(missing)}, with the --sample of before."
-        raise InputError(f"the columns {', '.join(missing)} in the scan", "a scan without them", remedy, file=scan.folder)
-    return missing
+    missing_names = [name for name in miner.COLUMNS if name not in scan.names]
+    if missing_names and scan.key["rows"] < len(Corpus.load(folder.corpus)):
+        remedy = f"Add them: mixwright scan --columns {','.join(missing_names)}, with the --sample of before."
+        raise InputError(
+            f"the columns {', '.join(missing_names)} in the scan", "a scan without them", remedy, file=scan.folder
+        )
+    return missing_names

@@ -215,8 +215,8 @@ def check_rehearsal(objective: str, corpus: Corpus) -> None:
     if len(rows) and objective == "dpo" and rows.table["rejected"].null_count:
         got = f"{rows.table['rejected'].null_count} of {len(rows)} rows to rehearse without a rejected answer"
         raise InputError("pairs to rehearse for DPO", got, "Give pairs, or leave corpus.rehearse out.")
-    if len(rows) and (first := next(iter(corpus.select(split="train")), None)) is not None:
-        form = _describe_prompt_kind(first)
+    if len(rows) and (first_row := next(iter(corpus.select(split="train")), None)) is not None:
+        form = _describe_prompt_kind(first_row)
         if other_row := next((row for row in rows if _describe_prompt_kind(row) != form), None):
             got = f"{_describe_prompt_kind(other_row)} at {other_row.source or other_row.id}"
             expected, remedy = (

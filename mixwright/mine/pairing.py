@@ -29,7 +29,7 @@ MOST_NULL_ANSWERS_TRIED = 16
 
 
 @dataclass(frozen=True)
-class Answers:
+class JudgedAnswers:
     """What the model wrote for one prompt: different texts, each with whether it was cut."""
 
     right: dict[str, bool]
@@ -42,7 +42,7 @@ class Answers:
 class Candidate:
     """One way to pair answers to a prompt."""
 
-    place: int
+    prompt_index: int
     """Which prompt."""
     chosen: str
     """A right answer."""
@@ -58,27 +58,27 @@ class Candidate:
     """Whether the model wrote both."""
 
 
-def closeness(one: str, other: str) -> float:
+def closeness(first: str, second: str) -> float:
     """1 - Levenshtein distance / longer length, by characters, or by words where a text is long; 1 for two empty texts."""
-    first, second = one[:CHARACTERS_READ], other[:CHARACTERS_READ]
-    by_words = max(len(first), len(second)) > MOST_COMPARED_CHARACTERS
-    parts = [PIECE_PATTERN.findall(text)[:MOST_COMPARED_CHARACTERS] if by_words else list(text) for text in (first, second)]
-    size = max(map(len, parts))
-    return 1.0 if not size else 1 - distance(*parts) / size
+    starts = first[:CHARACTERS_READ], second[:CHARACTERS_READ]
+    by_words = max(map(len, starts)) > MOST_COMPARED_CHARACTERS
+    pieces = [PIECE_PATTERN.findall(text)[:MOST_COMPARED_CHARACTERS] if by_words else list(text) for text in starts]
+    size = max(map(len, pieces))
+    return 1.0 if not size else 1 - distance(*pieces) / size
 
 
-def distance(one: Sequence[str], other: Sequence[str]) -> int:
+def distance(first: Sequence[str], second: Sequence[str]) -> int:
     """Levenshtein distance: insertions, deletions and replacements."""
-    if not one or not other:
-        return max(len(one), len(other))
+    if not first or not second:
+        return max(len(first), len(second))
     codes: dict[str, int] = {}
-    other_codes = np.array([codes.setdefault(mark, len(codes)) for mark in other])
-    places = np.arange(len(other) + 1)
-    row = places.copy()
-    for count, mark in enumerate(one, 1):
-        best = np.minimum(row[1:] + 1, row[:-1] + (other_codes != codes.get(mark, -1)))
+    second_codes = np.array([codes.setdefault(mark, len(codes)) for mark in second])
+    positions = np.arange(len(second) + 1)
+    row = positions.copy()
+    for count, mark in enumerate(first, 1):
+        best = np.minimum(row[1:] + 1, row[:-1] + (second_codes != codes.get(mark, -1)))
         row = np.concatenate(([count], best))
-        row = np.minimum.accumulate(row - places) + places  # insertions, one after another
+        row = np.minimum.accumulate(row - positions) + positions  # insertions, one after another
     return int(row[-1])
 
 
@@ -103,13 +103,13 @@ def error_class(chosen: str, rejected: str, *, cut: bool = False) -> str:
 def near_misses(text: str, rng: np.random.Generator) -> Iterator[tuple[str, str]]:
     """Texts that are one edit away, each with the edit's name, in random order; whether they are wrong a grader says."""
     pieces = [(match.start(), match.end()) for match in PIECE_PATTERN.finditer(text[:CHARACTERS_READ])]
-    digits = [place for place, mark in enumerate(text[:CHARACTERS_READ]) if mark.isascii() and mark.isdigit()]
+    digit_positions = [position for position, mark in enumerate(text[:CHARACTERS_READ]) if mark.isascii() and mark.isdigit()]
     edits: list[tuple[str, str]] = []
-    for place in rng.permutation(digits).tolist()[:4]:
-        digit = str((int(text[place]) + int(rng.integers(1, 10))) % 10)
-        edits.append((text[:place] + digit + text[place + 1 :], "edited: a digit"))
-    for at in rng.permutation(max(len(pieces) - 1, 0)).tolist()[:4]:
-        (a, b), (c, d) = pieces[at], pieces[at + 1]
+    for position in rng.permutation(digit_positions).tolist()[:4]:
+        digit = str((int(text[position]) + int(rng.integers(1, 10))) % 10)
+        edits.append((text[:position] + digit + text[position + 1 :], "edited: a digit"))
+    for piece_index in rng.permutation(max(len(pieces) - 1, 0)).tolist()[:4]:
+        (a, b), (c, d) = pieces[piece_index], pieces[piece_index + 1]
         edits.append((text[:a] + text[c:d] + text[b:c] + text[a:b] + text[d:], "edited: two words swapped"))
     if len(pieces) > 1:
         a, b = pieces[int(rng.integers(len(pieces)))]
@@ -134,34 +134,36 @@ def balance_by_length(options: Sequence[Sequence[Candidate]], tolerance: float) 
         The pairs, in the order of the prompts, and how many prompts were left out.
     """
     ranked = [sorted(candidates, key=lambda pair: -pair.closeness) for candidates in options]
-    pair_by_place: dict[int, Candidate] = {place: candidates[0] for place, candidates in enumerate(ranked)}
-    sign = int(np.sign(longer_chosen_share(list(pair_by_place.values())) - 0.5))
+    pair_by_prompt: dict[int, Candidate] = {prompt_index: candidates[0] for prompt_index, candidates in enumerate(ranked)}
+    sign = int(np.sign(longer_chosen_share(list(pair_by_prompt.values())) - 0.5))
 
     def is_unbalanced() -> bool:
-        return bool(pair_by_place) and sign * (longer_chosen_share(list(pair_by_place.values())) - 0.5) > tolerance + 1e-12
+        return bool(pair_by_prompt) and sign * (longer_chosen_share(list(pair_by_prompt.values())) - 0.5) > tolerance + 1e-12
 
     moves = [
-        (candidates[0].closeness - other.closeness, place, other)
-        for place, candidates in enumerate(ranked)
+        (candidates[0].closeness - other_pair.closeness, prompt_index, other_pair)
+        for prompt_index, candidates in enumerate(ranked)
         if np.sign(candidates[0].token_difference) == sign
-        for other in [next((pair for pair in candidates if np.sign(pair.token_difference) != sign), None)]
-        if other is not None
+        for other_pair in [next((pair for pair in candidates if np.sign(pair.token_difference) != sign), None)]
+        if other_pair is not None
     ]
-    for _, place, other in sorted(moves, key=lambda move: move[:2]):
+    for _, prompt_index, other_pair in sorted(moves, key=lambda move: move[:2]):
         if not is_unbalanced():
             break
-        pair_by_place[place] = other
-    for place in sorted(pair_by_place, key=lambda place: (pair_by_place[place].closeness, place)):
+        pair_by_prompt[prompt_index] = other_pair
+    for prompt_index in sorted(
+        pair_by_prompt, key=lambda prompt_index: (pair_by_prompt[prompt_index].closeness, prompt_index)
+    ):
         if not is_unbalanced():
             break
-        if np.sign(pair_by_place[place].token_difference) == sign:
-            del pair_by_place[place]
-    return list(pair_by_place.values()), len(ranked) - len(pair_by_place)
+        if np.sign(pair_by_prompt[prompt_index].token_difference) == sign:
+            del pair_by_prompt[prompt_index]
+    return list(pair_by_prompt.values()), len(ranked) - len(pair_by_prompt)
 
 
-def judge_answers(row: Example, completions: Sequence[Completion], grades: TimedGrades) -> Answers:
+def judge_answers(row: Example, completions: Sequence[Completion], grades: TimedGrades) -> JudgedAnswers:
     """Different answers to one prompt; of those that were cut only the wrong ones."""
-    answers = Answers({}, {})
+    answers = JudgedAnswers({}, {})
     for completion in completions:
         cut = not completion.finished
         right = grades.grade(row, completion.text, cut=cut) >= RIGHT_FROM_SCORE
@@ -175,7 +177,7 @@ def measure_margins(learner: Learner, rows: Sequence[Example], pairs: Sequence[C
     """Log-probability of the rejected answer minus that of the chosen one, nats, shape (pairs,)."""
     from mixwright.learner.warmup import completion_tokens
 
-    prompts = [rows[pair.place].prompt for pair in pairs]
+    prompts = [rows[pair.prompt_index].prompt for pair in pairs]
 
     def total(texts: Sequence[str]) -> np.ndarray:
         return np.array(
@@ -209,7 +211,7 @@ def pair_example(row: Example, pair: Candidate, margin: float) -> Example:
 
 def make_null_pairs(
     rows: Sequence[Example],
-    answers: Sequence[Answers],
+    answers: Sequence[JudgedAnswers],
     pair_rows: Sequence[Example],
     pairs: Sequence[Candidate],
     grades: TimedGrades,
@@ -217,14 +219,23 @@ def make_null_pairs(
 ) -> tuple[Example, ...]:
     """The same prompts and chosen answers, with wrong answers to other prompts of the task; empty where one lacks any."""
     pools: dict[str, list[tuple[int, str]]] = {}
-    for place, prompt_answers in enumerate(answers):
-        pools.setdefault(rows[place].task, []).extend((place, text) for text, cut in prompt_answers.wrong.items() if not cut)
+    for prompt_index, prompt_answers in enumerate(answers):
+        pools.setdefault(rows[prompt_index].task, []).extend(
+            (prompt_index, text) for text, cut in prompt_answers.wrong.items() if not cut
+        )
     null_rows = []
     for example, pair in zip(pair_rows, pairs, strict=True):
-        pool = [text for place, text in pools[example.task] if place != pair.place]
-        order = (pool[at] for at in rng.permutation(len(pool)).tolist()[:MOST_NULL_ANSWERS_TRIED])
-        other = next((t for t in order if grades.grade(rows[pair.place], t) < RIGHT_FROM_SCORE and t != pair.chosen), None)
-        if other is None:
+        pool = [text for prompt_index, text in pools[example.task] if prompt_index != pair.prompt_index]
+        order = (pool[answer_index] for answer_index in rng.permutation(len(pool)).tolist()[:MOST_NULL_ANSWERS_TRIED])
+        null_answer = next(
+            (
+                answer
+                for answer in order
+                if grades.grade(rows[pair.prompt_index], answer) < RIGHT_FROM_SCORE and answer != pair.chosen
+            ),
+            None,
+        )
+        if null_answer is None:
             return ()
         extra_of_pair = {
             name: example.extra[name] for name in example.extra if name not in ("error_class", "closeness", "margin")
@@ -233,6 +244,6 @@ def make_null_pairs(
             **extra_of_pair,
             "provenance": "A right answer, and a wrong one that was given to another prompt of the task.",
         }
-        rejected = _as_completion(example.prompt, other)
+        rejected = _as_completion(example.prompt, null_answer)
         null_rows.append(replace(example, id=f"{example.id}:random", rejected=rejected, extra=extra))
     return tuple(null_rows)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from mixwright.corpus import Corpus
     from mixwright.corpus.timed_grades import TimedGrades
     from mixwright.learner.learner import Learner
-    from mixwright.mine.crossover import Train
+    from mixwright.mine.crossover import TrainOnRows
     from mixwright.records import Example
 
 HELD_BACK_SHARE, LEAST_HELD_BACK, MOST_HELD_BACK = 0.2, 16, 256
@@ -53,7 +53,7 @@ class Sizes:
 
 def make_proxy_trainer(
     learner: Learner, corpus: Corpus, numbers: NDArray[np.int64], held_back: NDArray[np.int64], sizes: Sizes
-) -> Train:
+) -> TrainOnRows:
     """A trainer for the crossover test: train a copy on some rows, and read 1 - exp(-nats per token) on held-back ones.
 
     That error is bounded: a wrong label among the rows held back counts as one row, however sure the model is.

@@ -23,7 +23,7 @@ def cosines(rows: Float[np.ndarray, "rows size"], shots: Float[np.ndarray, "shot
 
     A cosine and no product: the mean gradient of a short target is larger, so that short rows would always win.
     """
-    return _directions(rows) @ _directions(shots).T
+    return _unit_vectors(rows) @ _unit_vectors(shots).T
 
 
 def bm25(rows: Sequence[Sequence[str]], shots: Sequence[Sequence[str]], *, k1: float = 1.2, b: float = 0.75) -> Scores:
@@ -33,29 +33,29 @@ def bm25(rows: Sequence[Sequence[str]], shots: Sequence[Sequence[str]], *, k1: f
     length_penalty = k1 * (1 - b + b * length / max(length.mean(), 1.0))
     holders = Counter(word for row_counts in counts for word in row_counts)
     scores = np.zeros((len(rows), len(shots)))
-    for place, query in enumerate(shots):
+    for shot_index, query in enumerate(shots):
         for word, times in Counter(query).items():
             idf = math.log(1 + (len(rows) - holders[word] + 0.5) / (holders[word] + 0.5))
             occurrences = np.array([row_counts[word] for row_counts in counts], dtype=float)
-            scores[:, place] += times * idf * occurrences * (k1 + 1) / (occurrences + length_penalty)
+            scores[:, shot_index] += times * idf * occurrences * (k1 + 1) / (occurrences + length_penalty)
     return scores
 
 
 def choose_in_turn(scores: Scores, count: int) -> Int[np.ndarray, " chosen"]:
     """Rows that the shots choose in turn, each the best that is left, until `count` are chosen."""
     orders = np.argsort(-scores, axis=0, kind="stable")
-    taken, chosen, next_rank = np.zeros(len(scores), dtype=bool), [], np.zeros(scores.shape[1], dtype=int)
-    while len(chosen) < min(count, len(scores)):
-        shot = len(chosen) % scores.shape[1]
-        while taken[orders[next_rank[shot], shot]]:
+    is_taken, chosen_rows, next_rank = np.zeros(len(scores), dtype=bool), [], np.zeros(scores.shape[1], dtype=int)
+    while len(chosen_rows) < min(count, len(scores)):
+        shot = len(chosen_rows) % scores.shape[1]
+        while is_taken[orders[next_rank[shot], shot]]:
             next_rank[shot] += 1
         row = int(orders[next_rank[shot], shot])
-        taken[row] = True
-        chosen.append(row)
-    return np.array(chosen, dtype=np.int64)
+        is_taken[row] = True
+        chosen_rows.append(row)
+    return np.array(chosen_rows, dtype=np.int64)
 
 
-def _directions(vectors: np.ndarray) -> np.ndarray:
+def _unit_vectors(vectors: np.ndarray) -> np.ndarray:
     vectors = np.asarray(vectors, dtype=np.float32)
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     return np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)

@@ -71,13 +71,13 @@ def write_own_edits(
     ]
     instructed_rows = [replace(row, prompt=prompt) for row, prompt in zip(facts, prompts, strict=True)]
     tokens = shared_room(learner, instructed_rows, max_new_tokens)
-    written = learner.sample(prompts, count=samples, temperature=1.0, max_new_tokens=tokens, seed=seed)
+    completions_by_prompt = learner.sample(prompts, count=samples, temperature=1.0, max_new_tokens=tokens, seed=seed)
     ways: Ways = {}
     for number in range(samples):
         way = f"{OWN_WAY}, {number + 1}"
-        for row, completions in zip(facts, written, strict=True):
+        for row, completions in zip(facts, completions_by_prompt, strict=True):
             lines = [line.strip() for line in completions[number].text.splitlines() if line.strip()]
-            ways.setdefault(way, []).extend(new_row(row, place, way, "", line) for place, line in enumerate(lines))
+            ways.setdefault(way, []).extend(new_row(row, line_index, way, "", line) for line_index, line in enumerate(lines))
     return {way: rows for way, rows in ways.items() if rows}, len(facts) * samples
 
 
@@ -90,8 +90,10 @@ def without_questions(ways: Ways, question_rows: Sequence[Example]) -> tuple[Way
         if way == AS_IS_WAY or lost_count <= MOST_ASKED_SHARE * len(rows):
             remaining[way] = rows if way == AS_IS_WAY else rows_without_questions
         if lost_count and way != AS_IS_WAY:
-            rest = "they were left out" if way in remaining else "the way was left out"
-            notes.append(f"Of {len(rows)} rows in the way {way!r}, {lost_count} ask reward or held-out questions: {rest}.")
+            consequence_text = "they were left out" if way in remaining else "the way was left out"
+            notes.append(
+                f"Of {len(rows)} rows in the way {way!r}, {lost_count} ask reward or held-out questions: {consequence_text}."
+            )
     return remaining, notes
 
 

@@ -35,9 +35,9 @@ def slots_of(text: str) -> tuple[str, ...]:
 
 def fill_form(form: str, fact: Slots) -> tuple[str, str]:
     """Prompt and target of a fact in a form. Raises InputError for a slot that the fact does not have."""
-    if missing := [name for name in slots_of(form) if name not in fact]:
+    if missing_slots := [name for name in slots_of(form) if name not in fact]:
         expected = f"slots of the pattern: {join_some(sorted(fact))}"
-        raise InputError(expected, join_some(missing), "Correct the form, or the pattern.")
+        raise InputError(expected, join_some(missing_slots), "Correct the form, or the pattern.")
     prompt, arrow, target = form.partition(ARROW)
     filled = [SLOT_PATTERN.sub(lambda match: fact[match[1]], text) for text in (prompt, target)]
     return (filled[0], filled[1]) if arrow else ("", filled[0])
@@ -54,13 +54,17 @@ def read_facts(text: str, patterns: Sequence[str]) -> list[Slots]:
     The last pattern finds each of them, those before it are looked for once and hold for the whole text.
     """
     shared: dict[str, str] = {}
-    begin, text = 0, text[:CHARACTERS_READ]
+    search_start, text = 0, text[:CHARACTERS_READ]
     for pattern in patterns[:-1]:
-        match = _compile_pattern(pattern).search(text, begin)
+        match = _compile_pattern(pattern).search(text, search_start)
         if match is None:
             return []
-        begin, shared = match.end(), shared | match.groupdict()
-    return [shared | match.groupdict() for last in patterns[-1:] for match in _compile_pattern(last).finditer(text, begin)]
+        search_start, shared = match.end(), shared | match.groupdict()
+    return [
+        shared | match.groupdict()
+        for last_pattern in patterns[-1:]
+        for match in _compile_pattern(last_pattern).finditer(text, search_start)
+    ]
 
 
 def _compile_pattern(pattern: str) -> re.Pattern[str]:
@@ -68,11 +72,11 @@ def _compile_pattern(pattern: str) -> re.Pattern[str]:
     names = slots_of(pattern)
     if not names or len(set(names)) < len(names):
         raise InputError("a pattern with slots such as {entity}, each once", repr(pattern), "Correct the pattern.")
-    parts = SLOT_PATTERN.split(pattern)
-    literals = [re.sub(r"(?:\\ |\s)+", r"\\s+", re.escape(text)) for text in parts[::2]]
+    literals_and_slots = SLOT_PATTERN.split(pattern)
+    literals = [re.sub(r"(?:\\ |\s)+", r"\\s+", re.escape(text)) for text in literals_and_slots[::2]]
     body = "".join(
         rf"{before}(?P<{name}>\w{SLOT_CHARACTER}{{0,{MOST_SLOT_CHARACTERS}}}?)"
-        for before, name in zip(literals[:-1], parts[1::2], strict=True)
+        for before, name in zip(literals[:-1], literals_and_slots[1::2], strict=True)
     )
     return re.compile(body + (literals[-1] or r"(?=\s*(?:$|[\n;!?|]|\.(?!\w)))"))
 
@@ -94,27 +98,30 @@ def find_forms(rows: Iterable[Example], facts: Sequence[Slots], limit: int) -> l
     for number, row in zip(range(MOST_ROWS_SEARCHED), rows, strict=False):
         for form, filler in _possible_forms(_mark_known_values(row, value_patterns), names):
             rows_by_form.setdefault(form, {}).setdefault(filler, set()).add(number)
-    found: list[tuple[str, int]] = []
-    while len(found) < limit and rows_by_form:
+    found_forms: list[tuple[str, int]] = []
+    while len(found_forms) < limit and rows_by_form:
         # Of spans that change alike the shortest is the slot.
-        best = max(rows_by_form, key=lambda form: (len(rows_by_form[form]), len(form), form))
-        fillers = rows_by_form[best]
+        best_form = max(rows_by_form, key=lambda form: (len(rows_by_form[form]), len(form), form))
+        fillers = rows_by_form[best_form]
         if len(fillers) < MIN_FORM_FACTS:
             break
-        found.append((best, len(fillers)))
+        found_forms.append((best_form, len(fillers)))
         covered_rows = set().union(*fillers.values())
         remaining = {
-            form: {filler: rows - covered_rows for filler, rows in others.items() if rows - covered_rows}
-            for form, others in rows_by_form.items()
+            form: {filler: rows - covered_rows for filler, rows in rows_by_filler.items() if rows - covered_rows}
+            for form, rows_by_filler in rows_by_form.items()
         }
-        rows_by_form = {form: others for form, others in remaining.items() if others}
-    return found
+        rows_by_form = {form: rows_by_filler for form, rows_by_filler in remaining.items() if rows_by_filler}
+    return found_forms
 
 
 def _slot_value_patterns(names: Sequence[str], facts: Sequence[Slots]) -> dict[str, re.Pattern[str]]:
     """Slot -> pattern of its values; values of two slots are left out."""
     values = {name: {fact[name] for fact in facts if name in fact} for name in names}
-    own_values = {name: values[name] - set().union(*(values[other] for other in names if other != name)) for name in names}
+    own_values = {
+        name: values[name] - set().union(*(values[other_name] for other_name in names if other_name != name))
+        for name in names
+    }
     order = {name: sorted(sorted(own_values[name])[:MOST_SLOT_VALUES], key=len, reverse=True) for name in names}
     return {
         name: re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, order[name]))})(?!\w)") for name in names if own_values[name]

@@ -49,7 +49,7 @@ class Mining:
 
     def shifts(self) -> dict[str, tuple[float, float]]:
         """Share of each task among training rows and among mined rows, if they differ by over `NOTED_SHIFT_SHARE`."""
-        before, after = (max(sum(pair[place] for pair in self.counts.values()), 1) for place in (0, 1))
+        before, after = (max(sum(pair[index] for pair in self.counts.values()), 1) for index in (0, 1))
         shares = {
             task: (training_count / before, mined_count / after)
             for task, (training_count, mined_count) in self.counts.items()

@@ -61,8 +61,8 @@ def projected_shares(shares: Sequence[float], accuracies: Sequence[float], pushe
     """Shares after `pushed` (`PUSH_NATS` x steps) nats per unit of accuracy: share x exp(pushed x accuracy), scaled to 1."""
     weights = [math.log(s) + pushed * a if s > 0 else -math.inf for s, a in zip(shares, accuracies, strict=True)]
     max_weight = max(weights)
-    parts = [math.exp(weight - max_weight) for weight in weights]
-    return [part / math.fsum(parts) for part in parts]
+    weights_relative = [math.exp(weight - max_weight) for weight in weights]
+    return [relative_weight / math.fsum(weights_relative) for relative_weight in weights_relative]
 
 
 def steps_to_cross(rarer: FormatShare, commonest: FormatShare, push: float = PUSH_NATS) -> float:
@@ -85,8 +85,8 @@ def forecast_formats(task: str, choices: Sequence[FormatShare], steps: int, push
     forecasts = []
     for position, (choice, final_share) in enumerate(zip(choices, final_shares, strict=True)):
         rival = max(
-            (other for other in range(len(choices)) if other != position),
-            key=lambda other: final_shares[other],
+            (other_position for other_position in range(len(choices)) if other_position != position),
+            key=lambda other_position: final_shares[other_position],
             default=position,
         )
         accuracy_lead = choice.accuracy - choices[rival].accuracy
@@ -105,9 +105,11 @@ def _shift_log_odds(share: float, nats: float) -> float:
 
 def predict_winner(forecasts: Iterable[Forecast]) -> str | None:
     """The format that one task's forecasts say will be the commonest; None (undecided) where the best two ranges overlap."""
-    first, *others = sorted(forecasts, key=lambda forecast: -forecast.expected)
-    undecided = first.name == FORM_SHARE_NAME_PREFIX + OTHER_FORMS or any(first.low <= other.high for other in others)
-    return None if undecided else first.name.removeprefix(FORM_SHARE_NAME_PREFIX)
+    likeliest, *other_forecasts = sorted(forecasts, key=lambda forecast: -forecast.expected)
+    undecided = likeliest.name == FORM_SHARE_NAME_PREFIX + OTHER_FORMS or any(
+        likeliest.low <= other_forecast.high for other_forecast in other_forecasts
+    )
+    return None if undecided else likeliest.name.removeprefix(FORM_SHARE_NAME_PREFIX)
 
 
 def formats_of(rows: Sequence[Measurement]) -> dict[str, list[FormatShare]]:

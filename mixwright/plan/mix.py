@@ -28,7 +28,7 @@ COMMENT_WIDTH = 100
 
 
 @dataclass(frozen=True)
-class Part:
+class MixPart:
     """One task and level."""
 
     name: str
@@ -51,7 +51,7 @@ class Mix:
     """What the rows are for."""
     corpus: Corpus
     """Training rows."""
-    parts: tuple[Part, ...]
+    parts: tuple[MixPart, ...]
     """Those with a share above 0, in the order of their names."""
     order: NDArray[np.int64]
     """Rows in the order in which the plan draws them before it has seen anything; at most those of the whole run."""
@@ -63,7 +63,7 @@ class Mix:
     """What the mix is, and what of the plan no fixed weights can hold; a sentence each."""
     group: int | None = None
     """Completions per prompt in GRPO; None where nobody says, and for other objectives."""
-    room: int | None = None
+    max_completion_tokens: int | None = None
     """Longest completion of a rollout in GRPO, tokens; None where nobody says, and for other objectives."""
     marks: tuple[str, str] | None = None
     """What stands around plain text in training, as text: what the tokenizer puts before it, and its end token; None where
@@ -93,7 +93,7 @@ class Mix:
 
     @property
     def _used_rows(self) -> NDArray[np.int64]:
-        return np.unique(np.concatenate([self.order, *(part.rows for part in self.parts)]))
+        return np.unique(np.concatenate([self.order, *(mix_part.rows for mix_part in self.parts)]))
 
 
 def part_name(number: int, task: str, level: float | None) -> str:

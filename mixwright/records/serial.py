@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 T = TypeVar("T")
-_LABEL = re.compile(r"[\[<(].*\.|\..*[\[<(]")
+_VALIDATOR_LABEL = re.compile(r"[\[<(].*\.|\..*[\[<(]")
 """How pydantic names a validator or a member of a union in the path to an error; names of our fields hold no bracket."""
 _EXPECTED_BY_ERROR = {
     "string_type": "a text",
@@ -67,61 +67,64 @@ def from_data(
     """
     from pydantic import ValidationError
 
-    def placed(problem: InputError, place: Sequence[str | int]) -> InputError:
-        return problem if file is None else problem.with_place(file, line_of(place) if line_of else None)
+    def add_location(error: InputError, path: Sequence[str | int]) -> InputError:
+        return error if file is None else error.with_place(file, line_of(path) if line_of else None)
 
     try:
-        record: Any = _adapter(cls).validate_python(data)
+        record: Any = _make_adapter(cls).validate_python(data)
     except ValidationError as errors:
-        raise placed(*_describe_error(errors.errors()[0], cls)) from None
-    wrong = [(place, "a number or a text", "true or false") for place in find_misread(data, record, bool)]
+        raise add_location(*_describe_error(errors.errors()[0], cls)) from None
+    problems = [(path, "a number or a text", "true or false") for path in find_misread(data, record, bool)]
     if not texts_are_numbers:
-        wrong += [(place, "a number", "a text") for place in find_misread(data, record, str, int | float)]
-    wrong = wrong or [(place, "a finite number", repr(value)) for place, value in _not_finite(to_data(record))]
-    for place, expected, got in wrong:
-        raise placed(InputError(f"{'.'.join(map(str, place))}: {expected}", got, "Correct that field."), place)
+        problems += [(path, "a number", "a text") for path in find_misread(data, record, str, int | float)]
+    problems = problems or [(path, "a finite number", repr(value)) for path, value in _not_finite(to_data(record))]
+    for path, expected, got in problems:
+        raise add_location(InputError(f"{'.'.join(map(str, path))}: {expected}", got, "Correct that field."), path)
     return record
 
 
 def find_misread(
-    given: Any, made: Any, kind: type, became: type | UnionType = object, place: tuple[str | int, ...] = ()
+    given_data: Any, made_data: Any, given_type: type, made_type: type | UnionType = object, path: tuple[str | int, ...] = ()
 ) -> Iterator[tuple[str | int, ...]]:
     """Where a value of a kind was given and one of another kind was made of it: 1 step because of `steps: true`."""
-    if isinstance(given, kind):
-        if not isinstance(made, kind) and isinstance(made, became):
-            yield place
-    elif isinstance(given, Mapping):
-        for key, value in given.items():
-            inner = made.get(key, value) if isinstance(made, Mapping) else getattr(made, str(key), value)
-            yield from find_misread(value, inner, kind, became, (*place, str(key)))
-    elif isinstance(given, list | tuple) and isinstance(made, list | tuple):
-        for number, (value, inner) in enumerate(zip(given, made, strict=True)):
-            yield from find_misread(value, inner, kind, became, (*place, number))
+    if isinstance(given_data, given_type):
+        if not isinstance(made_data, given_type) and isinstance(made_data, made_type):
+            yield path
+    elif isinstance(given_data, Mapping):
+        for key, value in given_data.items():
+            inner_made = made_data.get(key, value) if isinstance(made_data, Mapping) else getattr(made_data, str(key), value)
+            yield from find_misread(value, inner_made, given_type, made_type, (*path, str(key)))
+    elif isinstance(given_data, list | tuple) and isinstance(made_data, list | tuple):
+        for index, (value, inner_made) in enumerate(zip(given_data, made_data, strict=True)):
+            yield from find_misread(value, inner_made, given_type, made_type, (*path, index))
 
 
 def _describe_error(error: ErrorDetails, cls: Any) -> tuple[InputError, list[str | int]]:
     """What pydantic found, in our words, and the path of the field that is wrong."""
-    place = [part for part in error["loc"] if isinstance(part, int) or not _LABEL.search(part)]
-    kind, value, remedy = error["type"], error["input"], "Correct that field." if place else "Correct it."
-    if kind == "unexpected_keyword_argument":
-        name = ".".join(map(str, place))
-        return unknown_name(f"field ({name})", str(place[-1]), _siblings(cls, place[:-1])), place
-    if kind == "missing":
+    path = [path_part for path_part in error["loc"] if isinstance(path_part, int) or not _VALIDATOR_LABEL.search(path_part)]
+    error_kind, value, remedy = error["type"], error["input"], "Correct that field." if path else "Correct it."
+    if error_kind == "unexpected_keyword_argument":
+        name = ".".join(map(str, path))
+        return unknown_name(f"field ({name})", str(path[-1]), _field_names(cls, path[:-1])), path
+    if error_kind == "missing":
         expected, got, remedy = "a value", "nothing", "Add it."
-    elif kind.startswith(_NUMBER_ERRORS) and not _is_finite(value):
-        expected, got = "a finite number", _shown(value)
-    elif kind == "value_error" and (inner := next(_not_finite(value), None)) is not None:
-        place, expected, got = [*place, *inner[0]], "a finite number", _shown(inner[1])
+    elif error_kind.startswith(_NUMBER_ERRORS) and not _is_finite(value):
+        expected, got = "a finite number", _format_value(value)
+    elif error_kind == "value_error" and (inner := next(_not_finite(value), None)) is not None:
+        path, expected, got = [*path, *inner[0]], "a finite number", _format_value(inner[1])
     else:
-        message, got = error["msg"].lower().removeprefix("value error, ").removeprefix("input should be "), _shown(value)
+        message, got = (
+            error["msg"].lower().removeprefix("value error, ").removeprefix("input should be "),
+            _format_value(value),
+        )
         expected = f"a number {message}" if message.startswith(("greater than", "less than")) else message
-        expected = _EXPECTED_BY_ERROR.get(kind, expected)
-        if kind == "dataclass_type":
-            expected = f"a mapping with {join_some(_siblings(cls, place))}"
-    return InputError(f"{'.'.join(map(str, place))}: {expected}" if place else expected, got, remedy), place
+        expected = _EXPECTED_BY_ERROR.get(error_kind, expected)
+        if error_kind == "dataclass_type":
+            expected = f"a mapping with {join_some(_field_names(cls, path))}"
+    return InputError(f"{'.'.join(map(str, path))}: {expected}" if path else expected, got, remedy), path
 
 
-def _shown(value: object) -> str:
+def _format_value(value: object) -> str:
     """A value as it is told to the user."""
     try:
         return "nothing" if value is None else repr(value)[:80]
@@ -137,48 +140,53 @@ def _is_finite(value: Any) -> bool:
         return True
 
 
-def _not_finite(given: Any) -> Iterator[tuple[tuple[str | int, ...], float]]:
+def _not_finite(given_data: Any) -> Iterator[tuple[tuple[str | int, ...], float]]:
     """Where NaN or infinity was given: no file of ours is written with them, and no range check sees the first."""
-    pending: list[tuple[tuple[str | int, ...], Any]] = [((), given)]  # no recursion: what was refused may be of any depth
+    # no recursion: what was refused may be of any depth
+    pending: list[tuple[tuple[str | int, ...], Any]] = [((), given_data)]
     while pending:
-        place, value = pending.pop()
+        path, value = pending.pop()
         if isinstance(value, float) and not math.isfinite(value):
-            yield place, value
+            yield path, value
         elif isinstance(value, Mapping | list | tuple):
             items = list(value.items() if isinstance(value, Mapping) else enumerate(value))
-            pending += [((*place, key if isinstance(key, int) else str(key)), inner) for key, inner in reversed(items)]
+            pending += [
+                ((*path, key if isinstance(key, int) else str(key)), inner_value) for key, inner_value in reversed(items)
+            ]
 
 
 @functools.cache
-def _adapter(cls: type[T]) -> TypeAdapter[T]:
+def _make_adapter(cls: type[T]) -> TypeAdapter[T]:
     from pydantic import TypeAdapter
 
-    for record in _closure(cls):
+    for record in _record_classes(cls):
         setattr(record, "__pydantic_config__", {"extra": "forbid"})  # noqa: B010 - pydantic's name, unknown to the class
     return TypeAdapter(cls)
 
 
-def _closure(cls: Any) -> set[Any]:
+def _record_classes(cls: Any) -> set[Any]:
     """All record classes reachable from `cls`."""
     if dataclasses.is_dataclass(cls):
-        return {cls}.union(*(_closure(hint) for hint in get_type_hints(cls).values()))
-    return set().union(*(_closure(part) for part in get_args(cls)))
+        return {cls}.union(*(_record_classes(hint) for hint in get_type_hints(cls).values()))
+    return set().union(*(_record_classes(part) for part in get_args(cls)))
 
 
-def _siblings(cls: Any, place: Sequence[str | int]) -> list[str]:
-    """Field names of the record that `place` leads to, for the nearest-name hint."""
+def _field_names(cls: Any, path: Sequence[str | int]) -> list[str]:
+    """Field names of the record that `path` leads to, for the nearest-name hint."""
     hint: Any = cls
-    for part in place:
-        record = _record(hint)
-        if isinstance(part, int) or record is None or part not in get_type_hints(record):
-            hint = next((inner for inner in get_args(hint) if _record(inner)), None)  # item of a tuple, or of a mapping
+    for path_part in path:
+        record = _record_class(hint)
+        if isinstance(path_part, int) or record is None or path_part not in get_type_hints(record):
+            hint = next(
+                (inner for inner in get_args(hint) if _record_class(inner)), None
+            )  # item of a tuple, or of a mapping
         else:
-            hint = get_type_hints(record)[part]
-    record = _record(hint)
+            hint = get_type_hints(record)[path_part]
+    record = _record_class(hint)
     return sorted(f.name for f in dataclasses.fields(record)) if record else []
 
 
-def _record(hint: Any) -> Any:
+def _record_class(hint: Any) -> Any:
     """The record class that `hint` is, or may be beside None."""
     if dataclasses.is_dataclass(hint):
         return hint

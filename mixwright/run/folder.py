@@ -242,14 +242,14 @@ def _check_nodes(root: Any, path: Path) -> None:
     def size(node: Any) -> float:
         if id(node) not in sizes:
             sizes[id(node)] = math.inf  # until it is known: what reaches itself has no end
-            parts, known_names = node.value if isinstance(node, yaml.CollectionNode) else (), set[Any]()
-            for key, _ in parts if isinstance(node, yaml.MappingNode) else ():
+            children, known_names = node.value if isinstance(node, yaml.CollectionNode) else (), set[Any]()
+            for key, _ in children if isinstance(node, yaml.MappingNode) else ():
                 name = key.value if isinstance(key.value, str) and key.value != "<<" else id(key)
                 if name in known_names:  # the first value would be lost
                     line = key.start_mark.line + 1
                     raise InputError("each key once", f"{name!r} twice", "Remove one of them.", file=path, line=line)
                 known_names.add(name)
-            inner = (part for item in parts for part in (item if isinstance(item, tuple) else (item,)))
+            inner = (node_part for item in children for node_part in (item if isinstance(item, tuple) else (item,)))
             sizes[id(node)] = 1 + sum(map(size, inner))
         return sizes[id(node)]
 
@@ -297,10 +297,10 @@ class RunFolder:
         self.path = Path(path)
         check_regular(*self.path.glob("*"))
         check_file(*(self.path / name for name in FILES))
-        for part in FOLDERS:
-            for place, folders, names in os.walk(self.path / part):
-                check_regular(*(Path(place, name) for name in names))
-                check_file(*(Path(place, name) for name in folders if name.endswith(FILE_SUFFIXES)))
+        for folder_name in FOLDERS:
+            for directory, folders, names in os.walk(self.path / folder_name):
+                check_regular(*(Path(directory, name) for name in names))
+                check_file(*(Path(directory, name) for name in folders if name.endswith(FILE_SUFFIXES)))
         self.manifest = self.path / "manifest.json"
         self.corpus = self.path / "corpus"
         self.audit = self.path / "audit.json"
@@ -309,7 +309,7 @@ class RunFolder:
         self.result = self.path / "trial" / "result.json"
         self.claims = self.path / "claims.json"
         self.page = self.path / "verdict.html"
-        self.data = self.path / "verdict.json"
+        self.verdict_data = self.path / "verdict.json"
 
     def measurements(self, name: str) -> Path:
         """`measure/<name>.parquet`; name is before, after ..."""

@@ -58,39 +58,46 @@ def check_changed_sections(config: RunConfig, folder: RunFolder, base: Path) -> 
     if not path.exists():
         return frozenset()
     old, new = to_data(read_yaml(path, RunConfig)), to_data(config)
-    differing = {
-        name: _list_differing_fields(old[name], new[name]) for name in new if name != "trial" and old[name] != new[name]
+    difference_by_section = {
+        section: _list_differing_fields(old[section], new[section])
+        for section in new
+        if section != "trial" and old[section] != new[section]
     }
     noted_digests = read_json(folder.manifest, RunManifest).inputs if folder.manifest.exists() else {}
-    for name, digest in file_digests(config.corpus, base).items() if "corpus" not in differing else ():
-        if noted_digests.get(name, digest) != digest:
-            differing["corpus"] = f"in the file of {name}, which changed since"
-    for name, where in differing.items():
-        if finished := _find_output_resting_on(folder, name):
-            expected, got = "the settings and the data that this run was begun with", f"another {name} ({where})"
+    for source, digest in file_digests(config.corpus, base).items() if "corpus" not in difference_by_section else ():
+        if noted_digests.get(source, digest) != digest:
+            difference_by_section["corpus"] = f"in the file of {source}, which changed since"
+    for section, field_names in difference_by_section.items():
+        if finished := _find_output_resting_on(folder, section):
+            expected, got = "the settings and the data that this run was begun with", f"another {section} ({field_names})"
             remedy = f"{finished} rests on what it was: choose another --folder, or remove this one."
             raise InputError(expected, got, remedy, file=folder.path)
-    return frozenset(differing)
+    return frozenset(difference_by_section)
 
 
-def _list_differing_fields(old: Any, new: Any, place: str = "") -> str:
+def _list_differing_fields(old: Any, new: Any, section_path: str = "") -> str:
     """Which fields of a section differ, a few of them by name."""
     if not (isinstance(old, dict) and isinstance(new, dict)):
-        return place
-    names, inside = [name for name in sorted({*old, *new}) if old.get(name) != new.get(name)], f"{place}." if place else ""
-    shown = [_list_differing_fields(old.get(name), new.get(name), inside + name) for name in names[:3]]
-    return ", ".join(shown) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+        return section_path
+    names, inside = (
+        [name for name in sorted({*old, *new}) if old.get(name) != new.get(name)],
+        f"{section_path}." if section_path else "",
+    )
+    differences = [_list_differing_fields(old.get(name), new.get(name), inside + name) for name in names[:3]]
+    return ", ".join(differences) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
 def _find_output_resting_on(folder: RunFolder, section: str) -> str:
     """What was finished that rests on a section of the settings; empty when nothing was."""
     if section == "mine":  # a table is mined anew each time, and branches name the table that they trained on
         return ""
-    planned = [path for path in (folder.plan, *(place for _, _, place in folder.branches())) if path.exists()]
+    plan_outputs = [
+        path for path in (folder.plan, *(branch_folder for _, _, branch_folder in folder.branches())) if path.exists()
+    ]
     measured = sorted((folder.path / "measure").glob("*.parquet"))
     bases = sorted((folder.path / "bases").glob("base-*"))
     resting_paths = {"plan": [], "train": [], "measure": measured}.get(section, [*measured, *bases])
-    return next((str(path.relative_to(folder.path)) for path in (*planned, *resting_paths)), "")
+    return next((str(path.relative_to(folder.path)) for path in (*plan_outputs, *resting_paths)), "")
 
 
 def file_digests(data: CorpusConfig, base: Path) -> dict[str, str]:

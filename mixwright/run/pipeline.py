@@ -63,7 +63,7 @@ def run(
         table = [] if config.trial.data is None else [data_path(config.trial.data, folder, base)]
         if is_stale(result, folder.plan, settings_file(folder), *table):
             trial = checked_trial(checked)
-            say(f"trial: {', '.join(trial.arms.first)} on {config.trial.seeds} seeds; nulls only if a lever helps")
+            say(f"trial: {', '.join(trial.arms.always_run)} on {config.trial.seeds} seeds; nulls only if a lever helps")
             try_plan(checked, trial, workers, say=say, deadline=deadline)
     return render(folder)
 

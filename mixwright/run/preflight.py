@@ -23,7 +23,7 @@ from mixwright.learner.warmup_rows import warmup_rows, warmup_shares
 from mixwright.mine.own_answers import check_rehearsal
 from mixwright.plan.overrides import check_overrides
 from mixwright.records import Plan, Stage, from_data, to_data
-from mixwright.trial.arm_roles import arms_in, branch_of
+from mixwright.trial.arm_roles import choose_arms, make_branch
 from mixwright.trial.seed_rows import COMPETENCE_PROBE
 
 TRAINING_PACKAGES = ("torch", "transformers", "trl", "datasets")
@@ -45,9 +45,9 @@ def check_settings(config: RunConfig, corpus: Corpus) -> None:
         expected = f"the objective {config.train.objective} in plan.options too"
         raise InputError(expected, repr(planner_objective), "Set train.objective alone.")
     check_overrides(config.plan.stage, corpus.cells(), config.train.objective)
-    missing = [name for name in TRAINING_PACKAGES if importlib.util.find_spec(name) is None]
-    if missing:
-        raise missing_extra("measuring and training", missing, "train")
+    missing_packages = [name for name in TRAINING_PACKAGES if importlib.util.find_spec(name) is None]
+    if missing_packages:
+        raise missing_extra("measuring and training", missing_packages, "train")
     for name, options in config.measure.options.items():
         if name not in config.measure.probes:
             raise unknown_name("probe of measure.probes", name, config.measure.probes)
@@ -82,7 +82,7 @@ def check_trial(config: RunConfig, corpus: Corpus) -> None:
         raise InputError("training examples", "none", "Give more rows: corpus.train.")
     if len(corpus.select(split="eval")) == 0:
         raise InputError("held-out examples to measure on", "none", "Set corpus.eval or corpus.eval_share.")
-    arms = arms_in(config, corpus)
+    arms = choose_arms(config, corpus)
     for name in (*config.train.adapters, *([config.train.adapter] if config.train.adapter else [])):
         options = dict(config.train.adapters.get(name, {}))
         if "learning_rate" in options:  # judged as that of all weights is
@@ -90,15 +90,17 @@ def check_trial(config: RunConfig, corpus: Corpus) -> None:
         catalog.create("adapters", name, options)
     tasks = sorted({cell.task for cell in corpus.cells()})
     stage = Stage("training", config.train.objective, 1, {task: 1 / len(tasks) for task in tasks})  # type: ignore[arg-type]
-    for arm in arms.first:
-        branch_of(arm, Plan("any", (stage,)), corpus)
+    for arm in arms.always_run:
+        make_branch(arm, Plan("any", (stage,)), corpus)
 
 
 def check_planner(name: str, objective: str) -> None:
     """Whether a planner can plan for an objective. Raises InputError."""
     objectives = catalog.load("planners", name).OBJECTIVES
     if objective not in objectives:
-        fitting = [other for other in catalog.listing("planners") if objective in catalog.load("planners", other).OBJECTIVES]
+        fitting = [
+            planner for planner in catalog.listing("planners") if objective in catalog.load("planners", planner).OBJECTIVES
+        ]
         remedy = f"Leave plan.planner out, or take one of: {', '.join(sorted(fitting))}."
         raise InputError(
             f"a planner for {objective} (plan.planner)", f"{name}, which plans for {', '.join(objectives)}", remedy
@@ -166,9 +168,9 @@ def check_items(corpus: Corpus) -> set[str]:
 def check_model(model: ModelConfig) -> None:
     """Whether the model can be there, as far as that is known without loading it. Raises InputError."""
     folder, gguf, remedy = Path(model.path), is_gguf(model.path), "Correct the path of the model."
-    for place in (folder, *([Path(model.adapter)] if model.adapter else [])):
-        if place.is_dir():
-            check_files(place)
+    for path in (folder, *([Path(model.adapter)] if model.adapter else [])):
+        if path.is_dir():
+            check_files(path)
     if model.path.startswith(TINY_PREFIX) and model.path != TINY_PREFIX:
         raise InputError("a checkpoint folder, a hub name, or tiny:", repr(model.path), remedy)
     if model.path.startswith((".", "/", "~")) and not folder.is_dir() and not gguf:

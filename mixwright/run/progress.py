@@ -13,14 +13,14 @@ SHARE_BETWEEN_LINES = 0.1
 _listeners: list[Callable[[float], None]] = []
 
 
-def report(share: float) -> None:
+def report_share(share: float) -> None:
     """Say from inside a job how much of it is done, 0..1; nobody listens where the job does not run in a worker."""
     for listener in _listeners:
         listener(min(max(share, 0.0), 1.0))
 
 
 @contextlib.contextmanager
-def heard_by(listener: Callable[[float], None]) -> Iterator[None]:
+def listen_with(listener: Callable[[float], None]) -> Iterator[None]:
     """Have `listener` called with what is reported inside the block."""
     _listeners.append(listener)
     try:
@@ -52,17 +52,19 @@ def progress_line(title: str) -> Iterator[Progress]:
 
     console = Console(stderr=True)
     if not console.is_terminal:
-        shown = [-1.0]
+        last_shown = [-1.0]
 
-        def plain(done: float, total: int, seconds_left: float | None) -> None:
-            if done == shown[0] or (done != int(done) and done < shown[0] + SHARE_BETWEEN_LINES * total):
+        def show_line(done: float, total: int, seconds_left: float | None) -> None:
+            if done == last_shown[0] or (done != int(done) and done < last_shown[0] + SHARE_BETWEEN_LINES * total):
                 return
-            shown[0] = done
-            part = f" ({done / total:.0%})" if done != int(done) else ""
+            last_shown[0] = done
+            share_text = f" ({done / total:.0%})" if done != int(done) else ""
             end = "done" if done == total else format_time_left(seconds_left)
-            console.print(f"{title}: {int(done)} of {total}{part}, {end}", markup=False, highlight=False, soft_wrap=True)
+            console.print(
+                f"{title}: {int(done)} of {total}{share_text}, {end}", markup=False, highlight=False, soft_wrap=True
+            )
 
-        yield plain
+        yield show_line
         return
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as Bar
@@ -77,7 +79,7 @@ def progress_line(title: str) -> Iterator[Progress]:
     with Bar(*columns, console=console) as bar:
         task = bar.add_task(title, total=None, left="")
 
-        def moving(done: float, total: int, seconds_left: float | None) -> None:
+        def show_bar(done: float, total: int, seconds_left: float | None) -> None:
             bar.update(task, completed=done, total=total, left="" if done == total else format_time_left(seconds_left))
 
-        yield moving
+        yield show_bar

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mixwright.errors import InputError, disk_full_error, system_error
-from mixwright.run.progress import Progress, heard_by, progress_line
+from mixwright.run.progress import Progress, listen_with, progress_line
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -140,27 +140,31 @@ class Workers:
             self._stop(kill=True)
             raise
 
-    def _run(self, jobs: Sequence[Job], show: Progress) -> list[Any]:
-        order = deque(sorted(range(len(jobs)), key=lambda place: -jobs[place].cost))
+    def _run(self, jobs: Sequence[Job], show_progress: Progress) -> list[Any]:
+        order = deque(sorted(range(len(jobs)), key=lambda job_index: -jobs[job_index].cost))
         total = sum(job.cost for job in jobs)
         results: dict[int, Any] = {}
         start = time.monotonic()
-        show(0, len(jobs), None)
+        show_progress(0, len(jobs), None)
         for worker in self._workers:
             _send_next_job(worker, jobs, order)
         while len(results) < len(jobs):
-            for worker, place in _wait_for_answers(self._workers):
-                finished, value = _receive(worker, jobs[place])
+            for worker, job_index in _wait_for_answers(self._workers):
+                finished, value = _receive(worker, jobs[job_index])
                 if finished:
-                    results[place] = value
+                    results[job_index] = value
                     _send_next_job(worker, jobs, order)
                 else:
                     worker.share = value
-                parts = [(jobs[w.job_index].cost, w.share) for w in self._workers if w.job_index is not None]
-                done = sum(jobs[place].cost for place in results) + sum(cost * share for cost, share in parts)
-                seconds_left = (time.monotonic() - start) * (total - done) / done if done else None
-                show(len(results) + sum(share for _, share in parts), len(jobs), seconds_left)
-        return [results[place] for place in range(len(jobs))]
+                running_jobs = [(jobs[w.job_index].cost, w.share) for w in self._workers if w.job_index is not None]
+                finished_cost = sum(jobs[job_index].cost for job_index in results) + sum(
+                    cost * share for cost, share in running_jobs
+                )
+                seconds_left = (
+                    (time.monotonic() - start) * (total - finished_cost) / finished_cost if finished_cost else None
+                )
+                show_progress(len(results) + sum(share for _, share in running_jobs), len(jobs), seconds_left)
+        return [results[job_index] for job_index in range(len(jobs))]
 
     def _stop(self, *, kill: bool) -> None:
         """End all workers: idle ones when their link closes, busy ones by force."""
@@ -214,7 +218,7 @@ def _wait_for_answers(workers: Sequence[_Worker]) -> list[tuple[_Worker, int]]:
     """Workers that answered or died, with the job they had; waits for the first."""
     busy = [(worker, worker.job_index) for worker in workers if worker.job_index is not None]
     readable = connection.wait([worker.link for worker, _ in busy])
-    return [(worker, place) for worker, place in busy if worker.link in readable]
+    return [(worker, job_index) for worker, job_index in busy if worker.link in readable]
 
 
 def _receive(worker: _Worker, job: Job) -> tuple[bool, Any]:
@@ -271,7 +275,7 @@ def _end_with_parent() -> None:
 def _run_job(link: Connection, job: Job) -> None:
     """Run one job and send its outcome; a result that cannot travel is an error of that job."""
     try:
-        with _printing_to(job.log), heard_by(lambda share: link.send(("share", share))):
+        with _printing_to(job.log), listen_with(lambda share: link.send(("share", share))):
             if (torch := sys.modules.get("torch")) is not None:
                 torch.set_num_threads(1)
             value = job.function(job.argument)

@@ -47,19 +47,19 @@ class Matrix:
 
 
 @dataclass
-class _Call:
+class _BatchFactors:
     """What one batch has shown so far."""
 
     sums: list[Tensor]
     """Per matrix (rows, outputs, inputs): sums of the products of factors."""
-    owners: Tensor
+    row_of_position: Tensor
     """Row of each place that the output layer sees."""
-    places_in_row: Tensor
+    positions_in_row: Tensor
     """Its place among those of the row."""
     handles: list[Any] = field(default_factory=list)
 
 
-def matrices(model: Any) -> list[Matrix]:
+def find_matrices(model: Any) -> list[Matrix]:
     """Every weight matrix of a model that trains: of linear layers, biases with them, and of the token embedding.
 
     A learned table of positions is left out: all rows of a batch share what it gives.
@@ -92,7 +92,7 @@ class GradientSketch:
     Args:
         model: a causal language model; where some weights are frozen (PEFT), only the others are sketched.
         factors: by the name of the matrix; one without is kept as it is.
-        kept: which numbers of all matrices together make the sketch, int64; None keeps all.
+        kept_numbers: which numbers of all matrices together make the sketch, int64; None keeps all.
 
     Raises:
         InputError: no weight matrix, or factors of another model.
@@ -105,56 +105,62 @@ class GradientSketch:
         factors: Mapping[str, Factors] | None = None,
         kept_numbers: Int[Tensor, " dims"] | None = None,
     ) -> None:
-        self.model, self.matrices, self.kept_numbers = model, matrices(model), kept_numbers
+        self.model, self.matrices, self.kept_numbers = model, find_matrices(model), kept_numbers
         device = next(model.parameters()).device
         self._factors = []
         for matrix in self.matrices:
             pair = _checked_factors(matrix, (factors or {}).get(matrix.name, Factors()))
-            self._factors.append(tuple(None if part is None else part.to(device) for part in pair))
+            self._factors.append(tuple(None if factor is None else factor.to(device) for factor in pair))
 
     def sketch_rows(self, learner: Learner, rows: Sequence[ScanRow]) -> Float[Tensor, "rows dims"]:
         """Sketches of the rows' gradients of the mean loss over their targets; every row needs a target.
 
         Parameters, their gradients and the model's mode are left as they were.
         """
-        sketches = torch.cat([part.flatten(1) for part in self.products(learner, rows)], 1)
+        sketches = torch.cat([product.flatten(1) for product in self.products(learner, rows)], 1)
         return sketches if self.kept_numbers is None else sketches[:, self.kept_numbers.to(sketches.device)]
 
     def products(self, learner: Learner, rows: Sequence[ScanRow]) -> list[Float[Tensor, "rows outputs inputs"]]:
-        """The projected gradient of each matrix, in the order of `matrices`."""
+        """The projected gradient of each matrix, in the order of `find_matrices`."""
         device = learner.device
         ids = right_padded([[*row.prompt, *row.target] for row in rows], learner.tokenizer.pad_token_id or 0).to(device)
         width = ids.shape[1]
         spans = [torch.arange(len(row.target)) + i * width + len(row.prompt) - 1 for i, row in enumerate(rows)]
-        places = torch.cat(spans).to(device)
+        positions = torch.cat(spans).to(device)
         weights = torch.cat([torch.full((len(row.target),), 1 / len(row.target)) for row in rows]).to(device)
         options: dict[str, Any] = {"use_cache": False} if "past_key_values" in learner.forward_arguments else {}
         with (
             reading_mode(self.model),
-            restrict_output(self.model, places),
-            self._collecting(len(rows), places // width) as sums,
+            restrict_output(self.model, positions),
+            self._collecting(len(rows), positions // width) as sums,
         ):
             with torch.enable_grad():
                 logits = learner.model(input_ids=ids, **options).logits.flatten(0, 1).float()
-                losses = nn.functional.cross_entropy(logits, ids.flatten()[places + 1], reduction="none")
+                losses = nn.functional.cross_entropy(logits, ids.flatten()[positions + 1], reduction="none")
                 (losses * weights).sum().backward()
             return sums
 
     @contextlib.contextmanager
-    def _collecting(self, rows: int, owners: Int[Tensor, " tokens"]) -> Iterator[list[Tensor]]:
+    def _collecting(self, rows: int, row_of_position: Int[Tensor, " tokens"]) -> Iterator[list[Tensor]]:
         """Collect the factors of one forward and backward pass in the list of sums that is yielded."""
         head = self.model.get_output_embeddings()
-        first = torch.searchsorted(owners, torch.arange(rows, device=owners.device))
-        places_in_row = torch.arange(len(owners), device=owners.device) - first[owners]
-        call = _Call([torch.zeros(rows, 0, 0, device=owners.device) for _ in self.matrices], owners, places_in_row)
+        first_positions = torch.searchsorted(row_of_position, torch.arange(rows, device=row_of_position.device))
+        positions_in_row = (
+            torch.arange(len(row_of_position), device=row_of_position.device) - first_positions[row_of_position]
+        )
+        call = _BatchFactors(
+            [torch.zeros(rows, 0, 0, device=row_of_position.device) for _ in self.matrices],
+            row_of_position,
+            positions_in_row,
+        )
         trained_before = [(parameter, parameter.requires_grad) for parameter in self.model.parameters()]
         try:
             for parameter, _ in trained_before:
                 parameter.requires_grad_(False)
-            for place, matrix in enumerate(self.matrices):
-                empty = [part is not None and part.shape[1] == 0 for part in self._factors[place]]
-                for module in matrix.modules if not any(empty) else ():
-                    hook = self._hook(call, place, matrix, is_output_layer=module is head)
+            for matrix_index, matrix in enumerate(self.matrices):
+                is_empty = [factor is not None and factor.shape[1] == 0 for factor in self._factors[matrix_index]]
+                for module in matrix.modules if not any(is_empty) else ():
+                    hook = self._hook(call, matrix_index, matrix, is_output_layer=module is head)
                     call.handles.append(module.register_forward_hook(hook))
             yield call.sums
         finally:
@@ -163,8 +169,10 @@ class GradientSketch:
             for parameter, trains in trained_before:
                 parameter.requires_grad_(trains)
 
-    def _hook(self, call: _Call, place: int, matrix: Matrix, *, is_output_layer: bool) -> Callable[..., Tensor]:
-        outputs, inputs = self._factors[place]
+    def _hook(
+        self, call: _BatchFactors, matrix_index: int, matrix: Matrix, *, is_output_layer: bool
+    ) -> Callable[..., Tensor]:
+        outputs, inputs = self._factors[matrix_index]
 
         def forward(module: nn.Module, inputs_given: tuple[Tensor, ...], output: Tensor) -> Tensor:
             is_embedding = isinstance(module, nn.Embedding)
@@ -184,9 +192,11 @@ class GradientSketch:
                     else:
                         pair = (_project(output_gradient, outputs), input_values)
                     if is_output_layer:
-                        pair = tuple(_split_rows(call, part) for part in pair)
+                        pair = tuple(_split_rows(call, side) for side in pair)
                     product = torch.bmm(pair[0].transpose(1, 2), pair[1])
-                    call.sums[place] = product if not call.sums[place].numel() else call.sums[place] + product
+                    call.sums[matrix_index] = (
+                        product if not call.sums[matrix_index].numel() else call.sums[matrix_index] + product
+                    )
 
             output.register_hook(backward)
             return output
@@ -211,18 +221,18 @@ def _with_constant(values: Tensor, width: int, constant: float = 1.0) -> Tensor:
     return torch.cat([values, values.new_full((*values.shape[:-1], 1), constant)], -1)
 
 
-def _split_rows(call: _Call, flat: Float[Tensor, "1 tokens side"]) -> Float[Tensor, "rows time side"]:
+def _split_rows(call: _BatchFactors, flat: Float[Tensor, "1 tokens side"]) -> Float[Tensor, "rows time side"]:
     """Places of a flat batch, row by row again."""
-    by_row = flat.new_zeros(int(call.owners[-1]) + 1, int(call.places_in_row.max()) + 1, flat.shape[-1])
-    by_row[call.owners, call.places_in_row] = flat[0]
+    by_row = flat.new_zeros(int(call.row_of_position[-1]) + 1, int(call.positions_in_row.max()) + 1, flat.shape[-1])
+    by_row[call.row_of_position, call.positions_in_row] = flat[0]
     return by_row
 
 
 def _checked_factors(matrix: Matrix, factors: Factors) -> Factors:
     """The factors, as they are. Raises InputError where they are those of another matrix."""
     sizes = (matrix.outputs, matrix.inputs)
-    if any(part is not None and len(part) != size for part, size in zip(factors, sizes, strict=True)):
-        actual = f"one with {' and '.join('all' if part is None else str(len(part)) for part in factors)}"
+    if any(factor is not None and len(factor) != size for factor, size in zip(factors, sizes, strict=True)):
+        actual = f"one with {' and '.join('all' if factor is None else str(len(factor)) for factor in factors)}"
         raise InputError(f"a projection of {matrix.name}, {sizes[0]} x {sizes[1]}", actual, "Scan this model anew.")
     return factors
 

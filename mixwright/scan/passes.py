@@ -23,7 +23,7 @@ from torch import Tensor
 from mixwright.config import MeasureConfig
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
-from mixwright.learner.batches import logits_limit, reading_mode, restrict_output, right_padded, token_batches
+from mixwright.learner.batches import pass_token_limit, reading_mode, restrict_output, right_padded, token_batches
 from mixwright.learner.learner import Learner
 from mixwright.measure.passes import ExampleRollouts, Passes
 from mixwright.records import Example
@@ -116,9 +116,9 @@ class ScanPasses:
         sketches = np.full((len(self.rows), len(self.calibration.kept_numbers)), np.nan, dtype=np.float32)
         sizes = [len(self.rows[i].prompt) + len(self.rows[i].target) for i in rows_with_target]
         for batch in token_batches(sizes, self._limit):
-            members = [rows_with_target[place] for place in batch]
+            members = [rows_with_target[batch_index] for batch_index in batch]
             sketches[members] = as_numpy(sketch.sketch_rows(self.learner, [self.rows[i] for i in members]))
-            self._report_progress("gradients", sum(sizes[place] for place in batch))
+            self._report_progress("gradients", sum(sizes[batch_index] for batch_index in batch))
         return sketches
 
     @cached_property
@@ -148,7 +148,7 @@ class ScanPasses:
     @property
     def _limit(self) -> int:
         """Padded tokens of a batch."""
-        limit = logits_limit(self.learner.model)
+        limit = pass_token_limit(self.learner.model)
         return min(limit, BATCH_TOKENS) if self.learner.device.type == "cpu" else limit
 
     @cached_property
@@ -156,21 +156,21 @@ class ScanPasses:
         """Targets, prompts and pooled hidden states, of prompt and target in this order."""
         all_readings, pooled = "target" in self.declared, "hidden" in self.declared
         rows = [[*row.prompt, *row.target] for row in self.rows]
-        first = [1 if "prompt" in self.declared else len(row.prompt) for row in self.rows]
+        first_positions = [1 if "prompt" in self.declared else len(row.prompt) for row in self.rows]
         targets: list[TargetReadings | None] = [None] * len(rows)
         prompts: list[np.ndarray | None] = [None] * len(rows)
         width = self.learner.model.config.get_text_config().hidden_size if pooled else 0
-        states = np.full((len(rows), width), np.nan, dtype=np.float16)
-        for i, tokens, state in self._read("target", rows, first, all_readings=all_readings, pooled=pooled):
+        pooled_states = np.full((len(rows), width), np.nan, dtype=np.float16)
+        for i, tokens, state in self._read("target", rows, first_positions, all_readings=all_readings, pooled=pooled):
             row = self.rows[i]
-            before = len(row.prompt) - first[i]
+            prompt_readings = len(row.prompt) - first_positions[i]
             if row.target and all_readings:
-                targets[i] = TargetReadings(*(part[before:] for part in tokens))
-            if before > 0:
-                prompts[i] = tokens[0][:before]
+                targets[i] = TargetReadings(*(reading[prompt_readings:] for reading in tokens))
+            if prompt_readings > 0:
+                prompts[i] = tokens[0][:prompt_readings]
             if state is not None:
-                states[i] = state
-        return targets, prompts, states
+                pooled_states[i] = state
+        return targets, prompts, pooled_states
 
     @cached_property
     def _reversed(self) -> tuple[list[np.ndarray | None], list[np.ndarray | None]]:
@@ -193,20 +193,20 @@ class ScanPasses:
         return targets, prompts
 
     def _read(
-        self, name: Pass, rows: Sequence[list[int]], first: Sequence[int], *, all_readings: bool, pooled: bool
+        self, name: Pass, rows: Sequence[list[int]], first_positions: Sequence[int], *, all_readings: bool, pooled: bool
     ) -> Iterator[tuple[int, tuple[np.ndarray, ...], np.ndarray | None]]:
-        """(index, readings of the tokens from `first` on, pooled hidden state) of each row that has such tokens."""
-        rows_to_read = [i for i, row in enumerate(rows) if len(row) > first[i] or (pooled and row)]
+        """(index, readings of the tokens from `first_positions` on, pooled hidden state) of each row that has any."""
+        rows_to_read = [i for i, row in enumerate(rows) if len(row) > first_positions[i] or (pooled and row)]
         sizes = [len(rows[i]) for i in rows_to_read]
         for batch in token_batches(sizes, self._limit):
-            members = [rows_to_read[place] for place in batch]
+            members = [rows_to_read[batch_index] for batch_index in batch]
             with reading_mode(self.learner.model):
                 batch_readings = _read_batch(
-                    self.learner, [rows[i] for i in members], [first[i] for i in members], all_readings, pooled
+                    self.learner, [rows[i] for i in members], [first_positions[i] for i in members], all_readings, pooled
                 )
             for i, (tokens, state) in zip(members, batch_readings, strict=True):
                 yield i, tokens, state
-            self._report_progress(name, sum(sizes[place] for place in batch))
+            self._report_progress(name, sum(sizes[batch_index] for batch_index in batch))
 
     def _report_progress(self, name: Pass, tokens: int) -> None:
         """Report progress in tokens, of which a row with gradients takes about three times as many."""
@@ -220,29 +220,29 @@ class ScanPasses:
 
 
 def _read_batch(
-    learner: Learner, rows: Sequence[list[int]], first: Sequence[int], all_readings: bool, pooled: bool
+    learner: Learner, rows: Sequence[list[int]], first_positions: Sequence[int], all_readings: bool, pooled: bool
 ) -> list[tuple[tuple[np.ndarray, ...], np.ndarray | None]]:
     """Readings of one batch of rows; the output layer sees only the positions that are read."""
     ids = right_padded(rows, learner.tokenizer.pad_token_id or 0).to(learner.device)
-    counts = [max(0, len(row) - start) for row, start in zip(rows, first, strict=True)]
+    counts = [max(0, len(row) - start) for row, start in zip(rows, first_positions, strict=True)]
     width = ids.shape[1]
     spans = [
         torch.arange(token_count) + i * width + start - 1
-        for i, (token_count, start) in enumerate(zip(counts, first, strict=True))
+        for i, (token_count, start) in enumerate(zip(counts, first_positions, strict=True))
     ]
-    places = torch.cat(spans).to(learner.device)
-    with restrict_output(learner.model, places) as states:
+    positions = torch.cat(spans).to(learner.device)
+    with restrict_output(learner.model, positions) as states:
         options: dict[str, Any] = {"use_cache": False} if "past_key_values" in learner.forward_arguments else {}
         logits = learner.model(input_ids=ids, **options).logits
     logits = logits.flatten(0, 1)
-    if len(logits) != len(places):  # no output layer of its own to be told apart
-        logits = logits[places]
-    chosen = ids.flatten()[places + 1] if len(places) else ids.new_zeros(0)
-    readings = [part.cpu().numpy() for part in _make_readings(logits.float(), chosen, all_readings)]
+    if len(logits) != len(positions):  # no output layer of its own to be told apart
+        logits = logits[positions]
+    chosen = ids.flatten()[positions + 1] if len(positions) else ids.new_zeros(0)
+    readings = [reading.cpu().numpy() for reading in _make_readings(logits.float(), chosen, all_readings)]
     ends = np.cumsum(counts)[:-1]
-    parts = zip(*(np.split(part, ends) for part in readings), strict=True)
+    readings_by_row = zip(*(np.split(reading, ends) for reading in readings), strict=True)
     means = _mean_states(states, rows) if pooled else [None] * len(rows)
-    return list(zip(parts, means, strict=True))
+    return list(zip(readings_by_row, means, strict=True))
 
 
 def _make_readings(

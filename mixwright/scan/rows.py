@@ -68,12 +68,12 @@ def scan_rows(
         InputError: chats, and a tokenizer without a chat template or one that refuses them.
     """
     for example in examples:
-        prompt, target = _tokens(learner, example, tokenise_together=tokenise_together)
+        prompt, target = _tokenise(learner, example, tokenise_together=tokenise_together)
         kept_tokens = len(target) if limit is None else min(len(target), max(0, limit - len(prompt)))
         yield ScanRow(example, tuple(prompt[:limit]), tuple(target[:kept_tokens]), len(target) - kept_tokens)
 
 
-def _tokens(learner: Learner, example: Example, *, tokenise_together: bool) -> tuple[list[int], list[int]]:
+def _tokenise(learner: Learner, example: Example, *, tokenise_together: bool) -> tuple[list[int], list[int]]:
     """Token ids of prompt and target."""
     target = target_of(example)
     prompt = learner.encode(example.prompt)
@@ -91,16 +91,16 @@ def _tokens(learner: Learner, example: Example, *, tokenise_together: bool) -> t
     return _split_at_target(prompt if prompt_form else [], [*joined_ids, end_token])
 
 
-def _split_at_target(prompt: Sequence[int], together: Sequence[int]) -> tuple[list[int], list[int]]:
+def _split_at_target(prompt: Sequence[int], whole_row: Sequence[int]) -> tuple[list[int], list[int]]:
     """The whole row, parted where the prompt's own tokens end or differ; the first token has nothing before it to be
     predicted from, so it is never part of the target.
     """
-    pairs = enumerate(zip(prompt, together, strict=False))
+    pairs = enumerate(zip(prompt, whole_row, strict=False))
     shared_tokens = max(
         1,
         next(
-            (place for place, (prompt_token, row_token) in pairs if prompt_token != row_token),
-            min(len(prompt), len(together)),
+            (position for position, (prompt_token, row_token) in pairs if prompt_token != row_token),
+            min(len(prompt), len(whole_row)),
         ),
     )
-    return list(together[:shared_tokens]), list(together[shared_tokens:])
+    return list(whole_row[:shared_tokens]), list(whole_row[shared_tokens:])

@@ -26,7 +26,7 @@ from mixwright.errors import InputError
 from mixwright.learner.batches import token_batches
 from mixwright.learner.learner import Learner
 from mixwright.run.folder import replacing
-from mixwright.scan.gradient_sketch import Factors, GradientSketch, matrices
+from mixwright.scan.gradient_sketch import Factors, GradientSketch, find_matrices
 from mixwright.scan.rows import ScanRow
 
 CALIBRATION_ROWS = 256
@@ -82,7 +82,7 @@ def calibrate(learner: Learner, rows: Sequence[ScanRow], settings: SketchSetting
     """
     if not rows:
         raise InputError("rows with a target, for gradients", "none", "Leave the column `sketch` out.")
-    weight_matrices = matrices(learner.model)
+    weight_matrices = find_matrices(learner.model)
     width = max(
         sum(matrix.outputs for matrix in weight_matrices) * INPUT_PROBES,
         sum(matrix.inputs for matrix in weight_matrices) * settings.side,
@@ -105,19 +105,19 @@ def _trim(
     pairs: Sequence[Factors], energy: Sequence[Float[Tensor, "outputs inputs"]], dims: int
 ) -> tuple[list[Factors], Tensor]:
     """The factors without directions of which no product is among the `dims` largest, and the places of those that are."""
-    flat = torch.cat([part.flatten() for part in energy])
-    chosen = torch.zeros(len(flat), dtype=torch.bool)
-    chosen[flat.argsort(descending=True, stable=True)[:dims]] = True
-    factors, kept_numbers, first, offset = [], [], 0, 0
-    for pair, part in zip(pairs, energy, strict=True):
-        chosen_mask = chosen[first : first + part.numel()].view_as(part)
-        first += part.numel()
+    all_energy = torch.cat([matrix_energy.flatten() for matrix_energy in energy])
+    chosen = torch.zeros(len(all_energy), dtype=torch.bool)
+    chosen[all_energy.argsort(descending=True, stable=True)[:dims]] = True
+    factors, kept_numbers, first_number, kept_count = [], [], 0, 0
+    for pair, matrix_energy in zip(pairs, energy, strict=True):
+        chosen_mask = chosen[first_number : first_number + matrix_energy.numel()].view_as(matrix_energy)
+        first_number += matrix_energy.numel()
         used = (chosen_mask.any(1), chosen_mask.any(0))
         sides = [torch.eye(len(used_mask)) if side is None else side for side, used_mask in zip(pair, used, strict=True)]
         factors.append(Factors(*(side[:, used_mask].contiguous() for side, used_mask in zip(sides, used, strict=True))))
         kept_mask = chosen_mask[used[0]][:, used[1]].flatten()
-        kept_numbers.append(kept_mask.nonzero()[:, 0] + offset)
-        offset += len(kept_mask)
+        kept_numbers.append(kept_mask.nonzero()[:, 0] + kept_count)
+        kept_count += len(kept_mask)
     return factors, torch.cat(kept_numbers)
 
 
@@ -142,8 +142,8 @@ def load_calibration(path: Path, key: Mapping[str, object]) -> Calibration | Non
 
 def _flatten_factors(factors: Mapping[str, Factors]) -> dict[str, Tensor]:
     """Named factors as they are kept; `_unflatten_factors` makes pairs of them again."""
-    sides = ((name, side, part) for name, pair in factors.items() for side, part in pair._asdict().items())
-    return {f"factors/{name}/{side}": part.contiguous() for name, side, part in sides if part is not None}
+    sides = ((name, side, factor) for name, pair in factors.items() for side, factor in pair._asdict().items())
+    return {f"factors/{name}/{side}": factor.contiguous() for name, side, factor in sides if factor is not None}
 
 
 def _unflatten_factors(tensors: Mapping[str, Tensor]) -> dict[str, Factors]:
@@ -160,9 +160,9 @@ def _compute_products(learner: Learner, rows: Sequence[ScanRow], sketch: Gradien
     """Projected gradients of all rows, per matrix (rows, outputs, inputs), on the CPU."""
     products_by_matrix: list[list[Tensor]] = [[] for _ in sketch.matrices]
     for batch in token_batches([len(row.prompt) + len(row.target) for row in rows], BATCH_TOKENS):
-        for place, part in enumerate(sketch.products(learner, [rows[i] for i in batch])):
-            products_by_matrix[place].append(part.cpu())
-    return [torch.cat(parts) for parts in products_by_matrix]
+        for matrix_index, product in enumerate(sketch.products(learner, [rows[i] for i in batch])):
+            products_by_matrix[matrix_index].append(product.cpu())
+    return [torch.cat(products) for products in products_by_matrix]
 
 
 def _random_signs(size: int) -> Float[Tensor, "size probes"] | None:

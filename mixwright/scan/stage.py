@@ -24,7 +24,7 @@ from mixwright.measure.bases import base_name
 from mixwright.records import Example
 from mixwright.run.checked import CheckedRun
 from mixwright.run.folder import RunFolder
-from mixwright.run.progress import report
+from mixwright.run.progress import report_share
 from mixwright.run.workers import Job, Workers, count_cores, peak_memory
 from mixwright.scan.passes import ScanPasses
 from mixwright.scan.rows import Pass, ScanRow, row_token_limit, scan_rows, target_of
@@ -44,7 +44,7 @@ from mixwright.scan.table import (
     sampled_rows,
     scan_folder,
     shard_file,
-    write_part,
+    write_shard,
 )
 
 SCAN_SEED = 2_000_003
@@ -203,7 +203,7 @@ def _make_result(job: ScanJob, key: Mapping[str, Any], worker_results: Sequence[
 def prepare_scan(job: ScanJob) -> dict[str, Any]:
     """What the shards are made from; the directions of gradient sketches are found, where they are asked for."""
     corpus, config, learner, groups = _load_job(job)
-    places = sampled_rows(corpus, job.sample)
+    row_indices = sampled_rows(corpus, job.sample)
     limit, measure_names = row_token_limit(config.train, learner), ("samples", "temperature", "max_new_tokens")
     key = {
         "corpus": corpus.digest(),
@@ -212,12 +212,12 @@ def prepare_scan(job: ScanJob) -> dict[str, Any]:
         "limit": limit,
         "measure": {**{name: getattr(config.measure, name) for name in measure_names}, "seed": config.seed},
         "moments": None,  # of a table that an earlier version made with second moments there is a digest: it is made anew
-        "rows": len(places),
-        "shards": -(-len(places) // SHARD_ROWS),
+        "rows": len(row_indices),
+        "shards": -(-len(row_indices) // SHARD_ROWS),
     }
     path = _directions_file(job)
     if any("gradients" in group.PASSES for group in groups.values()) and load_calibration(path, key) is None:
-        rows = _first_rows(learner, corpus, places, _tokenising_options(key))
+        rows = _first_rows(learner, corpus, row_indices, _tokenising_options(key))
         calibration = calibrate(learner, rows, SketchSettings())
         save_calibration(path, calibration, key)
     return key
@@ -226,25 +226,29 @@ def prepare_scan(job: ScanJob) -> dict[str, Any]:
 def scan_shards(job: ScanJob) -> ScannedShards:
     """Make or complete the shards of one job, in a worker."""
     corpus, config, learner, groups = _load_job(job)
-    places, folder = sampled_rows(corpus, job.sample), _directions_file(job).parent
+    row_indices, folder = sampled_rows(corpus, job.sample), _directions_file(job).parent
     calibration = load_calibration(_directions_file(job), job.key)
     tokens, kinds, columns_of = 0, Counter[str](), {name: group.NAMES for name, group in groups.items()}
     for shards_done, number in enumerate(job.shards):
-        missing = {name: groups[name] for name in missing_groups(shard_file(folder, number), job.key, columns_of)}
-        examples = [corpus[int(place)] for place in places[number * SHARD_ROWS : (number + 1) * SHARD_ROWS]]
+        missing_column_groups = {
+            name: groups[name] for name in missing_groups(shard_file(folder, number), job.key, columns_of)
+        }
+        examples = [corpus[int(row_index)] for row_index in row_indices[number * SHARD_ROWS : (number + 1) * SHARD_ROWS]]
         rows = list(scan_rows(learner, examples, **_tokenising_options(job.key)))
-        passes_needed: frozenset[Pass] = frozenset(name for group in missing.values() for name in group.PASSES)
+        passes_needed: frozenset[Pass] = frozenset(name for group in missing_column_groups.values() for name in group.PASSES)
         seed = config.seed + SCAN_SEED + number
 
-        def tell(share: float, shards_done: int = shards_done) -> None:
-            report((shards_done + share) / len(job.shards))
+        def report_shard_share(share: float, shards_done: int = shards_done) -> None:
+            report_share((shards_done + share) / len(job.shards))
 
-        passes = ScanPasses(learner, rows, passes_needed, corpus, config.measure, seed, calibration, tell)
-        values_by_column = {name: values for group in missing.values() for name, values in group.read(rows, passes).items()}
+        passes = ScanPasses(learner, rows, passes_needed, corpus, config.measure, seed, calibration, report_shard_share)
+        values_by_column = {
+            name: values for group in missing_column_groups.values() for name, values in group.read(rows, passes).items()
+        }
         example_columns = {name: [getattr(row.example, name) for row in rows] for name in OWN_COLUMNS}
-        write_part(shard_file(folder, number), job.key, example_columns, values_by_column)
+        write_shard(shard_file(folder, number), job.key, example_columns, values_by_column)
         tokens += sum(len(row.prompt) + len(row.target) for row in rows)
-        kinds.update(_kind(row.example) for row in rows)
+        kinds.update(_target_kind(row.example) for row in rows)
         kinds["cut"] += sum(row.cut_tokens > 0 for row in rows)
     on_device = torch.cuda.max_memory_allocated() if torch.cuda.is_available() else 0
     return ScannedShards(len(job.shards), tokens, kinds, peak_memory(), on_device)
@@ -277,17 +281,17 @@ def weights_digest(model: Any) -> str:
 
 
 def _first_rows(
-    learner: Learner, corpus: Corpus, places: np.ndarray, tokenising_options: Mapping[str, Any]
+    learner: Learner, corpus: Corpus, row_indices: np.ndarray, tokenising_options: Mapping[str, Any]
 ) -> list[ScanRow]:
     """`ROWS` rows with targets, by a hash of their ids; all where there are fewer."""
-    order = sorted(places.tolist(), key=lambda place: hashlib.sha256(corpus[place].id.encode()).digest())
+    order = sorted(row_indices.tolist(), key=lambda row_index: hashlib.sha256(corpus[row_index].id.encode()).digest())
     targets = (example for example in map(corpus.__getitem__, order) if target_of(example) is not None)
     return list(
         itertools.islice((row for row in scan_rows(learner, targets, **tokenising_options) if row.target), CALIBRATION_ROWS)
     )
 
 
-def _kind(example: Example) -> str:
+def _target_kind(example: Example) -> str:
     """What of an example is read as its target, as `target_of` takes it."""
     return next((name for name in ("target", "answer", "chosen") if getattr(example, name) is not None), "none")
 

@@ -73,7 +73,7 @@ def sampled_rows(corpus: Corpus, count: int | None) -> np.ndarray:
     if count is None or count >= len(corpus):
         return np.arange(len(corpus))
     ids = corpus.table["id"].to_pylist()
-    order = sorted(range(len(ids)), key=lambda place: hashlib.sha256(ids[place].encode()).digest())
+    order = sorted(range(len(ids)), key=lambda row_index: hashlib.sha256(ids[row_index].encode()).digest())
     return np.sort(np.array(order[:count]))
 
 
@@ -102,8 +102,11 @@ def missing_groups(path: Path, key: Mapping[str, Any], names: Mapping[str, Colle
     return [group for group, columns in names.items() if not set(columns) <= shard_columns]
 
 
-def write_part(
-    path: Path, key: Mapping[str, Any], example_columns: Mapping[str, Sequence[str]], found: Mapping[str, np.ndarray]
+def write_shard(
+    path: Path,
+    key: Mapping[str, Any],
+    example_columns: Mapping[str, Sequence[str]],
+    values_by_column: Mapping[str, np.ndarray],
 ) -> None:
     """Write one shard, whole or not at all, with what an earlier scan of the same rows has there.
 
@@ -111,12 +114,12 @@ def write_part(
         path: where to.
         key: what it is made from.
         example_columns: the columns of `OWN_COLUMNS`.
-        found: the new columns: numbers or texts of shape (rows,), or vectors of shape (rows, dimensions).
+        values_by_column: the new columns: numbers or texts of shape (rows,), or vectors of shape (rows, dimensions).
     """
-    earlier = read_matching_shard(path, key)
-    columns = {} if earlier is None else dict(zip(earlier.column_names, earlier.columns, strict=True))
+    earlier_table = read_matching_shard(path, key)
+    columns = {} if earlier_table is None else dict(zip(earlier_table.column_names, earlier_table.columns, strict=True))
     columns |= {name: pa.array(example_columns[name], pa.string()) for name in OWN_COLUMNS}
-    columns |= {name: _to_arrow(values) for name, values in found.items()}
+    columns |= {name: _to_arrow(values) for name, values in values_by_column.items()}
     order = [name for group in catalog.listing("columns") for name in catalog.load("columns", group).NAMES]
     names = [*OWN_COLUMNS, *(name for name in order if name in columns)]
     table = pa.table({name: columns[name] for name in names})
@@ -186,7 +189,7 @@ class Scan:
     @cached_property
     def places(self) -> dict[str, int]:
         """Id -> place in every column."""
-        return {name: place for place, name in enumerate(self.ids)}
+        return {name: row_index for row_index, name in enumerate(self.ids)}
 
     def column(self, name: str) -> np.ndarray:
         """One column: numbers of shape (rows,), texts as objects, or vectors of shape (rows, dimensions).
@@ -205,12 +208,12 @@ class Scan:
             InputError: an example that was not scanned, or a column that the scan does not have.
         """
         requested_ids = list(ids)
-        missing = [name for name in requested_ids if name not in self.places]
-        if missing:
-            got = f"{len(missing)} that are not, such as {missing[0]!r}"
+        missing_ids = [name for name in requested_ids if name not in self.places]
+        if missing_ids:
+            got = f"{len(missing_ids)} that are not, such as {missing_ids[0]!r}"
             raise InputError("examples that were scanned", got, "Scan all rows: leave --sample out.", file=self.folder)
-        places = [self.places[name] for name in requested_ids]
-        return {name: self.column(name)[places] for name in (self.names if names is None else names)}
+        row_indices = [self.places[name] for name in requested_ids]
+        return {name: self.column(name)[row_indices] for name in (self.names if names is None else names)}
 
 
 def _to_numpy(values: pa.ChunkedArray) -> np.ndarray:

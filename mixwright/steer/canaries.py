@@ -33,17 +33,17 @@ def select_canaries(plan: Plan, stage: Stage, pool: Pool, rng: np.random.Generat
     if not (stage.gates or stage.controllers or stage.monitors):
         return (), "no stage lever reads them"
     count, states = stage.engine.canaries, {cell.key: cell.state for cell in plan.cells}
-    known = {cell.key for cell in plan.cells if cell.success is not None}
+    measured_cells = {cell.key for cell in plan.cells if cell.success is not None}
     in_unmeasured_cells = count is not None or _needs_canaries(stage)
     state_of_cell = [
-        states.get(cell.key, "unknown") if in_unmeasured_cells or cell.key in known else None for cell in pool.cells
+        states.get(cell.key, "unknown") if in_unmeasured_cells or cell.key in measured_cells else None for cell in pool.cells
     ]
     if not any(state_of_cell):
         return (), WHY_UNMEASURED
     if count == 0:
         return (), "canaries under engine in the options of the stage is 0"
-    found = draw_canary_items(pool, state_of_cell, ITEMS_PER_TASK if count is None else count, rng)
-    return found, "" if found else "the data is too small to hold any back"
+    canaries = draw_canary_items(pool, state_of_cell, ITEMS_PER_TASK if count is None else count, rng)
+    return canaries, "" if canaries else "the data is too small to hold any back"
 
 
 def _needs_canaries(stage: Stage) -> bool:
@@ -67,8 +67,13 @@ def draw_canary_items(pool: Pool, states: Sequence[str | None], count: int, rng:
     order = np.argsort(pool.cell_of, kind="stable")
     bounds = np.searchsorted(pool.cell_of[order], np.arange(len(pool.cells) + 1))
     items: dict[str, list[int]] = {task: [] for task in pool.tasks}
-    for number, cell in enumerate(pool.cells):
-        members = order[bounds[number] : bounds[number + 1]]
-        if states[number] == kind:
+    for cell_index, cell in enumerate(pool.cells):
+        members = order[bounds[cell_index] : bounds[cell_index + 1]]
+        if states[cell_index] == kind:
             items[cell.task] += rng.permutation(members)[: len(members) // 4].tolist()
-    return tuple(index for found in items.values() if found for index in sorted(rng.permutation(found)[:count].tolist()))
+    return tuple(
+        index
+        for items_of_task in items.values()
+        if items_of_task
+        for index in sorted(rng.permutation(items_of_task)[:count].tolist())
+    )

@@ -70,26 +70,32 @@ class Drift(Kept, Controller):
         """One action when the smoothed KL is outside the dead band and the last move is long enough ago."""
         if signals.kl_nats is None:
             return []
-        gap = 1 if self._read is None else max(signals.step - self._read, 1)
+        steps_since_read = 1 if self._read is None else max(signals.step - self._read, 1)
         self._read = signals.step
-        old_weight = 0.0 if self._kl is None else (1 - self.smooth) ** gap
+        old_weight = 0.0 if self._kl is None else (1 - self.smooth) ** steps_since_read
         self._kl = old_weight * (self._kl or 0.0) + (1 - old_weight) * signals.kl_nats
         if self._first_beta is None:
             self._first_beta = signals.beta
-        far, near = self._kl > self.target * self.dead_band, self._kl < self.target / self.dead_band
-        if not (far or near) or (self._moved is not None and signals.step - self._moved < self.steps_between_moves):
+        is_far, is_near = self._kl > self.target * self.dead_band, self._kl < self.target / self.dead_band
+        if not (is_far or is_near) or (self._moved is not None and signals.step - self._moved < self.steps_between_moves):
             return []
-        factor = self.factor ** max(1, gap // max(self.steps_between_moves, 1))
+        factor = self.factor ** max(1, steps_since_read // max(self.steps_between_moves, 1))
         if signals.beta > 0:
-            first = self._first_beta or signals.beta
-            old, new = signals.beta, signals.beta * factor if far else signals.beta / factor
-            new = min(max(new, min(first, old)), max(first * self.max_beta_ratio, old))
+            first_beta = self._first_beta or signals.beta
+            old_value, new_value = signals.beta, signals.beta * factor if is_far else signals.beta / factor
+            new_value = min(max(new_value, min(first_beta, old_value)), max(first_beta * self.max_beta_ratio, old_value))
         else:
-            old = signals.lr_factor
-            new = max(old / factor, min(self.min_lr_factor, old)) if far else min(old * factor, 1.0)
-        if new == old:
+            old_value = signals.lr_factor
+            new_value = (
+                max(old_value / factor, min(self.min_lr_factor, old_value)) if is_far else min(old_value * factor, 1.0)
+            )
+        if new_value == old_value:
             return []
         self._moved = signals.step
-        side = "above" if far else "below"
+        side = "above" if is_far else "below"
         because = f"KL {self._kl:.3g} nats per token, {side} {self.target:g} by more than a factor of {self.dead_band:g}"
-        return [Action("coefficient", "beta", new, because) if signals.beta > 0 else Action("lr_factor", "lr", new, because)]
+        return [
+            Action("coefficient", "beta", new_value, because)
+            if signals.beta > 0
+            else Action("lr_factor", "lr", new_value, because)
+        ]

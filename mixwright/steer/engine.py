@@ -87,8 +87,8 @@ class TaskOrder(Kept):
         """
         root, nodes = _huffman_tree(weights)
         owed = {~task: float(self.credit[task]) for task in range(len(weights)) if weights[task] > 0}
-        for number, (left, right, _) in enumerate(nodes):
-            owed[number] = owed[left] + owed[right]
+        for node_index, (left, right, _) in enumerate(nodes):
+            owed[node_index] = owed[left] + owed[right]
         picked, self.credit = np.empty(count, dtype=np.int64), np.zeros(len(weights))
         waiting = [(root, np.arange(count), 0.0)]
         while waiting:
@@ -99,10 +99,13 @@ class TaskOrder(Kept):
             left, right, share = nodes[node]
             # What was owed under other weights is owed up to half a draw, so that no task makes up leeway in a run.
             start = min(max(owed[left] - share * owed[node], -0.5), 0.5 - TIE_TOLERANCE)
-            steps = np.floor(start + share * np.arange(1, len(slots) + 1) + 0.5 + TIE_TOLERANCE)
-            goes = np.diff(steps, prepend=0.0) > 0
-            end = start + share * len(slots) - int(np.count_nonzero(goes))
-            waiting += [(left, slots[goes], end + share * credit), (right, slots[~goes], (1 - share) * credit - end)]
+            counts_left = np.floor(start + share * np.arange(1, len(slots) + 1) + 0.5 + TIE_TOLERANCE)
+            goes_left = np.diff(counts_left, prepend=0.0) > 0
+            end = start + share * len(slots) - int(np.count_nonzero(goes_left))
+            waiting += [
+                (left, slots[goes_left], end + share * credit),
+                (right, slots[~goes_left], (1 - share) * credit - end),
+            ]
         return picked
 
 
@@ -160,8 +163,8 @@ class Staleness(Kept):
     def moved(self) -> float:
         """Share of the band that has changed since the start, 0..1; 0 while nothing is known."""
         sizes = self._ledger.sizes
-        either, both = (self._began == 1) | (self._now == 1), (self._began == 1) & (self._now == 1)
-        return float(1 - sizes[both].sum() / sizes[either].sum()) if sizes[either].any() else 0.0
+        in_either, in_both = (self._began == 1) | (self._now == 1), (self._began == 1) & (self._now == 1)
+        return float(1 - sizes[in_both].sum() / sizes[in_either].sum()) if sizes[in_either].any() else 0.0
 
     def figures(self) -> dict[str, Any]:
         """What the log shows: `band_moved`, `stale_since` and `in_band_yield` (None before there was a draw in the band)."""
@@ -176,27 +179,29 @@ class Staleness(Kept):
         success = recent.wins[cells] / np.maximum(tries, 1e-12)
         success_low, success_high = wilson(recent.wins[cells], tries, Z_STATE)
         inside = (low <= success) & (success <= high)
-        first = self._began[cells] == UNKNOWN_SIDE
-        self._began[cells[first]] = inside[first]
-        sure = first | np.where(
+        is_new = self._began[cells] == UNKNOWN_SIDE
+        self._began[cells[is_new]] = inside[is_new]
+        is_sure = is_new | np.where(
             inside, (low <= success_low) & (success_high <= high), (success_high < low) | (success_low > high)
         )
-        self._now[cells[sure]] = inside[sure]
+        self._now[cells[is_sure]] = inside[is_sure]
 
 
-def check_drawn(selector: str, drawn: np.ndarray, tasks: np.ndarray, pool: Pool, canaries: Sequence[int]) -> None:
+def check_drawn(selector: str, picked_rows: np.ndarray, tasks: np.ndarray, pool: Pool, canaries: Sequence[int]) -> None:
     """Raises RuntimeError when a selector picked what may not be drawn: another task, no row of the pool, a canary."""
-    start = f"the selector {selector!r} picked"
-    if drawn.shape != tasks.shape or drawn.dtype.kind not in "iu":
-        raise RuntimeError(f"{start} {drawn.dtype} of shape {drawn.shape} for {len(tasks)} draws")
-    if len(drawn) and (drawn.min() < 0 or drawn.max() >= len(pool.task_of)):
-        raise RuntimeError(f"{start} a row outside the pool of {len(pool.task_of)}")
-    if wrong := np.flatnonzero(pool.task_of[drawn] != tasks).tolist():
-        place = wrong[0]
-        names = pool.tasks[int(pool.task_of[drawn[place]])], pool.tasks[int(tasks[place])]
-        raise RuntimeError(f"{start} row {drawn[place]} of task {names[0]!r} where {names[1]!r} was asked for")
-    if canaries and np.isin(drawn, canaries).any():
-        raise RuntimeError(f"{start} a canary, which must never be trained on")
+    message_start = f"the selector {selector!r} picked"
+    if picked_rows.shape != tasks.shape or picked_rows.dtype.kind not in "iu":
+        raise RuntimeError(f"{message_start} {picked_rows.dtype} of shape {picked_rows.shape} for {len(tasks)} draws")
+    if len(picked_rows) and (picked_rows.min() < 0 or picked_rows.max() >= len(pool.task_of)):
+        raise RuntimeError(f"{message_start} a row outside the pool of {len(pool.task_of)}")
+    if wrong := np.flatnonzero(pool.task_of[picked_rows] != tasks).tolist():
+        draw_index = wrong[0]
+        task_names = pool.tasks[int(pool.task_of[picked_rows[draw_index]])], pool.tasks[int(tasks[draw_index])]
+        raise RuntimeError(
+            f"{message_start} row {picked_rows[draw_index]} of task {task_names[0]!r} where {task_names[1]!r} was asked for"
+        )
+    if canaries and np.isin(picked_rows, canaries).any():
+        raise RuntimeError(f"{message_start} a canary, which must never be trained on")
 
 
 def plan_digest(plan: Plan, stage: int) -> str:
@@ -229,9 +234,9 @@ class Engine:
         self.options: EngineOptions = self._stage.engine
         """The stage's own, typed."""
         engine = self._stage.options.get("engine")
-        self.range_asked = isinstance(engine, Mapping) and "reward_range" in engine
+        self.range_was_set = isinstance(engine, Mapping) and "reward_range" in engine
         """Whether the stage says what a wrong and a right answer earn."""
-        self._ids_digest = pool.names.digest()  # by row number a state knows its examples
+        self._ids_digest = pool.id_index.digest()  # by row number a state knows its examples
         self._keys = [cell.key for cell in pool.cells]
         states = dict.fromkeys(self._keys, "unknown") | {cell.key: cell.state for cell in plan.cells}
         watching = select_canaries(plan, self._stage, pool, np.random.default_rng((seed, stage, 2**32)))
@@ -243,7 +248,7 @@ class Engine:
         self._order = TaskOrder(len(pool.tasks))
         self._decisions: list[Decision] = []
         self._behind, self._last = 0, 0  # steps that the trainer's count is behind the engine's; its last step
-        self._start(plan)
+        self._record_measurements(plan)
         self._plugins: dict[str, Steerer] = {}  # by kind and name, in a fixed order
         self._selector: Selector
         (self._selector,) = self._create("selectors", [self._stage.selector])
@@ -255,8 +260,8 @@ class Engine:
         self._policy = Policy(self.options, controllers, self._monitors, self._note)
         for plugin in self._plugins.values():
             plugin.begin(scene)
-        for word, because in self._selector.remarks().items():
-            self._note(0, f"selector.{word}", None, None, because)
+        for word, reason in self._selector.remarks().items():
+            self._note(0, f"selector.{word}", None, None, reason)
         weights = np.array([self._stage.weights.get(task, 0.0) for task in pool.tasks])
         self._weights = weights / weights.sum()
 
@@ -264,11 +269,11 @@ class Engine:
         """The next `count` pool indices. Tasks by low discrepancy; items by the selector."""
         rng = np.random.default_rng((self._seed, self._stage_index, self._ledger.draws))
         tasks = self._order.next(self._weights, count)
-        picked = self._selector.pick(tasks.copy(), rng)
-        check_drawn(self._stage.selector, picked, tasks, self._pool, self.canaries)
-        drawn = picked.astype(np.int64)
-        self._ledger.mark_drawn(drawn)
-        return drawn.tolist()
+        picked_rows = self._selector.pick(tasks.copy(), rng)
+        check_drawn(self._stage.selector, picked_rows, tasks, self._pool, self.canaries)
+        drawn_rows = picked_rows.astype(np.int64)
+        self._ledger.mark_drawn(drawn_rows)
+        return drawn_rows.tolist()
 
     def observe(self, groups: Sequence[GroupOutcome | Outcome | PairOutcome], signals: Signals) -> list[Action]:
         """Take in the outcomes of one generation batch, refused groups too, and say what to do about them.
@@ -285,24 +290,24 @@ class Engine:
         """
         signals = self._with_forward_steps(signals)
         groups = [replace(group, step=group.step + self._behind) for group in groups] if self._behind else groups
-        found = self._pool.names.find([group.example for group in groups])
-        if (found < 0).any():
-            name = groups[int(np.argmax(found < 0))].example
+        row_indices = self._pool.id_index.find([group.example for group in groups])
+        if (row_indices < 0).any():
+            name = groups[int(np.argmax(row_indices < 0))].example
             raise InputError("an example of the pool", repr(name), "Train on the data of the pool.")
-        found = found[[isinstance(group, GroupOutcome) for group in groups]]
-        rewarded = [group for group in groups if isinstance(group, GroupOutcome)]
-        rewarded = read_rewards(rewarded, self.options.reward_range)
-        if rewarded:
-            self._learn(rewarded, found, signals.step)
+        row_indices = row_indices[[isinstance(group, GroupOutcome) for group in groups]]
+        rewarded_groups = [group for group in groups if isinstance(group, GroupOutcome)]
+        rewarded_groups = read_rewards(rewarded_groups, self.options.reward_range)
+        if rewarded_groups:
+            self._learn(rewarded_groups, row_indices, signals.step)
         self._ledger.advance_to(signals.step)
         for plugin in self._plugins.values():
-            plugin.observe(signals.step, rewarded or groups)
-        refusals = self._gate_runner.refusals(rewarded, self._pool.cell_of[found].tolist())
+            plugin.observe(signals.step, rewarded_groups or groups)
+        refusals = self._gate_runner.refusals(rewarded_groups, self._pool.cell_of[row_indices].tolist())
         refused = {action.target for action in refusals}
         actions, reason = list(refusals), ""
-        if self._stage.gates and rewarded:
-            teaching = sum(not group.no_signal and group.example not in refused for group in rewarded)
-            reason, skip = self._policy.scale_by_informative_share(signals.step, teaching, len(rewarded))
+        if self._stage.gates and rewarded_groups:
+            informative_count = sum(not group.no_signal and group.example not in refused for group in rewarded_groups)
+            reason, skip = self._policy.scale_by_informative_share(signals.step, informative_count, len(rewarded_groups))
             if skip is not None:
                 actions.append(skip)
             elif self._policy.calm >= STRETCH_ENDS_AFTER:
@@ -330,19 +335,19 @@ class Engine:
 
         A run makes no permutation test, so a cell in the band that is not lucky is unknown here, never reachable.
         """
-        ledger, all_cells, drawn_as = self._ledger, np.arange(len(self._keys)), self._selector.cell_states()
+        ledger, all_cells, selector_states = self._ledger, np.arange(len(self._keys)), self._selector.cell_states()
         recent = ledger.recent.mean(all_cells)
         kappa, kappa_high = ledger.kappa(recent, all_cells), ledger.answers.kappa_high()
         tries = ledger.lasting.tries.tolist()
         sides = side_of_band(*ledger.lasting.effective_counts(all_cells), *self._scene.band_edges)
-        shown: dict[str, dict[str, Any]] = {}
-        for number, key in enumerate(self._keys):
-            state = state_of(int(sides[number]), tries[number], kappa_high=float(kappa_high[number]))
-            numbers = {"success": float(recent[number]), "kappa": float(kappa[number]), "state": state}
-            shown[key] = numbers | {"evidence": tries[number], "refused": self._gate_runner.refused_count(key)}
-            if key in drawn_as:
-                shown[key]["drawn_as"] = drawn_as[key]
-        return shown
+        figures_by_cell: dict[str, dict[str, Any]] = {}
+        for cell_index, key in enumerate(self._keys):
+            state = state_of(int(sides[cell_index]), tries[cell_index], kappa_high=float(kappa_high[cell_index]))
+            figures = {"success": float(recent[cell_index]), "kappa": float(kappa[cell_index]), "state": state}
+            figures_by_cell[key] = figures | {"evidence": tries[cell_index], "refused": self._gate_runner.refused_count(key)}
+            if key in selector_states:
+                figures_by_cell[key]["drawn_as"] = selector_states[key]
+        return figures_by_cell
 
     def staleness(self) -> dict[str, Any]:
         """How far the band moved since the start (`band_moved`, `stale_since`), and the `in_band_yield` of recent draws."""
@@ -381,9 +386,9 @@ class Engine:
             )
             raise InputError(f"a state of version {STATE_VERSION}", got, remedy)
         identity, saved_identity = self._state_identity(), state.get("made_of") or {}
-        if other := [name for name in identity if saved_identity.get(name) != identity[name]]:
+        if differing := [name for name in identity if saved_identity.get(name) != identity[name]]:
             expected, got = (
-                ", ".join(f"{name} {str(one_identity.get(name))[:200]}" for name in other)
+                ", ".join(f"{name} {str(one_identity.get(name))[:200]}" for name in differing)
                 for one_identity in (identity, saved_identity)
             )
             raise InputError(f"the state of this run: {expected}", got, "Resume with the same seed, data and plan.")
@@ -417,28 +422,28 @@ class Engine:
         self._plugins |= plugins
         return list(plugins.values())
 
-    def _start(self, plan: Plan) -> None:
+    def _record_measurements(self, plan: Plan) -> None:
         """Give the ledger what was measured before the run."""
-        places = {key: number for number, key in enumerate(self._keys)}
+        index_by_cell = {key: number for number, key in enumerate(self._keys)}
         for cell in plan.cells:
-            if cell.key in places and cell.success is not None:
+            if cell.key in index_by_cell and cell.success is not None:
                 low, high = cell.low, cell.high
                 effective = None if low is None or high is None else effective_rollouts(cell.success, low, high)
                 for evidence in (self._ledger.recent, self._ledger.lasting):
-                    evidence.start(places[cell.key], cell.success, cell.n, effective)
-                self._ledger.answers.start(places[cell.key], cell.swapped, cell.kappa_high)
+                    evidence.start(index_by_cell[cell.key], cell.success, cell.n, effective)
+                self._ledger.answers.start(index_by_cell[cell.key], cell.swapped, cell.kappa_high)
 
-    def _learn(self, groups: Sequence[GroupOutcome], found: np.ndarray, step: int) -> None:
+    def _learn(self, groups: Sequence[GroupOutcome], row_indices: np.ndarray, step: int) -> None:
         """Give the ledger what groups showed, and say once when the band of the start is no longer the band."""
-        cells = self._pool.cell_of[found]
+        cells = self._pool.cell_of[row_indices]
         self._staleness.count_groups(cells, np.array([not group.no_signal for group in groups]))
-        self._ledger.learn(groups, found)
+        self._ledger.learn(groups, row_indices)
         if self._staleness.observe(step, cells):
             moved = self._staleness.moved
-            because = (
+            reason = (
                 f"{moved:.0%} of the examples in the band now or at the start are not in both: a filter made at the start"
             )
-            self._note(step, "stale", STALE_SHARE, moved, f"{because} is out of date")
+            self._note(step, "stale", STALE_SHARE, moved, f"{reason} is out of date")
 
     def _with_forward_steps(self, signals: Signals) -> Signals:
         """Signals with steps that never go back: a trainer begun anew counts from 0, and waits of plug-ins would not end."""
@@ -447,6 +452,6 @@ class Engine:
         self._last = signals.step
         return replace(signals, step=signals.step + self._behind)
 
-    def _note(self, step: int, what: str, old: Any, new: Any, because: str, cause: str = "") -> None:
+    def _note(self, step: int, decision_name: str, old: Any, new: Any, reason: str, cause: str = "") -> None:
         """Write a decision down, at the trainer's step."""
-        self._decisions.append(Decision(step - self._behind, what, old, new, because, cause=cause))
+        self._decisions.append(Decision(step - self._behind, decision_name, old, new, reason, cause=cause))

@@ -140,9 +140,9 @@ class CellEvidence(Kept):
         1: every prompt is always right or always wrong, so no group carries signal; the variance within a prompt is
         mean (1 - mean) (1 - alike). Drawn towards `CORRELATION_OF_UNKNOWN_CELL` while few successes or failures were seen.
         """
-        least = np.maximum(self.groups[cells], 1e-12) / np.maximum(self.tries[cells], 1e-12)
+        least_correlation = np.maximum(self.groups[cells], 1e-12) / np.maximum(self.tries[cells], 1e-12)
         rho = self._between(cells, CORRELATION_OF_UNKNOWN_CELL)
-        alike = np.clip((rho - least) / np.maximum(1 - least, 1e-12), 0, 1)
+        alike = np.clip((rho - least_correlation) / np.maximum(1 - least_correlation, 1e-12), 0, 1)
         return np.where(self.tries[cells] > 0, alike, CORRELATION_OF_UNKNOWN_CELL)
 
     def _between(self, cells: np.ndarray | int, prior: float) -> np.ndarray:
@@ -201,14 +201,16 @@ class AnswerEvidence:
             return
         self._graded[cells[graded]] = True
         self._stale.update(cells[graded].tolist())
-        for example, cell, group, right in zip(examples.tolist(), cells.tolist(), groups, success.tolist(), strict=True):
-            gold, kept = int(self._golds[example]), self._groups[cell]
+        for example, cell, group, mean_success in zip(
+            examples.tolist(), cells.tolist(), groups, success.tolist(), strict=True
+        ):
+            gold, groups_of_cell = int(self._golds[example]), self._groups[cell]
             if not gold or len(group.answers) != len(group.rewards):
                 continue
-            kept.pop(example, None)  # of a prompt that comes again its last group stands
-            kept[example] = (gold, right, tuple(map(answer_key, group.answers[:MOST_ANSWERS_PER_GROUP])))
-            if len(kept) > WINDOW_GROUPS:
-                del kept[next(iter(kept))]
+            groups_of_cell.pop(example, None)  # of a prompt that comes again its last group stands
+            groups_of_cell[example] = (gold, mean_success, tuple(map(answer_key, group.answers[:MOST_ANSWERS_PER_GROUP])))
+            if len(groups_of_cell) > WINDOW_GROUPS:
+                del groups_of_cell[next(iter(groups_of_cell))]
             self._stale.add(cell)
 
     def swapped(self) -> np.ndarray:
@@ -228,25 +230,31 @@ class AnswerEvidence:
 
     def _judge(self, cell: int) -> tuple[float, float]:
         """Expected S and the upper end of kappa of a cell."""
-        before, high = self._before[:, cell].tolist()
-        known = before == before
+        swapped_before, high = self._before[:, cell].tolist()
+        is_measured = swapped_before == swapped_before
         groups = list(self._groups[cell].values())
         if self._golds is None or self._graded[cell]:
-            return (before if known else 0.0), 1.0
-        n, swapped = len(groups), before if known else 0.0
+            return (swapped_before if is_measured else 0.0), 1.0
+        n, swapped = len(groups), swapped_before if is_measured else 0.0
         if n > 2:
-            found = _measure_dependence(groups)
-            if found is None:
+            dependence = _measure_dependence(groups)
+            if dependence is None:
                 return swapped, 1.0
-            weight = PRIOR_GROUPS if known else UNMEASURED_PRIOR_GROUPS if n < JUDGED_GROUPS else 0.0
-            swapped = min(max((n * found.swapped.value + weight * swapped) / (n + weight), 0.0), 1.0)
+            weight = PRIOR_GROUPS if is_measured else UNMEASURED_PRIOR_GROUPS if n < JUDGED_GROUPS else 0.0
+            swapped = min(max((n * dependence.swapped.value + weight * swapped) / (n + weight), 0.0), 1.0)
             if n >= JUDGED_GROUPS:  # no window rules kappa out where S is large: what was measured stands until it is shown
-                high = min(high, found.kappa.high) if found.kappa.low <= 0 and high == high else found.kappa.high
+                high = (
+                    min(high, dependence.kappa.high) if dependence.kappa.low <= 0 and high == high else dependence.kappa.high
+                )
         return swapped, (high if high == high and swapped >= UNEARNED_S else 1.0)
 
     def state(self) -> dict[str, Any]:
         """Groups as bytes, the rest JSON-ready."""
-        flat = [(cell, example, *group) for cell, kept in enumerate(self._groups) for example, group in kept.items()]
+        flat = [
+            (cell, example, *group)
+            for cell, groups_of_cell in enumerate(self._groups)
+            for example, group in groups_of_cell.items()
+        ]
         return {
             "places": np.array([row[:2] for row in flat], dtype="<i8").tobytes(),
             "golds": np.array([row[2] for row in flat], dtype="<i8").tobytes(),
@@ -259,13 +267,15 @@ class AnswerEvidence:
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Take over what `state` returned, exactly."""
-        places = np.frombuffer(state["places"], "<i8").reshape(-1, 2).tolist()
+        cells_and_examples = np.frombuffer(state["places"], "<i8").reshape(-1, 2).tolist()
         golds, success = np.frombuffer(state["golds"], "<i8").tolist(), np.frombuffer(state["success"], "<f8").tolist()
         ends = np.cumsum(np.frombuffer(state["counts"], "<i8"))
         answers = np.split(np.frombuffer(state["answers"], "<i8"), ends[:-1]) if len(ends) else []
         self._groups = [{} for _ in self._groups]
-        for (cell, example), gold, right, given in zip(places, golds, success, answers, strict=True):
-            self._groups[cell][example] = (gold, right, tuple(given.tolist()))
+        for (cell, example), gold, mean_success, answers_of_group in zip(
+            cells_and_examples, golds, success, answers, strict=True
+        ):
+            self._groups[cell][example] = (gold, mean_success, tuple(answers_of_group.tolist()))
         self._graded[:] = state["graded"]
         self._before[:] = [[np.nan if value is None else value for value in row] for row in state["before"]]
         self._stale = set(range(len(self._groups)))
@@ -276,10 +286,10 @@ class Ledger:
 
     Args:
         pool: what may be drawn.
-        held: pool indices that must never be drawn (canaries).
+        held_back: pool indices that must never be drawn (canaries).
     """
 
-    def __init__(self, pool: Pool, held: Collection[int] = ()) -> None:
+    def __init__(self, pool: Pool, held_back: Collection[int] = ()) -> None:
         self.pool = pool
         self._table = np.full(len(pool.ids), UNTOUCHED_ROW)
         self.wins, self.tries, self.seen, self.drawn = (self._table[name] for name in ROW_TYPE.names or ())
@@ -288,18 +298,18 @@ class Ledger:
         self.lasting = CellEvidence(len(pool.cells), LASTING_ROLLOUTS)
         self.step = self.draws = 0
         self._tasks = pool.task_of_cell
-        inner = np.lexsort((np.arange(len(pool.cells)), self._tasks))
-        self._order = _by_cell(pool, inner, held)
+        cell_order = np.lexsort((np.arange(len(pool.cells)), self._tasks))
+        self._order = _sort_by_cell(pool, cell_order, held_back)
         self.sizes = np.bincount(pool.cell_of[self._order], minlength=len(pool.cells))
         """Examples that may be drawn, per cell."""
         self._starts = np.empty(len(pool.cells), dtype=np.int64)
-        self._starts[inner] = np.cumsum(self.sizes[inner]) - self.sizes[inner]
+        self._starts[cell_order] = np.cumsum(self.sizes[cell_order]) - self.sizes[cell_order]
         self._task_ends = np.cumsum(np.bincount(self._tasks, self.sizes, len(pool.tasks))).astype(np.int64)
 
     def random_members(self, cells: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
         """`count` random pool indices from each of these cells, which have something to draw; shape (cells, count)."""
-        places = rng.random((len(cells), count)) * self.sizes[cells, None]
-        return self._order[self._starts[cells, None] + places.astype(np.int64)]
+        offsets = rng.random((len(cells), count)) * self.sizes[cells, None]
+        return self._order[self._starts[cells, None] + offsets.astype(np.int64)]
 
     def task_members(self, task: int) -> np.ndarray:
         """Pool indices that may be drawn from a task."""
@@ -321,12 +331,12 @@ class Ledger:
         A step before the last one known (training began anew) counts as that one: time does not go back.
         """
         indices, step = np.atleast_1d(indices), max(step, self.step)
-        earlier, places = self.faded(indices, step), np.arange(len(indices), dtype=np.int32)
+        earlier, positions = self.faded(indices, step), np.arange(len(indices), dtype=np.int32)
         self.wins[indices], self.tries[indices] = earlier[0] + wins, earlier[1] + tries
-        self.seen[indices] = places
-        twice = np.flatnonzero(self.seen[indices] != places)  # an example's last group stands; its others are added
+        self.seen[indices] = positions
+        repeated = np.flatnonzero(self.seen[indices] != positions)  # an example's last group stands; its others are added
         for array, new in ((self.wins, wins), (self.tries, tries)):
-            np.add.at(array, indices[twice], np.broadcast_to(new, indices.shape)[twice])
+            np.add.at(array, indices[repeated], np.broadcast_to(new, indices.shape)[repeated])
         self.seen[indices] = step
         self.step = max(self.step, step)
         for evidence in (self.recent, self.lasting):
@@ -389,7 +399,9 @@ def read_rewards(groups: Sequence[GroupOutcome], reward_range: Sequence[float]) 
             got = f"{group.rewards} of {group.example!r}"[:120]
             raise InputError("groups with finite rewards", got, "Leave such groups out.")
     return [
-        group if group.successes else replace(group, successes=tuple(success_of(one, low, high) for one in group.rewards))
+        group
+        if group.successes
+        else replace(group, successes=tuple(success_of(reward, low, high) for reward in group.rewards))
         for group in groups
     ]
 
@@ -410,23 +422,25 @@ def _measure_dependence(groups: Sequence[Group]) -> Dependence | None:
     """Dependence among groups of different prompts; None where equal answers do not explain the rewards."""
     golds = np.array([gold for gold, _, _ in groups])
     counts = np.array([len(answers) for _, _, answers in groups])
-    given = np.concatenate([np.array(answers) for _, _, answers in groups])
-    equal = np.add.reduceat(given[:, None] == golds[None, :], np.cumsum(counts) - counts, axis=0) / counts[:, None]
-    own_success, right = np.diagonal(equal), np.array([success for _, success, _ in groups])
-    if np.abs(own_success - right).mean() > MOST_REWARD_DIFFERENCE:
+    all_answers = np.concatenate([np.array(answers) for _, _, answers in groups])
+    equal_share = (
+        np.add.reduceat(all_answers[:, None] == golds[None, :], np.cumsum(counts) - counts, axis=0) / counts[:, None]
+    )
+    own_success, mean_success = np.diagonal(equal_share), np.array([success for _, success, _ in groups])
+    if np.abs(own_success - mean_success).mean() > MOST_REWARD_DIFFERENCE:
         return None
-    rest = len(groups) - 1
-    given_elsewhere, taken_from_others = ((equal.sum(axis=axis) - own_success) / rest for axis in (1, 0))
+    other_count = len(groups) - 1
+    given_elsewhere, taken_from_others = ((equal_share.sum(axis=axis) - own_success) / other_count for axis in (1, 0))
     return dependence_of_margins(own_success, given_elsewhere, taken_from_others)
 
 
-def _by_cell(pool: Pool, inner: np.ndarray, held: Collection[int]) -> np.ndarray:
-    """Pool indices that may be drawn, cells in the order `inner`, ascending in a cell; int32."""
+def _sort_by_cell(pool: Pool, cell_order: np.ndarray, held_back: Collection[int]) -> np.ndarray:
+    """Pool indices that may be drawn, cells in the order `cell_order`, ascending in a cell; int32."""
     rank = np.empty(len(pool.cells), dtype=np.int64)
-    rank[inner] = np.arange(len(pool.cells))
+    rank[cell_order] = np.arange(len(pool.cells))
     order = np.argsort(compact_numbers(rank)[pool.cell_of], kind="stable").astype(np.int32)
-    if not held:
+    if not held_back:
         return order
-    free = np.ones(len(order), dtype=bool)
-    free[list(held)] = False
-    return order[free[order]]
+    is_free = np.ones(len(order), dtype=bool)
+    is_free[list(held_back)] = False
+    return order[is_free[order]]

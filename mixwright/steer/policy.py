@@ -73,12 +73,12 @@ class GateRunner(Kept):
         """Ask the gates. A cell's refusal is logged, an unknown cell's first answer, and every change."""
         answers = [gate.admit(group) for gate in self._gates]
         answer = next((answer for answer in answers if not answer.admitted), answers[0])
-        key, word = self._keys[cell], "admitted" if answer.admitted else "refused"
-        before, refused, held = self._verdicts.get(key, [None, 0, 0])
-        if word != before and (before or word == "refused" or self._states[key] == "unknown"):
-            since = f"; {before} for {held} groups" if before else ""
-            self._note(group.step, f"refuse.{key}", before, word, answer.reason + since, answer.cause)
-        self._verdicts[key] = [word, refused + (not answer.admitted), held + 1 if word == before else 1]
+        key, verdict = self._keys[cell], "admitted" if answer.admitted else "refused"
+        last_verdict, refused, groups_held = self._verdicts.get(key, [None, 0, 0])
+        if verdict != last_verdict and (last_verdict or verdict == "refused" or self._states[key] == "unknown"):
+            since = f"; {last_verdict} for {groups_held} groups" if last_verdict else ""
+            self._note(group.step, f"refuse.{key}", last_verdict, verdict, answer.reason + since, answer.cause)
+        self._verdicts[key] = [verdict, refused + (not answer.admitted), groups_held + 1 if verdict == last_verdict else 1]
         return None if answer.admitted else Action("refuse", group.example, None, answer.reason)
 
 
@@ -150,12 +150,15 @@ class Policy:
             self.calm += 1
             return "", None
         self.calm = 0
-        least = self._options.min_informative_share
-        reason, factor = f"{informative} of {groups} groups are informative, under {least:.0%}", informative / groups / least
-        first, _, count, skipped, lowest, highest = self.stretch or [step, step, 0, 0, 1.0, 0.0]
+        min_share = self._options.min_informative_share
+        reason, factor = (
+            f"{informative} of {groups} groups are informative, under {min_share:.0%}",
+            informative / groups / min_share,
+        )
+        first_step, _, count, skipped, lowest, highest = self.stretch or [step, step, 0, 0, 1.0, 0.0]
         if informative:
             lowest, highest = min(lowest, factor), max(highest, factor)
-        self.stretch = [first, step, count + 1, skipped + (not informative), lowest, highest]
+        self.stretch = [first_step, step, count + 1, skipped + (not informative), lowest, highest]
         if not informative:
             return "", Action("skip_step", "step", None, f"{reason}: momentum alone would move the weights")
         self.batch_lr_factor = factor
@@ -165,17 +168,17 @@ class Policy:
         """The batches with few informative groups as one line, and none is open any more; None where none was."""
         if not self.stretch:
             return None
-        (first, last, count, skipped), (lowest, highest) = map(int, self.stretch[:4]), self.stretch[4:]
+        (first_step, last_step, count, skipped), (lowest, highest) = map(int, self.stretch[:4]), self.stretch[4:]
         self.stretch = []
         batches_text = f"{count} batch" + ("es" if count > 1 else "")
-        least = self._options.min_informative_share
-        because = f"under {least:.0%} of the groups are informative in {batches_text}, steps {first} to {last}"
+        min_share = self._options.min_informative_share
+        reason = f"under {min_share:.0%} of the groups are informative in {batches_text}, steps {first_step} to {last_step}"
         if skipped < count:
-            because += f": learning rate times {lowest:.3g}" + (f" to {highest:.3g}" if highest > lowest else "")
-        because += f"; {skipped} skipped" if skipped else ""
+            reason += f": learning rate times {lowest:.3g}" + (f" to {highest:.3g}" if highest > lowest else "")
+        reason += f"; {skipped} skipped" if skipped else ""
         if skipped == count:  # the factor, which steps.jsonl has for each of these steps, stayed as it was
-            return Decision(first, "skip_step", None, "step", because, last)
-        return Decision(first, "lr_factor", self.asked_lr_factor, self.asked_lr_factor * lowest, because, last)
+            return Decision(first_step, "skip_step", None, "step", reason, last_step)
+        return Decision(first_step, "lr_factor", self.asked_lr_factor, self.asked_lr_factor * lowest, reason, last_step)
 
     def respond(self, alarms: Sequence[Alarm], signals: Signals, beta: float) -> tuple[float, str, Action | None]:
         """React to one inspection.
@@ -188,10 +191,10 @@ class Policy:
         Returns:
             KL coefficient after it; why it or the learning-rate factor changed, empty when neither did; stop or restore.
         """
-        fresh = bool(signals.canaries)
-        self.had_canaries |= fresh
+        has_canaries = bool(signals.canaries)
+        self.had_canaries |= has_canaries
         if not alarms:
-            if fresh:
+            if has_canaries:
                 return self._relax(signals.step, beta, "canary success is back within the error of its start")
             if not self.had_canaries and signals.step - self.last_change_step >= QUIET_STEPS:
                 return self._relax(signals.step, beta, f"{QUIET_STEPS} steps without an alarm")
@@ -203,14 +206,14 @@ class Policy:
         reason, final_action = alarms[0].message, None
         if self.alarmed_in_a_row >= self._options.patience and self._options.then != "nothing":
             why = f"{self.alarmed_in_a_row} alarmed inspections in a row; {reason}"
-            stops, back = Action("stop", "run", None, why), Action("restore", "last checkpoint without alarm", None, why)
-            final_action = stops if self._options.then == "stop" else back
+            stops, restores = Action("stop", "run", None, why), Action("restore", "last checkpoint without alarm", None, why)
+            final_action = stops if self._options.then == "stop" else restores
         if self.lr_halvings + self.beta_doublings >= MOST_TIGHTENINGS:
             return beta, "", final_action
         self.beta_doublings, self.lr_halvings = self.beta_doublings + (beta > 0), self.lr_halvings + (beta <= 0)
         return beta * 2, reason, final_action
 
-    def _relax(self, step: int, beta: float, because: str) -> tuple[float, str, None]:
+    def _relax(self, step: int, beta: float, reason: str) -> tuple[float, str, None]:
         """Undo one tightening."""
         self.alarmed_in_a_row = 0
         if not self.beta_doublings and not self.lr_halvings:
@@ -220,7 +223,7 @@ class Policy:
             self.beta_doublings, beta = self.beta_doublings - 1, beta / 2
         else:
             self.lr_halvings -= 1
-        return beta, f"{because}: one tightening undone", None
+        return beta, f"{reason}: one tightening undone", None
 
     def state(self) -> dict[str, Any]:
         """JSON-ready."""
@@ -233,9 +236,9 @@ class Policy:
 
     def react(self, signals: Signals, scaled_because: str) -> list[Action]:
         """Controllers, then monitors, then one learning-rate action if its factor changed."""
-        step, beta, because, beta_reasons = signals.step, signals.beta, [scaled_because], []
-        known = [canary.kl_nats for canary in signals.canaries if canary.kl_nats is not None]
-        kl_nats = signals.kl_nats if signals.kl_nats is not None or not known else float(np.mean(known))
+        step, beta, reasons, beta_reasons = signals.step, signals.beta, [scaled_because], []
+        measured_kl = [canary.kl_nats for canary in signals.canaries if canary.kl_nats is not None]
+        kl_nats = signals.kl_nats if signals.kl_nats is not None or not measured_kl else float(np.mean(measured_kl))
         signals = replace(signals, kl_nats=kl_nats, lr_factor=self.controllers_lr_factor)
         actions: list[Action] = []
         for controller in self._controllers:
@@ -246,7 +249,7 @@ class Policy:
                     beta_reasons.append(action.because)
                 elif action.kind == "lr_factor" and action.value is not None:
                     self.controllers_lr_factor = action.value
-                    because.append(action.because)
+                    reasons.append(action.because)
                 else:
                     actions.append(action)
                     self._note(step, action.kind, None, action.target, action.because)
@@ -258,26 +261,26 @@ class Policy:
             self._note(step, "beta", beta, new_beta, reason)
             beta_reasons.append(reason)
         elif reason:
-            because.append(reason)
+            reasons.append(reason)
         if new_beta != signals.beta:
             actions.append(Action("coefficient", "beta", new_beta, "; ".join(beta_reasons)))
-        actions += self._change_rate(step, because)
+        actions += self._change_rate(step, reasons)
         if final_action is not None:
             self._note(step, final_action.kind, None, final_action.target, final_action.because)
             actions.append(final_action)
         return actions
 
-    def _change_rate(self, step: int, because: Sequence[str]) -> list[Action]:
-        """The learning-rate factor where it changed; `because` begins with why few groups were informative, or "".
+    def _change_rate(self, step: int, reasons: Sequence[str]) -> list[Action]:
+        """The learning-rate factor where it changed; `reasons` begins with why few groups were informative, or "".
 
         What alarms and controllers ask for is written down here, each change; batches with few informative groups by the
         engine, as stretches.
         """
         if (asked_factor := self.asked_lr_factor) != self.logged_asked_lr_factor:
-            self._note(step, "lr_factor", self.logged_asked_lr_factor, asked_factor, "; ".join(filter(None, because[1:])))
+            self._note(step, "lr_factor", self.logged_asked_lr_factor, asked_factor, "; ".join(filter(None, reasons[1:])))
             self.logged_asked_lr_factor = asked_factor
         if self.lr_factor == self.sent_lr_factor:
             return []
         self.sent_lr_factor = self.lr_factor
-        text = "; ".join(filter(None, because)) or "enough groups are informative again"
+        text = "; ".join(filter(None, reasons)) or "enough groups are informative again"
         return [Action("lr_factor", "lr", self.lr_factor, text)]

@@ -46,9 +46,9 @@ class Ids:
         self._hashes = np.fromiter(map(hash, ids), np.int64, len(ids))
         self._order = np.argsort(self._hashes, kind="stable").astype(np.int32)
         self._hashes = self._hashes[self._order]
-        for place in np.flatnonzero(self._hashes[1:] == self._hashes[:-1]):
-            name, other = self[int(self._order[place])], self[int(self._order[place + 1])]
-            if name == other:
+        for position in np.flatnonzero(self._hashes[1:] == self._hashes[:-1]):
+            name, next_name = self[int(self._order[position])], self[int(self._order[position + 1])]
+            if name == next_name:
                 remedy = "Make them unique, or leave them out: columns={'id': ''}."
                 raise InputError("unique example ids", f"{name!r} more than once", remedy)
 
@@ -65,26 +65,26 @@ class Ids:
     def digest(self) -> str:
         """Of the ids in their order."""
         digest = hashlib.blake2b(digest_size=8)
-        for part in filter(None, self._text.buffers()):
-            digest.update(part)
+        for buffer in filter(None, self._text.buffers()):
+            digest.update(buffer)
         return digest.hexdigest()
 
     def find(self, names: Sequence[str]) -> np.ndarray:
         """Numbers of the examples of these ids, int64; -1 for what is no id of the pool."""
         hashes = np.fromiter(map(hash, names), np.int64, len(names))
-        places = np.searchsorted(self._hashes, hashes)
-        found = self._order[np.minimum(places, len(self) - 1)].astype(np.int64)
-        for number, text in enumerate(self._text.take(found).to_pylist()):
+        positions = np.searchsorted(self._hashes, hashes)
+        indices = self._order[np.minimum(positions, len(self) - 1)].astype(np.int64)
+        for number, text in enumerate(self._text.take(indices).to_pylist()):
             if text != names[number]:
-                found[number] = self._find_among_equal_hashes(names[number], int(places[number]))
-        return found
+                indices[number] = self._find_among_equal_hashes(names[number], int(positions[number]))
+        return indices
 
-    def _find_among_equal_hashes(self, name: str, place: int) -> int:
-        """Number of the example of that id among those that share its hash, which begin at `place`; -1 for none."""
-        while place < len(self) and self._hashes[place] == hash(name):
-            if self[int(self._order[place])] == name:
-                return int(self._order[place])
-            place += 1
+    def _find_among_equal_hashes(self, name: str, position: int) -> int:
+        """Number of the example of that id among those that share its hash, which begin at `position`; -1 for none."""
+        while position < len(self) and self._hashes[position] == hash(name):
+            if self[int(self._order[position])] == name:
+                return int(self._order[position])
+            position += 1
         return -1
 
 
@@ -115,7 +115,7 @@ class Pool:
         return np.array([self.tasks.index(cell.task) for cell in self.cells])
 
     @functools.cached_property
-    def names(self) -> Ids:
+    def id_index(self) -> Ids:
         """The ids, to be found by."""
         return self.ids if isinstance(self.ids, Ids) else Ids(self.ids)
 
@@ -147,59 +147,62 @@ def make_pool(
     lengths = {size, len(tasks), len(levels), len(answers)}
     if size == 0 or len(lengths) > 1:
         raise InputError("columns of one length, at least 1", f"lengths {sorted(lengths)}", "Give one value per example.")
-    unique = Ids(ids)
+    unique_ids = Ids(ids)
     names, task_of = np.unique(np.asarray(tasks, dtype=object), return_inverse=True)
-    known = _levels(ids, levels, task_of, names)
-    values, level_of = np.unique(known, return_inverse=True)  # NaN, which is no level, sorts last
-    places, cell_of = np.unique(task_of * len(values) + level_of, return_inverse=True)
-    task_levels = [(str(names[place // len(values)]), float(values[place % len(values)])) for place in places]
-    found = [(task, None if np.isnan(level) else level) for task, level in task_levels]
-    check_keys(found)
-    order = sorted(range(len(found)), key=lambda number: cell_key(*found[number]))
+    level_numbers = _levels(ids, levels, task_of, names)
+    distinct_levels, level_of = np.unique(level_numbers, return_inverse=True)  # NaN, which is no level, sorts last
+    task_level_codes, cell_of = np.unique(task_of * len(distinct_levels) + level_of, return_inverse=True)
+    all_task_levels = [
+        (str(names[code // len(distinct_levels)]), float(distinct_levels[code % len(distinct_levels)]))
+        for code in task_level_codes
+    ]
+    task_levels = [(task, None if np.isnan(level) else level) for task, level in all_task_levels]
+    check_keys(task_levels)
+    order = sorted(range(len(task_levels)), key=lambda cell_index: cell_key(*task_levels[cell_index]))
     rank = np.argsort(order)
     counts = np.bincount(rank[cell_of], minlength=len(order))
     cells_of = rank[cell_of].astype(np.int32)
     golds = _golds(answers, options)
     known_cells = {cell.key: cell for cell in cells}
     pool_cells = []
-    for number, (task, level) in enumerate(found[place] for place in order):
+    for cell_index, (task, level) in enumerate(task_levels[code] for code in order):
         cell = known_cells.get(cell_key(task, level)) or Cell(
-            task, level, 0, *_success_of_constant_answer(golds, cells_of == number)
+            task, level, 0, *_success_of_constant_answer(golds, cells_of == cell_index)
         )
-        pool_cells.append(replace(cell, task=task, level=level, count=int(counts[number])))
-    return Pool(unique, tuple(map(str, names)), task_of.astype(np.int32), tuple(pool_cells), cells_of, golds, options)
+        pool_cells.append(replace(cell, task=task, level=level, count=int(counts[cell_index])))
+    return Pool(unique_ids, tuple(map(str, names)), task_of.astype(np.int32), tuple(pool_cells), cells_of, golds, options)
 
 
 def _levels(ids: Sequence[str], levels: Sequence[float | None], task_of: np.ndarray, names: np.ndarray) -> np.ndarray:
     """Levels as numbers, NaN where there is none, many-valued ones binned with a warning. Raises as `make_pool` does."""
-    known = np.array(levels, dtype=float)
-    for index in np.flatnonzero(~np.isfinite(known)).tolist():
+    level_numbers = np.array(levels, dtype=float)
+    for index in np.flatnonzero(~np.isfinite(level_numbers)).tolist():
         if levels[index] is not None:
             raise InputError(f"a finite level of example {ids[index]!r}", str(levels[index]), "Correct it or leave it out.")
-    known, notes = bin_levels(task_of, known)
+    level_numbers, notes = bin_levels(task_of, level_numbers)
     for note in notes:
-        place, _, rest = note.partition(":")
-        logging.getLogger("mixwright").warning("task %s:%s", names[int(place)], rest)
-    return known
+        task_index, _, note_text = note.partition(":")
+        logging.getLogger("mixwright").warning("task %s:%s", names[int(task_index)], note_text)
+    return level_numbers
 
 
 def _golds(answers: Sequence[Any], options: Sequence[Any] | None) -> np.ndarray | None:
     """Gold answers as numbers; None when there are none."""
-    known: dict[str, int] = {}
-    found = np.zeros(len(answers), dtype=np.int32)
+    key_by_text: dict[str, int] = {}
+    gold_keys = np.zeros(len(answers), dtype=np.int32)
     for row, answer in enumerate(answers):
         if answer is not None:
             text = read_answer(str(answer), options[row] if options is not None else None)
-            found[row] = known.get(text) or known.setdefault(text, answer_key(text))
-    return found if found.any() else None
+            gold_keys[row] = key_by_text.get(text) or key_by_text.setdefault(text, answer_key(text))
+    return gold_keys if gold_keys.any() else None
 
 
 def _success_of_constant_answer(golds: np.ndarray | None, of_cell: np.ndarray) -> tuple[float, str]:
     """How often the commonest gold answer of the *other* rows of a cell is right: (m - 1) / (n - 1) for m of n rows."""
-    known = golds[of_cell & (golds > 0)] if golds is not None else np.zeros(0)
-    if len(known) < 2:
+    known_golds = golds[of_cell & (golds > 0)] if golds is not None else np.zeros(0)
+    if len(known_golds) < 2:
         return 0.0, ""
-    return float((np.unique(known, return_counts=True)[1].max() - 1) / (len(known) - 1)), "constant answer"
+    return float((np.unique(known_golds, return_counts=True)[1].max() - 1) / (len(known_golds) - 1)), "constant answer"
 
 
 def answer_key(text: str) -> int:
@@ -209,8 +212,8 @@ def answer_key(text: str) -> int:
 
 def read_answer(text: str, options: Any = None) -> str:
     """What is compared of an answer: the place of the option that it names, else its final answer."""
-    place = option_index(options, text) if options else None
-    return final_answer(text) if place is None else f"option {place + 1}"
+    option = option_index(options, text) if options else None
+    return final_answer(text) if option is None else f"option {option + 1}"
 
 
 def corpus_pool(corpus: Corpus) -> Pool:
@@ -218,5 +221,5 @@ def corpus_pool(corpus: Corpus) -> Pool:
     columns = corpus.table.select(["id", "task", "level", "answer"]).to_pydict()
     options = [option_texts(example) for example in corpus]
     ids, tasks, levels, answers = (columns[name] for name in ("id", "task", "level", "answer"))
-    given = options if any(options) else None
-    return make_pool(ids, tasks, levels, answers, given, cells=corpus.cells())
+    known_options = options if any(options) else None
+    return make_pool(ids, tasks, levels, answers, known_options, cells=corpus.cells())

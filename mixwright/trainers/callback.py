@@ -35,15 +35,22 @@ from mixwright.trainers.rewards import (
     group_rows,
     is_async,
     limit_and_check,
-    name_of,
     parse_answers,
     permute_in_groups,
     refuse_weights,
+    reward_name,
     sum_checked,
 )
 from mixwright.trainers.sampler import SteeredSampler
 from mixwright.trainers.steered_trainer import read_kl_and_entropy
-from mixwright.trainers.steering import INDEX_COLUMN, SteeringConfig, make_run, pool_of, read_steering, with_row_numbers
+from mixwright.trainers.steering import (
+    INDEX_COLUMN,
+    SteeringConfig,
+    make_dataset_pool,
+    make_run,
+    read_steering,
+    with_row_numbers,
+)
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -89,7 +96,7 @@ class SteeringCallback(SteeringHooks):
         self.trainer: Any = None
         """The trainer, if you want beta moved and KL and entropy seen."""
         rows = with_row_numbers(dataset, "SteeringCallback")
-        pool = pool_of(rows, config)
+        pool = make_dataset_pool(rows, config)
         is_main = PartialState().is_main_process
         is_sharded = bool(args.deepspeed) or PartialState().distributed_type == DistributedType.DEEPSPEED
         reason = why_lr_is_fixed(is_sharded)
@@ -100,10 +107,12 @@ class SteeringCallback(SteeringHooks):
             begin=self._begin,
             hand_in=lambda step: None,
             watch=lambda step: None,
-            measured=lambda count: read_kl_and_entropy(self.trainer, count),
+            read_kl_and_entropy=lambda count: read_kl_and_entropy(self.trainer, count),
             args=args,
         )
-        self.reward_funcs = [self._steered_reward_func(place, function) for place, function in enumerate(functions)]
+        self.reward_funcs = [
+            self._steered_reward_func(function_index, function) for function_index, function in enumerate(functions)
+        ]
         """What the trainer is given instead of your reward functions."""
         self.train_dataset = IterableDataset.from_generator(_stream, gen_kwargs={"source": _Source(run.draws, rows)})
         """What the trainer is given instead of your dataset: rows are drawn when they are asked for."""
@@ -163,7 +172,7 @@ class SteeringCallback(SteeringHooks):
         warn_at_start(self.run, self.steering.plan)
         self._move_beta()
 
-    def _steered_reward_func(self, place: int, function: Callable[..., Any]) -> Callable[..., Any]:
+    def _steered_reward_func(self, function_index: int, function: Callable[..., Any]) -> Callable[..., Any]:
         """`function` under its own name; the first one called in a batch judges and steers for all of them."""
 
         @functools.wraps(function)
@@ -177,13 +186,13 @@ class SteeringCallback(SteeringHooks):
                         "Give the trainer steering.train_dataset, and let its columns reach the reward functions.",
                     )
                 return function(**arguments)
-            if place not in self._functions_due:
+            if function_index not in self._functions_due:
                 self._reward_columns = self._judge(rows, arguments)
                 self._functions_due = set(range(len(self._functions)))
-            self._functions_due.remove(place)
-            return self._reward_columns[place]
+            self._functions_due.remove(function_index)
+            return self._reward_columns[function_index]
 
-        steered.__name__ = name_of(function)
+        steered.__name__ = reward_name(function)
         return steered
 
     def _judge(self, rows: Sequence[int], arguments: dict[str, Any]) -> list[list[float | None]]:
@@ -191,7 +200,9 @@ class SteeringCallback(SteeringHooks):
         group_size = int(self.args.num_generations or 1)
         pool, step = self.run.pool, self._state.global_step
         tasks = sorted({pool.tasks[pool.task_of[row]] for row in rows})
-        functions = [limit_and_check(each, self.steering, self.run, step, tasks, len(rows)) for each in self._functions]
+        functions = [
+            limit_and_check(reward_func, self.steering, self.run, step, tasks, len(rows)) for reward_func in self._functions
+        ]
         # read before reward functions run, which may change what they are given
         lengths = [len(ids) for ids in arguments.get("completion_ids") or ()]
         forms_and_answers = parse_answers(arguments["completions"], completion_options(self.run.pool, rows))
@@ -212,7 +223,10 @@ class SteeringCallback(SteeringHooks):
             rewards = permute_in_groups(rewards, group_size, (self.args.seed, batch, PartialState().process_index))
         is_refused = [self.run.pool.ids[row] in refused for row in row_of_group]
         return [
-            [None if is_refused[place // group_size] or value != value else value for place, value in enumerate(column)]
+            [
+                None if is_refused[completion_index // group_size] or value != value else value
+                for completion_index, value in enumerate(column)
+            ]
             for column in rewards.T.tolist()
         ]
 

@@ -138,7 +138,7 @@ def grpo_config(train: TrainConfig, shared: Mapping[str, Any]) -> Any:
         "beta": train.beta,
     }
     remedies = OWN_SETTING_REMEDIES | OWN_GRPO_SETTING_REMEDIES
-    return _checked(GRPOConfig, {**shared, **own_fields}, train.settings, remedies)
+    return _make_checked_config(GRPOConfig, {**shared, **own_fields}, train.settings, remedies)
 
 
 def sft_config(train: TrainConfig, shared: Mapping[str, Any]) -> Any:
@@ -148,7 +148,9 @@ def sft_config(train: TrainConfig, shared: Mapping[str, Any]) -> Any:
     settings = train.settings
     if train.objective != "sft":
         settings = {name: value for name, value in settings.items() if name in SFTConfig.__dataclass_fields__}
-    return _checked(SFTConfig, {**shared, "per_device_train_batch_size": train.prompts}, settings, OWN_SETTING_REMEDIES)
+    return _make_checked_config(
+        SFTConfig, {**shared, "per_device_train_batch_size": train.prompts}, settings, OWN_SETTING_REMEDIES
+    )
 
 
 def dpo_config(train: TrainConfig, shared: Mapping[str, Any]) -> Any:
@@ -156,10 +158,10 @@ def dpo_config(train: TrainConfig, shared: Mapping[str, Any]) -> Any:
     from trl.trainer.dpo_config import DPOConfig
 
     own_fields = {"per_device_train_batch_size": train.prompts}
-    return _checked(DPOConfig, {**shared, **own_fields}, train.settings, OWN_SETTING_REMEDIES)
+    return _make_checked_config(DPOConfig, {**shared, **own_fields}, train.settings, OWN_SETTING_REMEDIES)
 
 
-def _checked(
+def _make_checked_config(
     cls: type[Any], fields_given: Mapping[str, Any], train_settings: Mapping[str, Any], own_remedies: dict[str, str]
 ) -> Any:
     """TRL's config of `fields_given` and `train.settings`; fields that may not stand there, or that TRL refuses, as
@@ -177,14 +179,14 @@ def _checked(
         if name not in known_fields:
             raise unknown_name(f"field of {cls.__name__} (train.settings)", name, known_fields)
     try:
-        return cls(**{**fields_given, **_typed(cls, settings)})
+        return cls(**{**fields_given, **_with_numbers(cls, settings)})
     except (TypeError, ValueError, ImportError, OSError) as error:
         raise InputError(
             f"train settings that {cls.__name__} accepts", str(error).splitlines()[0][:200], "Correct train.settings."
         ) from error
 
 
-def _typed(cls: type[Any], settings: Mapping[str, Any]) -> dict[str, Any]:
+def _with_numbers(cls: type[Any], settings: Mapping[str, Any]) -> dict[str, Any]:
     """The settings with numbers where the config declares nothing else, so that `5e-4`, a text in YAML, is one.
 
     Raises:

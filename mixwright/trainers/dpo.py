@@ -87,14 +87,14 @@ class SteeredDPOTrainer(RowTrainer, DPOTrainer):
         return loss
 
     def _hand_in(self, step: int) -> None:
-        places, columns = self.take_collected(step)
+        row_indices, columns = self.take_collected(step)
         run = self.steered
-        if run is None or not places:
+        if run is None or not row_indices:
             return
         pairs, (*logprob_columns, tokens) = [], columns
-        for place, chosen, rejected, chosen_base, rejected_base in zip(places, *logprob_columns, strict=True):
-            cell = run.pool.cells[run.pool.cell_of[place]]
-            row_fields = (run.pool.ids[place], cell.task, cell.level, step)
+        for row_index, chosen, rejected, chosen_base, rejected_base in zip(row_indices, *logprob_columns, strict=True):
+            cell = run.pool.cells[run.pool.cell_of[row_index]]
+            row_fields = (run.pool.ids[row_index], cell.task, cell.level, step)
             pair = PairOutcome(*row_fields, None, chosen, rejected, chosen_base, rejected_base, self.beta)
             pairs.append(replace(pair, loss=self._pair_loss(pair.margin)))
         losses: Any = gather(torch.stack(self._losses))
@@ -119,7 +119,7 @@ class SteeredDPOTrainer(RowTrainer, DPOTrainer):
     def _make_canaries(self) -> HeldOutPass | None:
         if self.steered is None:
             return None
-        return make_heldout(self, self.steered, self.steering.canary_every, _tokens, self._inputs)
+        return make_heldout(self, self.steered, self.steering.canary_every, _count_tokens, self._inputs)
 
     def _inputs(self, items: Sequence[int]) -> tuple[dict[str, Any], Any]:
         """Model inputs and labels of prompt and chosen completion of prepared pairs."""
@@ -149,6 +149,6 @@ def completion_logprobs(
     return chosen, rejected
 
 
-def _tokens(row: Any) -> int:
+def _count_tokens(row: Any) -> int:
     """Tokens of prompt and longer completion: what the collator pads a pair to."""
     return len(row["prompt_ids"]) + max(len(row["chosen_ids"]), len(row["rejected_ids"]))

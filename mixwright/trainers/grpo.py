@@ -37,7 +37,7 @@ from mixwright.trainers.rewards import (
 )
 from mixwright.trainers.sampler import SteeredSampler
 from mixwright.trainers.steered_trainer import SteeredTrainer, declares_steering, is_training
-from mixwright.trainers.steering import INDEX_COLUMN, SteeringConfig, pool_of, read_steering, with_row_numbers
+from mixwright.trainers.steering import INDEX_COLUMN, SteeringConfig, make_dataset_pool, read_steering, with_row_numbers
 
 NO_PROBABILITY_MESSAGE = "probability tensor contains"
 """In torch's error when it is to sample from probabilities that are no numbers."""
@@ -91,7 +91,7 @@ class SteeredGRPOTrainer(SteeredTrainer, GRPOTrainer):
         bound = inspect.signature(GRPOTrainer.__init__).bind(self, *args, **kwargs)
         refuse_grpo(bound.arguments.get("train_dataset"))
         dataset = with_row_numbers(bound.arguments.get("train_dataset"), "SteeredGRPOTrainer")
-        pool = pool_of(dataset, config)
+        pool = make_dataset_pool(dataset, config)
         bound.arguments["train_dataset"] = dataset
         super().__init__(*bound.args[1:], **bound.kwargs)
         refuse_weights(self.reward_weights, self.reward_funcs)
@@ -103,7 +103,7 @@ class SteeredGRPOTrainer(SteeredTrainer, GRPOTrainer):
         trl_sampler: Any = super()._get_train_sampler(dataset)
         if self.steered is None:
             return trl_sampler
-        return self._serve(
+        return self._register_sampler(
             SteeredSampler(
                 self.steered.draws,
                 trl_sampler.num_samples,
@@ -173,7 +173,7 @@ class SteeredGRPOTrainer(SteeredTrainer, GRPOTrainer):
         """
         tasks = sorted({run.pool.tasks[run.pool.task_of[row]] for row in rows}) or ["of the evaluation"]
         step = self.state.global_step
-        return [limit_and_check(each, self.steering, run, step, tasks, count) for each in self.reward_funcs]
+        return [limit_and_check(reward_func, self.steering, run, step, tasks, count) for reward_func in self.reward_funcs]
 
     def _steer_rewards(
         self,
@@ -198,7 +198,7 @@ class SteeredGRPOTrainer(SteeredTrainer, GRPOTrainer):
         self.beta = run.beta
         if self.steering.permute_rewards:
             rewards = permute_in_groups(rewards, group_size, (self.args.seed, batch))
-        refused_groups = [place for place, row in enumerate(row_of_group) if run.pool.ids[row] in refused]
+        refused_groups = [group_index for group_index, row in enumerate(row_of_group) if run.pool.ids[row] in refused]
         if not refused_groups:
             return rewards, None
         is_refused = torch.isin(torch.arange(len(rewards)) // group_size, torch.tensor(refused_groups)).to(rewards.device)

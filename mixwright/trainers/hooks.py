@@ -32,7 +32,7 @@ class SteeringHooks(TrainerCallback):
         begin: called once before the first step.
         hand_in: called before each optimiser step with the number of steps done; hands in outcomes collected since.
         watch: called after each step with its number; runs canaries when they are due.
-        measured: gives (KL, entropy) in nats per token of the last `count` micro-steps, None where unknown.
+        read_kl_and_entropy: gives (KL, entropy) in nats per token of the last `count` micro-steps, None where unknown.
         args: the trainer's arguments: where and how it saves.
         remembered: JSON-ready, kept in each checkpoint beside the run's state.
     """
@@ -45,13 +45,13 @@ class SteeringHooks(TrainerCallback):
         begin: Callable[[int], None],
         hand_in: Callable[[int], None],
         watch: Callable[[int], None],
-        measured: Callable[[int], tuple[float | None, float | None]],
+        read_kl_and_entropy: Callable[[int], tuple[float | None, float | None]],
         args: Any,
         remembered: Callable[[], Any] = lambda: None,
     ) -> None:
         refuse_unresumable(args)
         self.run, self.micro_steps = run, micro_steps
-        self.begin, self.hand_in, self.watch, self.measured = begin, hand_in, watch, measured
+        self.begin, self.hand_in, self.watch, self.read_kl_and_entropy = begin, hand_in, watch, read_kl_and_entropy
         self.remembered = remembered
         self.checkpoints = Checkpoints(run, args.output_dir, each_node=args.save_on_each_node, saves=args.should_save)
         self.checkpoints.check_extra = self._check_schedule
@@ -142,7 +142,7 @@ class SteeringHooks(TrainerCallback):
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> Any:
         """Write lines, run canaries, stop if decided, and move a save to the end of the generation batch."""
         self._micro_steps_done += 1
-        self.last_kl_and_entropy = self.measured(self._micro_steps_in_step + 1)
+        self.last_kl_and_entropy = self.read_kl_and_entropy(self._micro_steps_in_step + 1)
         self._micro_steps_in_step = 0
         self.watch(state.global_step)
         self.run.finish_step(kl=self.last_kl_and_entropy[0], entropy=self.last_kl_and_entropy[1])

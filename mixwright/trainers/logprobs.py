@@ -26,7 +26,7 @@ LOGIT_SETTINGS = ("final_logit_softcapping", "logit_scale", "output_multiplier")
 
 
 @dataclass
-class ShownLogprobs:
+class TokenLogprobs:
     """What one forward pass showed; virtual tokens of prompt-learning adapters may stand in front."""
 
     log_probs: Float[Tensor, "batch time"]
@@ -37,7 +37,7 @@ class ShownLogprobs:
 
 @contextmanager
 def capture_logprobs(module: Any, labels: Int[Tensor, "batch tokens"] | None) -> Iterator[list[Any]]:
-    """The outputs with per-token log-probabilities (`ShownLogprobs`, or TRL's own) that `module` gives meanwhile, in order.
+    """The outputs with per-token log-probabilities (`TokenLogprobs`, or TRL's own) that `module` gives meanwhile, in order.
 
     Args:
         module: the model that TRL calls.
@@ -49,20 +49,20 @@ def capture_logprobs(module: Any, labels: Int[Tensor, "batch tokens"] | None) ->
     base = base.get_base_model() if hasattr(base, "get_base_model") else base
     backbone = getattr(base, "base_model", base)
 
-    def catch(module: nn.Module, arguments: Any, output: Any) -> None:
+    def keep_states(module: nn.Module, arguments: Any, output: Any) -> None:
         if getattr(output, "last_hidden_state", None) is not None:
             states[:] = [output.last_hidden_state.detach()]
 
-    def keep(module: nn.Module, arguments: Any, output: Any) -> None:
+    def keep_output(module: nn.Module, arguments: Any, output: Any) -> None:
         if getattr(output, "log_probs", None) is not None:
             outputs.append(output)
         elif labels is not None:
-            shown = _recompute(base, labels, getattr(output, "logits", None), states)
-            outputs.extend([] if shown is None else [shown])
+            recomputed = _recompute(base, labels, getattr(output, "logits", None), states)
+            outputs.extend([] if recomputed is None else [recomputed])
 
-    hooks = [module.register_forward_hook(keep)]
+    hooks = [module.register_forward_hook(keep_output)]
     if backbone is not base and labels is not None:
-        hooks.append(backbone.register_forward_hook(catch))
+        hooks.append(backbone.register_forward_hook(keep_states))
     try:
         yield outputs
     finally:
@@ -70,7 +70,7 @@ def capture_logprobs(module: Any, labels: Int[Tensor, "batch tokens"] | None) ->
             hook.remove()
 
 
-def output_at(outputs: Sequence[Any], place: int) -> Any:
+def output_at(outputs: Sequence[Any], index: int) -> Any:
     """One of the outputs kept. Raises InputError when TRL's forward pass shows no log-probabilities."""
     if not outputs:
         import trl
@@ -80,11 +80,11 @@ def output_at(outputs: Sequence[Any], place: int) -> Any:
             f"none, in TRL {trl.__version__} under these settings",
             "Leave loss_type, use_liger_kernel and model patches at TRL's defaults, or train with steering=None.",
         )
-    return outputs[place]
+    return outputs[index]
 
 
 @torch.no_grad()
-def _recompute(base: Any, labels: Tensor, logits: Tensor | None, states: Sequence[Tensor]) -> ShownLogprobs | None:
+def _recompute(base: Any, labels: Tensor, logits: Tensor | None, states: Sequence[Tensor]) -> TokenLogprobs | None:
     """Log-probabilities from logits, or from hidden states and the head; None when neither gives them exactly."""
     token_count = labels.shape[1]
     targets = labels[:, 1:]
@@ -103,6 +103,6 @@ def _recompute(base: Any, labels: Tensor, logits: Tensor | None, states: Sequenc
         chunk = slice(start, start + TARGETS_AT_A_TIME)
         chunk_logits = rows[chunk] if head is None else head(rows[chunk].to(head.weight.dtype))
         target_logprobs[chunk] = chunk_logits.float().log_softmax(-1).gather(1, target_ids[chunk, None])[:, 0]
-    return ShownLogprobs(
+    return TokenLogprobs(
         target_logprobs.new_zeros(mask.shape).masked_scatter(mask.to(target_logprobs.device), target_logprobs), mask
     )

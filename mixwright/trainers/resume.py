@@ -285,8 +285,10 @@ class Checkpoints:
         """Whether a checkpoint is whole as TRL's own, and has no steering state."""
         if (step := _saved_step(folder)) is None:
             return False
-        places = [folder, self._staging_folder(step)] if self._is_own(folder) else [folder]
-        return not (folder / UNFINISHED_FILE).exists() and not any(_state_file(place).exists() for place in places)
+        state_folders = [folder, self._staging_folder(step)] if self._is_own(folder) else [folder]
+        return not (folder / UNFINISHED_FILE).exists() and not any(
+            _state_file(state_folder).exists() for state_folder in state_folders
+        )
 
     def _is_own(self, folder: Path) -> bool:
         """Whether a checkpoint is one of this run's own output folder."""

@@ -101,9 +101,9 @@ def group_outcomes(
     """
     size = len(totals) // len(rows)
     outcomes = []
-    for place, row in enumerate(rows):
-        scored = [i for i in range(place * size, (place + 1) * size) if math.isfinite(totals[i])]
-        if not scored:
+    for group_index, row in enumerate(rows):
+        scored_indices = [i for i in range(group_index * size, (group_index + 1) * size) if math.isfinite(totals[i])]
+        if not scored_indices:
             continue
         cell = pool.cells[pool.cell_of[row]]
         outcomes.append(
@@ -112,10 +112,10 @@ def group_outcomes(
                 cell.task,
                 cell.level,
                 step,
-                tuple(totals[i] for i in scored),
-                tuple(lengths[i] for i in scored) if lengths else (),
-                tuple(forms_and_answers[i][0] for i in scored),
-                tuple(forms_and_answers[i][1] for i in scored),
+                tuple(totals[i] for i in scored_indices),
+                tuple(lengths[i] for i in scored_indices) if lengths else (),
+                tuple(forms_and_answers[i][0] for i in scored_indices),
+                tuple(forms_and_answers[i][1] for i in scored_indices),
             )
         )
     return outcomes
@@ -158,7 +158,7 @@ class AsyncExit(Exception):
         self.error = error
 
 
-def name_of(function: Any) -> str:
+def reward_name(function: Any) -> str:
     """The name TRL logs a reward function under; for a partial that of the function inside."""
     while isinstance(function, functools.partial):
         function = function.func
@@ -187,7 +187,7 @@ def limit_and_check(
     """
     if isinstance(function, nn.Module | str):
         return function
-    name, seconds = one_line(name_of(function)), steering.reward_seconds
+    name, seconds = one_line(reward_name(function)), steering.reward_seconds
     call_text = one_line(f"reward function {name}, step {step}, {'task' if len(tasks) == 1 else 'tasks'} {', '.join(tasks)}")
 
     def warn_slow() -> None:
@@ -243,7 +243,7 @@ def check_rewards(name: str, returned: Any, count: int) -> list[float | None]:
     if len(entries) != count:
         got = str(len(entries)) if not isinstance(returned, Iterator) or len(entries) < count else f"more than {count}"
         raise InputError(expected, got, REMEDY)
-    return [None if entry is None else _read_number(entry, name, place) for place, entry in enumerate(entries)]
+    return [None if entry is None else _read_number(entry, name, entry_index) for entry_index, entry in enumerate(entries)]
 
 
 def _list_entries(returned: Any, count: int) -> Sequence[Any] | None:
@@ -261,7 +261,7 @@ def _list_entries(returned: Any, count: int) -> Sequence[Any] | None:
     return entries if isinstance(entries, list) else None
 
 
-def _read_number(entry: Any, name: str, place: int) -> float:
+def _read_number(entry: Any, name: str, entry_index: int) -> float:
     number = entry
     try:
         if hasattr(number, "item"):  # of numpy and torch, whose complex numbers float() would cut to their real part
@@ -270,7 +270,7 @@ def _read_number(entry: Any, name: str, place: int) -> float:
             return float(number)
     except (TypeError, ValueError, RuntimeError, OverflowError):
         pass
-    got = f"{one_line(SHORT_REPR.repr(entry))} for completion {place} (counted from 0)"
+    got = f"{one_line(SHORT_REPR.repr(entry))} for completion {entry_index} (counted from 0)"
     raise InputError(f"a number or None from {name} for each completion", got, REMEDY)
 
 
@@ -278,7 +278,7 @@ def refuse_weights(weights: Float[Tensor, " functions"], functions: Sequence[Any
     """Raises InputError for a weight of a reward function that is no finite number, or too large to sum with."""
     for weight, function in zip(weights.tolist(), functions, strict=True):
         if not abs(weight) <= LARGEST_REWARD:
-            name = one_line(name_of(function))
+            name = one_line(reward_name(function))
             raise InputError(
                 f"finite reward_weights of at most {LARGEST_REWARD:g}", f"{weight:g} for {name}", "Correct them."
             )
@@ -305,14 +305,14 @@ def sum_checked(
             them the weights, would be no numbers, or all 0.
     """
     totals = weighted_sum(rewards, weights)
-    run.range.names = [one_line(name_of(function)) for function in functions]
-    for values, names in ((rewards, [name_of(function) for function in functions]), (totals[:, None], [])):
+    run.range.names = [one_line(reward_name(function)) for function in functions]
+    for values, names in ((rewards, [reward_name(function) for function in functions]), (totals[:, None], [])):
         too_large = (values.abs() > LARGEST_REWARD).nonzero().tolist()
         if not too_large:
             continue
-        place, column = too_large[0]
-        row, value = rows[place], float(values[place, column])
-        source = names[column] if names else f"the weighted sum of {', '.join(map(name_of, functions))}"
+        row_position, column = too_large[0]
+        row, value = rows[row_position], float(values[row_position, column])
+        source = names[column] if names else f"the weighted sum of {', '.join(map(reward_name, functions))}"
         remedy = f"Return {run.range.low:g} for a wrong answer." if value < 0 else f"Return at most {run.range.high:g}."
         raise InputError(
             f"finite rewards of at most {LARGEST_REWARD:g} in size, or None for a completion that cannot be judged",

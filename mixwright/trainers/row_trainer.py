@@ -22,7 +22,7 @@ from mixwright.trainers.canaries.held_out import HeldOutPass
 from mixwright.trainers.checks.refusals import refuse_unprepared
 from mixwright.trainers.sampler import SteeredSampler
 from mixwright.trainers.steered_trainer import SteeredTrainer, is_training
-from mixwright.trainers.steering import INDEX_COLUMN, SteeringConfig, pool_of
+from mixwright.trainers.steering import INDEX_COLUMN, SteeringConfig, make_dataset_pool
 
 
 class RowTrainer(SteeredTrainer):
@@ -44,11 +44,11 @@ class RowTrainer(SteeredTrainer):
         if len(prepared) == 0:
             raise InputError("rows with a target after truncation", "none", "Raise max_length or change truncation_mode.")
         rows = list(prepared[INDEX_COLUMN])  # TRL may shuffle, and drops rows that truncation left without a target
-        self._place_of_row = np.full(len(dataset), -1)
-        self._place_of_row[rows] = np.arange(len(rows))
+        self._index_of_row = np.full(len(dataset), -1)
+        self._index_of_row[rows] = np.arange(len(rows))
         self._collected: list[list[torch.Tensor]] = []
         self.data_collator = IndexCollator(self.data_collator)
-        run = self.steer(steering, pool_of(dataset, steering, rows), objective=objective, beta=0.0, micro_steps=1)
+        run = self.steer(steering, make_dataset_pool(dataset, steering, rows), objective=objective, beta=0.0, micro_steps=1)
         run.dropped = len(dataset) - len(rows)
 
     def is_steered_batch(self, index: torch.Tensor | None) -> bool:
@@ -68,13 +68,13 @@ class RowTrainer(SteeredTrainer):
         """
         if not self._collected:
             return [], []
-        columns = [torch.cat(parts) for parts in zip(*self._collected, strict=True)]
+        columns = [torch.cat(batches) for batches in zip(*self._collected, strict=True)]
         self._collected.clear()
         sampler = self.hooks.sampler
         steps = math.ceil(sampler.rows / sampler.batch_size)
         count = min(sampler.batch_size, sampler.rows - (step % steps) * sampler.batch_size)
-        places = self._place_of_row[columns[0][:count].cpu().numpy()].tolist()
-        return places, [column[:count].tolist() for column in columns[1:]]
+        row_indices = self._index_of_row[columns[0][:count].cpu().numpy()].tolist()
+        return row_indices, [column[:count].tolist() for column in columns[1:]]
 
     def prepare_batch(self, items: Sequence[int]) -> dict[str, Any]:
         """The trainer's own batch of these rows, as training would see them, without row numbers."""
@@ -95,7 +95,9 @@ class RowTrainer(SteeredTrainer):
         if self.args.dataloader_drop_last and row_count >= rows_per_micro_step:
             row_count -= row_count % rows_per_micro_step  # rows that the dataloader would drop are not drawn
         rows_per_step = rows_per_micro_step * self.args.gradient_accumulation_steps
-        return self._serve(SteeredSampler(self.steered.draws, row_count, batch_size=rows_per_step, whole_batches=False))
+        return self._register_sampler(
+            SteeredSampler(self.steered.draws, row_count, batch_size=rows_per_step, whole_batches=False)
+        )
 
     def _begin_steering(self, step: int) -> None:
         super()._begin_steering(step)

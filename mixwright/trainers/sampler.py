@@ -44,9 +44,9 @@ class SteeredSampler(Sampler[int]):
         """Epoch that the next iteration serves; set by the callback that knows it."""
 
     def __iter__(self) -> Iterator[int]:
-        first = self.epoch * self.rows
+        first_row = self.epoch * self.rows
         for offset in range(0, self.rows, self.batch_size):
-            batch = self.log.read_or_draw(first + offset, min(self.batch_size, self.rows - offset))
+            batch = self.log.read_or_draw(first_row + offset, min(self.batch_size, self.rows - offset))
             for _ in range(self.repeat_count):
                 for row in batch:
                     yield from [row] * self.mini_repeat_count

@@ -65,15 +65,15 @@ class SteeredSFTTrainer(RowTrainer, SFTTrainer):
         return loss
 
     def _hand_in(self, step: int) -> None:
-        places, columns = self.take_collected(step)
+        row_indices, columns = self.take_collected(step)
         run = self.steered
-        if run is None or not places:
+        if run is None or not row_indices:
             return
         outcomes = []
-        for place, nats, tokens in zip(places, *columns, strict=True):
-            cell, loss = run.pool.cells[run.pool.cell_of[place]], nats / max(1.0, tokens)
-            drop = run.losses.record_and_fall(place, loss)
-            outcomes.append(Outcome(run.pool.ids[place], cell.task, cell.level, step, loss, int(tokens), drop))
+        for row_index, nats, tokens in zip(row_indices, *columns, strict=True):
+            cell, loss = run.pool.cells[run.pool.cell_of[row_index]], nats / max(1.0, tokens)
+            drop = run.losses.record_and_fall(row_index, loss)
+            outcomes.append(Outcome(run.pool.ids[row_index], cell.task, cell.level, step, loss, int(tokens), drop))
         finite_outcomes = keep_finite(outcomes)
         run.observe_rows(step, finite_outcomes, len(outcomes), loss_line(finite_outcomes))
 

@@ -65,7 +65,7 @@ class SteeredTrainer(Trainer):
             begin=self._begin_steering,
             hand_in=self._hand_in,
             watch=self._watch,
-            measured=self._kl_and_entropy,
+            read_kl_and_entropy=self._kl_and_entropy,
             args=self.args,
             remembered=lambda: self.canaries.start if self.canaries else [],
         )
@@ -120,7 +120,7 @@ class SteeredTrainer(Trainer):
         if self.steered is not None and INDEX_COLUMN not in columns:
             self._signature_columns = [*columns, INDEX_COLUMN]
 
-    def _serve(self, sampler: SteeredSampler) -> SteeredSampler:
+    def _register_sampler(self, sampler: SteeredSampler) -> SteeredSampler:
         """The sampler of this training, known to the hooks."""
         self.hooks.sampler = sampler
         return sampler
@@ -162,7 +162,7 @@ def declares_steering(parent: type[Trainer]) -> Callable[[Init], Init]:
     def declare(init: Init) -> Init:
         signature = inspect.signature(parent.__init__)
         parameters = [*signature.parameters.values(), inspect.signature(init).parameters["steering"]]
-        init.__signature__ = signature.replace(parameters=sorted(parameters, key=lambda each: each.kind))  # type: ignore[attr-defined]
+        init.__signature__ = signature.replace(parameters=sorted(parameters, key=lambda parameter: parameter.kind))  # type: ignore[attr-defined]
         return init
 
     return declare

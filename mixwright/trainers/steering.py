@@ -255,7 +255,7 @@ def with_row_numbers(dataset: Any, trainer: str) -> Dataset:
     return dataset.add_column(INDEX_COLUMN, np.arange(len(dataset)))  # type: ignore[call-arg]
 
 
-def pool_of(dataset: Dataset, steering: SteeringConfig, rows: Sequence[int] | None = None) -> Pool:
+def make_dataset_pool(dataset: Dataset, steering: SteeringConfig, rows: Sequence[int] | None = None) -> Pool:
     """The pool of a dataset: its task, level, id, answer and options columns, or one task `all` and row numbers as ids.
 
     Args:
@@ -298,10 +298,10 @@ def pool_of(dataset: Dataset, steering: SteeringConfig, rows: Sequence[int] | No
         values_by_column["answer"],
         values_by_column["options"],
     )
-    return replace(make_pool(*columns_read, cells=cells), content=content_of(dataset))
+    return replace(make_pool(*columns_read, cells=cells), content=digest_dataset(dataset))
 
 
-def content_of(dataset: Dataset) -> str:
+def digest_dataset(dataset: Dataset) -> str:
     """Digest of a dataset: its size, its columns, and up to `DIGEST_ROWS` rows spread over it, whole."""
     rows = np.unique(np.linspace(0, len(dataset) - 1, DIGEST_ROWS).astype(int))
     table: Any = dataset.with_format("arrow")[rows.tolist()]
@@ -320,11 +320,11 @@ def _read_column(dataset: Dataset, column: str, rows: Sequence[int] | None) -> l
 
 def _refuse_missing(values: list[Any] | None, name: str, column: str, rows: Sequence[int] | None) -> None:
     """Raises InputError for the first row whose value is missing."""
-    missing_place = next(
-        (missing_place for missing_place, value in enumerate(values or []) if value is None or value != value), None
+    missing_index = next(
+        (missing_index for missing_index, value in enumerate(values or []) if value is None or value != value), None
     )
-    if missing_place is not None:
-        row = missing_place if rows is None else rows[missing_place]
+    if missing_index is not None:
+        row = missing_index if rows is None else rows[missing_index]
         raise InputError(
             f"a value in column {column!r} ({name}) of every row",
             f"none in row {row} (counted from 0)",
@@ -382,18 +382,20 @@ def _asks_canaries(steering: SteeringConfig) -> bool:
     return bool(steering.canary_every or canary_option or "monitors.canary" in steering.options)
 
 
-def _with_options(plan: Plan, place: int, options: Mapping[str, Mapping[str, Any]]) -> Plan:
+def _with_options(plan: Plan, stage_index: int, options: Mapping[str, Mapping[str, Any]]) -> Plan:
     """The plan with keyword arguments that were asked for over its own, in one stage."""
-    stage = plan.stages[place]
+    stage = plan.stages[stage_index]
     merged = {**stage.options, **{name: {**stage.options.get(name, {}), **arguments} for name, arguments in options.items()}}
-    return replace(plan, stages=(*plan.stages[:place], replace(stage, options=merged), *plan.stages[place + 1 :]))
+    return replace(
+        plan, stages=(*plan.stages[:stage_index], replace(stage, options=merged), *plan.stages[stage_index + 1 :])
+    )
 
 
-def stage_of(plan: Plan, objective: str) -> int:
+def find_stage(plan: Plan, objective: str) -> int:
     """The first stage with that objective. Raises InputError when there is none."""
-    for place, stage in enumerate(plan.stages):
+    for stage_index, stage in enumerate(plan.stages):
         if stage.objective == objective:
-            return place
+            return stage_index
     raise InputError(
         f"a plan with a stage whose objective is {objective}",
         ", ".join(stage.objective for stage in plan.stages) or "no stage",
@@ -432,13 +434,13 @@ def make_run(
         pool, objective, max(1, args.max_steps), kl_penalty=beta > 0, canaries=_asks_canaries(steering)
     )
     plan = steering.plan if isinstance(steering.plan, Plan) else fallback_plan
-    place = stage_of(plan, objective)
+    stage_index = find_stage(plan, objective)
     asked_options = {"engine": {"reward_range": list(steering.reward_range)}} if steering.reward_range is not None else {}
-    plan = _with_options(_with_options(plan, place, steering.options), place, asked_options)
+    plan = _with_options(_with_options(plan, stage_index, steering.options), stage_index, asked_options)
     validate_plan(plan, pool.cells)
     seed = args.seed if steering.draw_seed is None else steering.draw_seed
     folder = Path(steering.folder) if steering.folder is not None else Path(args.output_dir) / "steering"
-    engine = Engine(plan, pool, seed=seed, stage=place)
+    engine = Engine(plan, pool, seed=seed, stage=stage_index)
     files = SteeringFiles(folder, write=is_main)
     run = RunSteering(engine, pool, files, beta=beta, lr_reason=lr_reason, objective=objective)
     run.patience, run.planned = steering.unscored_batches, isinstance(steering.plan, Plan)

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from mixwright.records import Measurement, Plan
     from mixwright.run.folder import RunFolder
 
-Replan = Callable[["Corpus", Sequence[Sequence["Measurement"]]], "Plan"]
+Replanner = Callable[["Corpus", Sequence[Sequence["Measurement"]]], "Plan"]
 """The plan that the run's planner makes of a corpus and of the measurements of each starting model on it."""
 
 
-COUNTED_ROLE: dict[Role, str] = {"untrained": "reference", "plan": "lever"}
+ROLE_TRIED_AS: dict[Role, str] = {"untrained": "reference", "plan": "lever"}
 """What the two arms that have a role of their own are tried as."""
 
 
@@ -55,12 +55,12 @@ class Arms:
     """Arms that are the plan with one part left out."""
 
     @property
-    def first(self) -> tuple[str, ...]:
+    def always_run(self) -> tuple[str, ...]:
         """What runs whatever comes out: references, levers, ablations."""
         return (*self.references, *self.levers, *self.ablations)
 
 
-def arms_in(config: RunConfig, corpus: Corpus, run: RunFolder | None = None, base: Path = Path()) -> Arms:
+def choose_arms(config: RunConfig, corpus: Corpus, run: RunFolder | None = None, base: Path = Path()) -> Arms:
     """The arms by role for this corpus.
 
     Args:
@@ -70,14 +70,16 @@ def arms_in(config: RunConfig, corpus: Corpus, run: RunFolder | None = None, bas
         base: folder that relative paths in the settings start from.
 
     Raises:
-        InputError: as `arms_of`, and for a table that is not there.
+        InputError: as `assign_roles`, and for a table that is not there.
     """
     table_name = config.trial.data
     has_simple_rule = table_name is not None and run is not None and rule_path(data_path(table_name, run, base)) is not None
-    return arms_of(config.trial, pairs=config.train.objective != "dpo" or has_pairs(corpus), has_simple_rule=has_simple_rule)
+    return assign_roles(
+        config.trial, pairs=config.train.objective != "dpo" or has_pairs(corpus), has_simple_rule=has_simple_rule
+    )
 
 
-def arms_of(config: TrialConfig, *, pairs: bool = True, has_simple_rule: bool = False) -> Arms:
+def assign_roles(config: TrialConfig, *, pairs: bool = True, has_simple_rule: bool = False) -> Arms:
     """The arms by role; the untrained one is always one.
 
     Args:
@@ -101,11 +103,11 @@ def arms_of(config: TrialConfig, *, pairs: bool = True, has_simple_rule: bool = 
         if config.data is None and is_data_arm(arm):
             raise InputError(f"trial.data beside the arm {arm}", "none", "Name a table of mined rows, or take the arm away.")
         if arm != builtin_arm("untrained"):
-            arms_by_role[COUNTED_ROLE.get(role, role)].append(arm)
+            arms_by_role[ROLE_TRIED_AS.get(role, role)].append(arm)
     for null in dict.fromkeys(config.nulls if config.data is None else ()):
         if (role := role_of(null)) != "null":
             raise InputError(
-                "nulls under trial.nulls", f"{null!r}, a {COUNTED_ROLE.get(role, role)}", "Name it under trial.arms."
+                "nulls under trial.nulls", f"{null!r}, a {ROLE_TRIED_AS.get(role, role)}", "Name it under trial.arms."
             )
         if null not in arms_by_role["null"]:
             arms_by_role["null"].append(null)
@@ -115,7 +117,7 @@ def arms_of(config: TrialConfig, *, pairs: bool = True, has_simple_rule: bool = 
     return Arms(*(tuple(arms_by_role[role]) for role in ("reference", "lever", "null", "ablation")))
 
 
-def with_order(arms: Arms, plan: Plan) -> Arms:
+def with_order_arms(arms: Arms, plan: Plan) -> Arms:
     """The arms, with those that a plan of several stages has to be compared with: all tasks together, and other orders."""
     if len(plan.stages) < 2 or MINED_ARM in arms.levers:
         return arms
@@ -147,7 +149,7 @@ def builtin_arm(role: Literal["untrained", "plan"]) -> str:
 @functools.cache
 def required_references() -> tuple[str, ...]:
     """The references without which no lever is said to help: not training, and those that a trial has by default."""
-    return arms_of(TrialConfig()).references
+    return assign_roles(TrialConfig()).references
 
 
 def nulls_for_objective(nulls: Sequence[str], objective: str) -> tuple[str, ...]:
@@ -159,10 +161,10 @@ def nulls_for_objective(nulls: Sequence[str], objective: str) -> tuple[str, ...]
 
 def idle_ablations(arms: Arms, plan: Plan, corpus: Corpus) -> tuple[str, ...]:
     """Ablations that would train the plan as it is, because it does not have what they leave out."""
-    return tuple(arm for arm in arms.ablations if branch_of(arm, plan, corpus).plan.stages == plan.stages)
+    return tuple(arm for arm in arms.ablations if make_branch(arm, plan, corpus).plan.stages == plan.stages)
 
 
-def branch_of(arm: str, plan: Plan, corpus: Corpus) -> Branch:
+def make_branch(arm: str, plan: Plan, corpus: Corpus) -> Branch:
     """How this arm trains, given the plan. Raises InputError for an unknown arm."""
     return catalog.create("arms", arm).branch(plan, corpus.cells())
 
@@ -183,7 +185,7 @@ def why_left_out(null: str, plan: Plan, corpus: Corpus, seeds: int, bases: int, 
         bases: starting models.
         replans: whether somebody can plan anew.
     """
-    branch, staged = branch_of(null, plan, corpus), len(plan.stages) > 1
+    branch, staged = make_branch(null, plan, corpus), len(plan.stages) > 1
     if branch.permute_order and not staged:
         return "the plan has one stage"
     if staged and (branch.replays or branch.shuffle_levels):
@@ -201,7 +203,7 @@ def why_left_out(null: str, plan: Plan, corpus: Corpus, seeds: int, bases: int, 
     return ""
 
 
-def other_seed(seed: int, seeds: int, bases: int) -> int:
+def next_seed_of_base(seed: int, seeds: int, bases: int) -> int:
     """The next seed, in a circle, that begins with the same starting model."""
     seeds_of_base: Sequence[int] = range(seed % bases, seeds, bases)
     return seeds_of_base[(seeds_of_base.index(seed) + 1) % len(seeds_of_base)]

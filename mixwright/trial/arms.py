@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from mixwright.contracts import Arm, Branch, Role
 from mixwright.records import Cell, Plan, Stage
-from mixwright.trial.bare_plans import equal_plan, proportional_plan, without, without_levers
+from mixwright.trial.bare_plans import equal_plan, proportional_plan, without_levers, without_part
 
 
 class Frozen(Arm):
@@ -82,11 +82,11 @@ class Joint(Arm):
 
     def branch(self, plan: Plan, cells: Sequence[Cell]) -> Branch:
         """Neighbouring stages of one objective as one stage, with the mean of their weights by steps."""
-        bare = without_levers(plan)
+        bare_plan = without_levers(plan)
         joined = [
-            _join_stages(tuple(neighbours)) for _, neighbours in groupby(bare.stages, key=lambda stage: stage.objective)
+            _join_stages(tuple(neighbours)) for _, neighbours in groupby(bare_plan.stages, key=lambda stage: stage.objective)
         ]
-        return Branch(replace(bare, planner="joint", stages=tuple(joined)))
+        return Branch(replace(bare_plan, planner="joint", stages=tuple(joined)))
 
 
 class Steered(Arm):
@@ -155,7 +155,7 @@ class WithoutWeights(Arm):
 
     def branch(self, plan: Plan, cells: Sequence[Cell]) -> Branch:
         """The plan without that part."""
-        return Branch(without(plan, "weights", cells))
+        return Branch(without_part(plan, "weights", cells))
 
 
 class WithoutSelector(Arm):
@@ -171,7 +171,7 @@ class WithoutSelector(Arm):
 
     def branch(self, plan: Plan, cells: Sequence[Cell]) -> Branch:
         """The plan without that part."""
-        return Branch(without(plan, "selector", cells))
+        return Branch(without_part(plan, "selector", cells))
 
 
 class WithoutGates(Arm):
@@ -187,7 +187,7 @@ class WithoutGates(Arm):
 
     def branch(self, plan: Plan, cells: Sequence[Cell]) -> Branch:
         """The plan without that part."""
-        return Branch(without(plan, "gates", cells))
+        return Branch(without_part(plan, "gates", cells))
 
 
 class WithoutControllers(Arm):
@@ -203,7 +203,7 @@ class WithoutControllers(Arm):
 
     def branch(self, plan: Plan, cells: Sequence[Cell]) -> Branch:
         """The plan without that part."""
-        return Branch(without(plan, "controllers", cells))
+        return Branch(without_part(plan, "controllers", cells))
 
 
 class Permuted(Arm):

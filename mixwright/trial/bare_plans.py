@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from mixwright.records import Cell, Plan, Stage
 
-Part = Literal["weights", "selector", "gates", "controllers"]
+PlanPart = Literal["weights", "selector", "gates", "controllers"]
 LEFT_OUT_VALUES: dict[str, Any] = {"selector": "uniform", "gates": (), "controllers": ()}
 """Part of a stage -> what stands there when it is left out."""
 
@@ -25,9 +25,9 @@ def without_levers(plan: Plan, weights: Mapping[str, float] | None = None, *, se
     for stage in plan.stages:
         engine = stage.options.get("engine", {})
         options = {"engine": {"reward_range": engine["reward_range"]}} if "reward_range" in engine else {}
-        bare = replace(stage, selector=selector, gates=(), controllers=(), monitors=(), options=options)
-        bare = replace(bare, expected={}, earlier_share=0.0)
-        stages.append(bare if weights is None else replace(bare, weights=dict(weights), rehearse=()))
+        bare_stage = replace(stage, selector=selector, gates=(), controllers=(), monitors=(), options=options)
+        bare_stage = replace(bare_stage, expected={}, earlier_share=0.0)
+        stages.append(bare_stage if weights is None else replace(bare_stage, weights=dict(weights), rehearse=()))
     return Plan(planner="no levers", stages=tuple(stages), cells=plan.cells)
 
 
@@ -39,13 +39,13 @@ def proportional_plan(plan: Plan, cells: Sequence[Cell]) -> Plan:
     total = sum(counts.values())
     if total == 0:
         raise ValueError("no training examples to take shares of")
-    bare = without_levers(plan, {task: count / total for task, count in sorted(counts.items())})
+    bare_plan = without_levers(plan, {task: count / total for task, count in sorted(counts.items())})
     why = {
         f"stages.{index}.weights.{task}": f"{counts[task]} of {total} training examples"
-        for index in range(len(bare.stages))
+        for index in range(len(bare_plan.stages))
         for task in sorted(counts)
     }
-    return replace(bare, planner="proportional", why=why)
+    return replace(bare_plan, planner="proportional", why=why)
 
 
 def equal_plan(plan: Plan, cells: Sequence[Cell]) -> Plan:
@@ -53,12 +53,12 @@ def equal_plan(plan: Plan, cells: Sequence[Cell]) -> Plan:
     tasks = sorted({cell.task for cell in cells if cell.count})
     if not tasks:
         raise ValueError("no training examples to take shares of")
-    bare = without_levers(plan, {task: 1 / len(tasks) for task in tasks}, selector="equal_levels")
-    why = {f"stages.{index}.weights.{task}": "equal shares" for index in range(len(bare.stages)) for task in tasks}
-    return replace(bare, planner="equal shares", why=why)
+    bare_plan = without_levers(plan, {task: 1 / len(tasks) for task in tasks}, selector="equal_levels")
+    why = {f"stages.{index}.weights.{task}": "equal shares" for index in range(len(bare_plan.stages)) for task in tasks}
+    return replace(bare_plan, planner="equal shares", why=why)
 
 
-def without(plan: Plan, part: Part, cells: Sequence[Cell]) -> Plan:
+def without_part(plan: Plan, part: PlanPart, cells: Sequence[Cell]) -> Plan:
     """`plan` without one part of its stages, and without what was forecast, which was made for the whole.
 
     Args:
@@ -68,8 +68,8 @@ def without(plan: Plan, part: Part, cells: Sequence[Cell]) -> Plan:
     """
     if part == "weights":
         stages = tuple(
-            replace(stage, weights=bare.weights)
-            for stage, bare in zip(plan.stages, proportional_plan(plan, cells).stages, strict=True)
+            replace(stage, weights=bare_stage.weights)
+            for stage, bare_stage in zip(plan.stages, proportional_plan(plan, cells).stages, strict=True)
         )
     else:
         stages = tuple(_without_levers_of(stage, part) for stage in plan.stages)

@@ -96,14 +96,14 @@ def branch_digest(
         "source": source,
         "data": data,
     }
-    decisive = {
+    deciding_values = {
         "training": training if branch.trains else None,
         "measure": to_data(config.measure),
         "seeds": [config.seed, seed],
         "inputs": [corpus, base, arm, config.model.adapter, config.model.chat_template, config.model.system],
         "version": mixwright.__version__,
     }
-    return hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(deciding_values, sort_keys=True).encode()).hexdigest()
 
 
 def permuted_weights(plan: Plan, seed: int) -> Plan:
@@ -113,7 +113,7 @@ def permuted_weights(plan: Plan, seed: int) -> Plan:
         tasks, weights = sorted(stage.weights), [stage.weights[task] for task in sorted(stage.weights)]
         permuted = weights
         while permuted == weights and len(set(weights)) > 1:
-            permuted = [weights[place] for place in rng.permutation(len(weights))]
+            permuted = [weights[task_index] for task_index in rng.permutation(len(weights))]
         stages.append(replace(stage, weights=dict(zip(tasks, permuted, strict=True))))
     return replace(plan, stages=tuple(stages))
 
@@ -147,8 +147,8 @@ def train_branch(job: BranchJob) -> str:
     Raises:
         InputError: something in plan, corpus or settings.
     """
-    final = RunFolder(job.run).branch(job.arm, job.seed)
-    folder = final.with_name(f".{final.name}.partial")
+    final_folder = RunFolder(job.run).branch(job.arm, job.seed)
+    folder = final_folder.with_name(f".{final_folder.name}.partial")
     if not can_resume(folder, job.digest):
         shutil.rmtree(folder, ignore_errors=True)
     try:
@@ -157,13 +157,13 @@ def train_branch(job: BranchJob) -> str:
             _train_and_measure(job, folder)
         for name in (ANSWERS_FILE, TRAINED_FILE):
             (folder / name).unlink(missing_ok=True)
-        shutil.rmtree(final, ignore_errors=True)
-        folder.rename(final)
+        shutil.rmtree(final_folder, ignore_errors=True)
+        folder.rename(final_folder)
     except BaseException:
         if not can_resume(folder, job.digest):
             shutil.rmtree(folder, ignore_errors=True)
         raise
-    return str(final)
+    return str(final_folder)
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,16 +283,16 @@ def _train(
     from mixwright.learner.adapting import can_switch_off
     from mixwright.measure.fitting import training_probes
     from mixwright.trial.arm_roles import is_data_arm
-    from mixwright.trial.data_rows import fit_plan, read_data, repeat_to_fill, rows_for
+    from mixwright.trial.data_rows import choose_rows, read_data, repeat_to_fill, restrict_plan
     from mixwright.trial.training import add_adapter, follow_progress, load_optimizer, make_trainer, save_optimizer
 
     config, seed = job.config, job.config.seed + job.seed
     rows = shuffle_levels(corpus, config.seed) if branch.shuffle_levels else corpus
     rows = rows.training(branch.plan.stages[0].rehearse)
     if branch.rows != "all":
-        rows = rows_for(branch.rows, corpus, read_data(Path(job.data), corpus), seed)
+        rows = choose_rows(branch.rows, corpus, read_data(Path(job.data), corpus), seed)
         rows = repeat_to_fill(rows, config.train.prompts)
-        branch = replace(branch, plan=fit_plan(branch.plan, rows.cells()))
+        branch = replace(branch, plan=restrict_plan(branch.plan, rows.cells()))
     if branch.permute_weights:
         branch = replace(branch, plan=permuted_weights(branch.plan, seed))
     source, adapter_name = Path(job.source) if branch.replays else None, branch.adapter or config.train.adapter

@@ -29,13 +29,19 @@ def held_out_cells(corpus: Corpus) -> list[tuple[str, int]]:
 
 def branch_seconds(config: RunConfig, timing: Timing, items: int) -> tuple[float, float]:
     """Seconds of one process for a branch that is trained and measured, and for one that is only measured."""
-    train, measuring = config.train, items * timing.item(config.measure.samples)
-    evaluating = 0.0
-    if train.objective == "grpo" and config.trial.progress_every:
-        evaluations = 1 + math.ceil(train.steps / config.trial.progress_every)
-        evaluating = evaluations * min(PROGRESS_COMPLETIONS, items) * timing.greedy
-    training = 2 * timing.load + timing.setup + train.steps * timing.step + evaluating + measuring
-    return training, timing.load + measuring
+    train_config, measuring_seconds = config.train, items * timing.item_seconds(config.measure.samples)
+    evaluating_seconds = 0.0
+    if train_config.objective == "grpo" and config.trial.progress_every:
+        evaluations = 1 + math.ceil(train_config.steps / config.trial.progress_every)
+        evaluating_seconds = evaluations * min(PROGRESS_COMPLETIONS, items) * timing.greedy_seconds
+    training_seconds = (
+        2 * timing.load_seconds
+        + timing.setup_seconds
+        + train_config.steps * timing.step_seconds
+        + evaluating_seconds
+        + measuring_seconds
+    )
+    return training_seconds, timing.load_seconds + measuring_seconds
 
 
 def makespan(seconds: Iterable[float], workers: int) -> float:
@@ -62,26 +68,31 @@ def stage_seconds(
     workers = config.trial.workers or count_cores()
     trained_branch, untrained_branch = branch_seconds(config, timing, items)
     warmup = config.model.warmup
-    parts = [
-        ("start", timing.start + timing.load * bool(rehearsed) + rehearsed * timing.greedy),
-        ("warm-up", makespan([warmup.steps * timing.warm] * bases, workers) if warmup is not None else 0.0),
+    stage_costs = [
+        ("start", timing.start_seconds + timing.load_seconds * bool(rehearsed) + rehearsed * timing.greedy_seconds),
+        ("warm-up", makespan([warmup.steps * timing.warmup_step_seconds] * bases, workers) if warmup is not None else 0.0),
         ("measure", makespan([untrained_branch] * bases, workers)),
         ("trial", makespan(config.trial.seeds * ([trained_branch] * arms + [untrained_branch]), workers)),
     ]
-    return [(name, seconds) for name, seconds in parts if seconds]
+    return [(name, seconds) for name, seconds in stage_costs if seconds]
 
 
-def format_costs(parts: Sequence[tuple[str, float]], arms: Arms, seeds: int, measure: MeasureConfig, timing: Timing) -> str:
+def format_costs(
+    stage_costs: Sequence[tuple[str, float]], arms: Arms, seeds: int, measure: MeasureConfig, timing: Timing
+) -> str:
     """The minutes for people, and what was timed."""
 
     def format_minutes(seconds: float) -> str:
         return f"{seconds / 60:.0f}" if seconds >= 600 else f"{max(seconds / 60, 0.1):.1f}"
 
-    shown = [f"{name} {format_minutes(value)}" for name, value in parts]
-    shape = f"({len(arms.first)} arms x {seeds} seeds)"
-    total, probes = format_minutes(sum(value for _, value in parts)), training_probes(measure)
-    left_out = f"nulls and what the probe{'s' * (len(probes) > 1)} {join_some(probes)} will train" if probes else "nulls"
+    cost_texts = [f"{name} {format_minutes(value)}" for name, value in stage_costs]
+    size_text = f"({len(arms.always_run)} arms x {seeds} seeds)"
+    total_minutes, probes = format_minutes(sum(value for _, value in stage_costs)), training_probes(measure)
+    left_out_text = (
+        f"nulls and what the probe{'s' * (len(probes) > 1)} {join_some(probes)} will train" if probes else "nulls"
+    )
     return (
-        f"about {total} minutes: {', '.join(shown)} {shape}, without {left_out}. Timed here: {timing.items} items at "
-        f"{timing.item(measure.samples):.2g} s each and {timing.steps} training steps, {timing.step:.2g} s each"
+        f"about {total_minutes} minutes: {', '.join(cost_texts)} {size_text}, without {left_out_text}. "
+        f"Timed here: {timing.timed_items} items at {timing.item_seconds(measure.samples):.2g} s each and "
+        f"{timing.timed_steps} training steps, {timing.step_seconds:.2g} s each"
     )

@@ -35,7 +35,7 @@ DATA_ROWS_SEED = 4_000_037
 """Added to the run's seed and the trial seed: random rows and resampled ones are drawn by it."""
 NOTED_SHIFT_SHARE = 0.02
 """Change of a task's share that is worth a note."""
-OWN_NULL_SUFFIX, OWN_RULE_SUFFIX = ".random_like.parquet", ".simple_rule.parquet"
+NULL_TABLE_SUFFIX, RULE_TABLE_SUFFIX = ".random_like.parquet", ".simple_rule.parquet"
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ def data_path(table_name: str, run: RunFolder, base: Path = Path()) -> Path:
 
 def rule_path(path: Path) -> Path | None:
     """The table of the simple rule beside a table of mined rows; None where the miner left none."""
-    rule_file = path.with_name(path.stem + OWN_RULE_SUFFIX)
+    rule_file = path.with_name(path.stem + RULE_TABLE_SUFFIX)
     return rule_file if rule_file.is_file() else None
 
 
@@ -115,7 +115,7 @@ def read_data(path: Path, corpus: Corpus) -> DataTable:
             simple_rule_digest=digest_of_rule,
         )
     new_rows = _read_new_rows(table, corpus, path)
-    null_file = path.with_name(path.stem + OWN_NULL_SUFFIX)
+    null_file = path.with_name(path.stem + NULL_TABLE_SUFFIX)
     if not null_file.is_file():
         return DataTable(
             path,
@@ -133,7 +133,7 @@ def _digest_counts(rows: Iterable[tuple[str, float | None]], unrepeated_tasks: S
     return hashlib.sha256((repr(sorted(rows)) + repr(unrepeated_tasks) * bool(unrepeated_tasks)).encode()).hexdigest()
 
 
-def rows_for(kind: Rows, corpus: Corpus, data: DataTable, seed: int) -> Corpus:
+def choose_rows(kind: Rows, corpus: Corpus, data: DataTable, seed: int) -> Corpus:
     """The training rows of an arm.
 
     Rows of unequal weight are resampled within their task: each gets its share of four rows per row selected, rounded
@@ -182,7 +182,7 @@ def repeat_to_fill(rows: Corpus, batch: int) -> Corpus:
     return rows if times == 1 else _take_rows(rows, list(range(len(rows))) * times)
 
 
-def fit_plan(plan: Plan, cells: Sequence[Cell]) -> Plan:
+def restrict_plan(plan: Plan, cells: Sequence[Cell]) -> Plan:
     """The plan over the tasks that have rows, weights scaled up to 1, without what was forecast for all rows.
 
     Raises:
@@ -287,8 +287,8 @@ def _read_new_rows(table: pa.Table, corpus: Corpus, path: Path) -> Corpus:
         raise InputError("the columns of a corpus", str(error)[:120], remedy, file=path) from None
     if not len(rows):
         raise InputError("new rows", "none", "Mine some.", file=path)
-    place = SCHEMA.get_field_index("split")
-    rows = rows.set_column(place, SCHEMA.field(place), pa.array(["train"] * len(rows)))
+    split_column = SCHEMA.get_field_index("split")
+    rows = rows.set_column(split_column, SCHEMA.field(split_column), pa.array(["train"] * len(rows)))
     new_rows = LoadedCorpus(rows, {task.name: task.grader for task in corpus.tasks.values()}, folder=path.parent)
     held_out = {prompt_key(row.prompt) for row in corpus.select(split="eval") if row.prompt}
     for row in map(decode, rows.to_pylist()):
@@ -308,16 +308,16 @@ def _draw_random_rows(
 ) -> Corpus:
     """So many random rows of each task, all of them where there are fewer; no prompt twice in `unrepeated_tasks`."""
     tasks = np.array(train.table["task"].to_pylist(), dtype=object)
-    repeated = _tasks_with_repeats(train) & set(unrepeated_tasks) if unrepeated_tasks else set()
-    places: list[Any] = []
+    tasks_with_repeats = _tasks_with_repeats(train) & set(unrepeated_tasks) if unrepeated_tasks else set()
+    row_indices: list[Any] = []
     for task in sorted(counts):
         task_rows = np.flatnonzero(tasks == task)
-        if task in repeated:
+        if task in tasks_with_repeats:
             prompts = np.array([prompt_key(decode(row).prompt) for row in train.table.take(pa.array(task_rows)).to_pylist()])
             order = rng.permutation(len(task_rows))
             task_rows = task_rows[order[np.sort(np.unique(prompts[order], return_index=True)[1])]]
-        places.extend(rng.choice(task_rows, min(counts[task], len(task_rows)), replace=False).tolist())
-    return _take_rows(train, sorted(places))
+        row_indices.extend(rng.choice(task_rows, min(counts[task], len(task_rows)), replace=False).tolist())
+    return _take_rows(train, sorted(row_indices))
 
 
 def _tasks_with_repeats(rows: Corpus) -> set[str]:
@@ -337,21 +337,21 @@ def _tasks_without_repeats(rows: Corpus) -> set[str]:
     return set(keys_by_task) - repeated_tasks
 
 
-def _take_rows(rows: Corpus, places: Sequence[int]) -> Corpus:
+def _take_rows(rows: Corpus, row_indices: Sequence[int]) -> Corpus:
     """The rows at these places; one that stands there more than once gets names of its own."""
-    table, copies, names = rows.table.take(pa.array(places, pa.int64())), Counter[str](), []
+    table, copies, names = rows.table.take(pa.array(row_indices, pa.int64())), Counter[str](), []
     for name in table["id"].to_pylist():
         copies[name] += 1
         names.append(name if copies[name] == 1 else f"{name}~{copies[name]}")
-    taken = rows.select(ids=pc.unique(table["id"]).to_pylist())
-    taken.table = table.set_column(0, SCHEMA.field(0), pa.array(names, pa.string()))
-    return taken
+    taken_rows = rows.select(ids=pc.unique(table["id"]).to_pylist())
+    taken_rows.table = table.set_column(0, SCHEMA.field(0), pa.array(names, pa.string()))
+    return taken_rows
 
 
 def _resample_rows(rows: Corpus, tasks: Sequence[str], weights: np.ndarray, rng: np.random.Generator) -> Corpus:
     """Rows repeated by weight within each task."""
-    task_of_row, places = np.array(tasks, dtype=object), []
+    task_of_row, row_indices = np.array(tasks, dtype=object), []
     for task in sorted(set(tasks)):
         task_rows = np.flatnonzero(task_of_row == task)
-        places.extend(task_rows[resample_by_weight(weights[task_rows], rng)].tolist())
-    return _take_rows(rows, sorted(places))
+        row_indices.extend(task_rows[resample_by_weight(weights[task_rows], rng)].tolist())
+    return _take_rows(rows, sorted(row_indices))

@@ -61,19 +61,19 @@ class Deadline:
             return Spent(0.0)
 
     @property
-    def spent(self) -> float:
+    def seconds_spent(self) -> float:
         """Seconds."""
         return self._clock() - self._began
 
     @property
     def seconds_left(self) -> float:
         """Seconds; infinite where there is no limit."""
-        return self.seconds - self.spent if self.seconds else float("inf")
+        return self.seconds - self.seconds_spent if self.seconds else float("inf")
 
     def save(self) -> None:
         """Keep what was spent, so that the next call of the same command goes on with the rest."""
         if self.seconds:
-            write_json(self._file, Spent(self.spent, self.pace))
+            write_json(self._file, Spent(self.seconds_spent, self.pace))
 
     def finish(self) -> None:
         """Forget what was spent: the run is finished."""
@@ -92,7 +92,7 @@ def seeds_that_fit(deadline: Deadline, *, finished: int, planned: int, arms: int
     """
     further = planned - finished if finished < planned else int(MOST_TIMES_SEEDS * planned) - finished
     for seeds in range(min(workers, further), 0, -1):
-        seconds_needed = branches_seconds(deadline, seeds * arms, arms=arms, workers=workers)
+        seconds_needed = estimate_seconds(deadline, seeds * arms, arms=arms, workers=workers)
         late_share = (
             LATE_SHARE_OF_MIN_SEEDS if finished + seeds <= MIN_SEEDS else LATE_SHARE if finished + seeds <= planned else 0.0
         )
@@ -101,7 +101,7 @@ def seeds_that_fit(deadline: Deadline, *, finished: int, planned: int, arms: int
     return 0
 
 
-def branches_seconds(deadline: Deadline, branches: int, *, arms: int, workers: int) -> float:
+def estimate_seconds(deadline: Deadline, branches: int, *, arms: int, workers: int) -> float:
     """Seconds until so many branches are trained, by the time that a seed of so many arms took."""
     return deadline.pace * workers * math.ceil(branches / workers) / arms
 
@@ -127,12 +127,12 @@ def train_within(
     workers, trained_arms = trial.config.trial.workers or count_cores(), max(len(arms) - 1, 1)
     while seeds := seeds_that_fit(deadline, finished=finished, planned=planned, arms=trained_arms, workers=workers):
         extended = with_seeds(trial, finished + seeds)
-        jobs, began = extended.arm_jobs(arms), deadline.spent
+        jobs, began = extended.arm_jobs(arms), deadline.seconds_spent
         missing_jobs = len(extended.unfinished(jobs))
         extended.train(jobs, f"trial, seeds {finished + 1} to {finished + seeds} of about {max(planned, finished + seeds)}")
         finished += seeds
         if missing_jobs == seeds * len(arms) and seeds == min(workers, planned):  # else some workers had nothing to do
-            deadline.pace = (deadline.spent - began) / seeds
+            deadline.pace = (deadline.seconds_spent - began) / seeds
         deadline.save()
     if finished == planned:
         return with_seeds(trial, finished), []
@@ -147,7 +147,9 @@ def _check_time_for_a_seed(one_seed: Trial, arms: Sequence[str], deadline: Deadl
     if deadline.seconds_left > 0 or not one_seed.unfinished(one_seed.arm_jobs(arms)):
         return
     deadline.save()
-    expected = f"a budget of {format_duration(deadline.spent)} or more, and time for one seed of every arm beside that"
+    expected = (
+        f"a budget of {format_duration(deadline.seconds_spent)} or more, and time for one seed of every arm beside that"
+    )
     remedy = (
         "Allow more time (--budget, trial.budget_minutes): what is finished stays, and the same command goes on with it."
     )

@@ -22,8 +22,8 @@ from mixwright.learner.bases import TINY_PREFIX
 from mixwright.measure.fitting import training_probes
 from mixwright.measure.free_answers import spread_items
 from mixwright.records import Plan, Stage
-from mixwright.run.progress import report
-from mixwright.trial.arm_roles import branch_of
+from mixwright.run.progress import report_share
+from mixwright.trial.arm_roles import make_branch
 
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus
@@ -53,28 +53,28 @@ class DryRunJob:
 class Timing:
     """Seconds of one process, and what they were timed on."""
 
-    greedy: float
+    greedy_seconds: float
     """Of measuring one item with all its probes, without samples."""
-    sample: float
+    sample_seconds: float
     """That each sampled completion of an item adds."""
-    step: float
+    step_seconds: float
     """Of one training step, canaries left out."""
-    warm: float = 0.0
+    warmup_step_seconds: float = 0.0
     """Of one warm-up step of a tiny model."""
-    load: float = 0.0
+    load_seconds: float = 0.0
     """Of loading the model."""
-    setup: float = 0.0
+    setup_seconds: float = 0.0
     """Of making a trainer, and saving what it trained."""
-    start: float = 0.0
+    start_seconds: float = 0.0
     """Of a worker's imports."""
-    items: int = 0
+    timed_items: int = 0
     """Items that were measured."""
-    steps: int = 0
+    timed_steps: int = 0
     """Training steps that were made."""
 
-    def item(self, samples: int) -> float:
+    def item_seconds(self, samples: int) -> float:
         """Seconds of measuring one item with so many samples."""
-        return self.greedy + samples * self.sample
+        return self.greedy_seconds + samples * self.sample_seconds
 
 
 def mean_timing(timings: Sequence[Timing]) -> Timing:
@@ -96,16 +96,26 @@ def time_dry_run(job: DryRunJob) -> Timing:
     importlib.import_module(f"mixwright.trainers.{config.train.objective}")
     corpus = read_corpus(config.corpus, base=Path(job.base))
     loading_began = perf_counter()
-    report(0.1)
+    report_share(0.1)
     with tempfile.TemporaryDirectory(prefix="mixwright-") as scratch:
         learner, warmup_step = _make_learner(config.model, config.seed, corpus, Path(scratch) / "base")
-        load = perf_counter() - loading_began - warmup_step * WARM_STEPS
-        report(0.3)
+        load_seconds = perf_counter() - loading_began - warmup_step * WARM_STEPS
+        report_share(0.3)
         _check_lengths(config.measure, config.train, corpus, learner)
-        greedy, sample, items = _time_measuring(config.measure, config.seed, corpus, learner)
-        report(0.6)
-        training_step, setup, steps = _time_training(config, corpus, learner, Path(scratch))
-    return Timing(greedy, sample, training_step, warmup_step, load, setup, loading_began - began, items, steps)
+        greedy_seconds, sample_seconds, items = _time_measuring(config.measure, config.seed, corpus, learner)
+        report_share(0.6)
+        training_step, setup_seconds, steps = _time_training(config, corpus, learner, Path(scratch))
+    return Timing(
+        greedy_seconds,
+        sample_seconds,
+        training_step,
+        warmup_step,
+        load_seconds,
+        setup_seconds,
+        loading_began - began,
+        items,
+        steps,
+    )
 
 
 def _make_learner(model: ModelConfig, seed: int, corpus: Corpus, scratch: Path) -> tuple[Learner, float]:
@@ -132,14 +142,14 @@ def _make_learner(model: ModelConfig, seed: int, corpus: Corpus, scratch: Path) 
 
 def _check_lengths(measure: MeasureConfig, training: TrainConfig, corpus: Corpus, learner: Learner) -> None:
     """Whether prompts and completions fit into the context where something is generated. Raises InputError."""
-    generated = [measure.max_new_tokens] if "competence" in measure.probes else []
-    generated += [training.max_new_tokens] if training.objective == "grpo" else []
-    if learner.context is None or not generated:
+    generation_lengths = [measure.max_new_tokens] if "competence" in measure.probes else []
+    generation_lengths += [training.max_new_tokens] if training.objective == "grpo" else []
+    if learner.context is None or not generation_lengths:
         return
     rows = itertools.islice(corpus, PROMPTS_LOOKED_AT)
     length, row = max(((len(learner.encode(e.prompt)), e) for e in rows), key=lambda p: p[0])
-    if length + max(generated) > learner.context:
-        got = f"{length:,} tokens at {row.source or row.id} and max_new_tokens {max(generated):,}"
+    if length + max(generation_lengths) > learner.context:
+        got = f"{length:,} tokens at {row.source or row.id} and max_new_tokens {max(generation_lengths):,}"
         remedy = "Shorten or leave out long prompts, or lower max_new_tokens (measure and train)."
         raise InputError(f"prompts and completions of at most {learner.context:,} tokens together", got, remedy)
 
@@ -192,7 +202,7 @@ def _time_training(config: RunConfig, corpus: Corpus, learner: Learner, scratch:
     class Clock(TrainerCallback):
         def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
             step_ends.append(perf_counter())
-            report(0.7 + 0.29 * len(step_ends) / steps)
+            report_share(0.7 + 0.29 * len(step_ends) / steps)
             control.should_training_stop = step_ends[-1] - start > STEPS_TIME_LIMIT
 
     train = corpus.select(split="train")
@@ -202,14 +212,14 @@ def _time_training(config: RunConfig, corpus: Corpus, learner: Learner, scratch:
     steps, prompts = min(TIMED_STEPS, config.train.steps), config.train.prompts
     if sum(values.numel() for values in learner.model.parameters()) >= LARGE_PARAMETERS:
         prompts = min(prompts, PROMPTS_IF_LARGE)
-    timed = replace(config.train, prompts=prompts)
+    timed_settings = replace(config.train, prompts=prompts)
     stage = Stage("training", config.train.objective, steps, {task: 1 / len(tasks) for task in tasks})  # type: ignore[arg-type]
-    branch = branch_of("uniform", Plan("dry_run", (stage,)), corpus)
+    branch = make_branch("uniform", Plan("dry_run", (stage,)), corpus)
     began = start = perf_counter()
     try:
         if config.train.adapter:
-            timed, _ = add_adapter(learner, config.train.adapter, timed, config.model.adapter)
-        trainer = make_trainer(learner, train, branch, timed, config.measure, seed=config.seed, folder=scratch)
+            timed_settings, _ = add_adapter(learner, config.train.adapter, timed_settings, config.model.adapter)
+        trainer = make_trainer(learner, train, branch, timed_settings, config.measure, seed=config.seed, folder=scratch)
         trainer.add_callback(Clock())
         start = perf_counter()
         trainer.train()

@@ -20,7 +20,7 @@ RETENTION_OUTCOME = "retention"
 """The primary outcome on what was mastered before, or was named; cells count the same."""
 ITEMS_SUFFIX = ".items"
 """After the name of a number: the mean over items, not over tasks."""
-TO_TARGET_NUMBERS = ("rollouts_to_target", "training_rollouts_to_target")
+TO_TARGET_NAMES = ("rollouts_to_target", "training_rollouts_to_target")
 """All rollouts charged; without the measuring before the run, which may be worth more than the whole training."""
 RATIO_SUFFIX = ".ratio"
 """After the name of a number: the difference is a ratio of restricted means, arm over reference; under 1 is sooner."""
@@ -34,8 +34,8 @@ class Findings:
     """Arm -> seed -> the model after training."""
     rows: Sequence[SeedRow]
     """Numbers of all branches."""
-    watched: Mapping[tuple[str, str], Sequence[int]]
-    """(arm, one of `TO_TARGET_NUMBERS`) -> up to which count of it each run was watched; empty where none was."""
+    watched_rollouts: Mapping[tuple[str, str], Sequence[int]]
+    """(arm, one of `TO_TARGET_NAMES`) -> up to which count of it each run was watched; empty where none was."""
     decoding: Outcome
     """Declared; another outcome where nothing is graded."""
     margin: float
@@ -62,7 +62,7 @@ class Findings:
         if decoding not in GRADED_OUTCOMES:
             sides = [[keep_probe_columns(scores, decoding) for scores in side] for side in sides]
         weighing = "items" if by_items else "tasks" if only is None else "cells"
-        return estimate_change(*sides, decoding=decoding, weigh=weighing, only=only)
+        return estimate_change(*sides, decoding=decoding, weigh=weighing, included=only)
 
     def column(self, arm: str, name: str) -> dict[int, float | None]:
         """Seed -> value of a number; empty when the arm does not have it."""
@@ -87,14 +87,14 @@ class Contrast:
     """Not corrected over contrasts, which must hold all at once (intersection-union), but over the levers of the trial."""
     adjusted_p: float
     """Of the change of success, corrected by Holm over the contrasts that are judged together."""
-    family: int
+    family_size: int
     """How many they are."""
 
     def effect(self, *, helps: bool) -> Effect:
         """As a record; a lever that helps beat every reference, each at its own 5 %, and its words say so."""
         word, p = (self.uncorrected_word, self.change.success.p) if helps else (self.word, self.adjusted_p)
         name = READINGS[self.change.outcome].name
-        return _effect(self.arm, self.against, name, self.change, word, p, 1 if helps else self.family)
+        return _effect(self.arm, self.against, name, self.change, word, p, 1 if helps else self.family_size)
 
 
 def contrasts(findings: Findings, pairs: Sequence[tuple[str, str]], *, levers: int = 1) -> list[Contrast]:
@@ -106,36 +106,36 @@ def contrasts(findings: Findings, pairs: Sequence[tuple[str, str]], *, levers: i
             changes_by_pair.append((pair, change))
     margin, changes = findings.margin, [change for _, change in changes_by_pair]
     words, adjusted = change_words(changes, margin=margin), holm([change.success.p for change in changes])
-    result = []
+    contrasts_made = []
     for (pair, change), word, p in zip(changes_by_pair, words, adjusted, strict=True):
         uncorrected = change_word(change, margin=margin, times=levers)
         if change.success.seeds < MIN_SEEDS:  # one seed of a trial is no before and after
             word = uncorrected = "cannot tell"
-        result.append(Contrast(pair[0], pair[1], change, margin, word, uncorrected, p, len(changes_by_pair)))
-    return result
+        contrasts_made.append(Contrast(pair[0], pair[1], change, margin, word, uncorrected, p, len(changes_by_pair)))
+    return contrasts_made
 
 
 def effects_of(findings: Findings, contrast: Contrast, *, helps: bool = False) -> list[Effect]:
     """Every effect of a pair: the primary outcome, what stands beside it, and rollouts to the target."""
     arm, against, effects = contrast.arm, contrast.against, [contrast.effect(helps=helps)]
-    readings: list[tuple[str, Outcome, bool]] = [(READINGS[findings.decoding].name + ITEMS_SUFFIX, findings.decoding, True)]
+    numbers: list[tuple[str, Outcome, bool]] = [(READINGS[findings.decoding].name + ITEMS_SUFFIX, findings.decoding, True)]
     if findings.decoding == "greedy":
-        readings.insert(0, (SAMPLED_SUCCESS, "sampled", False))
+        numbers.insert(0, (SAMPLED_SUCCESS, "sampled", False))
     elif findings.decoding == "preference":
-        readings.insert(0, (READINGS["margin"].name, "margin", False))
-    others: tuple[Outcome, ...] = ("preference", "margin", "loss")
-    known_names = {name for name, _, _ in readings} | {READINGS[findings.decoding].name}
-    for other in others:
-        if READINGS[other].name not in known_names:
-            readings.append((READINGS[other].name, other, False))
-    for name, decoding, by_items in readings:
+        numbers.insert(0, (READINGS["margin"].name, "margin", False))
+    other_outcomes: tuple[Outcome, ...] = ("preference", "margin", "loss")
+    known_names = {name for name, _, _ in numbers} | {READINGS[findings.decoding].name}
+    for outcome in other_outcomes:
+        if READINGS[outcome].name not in known_names:
+            numbers.append((READINGS[outcome].name, outcome, False))
+    for name, decoding, by_items in numbers:
         change = findings.changes(arm, against, decoding=decoding, by_items=by_items)
         if change is not None and math.isfinite(change.success.value):  # nothing is sampled where measure.samples is 0
             effects.append(_effect(arm, against, name, change, None, change.success.p, 1))
     retention = findings.changes(arm, against, decoding=findings.decoding, only=findings.protected)
     if retention is not None:  # None where nothing is protected
         effects.append(_effect(arm, against, RETENTION_OUTCOME, retention, None, retention.success.p, 1))
-    target_effects = [compare_rollouts_to_target(findings, contrast, name) for name in TO_TARGET_NUMBERS]
+    target_effects = [compare_rollouts_to_target(findings, contrast, name) for name in TO_TARGET_NAMES]
     return [*effects, *(effect for effect in target_effects if effect is not None)]
 
 
@@ -165,11 +165,11 @@ def compare_rollouts_to_target(findings: Findings, contrast: Contrast, name: str
     arm, against = contrast.arm, contrast.against
     arm_counts, reference_counts = findings.column(arm, name), findings.column(against, name)
     seeds = sorted(arm_counts.keys() & reference_counts.keys())
-    watched = [*findings.watched.get((arm, name), ()), *findings.watched.get((against, name), ())]
-    if not seeds or not watched:
+    watched_rollouts = [*findings.watched_rollouts.get((arm, name), ()), *findings.watched_rollouts.get((against, name), ())]
+    if not seeds or not watched_rollouts:
         return None
     sides = [[column[seed] for seed in seeds] for column in (arm_counts, reference_counts)]
-    ratio = restricted_ratio(*sides, budget=min(watched))
+    ratio = restricted_ratio(*sides, budget=min(watched_rollouts))
     if ratio is None:
         return None
     missed_count = sum(value is None for side in sides for value in side)
@@ -186,13 +186,13 @@ def _effect(arm: str, against: str, name: str, change: Change, word: ChangeWord 
         p,
         len(change.items),
         change.success.detectable(family),
-        _interval(change.swapped),
-        _interval(change.dependence),
-        _interval(change.sampled) if name != SAMPLED_SUCCESS else None,
+        _to_interval(change.swapped),
+        _to_interval(change.dependence),
+        _to_interval(change.sampled) if name != SAMPLED_SUCCESS else None,
     )
 
 
-def _interval(estimate: Estimate | None) -> Interval | None:
+def _to_interval(estimate: Estimate | None) -> Interval | None:
     """As a record; None for what was not measured for some item."""
     return estimate.interval if estimate is not None and math.isfinite(estimate.value) else None
 

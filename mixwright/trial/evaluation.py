@@ -14,7 +14,7 @@ from mixwright.corpus.timed_grades import TimedGrades
 from mixwright.measure.option_answers import answer_items
 from mixwright.measure.passes import RIGHT_FROM_SCORE
 from mixwright.records import Example, cell_key
-from mixwright.run.progress import report
+from mixwright.run.progress import report_share
 
 if TYPE_CHECKING:
     from mixwright.config import MeasureConfig
@@ -88,7 +88,7 @@ class ProgressCallback(TrainerCallback):
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Every `every` steps; and how far the branch is, to the progress line."""
-        report(TRAINING_TIME_SHARE * state.global_step / state.max_steps)
+        report_share(TRAINING_TIME_SHARE * state.global_step / state.max_steps)
         if self.every and state.global_step % self.every == 0:
             self._write(state.global_step)
 
@@ -113,14 +113,14 @@ class ProgressCallback(TrainerCallback):
 
     def _success(self, examples: Sequence[Example]) -> float:
         greedy = self.config.decoding == "greedy"
-        count = 1 if greedy else max(1, EVALUATION_COMPLETIONS // len(self.items) // len(examples))
-        self.evaluated += count * len(examples)
+        samples_per_item = 1 if greedy else max(1, EVALUATION_COMPLETIONS // len(self.items) // len(examples))
+        self.evaluated += samples_per_item * len(examples)
         groups = answer_items(
             self.learner,
             examples,
             self.corpus,
             self.config,
-            count=count,
+            count=samples_per_item,
             temperature=0.0 if greedy else self.config.temperature,
             max_new_tokens=self.config.max_new_tokens,
             seed=self.seed,

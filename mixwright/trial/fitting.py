@@ -35,7 +35,7 @@ MIN_SAMPLES = {"grpo": 4}
 
 
 @dataclass(frozen=True, slots=True)
-class Fitted:
+class FittedRun:
     """Settings that fit."""
 
     config: RunConfig
@@ -44,13 +44,13 @@ class Fitted:
     """That the run will take."""
     items: int
     """Held-out items that are measured."""
-    visible: float | None
+    detectable: float | None
     """Difference from another trained arm that will be seen in 80 of 100 such trials, a share; None where nothing is
     graded."""
 
 
 @dataclass(frozen=True, slots=True)
-class Data:
+class HeldOutCounts:
     """What has to be known of the rows."""
 
     cells: Sequence[tuple[str, int]]
@@ -70,7 +70,7 @@ class Data:
         return [count for _, count in self.cells]
 
 
-def fit_run(timings: Timings, data: Data, seconds: float) -> Fitted | None:
+def fit_run(timings: Timings, data: HeldOutCounts, seconds: float) -> FittedRun | None:
     """The settings that a time allows, or None where it is too short for the fewest seeds, items and steps.
 
     Args:
@@ -78,53 +78,61 @@ def fit_run(timings: Timings, data: Data, seconds: float) -> Fitted | None:
         data: the rows.
         seconds: for the whole run.
     """
-    limit, best = USED_SHARE * seconds, None
+    limit_seconds, best_fit = USED_SHARE * seconds, None
     for config, timing in timings.values():
-        fitted = _fit_adapter(config, timing, data, limit)
-        if fitted is not None and (best is None or _rank(fitted) > _rank(best)):
-            best = fitted
-    return best
+        fitted = _fit_adapter(config, timing, data, limit_seconds)
+        if fitted is not None and (best_fit is None or _rank(fitted) > _rank(best_fit)):
+            best_fit = fitted
+    return best_fit
 
 
-def shortest_budget_seconds(timings: Timings, data: Data) -> float:
+def shortest_budget_seconds(timings: Timings, data: HeldOutCounts) -> float:
     """The shortest budget that `fit_run` finds settings for."""
-    return min(_run_seconds(_with_fewest(config, data), timing, data) for config, timing in timings.values()) / USED_SHARE
+    return (
+        min(_run_seconds(_with_smallest_sizes(config, data), timing, data) for config, timing in timings.values())
+        / USED_SHARE
+    )
 
 
-def _rank(fitted: Fitted) -> tuple[float, ...]:
+def _rank(fitted: FittedRun) -> tuple[float, ...]:
     """More steps, then a smaller difference, then less time."""
-    return fitted.config.train.steps, -(fitted.visible or 1.0), -fitted.seconds
+    return fitted.config.train.steps, -(fitted.detectable or 1.0), -fitted.seconds
 
 
-def _fit_adapter(config: RunConfig, timing: Timing, data: Data, limit: float) -> Fitted | None:
-    smallest = _with_fewest(config, data)
-    if _run_seconds(smallest, timing, data) > limit:
+def _fit_adapter(config: RunConfig, timing: Timing, data: HeldOutCounts, limit_seconds: float) -> FittedRun | None:
+    smallest_config = _with_smallest_sizes(config, data)
+    if _run_seconds(smallest_config, timing, data) > limit_seconds:
         return None
     steps = max(
         steps
         for steps in _steps_to_try(config.train.steps)
-        if steps == smallest.train.steps
-        or _run_seconds(with_sizes(smallest, steps=steps), timing, data) <= TRAINING_SHARE * limit
+        if steps == smallest_config.train.steps
+        or _run_seconds(with_sizes(smallest_config, steps=steps), timing, data) <= TRAINING_SHARE * limit_seconds
     )
-    fewest_samples = smallest.measure.samples
-    possible = [
-        sized
+    fewest_samples = smallest_config.measure.samples
+    possible_configs = [
+        config_with_sizes
         for seeds, items in itertools.product(
-            range(MIN_SEEDS, MOST_SEEDS + 1), _items_to_try(data.counts, smallest.measure.items)
+            range(MIN_SEEDS, MOST_SEEDS + 1), _items_to_try(data.counts, smallest_config.measure.items)
         )
-        if _run_seconds(sized := with_sizes(smallest, steps=steps, seeds=seeds, items=items), timing, data) <= limit
+        if _run_seconds(
+            config_with_sizes := with_sizes(smallest_config, steps=steps, seeds=seeds, items=items), timing, data
+        )
+        <= limit_seconds
     ]
-    chosen = min(
-        possible,
+    chosen_config = min(
+        possible_configs,
         key=lambda candidate: _detectable_difference(candidate, data) or -count_items(data.counts, candidate.measure.items),
     )
     for samples in range(config.measure.samples, fewest_samples, -1):
-        with_samples = replace(chosen, measure=replace(chosen.measure, samples=samples))
-        if _run_seconds(with_samples, timing, data) <= limit:
-            chosen = with_samples
+        with_samples = replace(chosen_config, measure=replace(chosen_config.measure, samples=samples))
+        if _run_seconds(with_samples, timing, data) <= limit_seconds:
+            chosen_config = with_samples
             break
-    items = count_items(data.counts, chosen.measure.items)
-    return Fitted(chosen, _run_seconds(chosen, timing, data), items, _detectable_difference(chosen, data))
+    items = count_items(data.counts, chosen_config.measure.items)
+    return FittedRun(
+        chosen_config, _run_seconds(chosen_config, timing, data), items, _detectable_difference(chosen_config, data)
+    )
 
 
 def with_sizes(
@@ -137,7 +145,7 @@ def with_sizes(
     return replace(config, train=train, trial=trial, measure=measure)
 
 
-def _with_fewest(config: RunConfig, data: Data) -> RunConfig:
+def _with_smallest_sizes(config: RunConfig, data: HeldOutCounts) -> RunConfig:
     """The settings with the fewest steps, seeds, items and samples that are of use."""
     counts = data.counts
     items_per_cell = max(least_items(counts), 1)
@@ -150,9 +158,9 @@ def _with_fewest(config: RunConfig, data: Data) -> RunConfig:
     return replace(small, measure=replace(small.measure, samples=samples))
 
 
-def _steps_to_try(most: int) -> list[int]:
+def _steps_to_try(most_steps: int) -> list[int]:
     """Numbers of steps that are considered: those of the settings, and down to ten, each about a quarter fewer."""
-    steps = [most]
+    steps = [most_steps]
     while steps[-1] > 10:
         steps.append(max(10, round(steps[-1] * 0.77)))
     return steps
@@ -167,13 +175,13 @@ def _items_to_try(counts: Sequence[int], fewest: int) -> Iterator[int]:
     yield max(largest_cell, fewest)
 
 
-def _run_seconds(config: RunConfig, timing: Timing, data: Data) -> float:
+def _run_seconds(config: RunConfig, timing: Timing, data: HeldOutCounts) -> float:
     items = count_items(data.counts, config.measure.items)
-    parts = stage_seconds(config, timing, items=items, arms=data.arms, bases=data.bases, rehearsed=data.rehearsed)
-    return sum(seconds for _, seconds in parts)
+    stage_costs = stage_seconds(config, timing, items=items, arms=data.arms, bases=data.bases, rehearsed=data.rehearsed)
+    return sum(seconds for _, seconds in stage_costs)
 
 
-def _detectable_difference(config: RunConfig, data: Data) -> float | None:
+def _detectable_difference(config: RunConfig, data: HeldOutCounts) -> float | None:
     if outcome_of(config.measure.probes, config.measure.decoding) not in GRADED_OUTCOMES:
         return None
     cells = [Cell(task, min(count, config.measure.items), TYPICAL_ITEM_SPREAD) for task, count in data.cells if count]

@@ -14,14 +14,23 @@ from mixwright.measure.kept_folder import drop_kept
 from mixwright.records import Plan
 from mixwright.run.folder import RunFolder, read_measurements
 from mixwright.run.workers import Job, Workers, run_jobs
-from mixwright.trial.arm_roles import Arms, arms_in, branch_of, is_data_arm, null_name, other_seed, role_of, with_order
+from mixwright.trial.arm_roles import (
+    Arms,
+    choose_arms,
+    is_data_arm,
+    make_branch,
+    next_seed_of_base,
+    null_name,
+    role_of,
+    with_order_arms,
+)
 from mixwright.trial.branch import BranchJob, base_digest, branch_digest, is_complete, train_branch
 
 if TYPE_CHECKING:
     from mixwright.contracts import Branch
     from mixwright.corpus import Corpus
     from mixwright.run.progress import Progress
-    from mixwright.trial.arm_roles import Replan
+    from mixwright.trial.arm_roles import Replanner
     from mixwright.trial.data_rows import DataTable
 
 CANARY_TIME_SHARE = 0.2
@@ -52,25 +61,25 @@ class Trial:
     @property
     def arms(self) -> Arms:
         """The arms by role, those that a plan of several stages adds among them."""
-        return with_order(arms_in(self.config, self.corpus, self.run), self.plan)
+        return with_order_arms(choose_arms(self.config, self.corpus, self.run), self.plan)
 
     def arm_jobs(self, arms: Sequence[str]) -> list[BranchJob]:
         """One job per arm and seed, seeds outermost: an interrupted trial has whole pairs."""
-        branches = {arm: branch_of(arm, self.plan, self.corpus) for arm in arms}
+        branches = {arm: make_branch(arm, self.plan, self.corpus) for arm in arms}
         planned = {arm: is_data_arm(arm) or role_of(arm) not in ("reference", "untrained") for arm in arms}
         return self._make_jobs([(arm, branch, planned[arm], "") for arm, branch in branches.items()])
 
-    def null_jobs(self, nulls: Sequence[str], lever: str, replan: Replan | None) -> list[BranchJob]:
+    def null_jobs(self, nulls: Sequence[str], lever: str, replan: Replanner | None) -> list[BranchJob]:
         """The jobs of a lever's nulls, made from its own plan."""
-        parts = []
+        arm_branches = []
         for null in nulls:
-            branch = branch_of(null, branch_of(lever, self.plan, self.corpus).plan, self.corpus)
+            branch = make_branch(null, make_branch(lever, self.plan, self.corpus).plan, self.corpus)
             if branch.shuffle_levels and replan is not None:
                 shuffled = shuffle_levels(self.corpus, self.config.seed)
-                shuffled_plan = branch_of(lever, self._plan_anew(shuffled, replan), shuffled).plan
-                branch = branch_of(null, shuffled_plan, shuffled)
-            parts.append((null_name(null, lever), branch, True, lever if branch.replays else ""))
-        return self._make_jobs(parts)
+                shuffled_plan = make_branch(lever, self._plan_anew(shuffled, replan), shuffled).plan
+                branch = make_branch(null, shuffled_plan, shuffled)
+            arm_branches.append((null_name(null, lever), branch, True, lever if branch.replays else ""))
+        return self._make_jobs(arm_branches)
 
     def measure(self, *, shuffled: bool = False) -> None:
         """Measure the starting models that were not, by the cells of shuffled levels where that is asked for.
@@ -97,7 +106,7 @@ class Trial:
     def train(self, jobs: Sequence[BranchJob], title: str = "trial") -> None:
         """Train those that were not finished under the same plan, settings and data."""
         stage, logs = self.plan.stages[-1], self.run.path / "trial" / "logs"
-        steps = sum(each.steps for each in self.plan.stages)
+        steps = sum(stage_of_plan.steps for stage_of_plan in self.plan.stages)
         canary_share = CANARY_TIME_SHARE if stage.monitors or stage.controllers else 0.0
         self._run_in_workers(
             [
@@ -115,27 +124,27 @@ class Trial:
 
     def _make_jobs(self, arm_branches: Sequence[tuple[str, Branch, bool, str]]) -> list[BranchJob]:
         """Jobs of (arm, how it trains, whether it rests on measuring, lever whose draws it replays), on every seed."""
-        corpus_digest, count = self.corpus.digest(), len(self.bases)
+        corpus_digest, base_count = self.corpus.digest(), len(self.bases)
         digests = [base_digest(base) for base in self.bases]
         jobs = []
         for seed in range(self.config.trial.seeds):
-            base_place = seed % count
-            inputs = {"corpus": corpus_digest, "base": digests[base_place], "seed": seed}
+            base_index = seed % base_count
+            inputs = {"corpus": corpus_digest, "base": digests[base_index], "seed": seed}
             for arm, branch, planned, lever in arm_branches:
                 source, digest = "", ""
                 if lever:
-                    source = str(self.run.branch(lever, other_seed(seed, self.config.trial.seeds, count)))
-                    lever_branch = branch_of(lever, self.plan, self.corpus)
+                    source = str(self.run.branch(lever, next_seed_of_base(seed, self.config.trial.seeds, base_count)))
+                    lever_branch = make_branch(lever, self.plan, self.corpus)
                     digest = branch_digest(lever_branch, self.config, arm=lever, **inputs)
                 table = None if branch.rows == "all" else self.data
                 data_digest = "" if table is None else table.digest_of_rows(branch.rows)
                 digest = branch_digest(branch, self.config, arm=arm, source=digest, data=data_digest, **inputs)
-                base, path = self.bases[base_place], "" if table is None else str(table.path)
+                base, path = self.bases[base_index], "" if table is None else str(table.path)
                 identity = (str(self.run.path), arm, branch, planned, seed, base, base_name(base))
                 jobs.append(BranchJob(*identity, self.config, digest, source, path))
         return jobs
 
-    def _plan_anew(self, shuffled: Corpus, replan: Replan) -> Plan:
+    def _plan_anew(self, shuffled: Corpus, replan: Replanner) -> Plan:
         """The plan under trial with what the planner makes of shuffled levels: weights, bands and the picture of the cells.
 
         Plug-ins, their options and the number of steps are those under trial, edits by hand included.
@@ -143,9 +152,9 @@ class Trial:
         self.measure(shuffled=True)
         rows = [read_measurements(self.run.measurements(shuffled_name(base_name(base)))) for base in self.bases]
         new_plan, stage = replan(shuffled, rows), self.plan.stages[0]
-        first = new_plan.stages[0]
-        changed = replace(stage, weights=first.weights, band=first.band, bands=first.bands)
-        return Plan(new_plan.planner, (changed,), new_plan.cells, why=new_plan.why)
+        first_stage = new_plan.stages[0]
+        changed_stage = replace(stage, weights=first_stage.weights, band=first_stage.band, bands=first_stage.bands)
+        return Plan(new_plan.planner, (changed_stage,), new_plan.cells, why=new_plan.why)
 
     def _run_in_workers(self, jobs: Sequence[Job], title: str) -> None:
         if jobs and self.workers is not None:

@@ -18,7 +18,7 @@ from mixwright.estimates.readings import GRADED_OUTCOMES, outcome_of
 from mixwright.measure.bases import base_name
 from mixwright.records import Power
 from mixwright.run.folder import read_measurements
-from mixwright.trial.arm_roles import arms_in, builtin_arm
+from mixwright.trial.arm_roles import builtin_arm, choose_arms
 from mixwright.trial.costs import held_out_cells
 
 if TYPE_CHECKING:
@@ -48,11 +48,11 @@ def foresee_power(config: RunConfig, run: RunFolder, corpus: Corpus, bases: Iter
     cells = cells_of(before, config.measure.samples) or _planned_cells(corpus, config.measure.items)
     if not cells:
         return ()
-    arms = arms_in(config, corpus, run)
+    arms = choose_arms(config, corpus, run)
     measured = (
         "success of the items as measured before" if before else "items of typical difficulty, since none was measured"
     )
-    scores_by_arm = {arm: _read_finished_seeds(run, arm, config.trial.seeds) for arm in arms.first}
+    scores_by_arm = {arm: _read_finished_seeds(run, arm, config.trial.seeds) for arm in arms.always_run}
     measurement, powers = MEASUREMENT_BY_DECODING[config.measure.decoding], []
     kinds: tuple[Against, ...] = ("untrained", "trained")
     for kind in kinds:
@@ -69,12 +69,12 @@ def format_power(powers: Sequence[Power]) -> list[str]:
     """What a trial can see, in sentences; empty for nothing."""
     if not powers:
         return []
-    first = powers[0]
+    first_power = powers[0]
     differences = ", ".join(
         f"{100 * foreseen.detectable:.1f} points {AGAINST_WORDS[foreseen.against]}" for foreseen in powers
     )
-    sizes = f"{first.seeds} seeds and {first.items:,} held-out items"
-    too_few_seeds = first.seeds < MIN_SEEDS
+    sizes = f"{first_power.seeds} seeds and {first_power.items:,} held-out items"
+    too_few_seeds = first_power.seeds < MIN_SEEDS
     lines = [
         f'can see nothing: with fewer than {MIN_SEEDS} seeds every word is "cannot tell"'
         if too_few_seeds
@@ -86,7 +86,7 @@ def format_power(powers: Sequence[Power]) -> list[str]:
         for foreseen in powers
         if too_few_seeds or foreseen.detectable > foreseen.effect
     ]
-    return [*lines, f"assumed: {first.basis}; a run that collapses is noisier"]
+    return [*lines, f"assumed: {first_power.basis}; a run that collapses is noisier"]
 
 
 def _format_seeds_needed(foreseen: Power) -> str:

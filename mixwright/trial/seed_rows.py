@@ -102,15 +102,19 @@ def read_branch(folder: Path) -> BranchFiles:
         read_measurements(folder / "before.parquet"),
         read_measurements(folder / "after.parquet"),
         list(read_json_lines(folder / "steps.jsonl", check=_check_line, remedy=REMEDY)),
-        list(read_json_lines(folder / "progress.jsonl", check=partial(_check_line, needed=PROGRESS_FIELDS), remedy=REMEDY)),
+        list(
+            read_json_lines(
+                folder / "progress.jsonl", check=partial(_check_line, required_fields=PROGRESS_FIELDS), remedy=REMEDY
+            )
+        ),
         read_json(folder / "proof.json", dict[str, Any]) if info.trained else {},
     )
 
 
-def _check_line(line: Mapping[str, Any], needed: Sequence[str] = ()) -> None:
+def _check_line(line: Mapping[str, Any], required_fields: Sequence[str] = ()) -> None:
     """Raise ValueError unless its counts are whole and not negative, its success a share, and all that is needed there."""
-    if missing := [name for name in needed if name not in line]:
-        raise ValueError(f"one without {missing[0]}")
+    if missing_fields := [name for name in required_fields if name not in line]:
+        raise ValueError(f"one without {missing_fields[0]}")
     mixed = line.get("mixed", {})
     counts = {name: line[name] for name in COUNT_FIELDS if name in line} | (
         mixed if isinstance(mixed, dict) else {"mixed": mixed}
@@ -118,7 +122,7 @@ def _check_line(line: Mapping[str, Any], needed: Sequence[str] = ()) -> None:
     for name, count in counts.items():
         if not isinstance(count, int) or isinstance(count, bool) or count < 0:
             raise ValueError(f"one with {name} {count!r:.40}, no count")
-    success = line["success"] if "success" in needed else 0.0  # in steps.jsonl it is one per cell
+    success = line["success"] if "success" in required_fields else 0.0  # in steps.jsonl it is one per cell
     if not isinstance(success, int | float) or not 0 <= success <= 1:
         raise ValueError(f"one with success {success!r:.40}, no share")
 
@@ -136,11 +140,11 @@ def find_target(progress: Sequence[Mapping[str, Any]], gain: float) -> tuple[int
     The target is the success of the starting model on the same fixed items plus `gain`, at most 1. It counts as reached
     at the first of two evaluations in a row at or above it: one alone is often luck, more so for a noisy run.
     """
-    points = [(int(row["rollouts"]), float(row["success"])) for row in progress]
-    if not points:
+    success_by_rollouts = [(int(row["rollouts"]), float(row["success"])) for row in progress]
+    if not success_by_rollouts:
         return None, None
-    target = min(1.0, points[0][1] + gain)
-    for (rollouts, success), (_, following) in itertools.pairwise(points[1:]):
+    target = min(1.0, success_by_rollouts[0][1] + gain)
+    for (rollouts, success), (_, following) in itertools.pairwise(success_by_rollouts[1:]):
         if min(success, following) >= target:
             return rollouts, target
     return None, target
@@ -150,9 +154,9 @@ def target_horizon(branch: BranchFiles) -> dict[str, int]:
     """Up to which rollouts a run was watched for its target, by how they are counted; empty without evaluations."""
     if not branch.progress:
         return {}
-    last = int(branch.progress[-1]["rollouts"])
-    measuring = branch.rollouts_before if branch.info.planned else 0
-    return {"rollouts_to_target": last + measuring, "training_rollouts_to_target": last}
+    training_rollouts = int(branch.progress[-1]["rollouts"])
+    measuring_rollouts = branch.rollouts_before if branch.info.planned else 0
+    return {"rollouts_to_target": training_rollouts + measuring_rollouts, "training_rollouts_to_target": training_rollouts}
 
 
 def target_tokens(branch: BranchFiles) -> int | None:
@@ -236,8 +240,8 @@ def _ungraded_numbers(after: ItemScores, before: ItemScores, outcome: Outcome) -
 def _secondary_numbers(branch: BranchFiles, outcome: Outcome) -> dict[str, tuple[float | None, str]]:
     """Losses and preferences that were read beside graded answers, or beside each other."""
     values: dict[str, tuple[float | None, str]] = {}
-    others: tuple[Outcome, ...] = ("preference", "loss")
-    for name in others:
+    other_outcomes: tuple[Outcome, ...] = ("preference", "loss")
+    for name in other_outcomes:
         after, before = (keep_probe_columns(side, name) for side in (branch.scores, branch.start_scores))
         if name != outcome and after.items:
             values |= _ungraded_numbers(after, before, name)

@@ -43,7 +43,7 @@ def advise(
     against_random = contrast_by_reference.get(RANDOM_ARM)
     advice, why = _decide(contrast_by_reference, new_rows=new_rows, rule=rule, any_right=any_right)
     rows_described = f"{rows:,} new rows" if new_rows else f"{rows:,} of {training_rows:,} rows"
-    head = {
+    sentence_start = {
         "train on it": f"Train on {name} ({rows_described})",
         "fewer rows do": f"{name} ({rows_described}) does as well as all rows",
         "keep all rows": f"Keep all rows, not {name} ({rows_described})",
@@ -53,7 +53,7 @@ def advise(
     return Selection(
         name=name,
         advice=advice,
-        sentence=f"{head}: {why}.",
+        sentence=f"{sentence_start}: {why}.",
         rows=rows,
         of=training_rows,
         made=new_rows,
@@ -92,7 +92,7 @@ def _decide(
         change_from_untrained = format_change(against_untrained.change.success, outcome)
         return "not recommended", f"{gain}, but training on it is not shown to beat not training ({change_from_untrained})"
     reference_described = {RIGHT_ANSWERS_ARM: "SFT on the right answers alone", SIMPLE_RULE_ARM: rule or "the simple rule"}
-    lacks = {
+    reason_by_reference = {
         RIGHT_ANSWERS_ARM: "it is not shown that the wrong answers teach anything",
         SIMPLE_RULE_ARM: "it is not shown to beat that simple rule",
     }
@@ -100,7 +100,7 @@ def _decide(
         if (contrast := contrast_by_reference.get(arm)) is not None:
             comparison = f"{format_change(contrast.change.success, outcome)} against {reference_described[arm]}"
             if contrast.uncorrected_word != "improves":
-                return "not recommended", f"{gain}, but {comparison}: {lacks[arm]}"
+                return "not recommended", f"{gain}, but {comparison}: {reason_by_reference[arm]}"
             gain = f"{gain}, {comparison}"
     return ("train on it", gain) if against_all is None else _beside_all(against_all, gain)
 
@@ -123,7 +123,7 @@ def format_selection(result: TrialResult) -> list[str]:
     if selection is None:
         return []
     unit = "rollouts" if any(row.name == "zero_signal_share" for row in result.rows) else "target tokens"
-    costs = ", ".join(f"{arm} {spent:,.0f}" for arm, spent in selection.trained_on.items())
+    costs = ", ".join(f"{arm} {amount:,.0f}" for arm, amount in selection.trained_on.items())
     pair = (MINED_ARM, builtin_arm("untrained"), RETENTION_OUTCOME)
     retention = next(
         (effect.difference for effect in result.effects if (effect.arm, effect.against, effect.name) == pair), None

@@ -22,18 +22,18 @@ from mixwright.run.folder import read_plan, write_json
 from mixwright.run.workers import Job, Workers, count_cores
 from mixwright.trial.arm_roles import (
     Arms,
-    Replan,
-    arms_in,
-    branch_of,
+    Replanner,
     builtin_arm,
+    choose_arms,
     idle_ablations,
+    make_branch,
     null_name,
     nulls_for_objective,
     why_left_out,
 )
 from mixwright.trial.branch import is_complete, is_trained, train_branch
-from mixwright.trial.data_rows import DataTable, data_notes, data_path, fit_plan, read_data, rows_for
-from mixwright.trial.deadline import LATE_SHARE, Deadline, branches_seconds, train_within
+from mixwright.trial.data_rows import DataTable, choose_rows, data_notes, data_path, read_data, restrict_plan
+from mixwright.trial.deadline import LATE_SHARE, Deadline, estimate_seconds, train_within
 from mixwright.trial.jobs import Trial
 from mixwright.trial.power import foresee_power, format_power
 from mixwright.trial.summary import MinedTable, summarise
@@ -56,9 +56,11 @@ def checked_plan(run: CheckedRun) -> tuple[Plan, Corpus]:
     corpus = with_mined_rehearsal(folder, run.corpus)
     try:
         validate_plan(plan, corpus.cells_with_rehearsal())
-        if (other := plan.stages[-1].objective) != config.train.objective:
+        if (plan_objective := plan.stages[-1].objective) != config.train.objective:
             expected = f"the objective {config.train.objective} of the settings in the last stage"
-            raise InputError(expected, repr(other), "Correct it, or change train.objective in the settings of a new run.")
+            raise InputError(
+                expected, repr(plan_objective), "Correct it, or change train.objective in the settings of a new run."
+            )
         if config.trial.data is None:  # else arms train on other rows
             _check_rows(plan, corpus)
     except InputError as error:
@@ -74,12 +76,12 @@ def checked_trial(run: CheckedRun) -> Trial:
         path = data_path(config.trial.data, run.folder, run.base)
         config = replace(config, trial=replace(config.trial, data=str(path)))
         data = read_data(path, corpus)
-        for arm in arms_in(config, corpus, run.folder).first:
-            branch = branch_of(arm, plan, corpus)
-            rows = rows_for(branch.rows, corpus, data, config.seed)
+        for arm in choose_arms(config, corpus, run.folder).always_run:
+            branch = make_branch(arm, plan, corpus)
+            rows = choose_rows(branch.rows, corpus, data, config.seed)
             if branch.trains:
                 _check_rows(branch.plan, rows)
-            fit_plan(plan, rows.cells())
+            restrict_plan(plan, rows.cells())
     return Trial(run.folder, config, plan, corpus, bases_of(config.model, run.folder), data=data)
 
 
@@ -131,7 +133,7 @@ def steer_once(run: CheckedRun, workers: Workers, *, say: Callable[[str], None] 
 def run_trial(
     trial: Trial,
     *,
-    replan: Replan | None = None,
+    replan: Replanner | None = None,
     say: Callable[[str], None] = lambda _: None,
     deadline: Deadline | None = None,
 ) -> TrialResult:
@@ -160,9 +162,9 @@ def run_trial(
             say(f"  {line}")
         running_deadline = deadline if deadline is not None and deadline.seconds else None
         if running_deadline is None:
-            trial.train(trial.arm_jobs(arms.first))
+            trial.train(trial.arm_jobs(arms.always_run))
         else:
-            trial, seed_notes = train_within(trial, arms.first, running_deadline, say)
+            trial, seed_notes = train_within(trial, arms.always_run, running_deadline, say)
             notes += seed_notes
         result = replace(_with_nulls(trial, arms, notes, replan, running_deadline), power=powers)
     finally:
@@ -188,7 +190,7 @@ def _drop_idle_ablations(trial: Trial) -> tuple[Arms, list[str]]:
 
 
 def _with_nulls(
-    trial: Trial, arms: Arms, earlier_notes: Sequence[str], replan: Replan | None, deadline: Deadline | None
+    trial: Trial, arms: Arms, earlier_notes: Sequence[str], replan: Replanner | None, deadline: Deadline | None
 ) -> TrialResult:
     """The result after the nulls of the levers that help; where none does, with a note that says so."""
     table = None if trial.data is None else _describe_table(trial.data, trial.corpus)
@@ -208,11 +210,11 @@ def _with_nulls(
     if deadline is not None and possible:
         branches, arms_per_seed = (
             len(helping) * len(possible) * trial.config.trial.seeds,
-            {"arms": max(len(arms.first) - 1, 1)},
+            {"arms": max(len(arms.always_run) - 1, 1)},
         )
         workers = trial.config.trial.workers or count_cores()
         if (
-            branches_seconds(deadline, branches, **arms_per_seed, workers=workers)
+            estimate_seconds(deadline, branches, **arms_per_seed, workers=workers)
             > deadline.seconds_left + LATE_SHARE * deadline.seconds
         ):
             reasons |= dict.fromkeys(possible, "it did not fit into the budget")

@@ -86,7 +86,9 @@ def train_stages(
                 stage_folder,
                 stage,
                 stages[number],
-                lambda part, stage_branch=stage_branch, start=start: train_one(stage_branch, start, part),
+                lambda partial_folder, stage_branch=stage_branch, start=start: train_one(
+                    stage_branch, start, partial_folder
+                ),
             )
         finished_folders.append(stage_folder)
     shutil.copytree(finished_folders[-1] / "model", folder / "model")
@@ -104,12 +106,14 @@ def with_rehearsal(earlier: Sequence[Stage], stage: Stage, measured: Sequence[Me
     """
     if not earlier or not stage.earlier_share:
         return stage
-    upper = {task: mean + STANDARD_ERRORS_BELOW * error for task, (mean, error) in success_of(measured, name).items()}
-    trained = {task for each in earlier for task, weight in each.weights.items() if weight}
+    upper_success = {
+        task: mean + STANDARD_ERRORS_BELOW * error for task, (mean, error) in success_of(measured, name).items()
+    }
+    trained_tasks = {task for earlier_stage in earlier for task, weight in earlier_stage.weights.items() if weight}
     fallen_tasks = [
         task
         for task, expected in sorted(earlier[-1].expected.items())
-        if task in trained and not stage.weights.get(task) and expected > upper.get(task, 1.0)
+        if task in trained_tasks and not stage.weights.get(task) and expected > upper_success.get(task, 1.0)
     ]
     if not fallen_tasks:
         return stage
@@ -137,8 +141,8 @@ def permuted_order(plan: Plan, seed: int) -> Plan:
     while len(order) > 1 and order == sorted(order):
         order = rng.permutation(len(plan.stages)).tolist()
     stages = [
-        replace(plan.stages[place], name=stage.name, kept=stage.kept, expected={}, earlier_share=0.0)
-        for stage, place in zip(plan.stages, order, strict=True)
+        replace(plan.stages[stage_index], name=stage.name, kept=stage.kept, expected={}, earlier_share=0.0)
+        for stage, stage_index in zip(plan.stages, order, strict=True)
     ]
     return replace(plan, stages=tuple(stages), forecast=(), why={})
 

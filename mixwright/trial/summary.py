@@ -16,14 +16,14 @@ from mixwright.run.folder import RunFolder
 from mixwright.trial.arm_roles import MINED_ARM, RANDOM_ARM, Arms, builtin_arm, is_data_arm
 from mixwright.trial.effects import (
     RATIO_SUFFIX,
-    TO_TARGET_NUMBERS,
+    TO_TARGET_NAMES,
     Contrast,
     Findings,
     contrasts,
     effects_by_task,
     effects_of,
 )
-from mixwright.trial.judging import judge
+from mixwright.trial.judging import judge_lever
 from mixwright.trial.seed_rows import BranchFiles, branch_rows, find_target, read_branch, target_horizon, target_tokens
 from mixwright.trial.selection import advise
 
@@ -79,7 +79,7 @@ def summarise(
     """
     nulls_by_lever = nulls or {}
     nulls_run = tuple(dict.fromkeys(null for null_names in nulls_by_lever.values() for null in null_names))
-    names, seeds = (*arms.first, *nulls_run), tuple(range(config.trial.seeds))
+    names, seeds = (*arms.always_run, *nulls_run), tuple(range(config.trial.seeds))
     branches = [read_branch(run.branch(arm, seed)) for arm in names for seed in seeds]
     findings = _findings(config.measure, config.trial, names, branches)
     effects, by_task, judgements, mined_contrasts = _judge_arms(findings, arms, nulls_by_lever)
@@ -100,7 +100,7 @@ def summarise(
         by_task=tuple(by_task),
         judgements=tuple(judgements),
         rollouts=rollouts,
-        target=_targets(branches, config.trial.target),
+        target=_list_targets(branches, config.trial.target),
         decoding=findings.decoding,
         margin=config.trial.margin,
         notes=(*_notes(config.trial, findings, bases, effects), *notes),
@@ -153,7 +153,7 @@ def _findings(measure: MeasureConfig, trial: TrialConfig, names: Sequence[str], 
         {
             (arm, name): [target_horizon(b)[name] for b in branches if b.info.arm == arm and b.progress]
             for arm in names
-            for name in TO_TARGET_NUMBERS
+            for name in TO_TARGET_NAMES
         },
         outcome,
         trial.margin,
@@ -187,9 +187,9 @@ def _judge_arms(
         lever_contrasts = contrasts_of(lever, against_references)
         if is_data_arm(lever):  # its null is one of its references, and always runs
             against_random = [contrast for contrast in lever_contrasts if contrast.against == RANDOM_ARM]
-            judgements.append(judge(lever, lever_contrasts, against_random, needed=arms.references))
+            judgements.append(judge_lever(lever, lever_contrasts, against_random, required=arms.references))
         else:
-            judgements.append(judge(lever, lever_contrasts, contrasts_of(lever, against_nulls)))
+            judgements.append(judge_lever(lever, lever_contrasts, contrasts_of(lever, against_nulls)))
     helping = {judgement.arm for judgement in judgements if judgement.word == "helps"}
     against_ablations = contrasts(findings, [(builtin_arm("plan"), ablation) for ablation in arms.ablations])
     effects = [
@@ -211,7 +211,7 @@ def _count_rollouts(branches: Sequence[BranchFiles]) -> int:
     return sum(branch.charged_rollouts for branch in branches) + sum(before.values())
 
 
-def _targets(branches: Sequence[BranchFiles], gain: float) -> dict[str, float]:
+def _list_targets(branches: Sequence[BranchFiles], gain: float) -> dict[str, float]:
     """The gain fixed before the run, and the success it means per starting model (the same in all its branches)."""
     targets = {"gain": gain}
     for branch in branches:
@@ -233,7 +233,7 @@ def _notes(trial: TrialConfig, findings: Findings, bases: Sequence[str], effects
     ]
     if seeds < MIN_SEEDS:
         notes.append(f'With fewer than {MIN_SEEDS} seeds every word is "cannot tell".')
-    has_rollouts_to_target = any(row.name in TO_TARGET_NUMBERS for row in rows)
+    has_rollouts_to_target = any(row.name in TO_TARGET_NAMES for row in rows)
     if any(effect.name.endswith(RATIO_SUFFIX) for effect in effects):
         notes.append(
             "Rollouts to the target: ratio of means, arm over reference; a run that missed it counts with all that it was "

@@ -102,15 +102,15 @@ def _grpo_trainer(
     from mixwright.trainers.grpo import SteeredGRPOTrainer
 
     grades = TimedGrades(train, measure.grader_seconds, measure.slow_grader)
-    reward = corpus_reward(train, grades, longest=args.max_completion_length, ends=learner.end_ids)
+    reward = corpus_reward(train, grades, token_limit=args.max_completion_length, end_tokens=learner.end_ids)
     trainer = SteeredGRPOTrainer(
         args=args, train_dataset=_to_dataset(train, learner), reward_funcs=[reward], **trainer_arguments
     )
-    grades.tell = functools.partial(_note_late, trainer)
+    grades.tell = functools.partial(_note_slow_grader, trainer)
     return trainer
 
 
-def _note_late(trainer: Any, sentence: str) -> None:
+def _note_slow_grader(trainer: Any, sentence: str) -> None:
     """Say that a grader took too long, to the log and in the branch's decisions."""
     logging.getLogger("mixwright").warning(sentence)
     trainer.steered.note(trainer.state.global_step, "grader too slow", sentence)
@@ -173,8 +173,8 @@ def load_optimizer(trainer: Any, path: Path) -> None:
     optimizer = trainer.create_optimizer()
     state: dict[int, dict[str, Any]] = {}
     for name, value in load_file(path).items():
-        number, _, part = name.partition(".")
-        state.setdefault(int(number), {})[part] = value
+        number, _, state_key = name.partition(".")
+        state.setdefault(int(number), {})[state_key] = value
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
 
 
@@ -183,11 +183,11 @@ def _to_pairs(train: Corpus, learner: Learner) -> Any:
     rows = _to_dataset(train, learner)
     for name in ("chosen", "rejected"):
         values = rows[name] if name in rows.column_names else [None] * len(rows)
-        missing = [row for row, value in zip(rows["id"], values, strict=True) if value is None]
-        if missing:
+        ids_without_value = [row for row, value in zip(rows["id"], values, strict=True) if value is None]
+        if ids_without_value:
             raise InputError(
                 f"a column {name!r} in every training row, for train.objective dpo",
-                f"none in {len(missing)} of {len(rows)} rows, first {missing[0]!r}",
+                f"none in {len(ids_without_value)} of {len(rows)} rows, first {ids_without_value[0]!r}",
                 "Add it, leave those rows out, or train with grpo or sft.",
             )
     return rows
@@ -213,23 +213,26 @@ def _shared_settings(learner: Learner, steps: int, seed: int, folder: Path, lear
     }
 
 
-def corpus_reward(corpus: Corpus, grades: TimedGrades, *, longest: int | None = None, ends: Collection[int] = ()) -> Reward:
+def corpus_reward(
+    corpus: Corpus, grades: TimedGrades, *, token_limit: int | None = None, end_tokens: Collection[int] = ()
+) -> Reward:
     """A TRL reward function: the grade of each completion by the grader of its example's task, 0..1, under a time limit.
 
-    A completion of `longest` tokens that ends in none of `ends` was cut, and is graded as measuring grades one.
+    A completion of `token_limit` tokens that ends in none of `end_tokens` was cut, and is graded as measuring grades one.
     """
-    row_of = {example.id: row for row, example in enumerate(corpus)}
+    row_index_by_id = {example.id: row for row, example in enumerate(corpus)}
 
     def correct(
         completions: list[Any], id: list[str], completion_ids: Sequence[Sequence[int]] | None = None, **_: Any
     ) -> list[float]:
         """Graded against the corpus's answer."""
         tokens: Sequence[Sequence[int]] = [[]] * len(completions)
-        tokens = tokens if completion_ids is None or longest is None else completion_ids
-        cut = [longest is not None and len(ids) >= longest and ids[-1] not in ends for ids in tokens]
-        completions_to_grade = zip(id, completions, cut, strict=True)
+        tokens = tokens if completion_ids is None or token_limit is None else completion_ids
+        were_cut = [token_limit is not None and len(ids) >= token_limit and ids[-1] not in end_tokens for ids in tokens]
+        completions_to_grade = zip(id, completions, were_cut, strict=True)
         return [
-            grades.grade(corpus[row_of[name]], text_of(text), cut=was_cut) for name, text, was_cut in completions_to_grade
+            grades.grade(corpus[row_index_by_id[name]], text_of(text), cut=was_cut)
+            for name, text, was_cut in completions_to_grade
         ]
 
     return correct

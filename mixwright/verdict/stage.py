@@ -19,7 +19,7 @@ from mixwright.verdict.page.terms import explain_once
 from mixwright.verdict.rules.basis import recommend_run
 from mixwright.verdict.rules.cells import PageCell, cells_of
 from mixwright.verdict.rules.claims import judge, read_claims
-from mixwright.verdict.rules.evidence import decoding_of, seeds_of, trial_of
+from mixwright.verdict.rules.evidence import count_seeds, read_outcome, trial_of
 from mixwright.verdict.rules.next_steps import list_next_steps
 
 if TYPE_CHECKING:
@@ -45,9 +45,9 @@ def render(run: RunFolder) -> Path:
         raise InputError("a run folder", got, "Name the folder that `mixwright run` wrote.", file=run.path)
     if claims := judge(run):
         write_json(run.claims, claims)
-    parts = sections(run)
-    write_json(run.data, collect_data(run, parts))
-    write_text(run.page, render_page(f"Verdict: {run.path.resolve().name}", describe_run(run), parts))
+    page_sections = sections(run)
+    write_json(run.verdict_data, collect_data(run, page_sections))
+    write_text(run.page, render_page(f"Verdict: {run.path.resolve().name}", describe_run(run), page_sections))
     return run.page
 
 
@@ -69,27 +69,31 @@ def summarise(run: RunFolder, console: Console, *, full: bool = False, without: 
 
 def sections(run: RunFolder) -> list[Part]:
     """(name, title, order, blocks) of every section that has something to say, in page order."""
-    outcome, shown_sections = decoding_of(run), []
+    outcome, described_sections = read_outcome(run), []
     for name in catalog.listing("sections"):
         section = catalog.create("sections", name)
         if outcome in GRADED_OUTCOMES or section.SHOWN_UNGRADED:
-            shown_sections.append((name, section.TITLE, section.ORDER, section.blocks(run)))
-    interval_units = "items" if seeds_of(run) == 1 else "seeds and items"
-    parts = explain_once(sorted(shown_sections, key=lambda part: (part[2], part[0])), outcome, interval_units)
+            described_sections.append((name, section.TITLE, section.ORDER, section.blocks(run)))
+    interval_units = "items" if count_seeds(run) == 1 else "seeds and items"
+    explained_sections = explain_once(
+        sorted(described_sections, key=lambda part: (part[2], part[0])), outcome, interval_units
+    )
     return [
-        (name, title, order, filled_blocks) for name, title, order, blocks in parts if (filled_blocks := keep_filled(blocks))
+        (name, title, order, filled_blocks)
+        for name, title, order, blocks in explained_sections
+        if (filled_blocks := keep_filled(blocks))
     ]
 
 
-def collect_data(run: RunFolder, parts: Sequence[Part]) -> dict[str, Any]:
+def collect_data(run: RunFolder, page_sections: Sequence[Part]) -> dict[str, Any]:
     """Everything that the page shows, JSON-ready; what is not known is null.
 
     Args:
         run: judged.
-        parts: the sections of its page, in order.
+        page_sections: the sections of its page, in order.
     """
     (recommendation, basis), result = recommend_run(run), trial_of(run)
-    outcome = result.decoding if result else decoding_of(run)
+    outcome = result.decoding if result else read_outcome(run)
     reading = READINGS[outcome]
     recommendation_data = (
         None
@@ -115,7 +119,9 @@ def collect_data(run: RunFolder, parts: Sequence[Part]) -> dict[str, Any]:
         "claims": to_json_ready(read_claims(run)),
         "cells": [_cell_data(cell) for cell in cells_of(run)],
         "settings": to_json_ready(read_json(run.manifest, RunManifest).settings if run.manifest.is_file() else {}),
-        "sections": [{"name": name, "title": title, "blocks": to_json_ready(blocks)} for name, title, _, blocks in parts],
+        "sections": [
+            {"name": name, "title": title, "blocks": to_json_ready(blocks)} for name, title, _, blocks in page_sections
+        ],
     }
 
 
@@ -146,9 +152,9 @@ def to_json_ready(value: Any) -> Any:
             {"kind": type(value).__name__, **fields} if type(value).__module__ == "mixwright.verdict.page.blocks" else fields
         )
     if isinstance(value, Mapping):
-        return {str(key): to_json_ready(part) for key, part in value.items()}
+        return {str(key): to_json_ready(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [to_json_ready(part) for part in value]
+        return [to_json_ready(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return to_data(value)

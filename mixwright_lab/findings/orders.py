@@ -80,7 +80,7 @@ def additive_prediction(before: np.ndarray, changes: np.ndarray) -> Effects:
 
 def compared(effects: Effects, actual: Mapping[Order, float]) -> dict[str, float]:
     """Success of the order that is expected to be best, of its reverse, of all, of the best; rank correlation and rank."""
-    orders = list(itertools.permutations(range(len(effects.own))))
+    orders = list(itertools.permutations(range(len(effects.own_success))))
     expected = [float(expected_success(effects, order).mean()) for order in orders]
     order, values = orders[int(np.argmax(expected))], [actual[order] for order in orders]
     return {

@@ -95,10 +95,10 @@ def paired(model: GPT, rows: Sequence[Example], samples: int, seed: int) -> dict
     every = [(place, chain) for place, own in enumerate(wrong) for chain in own]
     found: dict[str, list[Triple]] = {"mined": [], "random wrong": [], "any own wrong": []}
     for pair in pairs:
-        prompt = str(rows[pair.place].prompt)
-        own = wrong[pair.place] or [pair.rejected]
+        prompt = str(rows[pair.prompt_index].prompt)
+        own = wrong[pair.prompt_index] or [pair.rejected]
         order = [every[at] for at in rng.permutation(len(every)).tolist()]
-        other = (chain for place, chain in order if place != pair.place and kind_of(prompt, chain) != "right")
+        other = (chain for place, chain in order if place != pair.prompt_index and kind_of(prompt, chain) != "right")
         found["mined"].append((prompt, pair.chosen, pair.rejected))
         found["any own wrong"].append((prompt, pair.chosen, own[int(rng.integers(len(own)))]))
         found["random wrong"].append((prompt, pair.chosen, next(other, pair.rejected)))

@@ -26,7 +26,7 @@ import torch
 from scipy.optimize import minimize
 
 from mixwright.estimates.intervals import mean_interval, share_interval
-from mixwright.mine.crossover import Crossover, Train, crossover
+from mixwright.mine.crossover import Crossover, TrainOnRows, crossover
 from mixwright.records import Interval
 from mixwright_lab.pruned import Rows, Settings, el2n, examples, trained
 from mixwright_lab.studies.jobs import run_in_processes
@@ -75,7 +75,7 @@ class DataSet:
     """Whether the label was made wrong."""
     proxy: Callable[[np.ndarray, int, np.ndarray], np.ndarray]
     """(rows kept, seed, rows held back) -> 1 - probability of the label of each row held back."""
-    full: Train
+    full: TrainOnRows
     """Test errors after the full steps."""
 
 
@@ -191,7 +191,7 @@ def try_one(job: Job) -> dict[str, Any]:
 def _figures(found: Crossover) -> dict[str, Any]:
     first = found.fractions[0]
     gains = {end: {"value": gain.value, "low": gain.low, "high": gain.high} for end, gain in first.gains.items()}
-    return {"errors": first.errors, "gains": gains, "p": first.p, "all": found.error_on_all_rows}
+    return {"errors": first.errors, "gains": gains, "p": first.p_by_end, "all": found.error_on_all_rows}
 
 
 def measure(quick: bool) -> Result:

@@ -36,7 +36,7 @@ from mixwright.records import Interval, Measurement
 from mixwright.run.folder import RunFolder, write_measurements
 from mixwright.verdict.rules.basis import gate_answer, recommend_run
 from mixwright.verdict.rules.gate import check_protected
-from mixwright.verdict.rules.gate_asked import GateAsked, write_question
+from mixwright.verdict.rules.gate_asked import GateQuestion, write_question
 from mixwright_lab.studies.jobs import run_in_processes
 from mixwright_lab.studies.report import Goal, Result, run
 
@@ -184,11 +184,11 @@ REDRAWN_SHARE = 0.3
 """Share of answers drawn anew."""
 WORD_COUNT = 12
 HARMS = ("none", "5 points everywhere", "20 points in one cell", "5.7 points of D, success held")
-QUESTIONS: Mapping[str, GateAsked] = {
-    "nothing named": GateAsked(),
-    "all named": GateAsked(TASKS),
-    "margin 10": GateAsked(TASKS, margin=0.1),
-    "each": GateAsked(TASKS, each=True),
+QUESTIONS: Mapping[str, GateQuestion] = {
+    "nothing named": GateQuestion(),
+    "all named": GateQuestion(TASKS),
+    "margin 10": GateQuestion(TASKS, margin=0.1),
+    "each": GateQuestion(TASKS, each=True),
 }
 SHIPPED, REFUSED = ("Ship", "AFTER may be shipped"), "Do not ship"
 CHUNK = 200
@@ -220,7 +220,7 @@ def drawn(job: tuple[int, int, float, str, int]) -> Row:
             right, own = after[f"cell_{place}"]
             after[f"cell_{place}"] = right, own + 0.057
     sides = [[_scores(side)] for side in (before, after)]
-    found = check_protected(sides[0], sides[1], [(task, None) for task in before], named=True)
+    found = check_protected(sides[0], sides[1], [(task, None) for task in before], named_by_user=True)
     return {"cells": cells, "items": items, "start": start, "harm": harm, "passed": found.outcome == "passed"}
 
 

@@ -123,7 +123,7 @@ def compare(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _task(before: Sequence[ItemScores], after: Sequence[ItemScores], task: str) -> dict[str, Any]:
-    moved = estimate_change(before, after, only=lambda item: item[0] == task)
+    moved = estimate_change(before, after, included=lambda item: item[0] == task)
     assert moved is not None
     return {name: kept for name, kept in outcome.format_outcome(moved).items() if name in ("success", "S", "D", "sampled")}
 

@@ -91,7 +91,7 @@ def differences(
         seeds = sorted(seed for name, seed in known if name == arm and (against, seed) in known)
         sides = ([known[name, seed] for seed in seeds] for name in (against, arm))
         moved = (
-            estimate_change(*sides, weigh="cells", only=(lambda item: item[1] in levels) if levels else None)
+            estimate_change(*sides, weigh="cells", included=(lambda item: item[1] in levels) if levels else None)
             if seeds
             else None
         )

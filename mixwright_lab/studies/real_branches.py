@@ -41,7 +41,7 @@ def judge(before: Mapping[str, Any], after: Mapping[str, Any], golds: Mapping[st
     """
     sides = [[_scores(row, golds)] for row in (before, after)]
     cells = [(task, None) for task in TRUTH_TASKS]
-    found = check_protected(sides[0], sides[1], cells, named=True, margin=MARGIN_POINTS / 100)
+    found = check_protected(sides[0], sides[1], cells, named_by_user=True, margin=MARGIN_POINTS / 100)
     truth = true_change(before, after)
     word = "damaged" if truth.high < -MARGIN_POINTS else "harmless" if truth.low > -MARGIN_POINTS else "not scored"
     return {"gate": found.outcome, "truth": word, "change": [truth.value, truth.low, truth.high]}

@@ -35,25 +35,25 @@ class Contamination(Check):
         """Item leaks, wrapped copies, prompts with two answers, near-duplicates and tasks seen, per task of eval."""
         leaks = find_leaks(corpus)
         if not len(leaks.overlap.held_out) or not len(leaks.overlap.train):
-            missing = "train" if len(leaks.overlap.held_out) else "eval"
-            text = f"There is no {missing} split, so contamination was not looked for."
+            missing_split = "train" if len(leaks.overlap.held_out) else "eval"
+            text = f"There is no {missing_split} split, so contamination was not looked for."
             return [Observation("contamination", None, "info", 0, len(corpus), text, "")]
         observations: list[Observation] = []
-        clean: list[Case] = []
+        clean_cases: list[Case] = []
         for case in Cases(Reader(corpus), leaks):
-            items = [
+            task_observations = [
                 *_observe_item_leaks(case),
                 *_observe_wrapped(case),
                 *_observe_other_answers(case),
                 *_observe_near(case),
             ]
-            clean += [] if items else [case]
-            observations += [*items, _observe_task_seen(case)]
-        return [*observations, _observe_clean(clean)] if clean else observations
+            clean_cases += [] if task_observations else [case]
+            observations += [*task_observations, _observe_task_seen(case)]
+        return [*observations, _observe_clean(clean_cases)] if clean_cases else observations
 
 
 def _observe_item_leaks(case: Case) -> list[Observation]:
-    shared = case.rows_where(case.leaks.overlap.shared)
+    shared = case.positions_where(case.leaks.overlap.shared)
     count, exact = len(shared), case.leaks.overlap.exact[shared].sum()
     text = f"{count} of {case.total} held-out items stand in train too ({exact} to the character)."
     shift = case.find_shift(shared)
@@ -62,7 +62,9 @@ def _observe_item_leaks(case: Case) -> list[Observation]:
         text += f" They come in the same order, shifted by {shift}{seed_note}"
     is_tolerated = chance_explains(count, case.expected) and count <= TOLERATED_SHARE * case.total
     remedy = REMEDY + REMEDY_SEEDS if shift else REMEDY
-    return _observe(case, case.pairs_of(shared), text, case.null, case.total, "warning" if is_tolerated else "error", remedy)
+    return _observe(
+        case, case.number_pairs(shared), text, case.null, case.total, "warning" if is_tolerated else "error", remedy
+    )
 
 
 def _observe_wrapped(case: Case) -> list[Observation]:
@@ -75,7 +77,7 @@ def _observe_wrapped(case: Case) -> list[Observation]:
 
 
 def _observe_other_answers(case: Case) -> list[Observation]:
-    pairs = case.pairs_of(case.rows_where(case.leaks.overlap.other_answer))
+    pairs = case.number_pairs(case.positions_where(case.leaks.overlap.other_answer))
     wrapped_pairs = case.wrapped_pairs(agreeing=False)
     if wrapped_pairs and not chance_explains(len(wrapped_pairs), case.expected_wrapped()):
         pairs += wrapped_pairs
@@ -85,10 +87,10 @@ def _observe_other_answers(case: Case) -> list[Observation]:
 
 
 def _observe_near(case: Case) -> list[Observation]:
-    pairs = [(case.leaks.rows[at].number, row) for at, row in case.near.items()]
+    pairs = [(case.leaks.rows[position].number, row) for position, row in case.near.items()]
     numbers = np.unique(np.array(pairs, np.int64))
-    prompt = {number: row.prompt for number, row in zip(numbers.tolist(), case.reader.rows(numbers), strict=True)}
-    about_one_text = {pair: have_common_passage(*(prompt[number] for number in pair)) for pair in pairs}
+    prompt_by_number = {number: row.prompt for number, row in zip(numbers.tolist(), case.reader.rows(numbers), strict=True)}
+    about_one_text = {pair: have_common_passage(*(prompt_by_number[number] for number in pair)) for pair in pairs}
     passage_pairs, other_pairs = (
         [pair for pair in pairs if about_one_text[pair] == is_passage] for is_passage in (True, False)
     )
@@ -121,10 +123,10 @@ def _observe_task_seen(case: Case) -> Observation:
     return Observation("contamination", case.name, "info", count, held_out_count, text, "", null)
 
 
-def _observe_clean(clean: Sequence[Case]) -> Observation:
+def _observe_clean(clean_cases: Sequence[Case]) -> Observation:
     """What was looked at and found in order: a reader should not have to infer it from silence."""
-    total, indexed = sum(case.total for case in clean), sum(len(case.indexed_positions) for case in clean)
-    tasks_text = f"tasks without one: {len(clean)}" if len(clean) > 1 else f"task {clean[0].name}"
+    total, indexed = sum(case.total for case in clean_cases), sum(len(case.indexed_positions) for case in clean_cases)
+    tasks_text = f"tasks without one: {len(clean_cases)}" if len(clean_cases) > 1 else f"task {clean_cases[0].name}"
     text = f"No held-out item was found in train ({tasks_text}): {total} were compared whole, {indexed} of them also "
     return Observation(
         "contamination", None, "info", 0, total, text + "for copies inside other text and for near copies.", ""
@@ -145,5 +147,5 @@ def _observe(
     """One observation of these pairs; none without any."""
     if not pairs:
         return []
-    text, evidence = text + note_unlisted(len(pairs)), case.show(pairs, near=near)
+    text, evidence = text + note_unlisted(len(pairs)), case.as_evidence(pairs, near=near)
     return [Observation("contamination", case.name, severity, len(pairs), total, text, remedy, null, evidence)]

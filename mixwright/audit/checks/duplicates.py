@@ -38,26 +38,26 @@ class Duplicates(Check):
         train = np.flatnonzero(~prints.held_out)
         if not len(train):
             return []
-        places = np.arange(len(train))
+        positions = np.arange(len(train))
         first_same = _find_first_equal(prints.combined(prints.normal, prints.answer)[train])
         first_same_exactly = _find_first_equal(prints.combined(prints.exact, prints.answer)[train])
         first_same_prompt = _find_first_equal(prints.exact[train])
-        items = prints.combined(prints.exact, prints.final)[train]
-        is_contradicted = _find_contradicted(prints.exact[train], items, prints.final[train] != 0)
+        prompt_and_answer_prints = prints.combined(prints.exact, prints.final)[train]
+        is_contradicted = _find_contradicted(prints.exact[train], prompt_and_answer_prints, prints.final[train] != 0)
         observations: list[Observation] = []
-        for code, task_places in positions_by_code(prints.task[train]).items():
+        for code, task_positions in positions_by_code(prints.task[train]).items():
             name = prints.tasks[code]
-            repeats = task_places[first_same[task_places] < task_places]
-            clashes = task_places[is_contradicted[task_places]]
-            exact = int((first_same_exactly[task_places] < task_places).sum())
+            repeats = task_positions[first_same[task_positions] < task_positions]
+            clashes = task_positions[is_contradicted[task_positions]]
+            exact = int((first_same_exactly[task_positions] < task_positions).sum())
             pairs = list(zip(train[repeats].tolist(), train[first_same[repeats]].tolist(), strict=True))
-            observations += _observe_repeats(reader, name, train[task_places], exact, pairs)
-            later_clashes = clashes[first_same_prompt[clashes] < places[clashes]]
+            observations += _observe_repeats(reader, name, train[task_positions], exact, pairs)
+            later_clashes = clashes[first_same_prompt[clashes] < positions[clashes]]
             pairs = list(zip(train[later_clashes].tolist(), train[first_same_prompt[later_clashes]].tolist(), strict=True))
             verifiable = corpus.tasks[name].kind == "verifiable"
-            observations += _observe_clashes(reader, name, len(task_places), len(clashes), pairs, verifiable=verifiable)
+            observations += _observe_clashes(reader, name, len(task_positions), len(clashes), pairs, verifiable=verifiable)
         observations += _observe_equal_sides(corpus, train)
-        distinct_rows = train[first_same == places]
+        distinct_rows = train[first_same == positions]
         observations += [
             _observe_near(reader, near) for near in near_repeats(corpus, reader, distinct_rows, NEAR_SIMILARITY)
         ]
@@ -120,7 +120,7 @@ def _observe_equal_sides(corpus: Corpus, train: np.ndarray) -> list[Observation]
 def _sides_are_equal(batch: pa.RecordBatch) -> np.ndarray:
     """Bool per row: it has two sides, and they are the same."""
     sides = zip(texts(batch, "chosen"), texts(batch, "rejected"), strict=True)
-    is_same = np.array([one.strip() == other.strip() for one, other in sides], bool)
+    is_same = np.array([chosen.strip() == rejected.strip() for chosen, rejected in sides], bool)
     has_both = pc.and_(pc.is_valid(batch.column("chosen")), pc.is_valid(batch.column("rejected")))
     return is_same & has_both.to_numpy(zero_copy_only=False)
 
@@ -140,13 +140,13 @@ def _observe_near(reader: Reader, repeats: NearRepeats) -> Observation:
 
 def _find_first_equal(values: np.ndarray) -> np.ndarray:
     """Position of the first equal value, for each value; its own where it is the first."""
-    _, first, inverse = np.unique(values, return_index=True, return_inverse=True)
-    return first[inverse]
+    _, first_positions, inverse = np.unique(values, return_index=True, return_inverse=True)
+    return first_positions[inverse]
 
 
-def _find_contradicted(prompts: np.ndarray, items: np.ndarray, answered: np.ndarray) -> np.ndarray:
+def _find_contradicted(prompts: np.ndarray, prompt_and_answer_prints: np.ndarray, is_answered: np.ndarray) -> np.ndarray:
     """Per train row: its prompt, to the character, stands in train with at least two final answers."""
     _, prompt_codes = np.unique(prompts, return_inverse=True)
-    _, first_places = np.unique(items[answered], return_index=True)
-    answers = np.bincount(prompt_codes[answered][first_places], minlength=prompt_codes.max() + 1)
-    return (answers[prompt_codes] > 1) & answered
+    _, first_positions = np.unique(prompt_and_answer_prints[is_answered], return_index=True)
+    answers = np.bincount(prompt_codes[is_answered][first_positions], minlength=prompt_codes.max() + 1)
+    return (answers[prompt_codes] > 1) & is_answered

@@ -42,11 +42,11 @@ class Frequency(Check):
         gaps: list[dict[str, Any]] = []
         places_by_code, all_tokens = positions_by_code(task_codes[:total]), max(tokens.total(), 1)
         for name, code in sorted(codes.items()):
-            places = places_by_code[code]
+            row_numbers = places_by_code[code]
             token_share = tokens[name] / all_tokens
-            observations += _observe_shares(name, len(places), total, len(codes), tokens[name], token_share)
-            longest_when_shuffled = longest_gap_quantile(len(places), total, 0.99)
-            gaps.append({"task": name, "rows_without": longest_gap(places, total), "shuffled": longest_when_shuffled})
+            observations += _observe_shares(name, len(row_numbers), total, len(codes), tokens[name], token_share)
+            longest_when_shuffled = longest_gap_quantile(len(row_numbers), total, 0.99)
+            gaps.append({"task": name, "rows_without": longest_gap(row_numbers, total), "shuffled": longest_when_shuffled})
         return observations + _observe_file_order(gaps, total)
 
 
@@ -95,9 +95,9 @@ def gap_quantile(share: float, probability: float) -> int:
     return math.ceil(math.log(1 - probability) / math.log1p(-share) - 1e-9)
 
 
-def longest_gap(places: np.ndarray, total: int) -> int:
+def longest_gap(row_numbers: np.ndarray, total: int) -> int:
     """Longest run of rows without the task, given its row numbers (sorted) among `total` rows, ends included."""
-    edges = np.concatenate(([-1], places, [total]))
+    edges = np.concatenate(([-1], row_numbers, [total]))
     return int(np.diff(edges).max()) - 1
 
 
@@ -112,8 +112,10 @@ def longest_gap_quantile(count: int, total: int, probability: float) -> int:
         factors = np.log1p(-(gap + 1) / (total - np.arange(count)))
         return (count + 1) * math.exp(factors.sum())
 
-    within, beyond = total - count, -1
-    while within - beyond > 1:
-        middle = (within + beyond) // 2
-        within, beyond = (middle, beyond) if exceeding_chance(middle) <= 1 - probability else (within, middle)
-    return within
+    gap_within, gap_beyond = total - count, -1
+    while gap_within - gap_beyond > 1:
+        middle = (gap_within + gap_beyond) // 2
+        gap_within, gap_beyond = (
+            (middle, gap_beyond) if exceeding_chance(middle) <= 1 - probability else (gap_within, middle)
+        )
+    return gap_within

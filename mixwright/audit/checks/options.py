@@ -125,9 +125,10 @@ def _names_an_option(example: Example, columns: Sequence[str], count: int) -> bo
     """Whether the answer, or the final answer that it states, is a label, a text, both, or a place of one of the options."""
     value = next((example.extra[name] for name in columns if name in example.extra), None)
     answer = (example.answer or "").strip()
-    stated = [found.text.strip() for found in find_stated_answers(answer) if found.kind == "marked"]
+    stated_answers = [statement.text.strip() for statement in find_stated_answers(answer) if statement.kind == "marked"]
     return any(
-        option_index(value, text) is not None or (text.isdecimal() and int(text[:6]) < count) for text in (answer, *stated)
+        option_index(value, text) is not None or (text.isdecimal() and int(text[:6]) < count)
+        for text in (answer, *stated_answers)
     )
 
 
@@ -138,15 +139,17 @@ def _observe_task(
     for problem, remedy in REMEDIES.items():
         if (task, problem) not in broken:
             continue
-        rows, of = broken[task, problem], total if problem == NO_OPTIONS else with_options
-        first = rows.examples[0]
-        shown = join_some([f"{label}) {text}" for label, text in labelled_options(first, columns).items()])
-        shown = f"{first.answer!r:.{EXCERPT_CHARACTERS}} beside {shown[:EXCERPT_CHARACTERS] or 'none'}"
-        text = f"{rows.count} of {of} rows{' with options' * (problem != NO_OPTIONS)} have {problem}. "
-        text += f"The first is {first.source or first.id}: {shown}.{note_unlisted(rows.count)}"
-        evidence = tuple(_make_evidence(example, columns) for example in rows.examples)
+        broken_rows, total_rows = broken[task, problem], total if problem == NO_OPTIONS else with_options
+        first_example = broken_rows.examples[0]
+        options_text = join_some([f"{label}) {text}" for label, text in labelled_options(first_example, columns).items()])
+        options_text = f"{first_example.answer!r:.{EXCERPT_CHARACTERS}} beside {options_text[:EXCERPT_CHARACTERS] or 'none'}"
+        text = f"{broken_rows.count} of {total_rows} rows{' with options' * (problem != NO_OPTIONS)} have {problem}. "
+        text += f"The first is {first_example.source or first_example.id}: {options_text}.{note_unlisted(broken_rows.count)}"
+        evidence = tuple(_make_evidence(example, columns) for example in broken_rows.examples)
         null = "none: every answer is one of several different options"
-        observations.append(Observation("options", task, "warning", rows.count, of, text, remedy, null, evidence))
+        observations.append(
+            Observation("options", task, "warning", broken_rows.count, total_rows, text, remedy, null, evidence)
+        )
     if not observations:
         text = f"{with_options} of {total} rows have options, all of them different, and each answer is one of its row's."
         observations.append(Observation("options", task, "info", with_options, total, text, ""))

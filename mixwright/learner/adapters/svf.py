@@ -65,16 +65,16 @@ class SVF(Adapter):
         model = SVF(targets=settings["options"].get("targets")).wrap(model)
         set_scales(model, expert)
         sums = settings.get("sums", {})
-        found = {name: float(module.values.sum()) for name, module in scaled_matrices(model).items()}
-        other = [
+        found_sums = {name: float(module.values.sum()) for name, module in scaled_matrices(model).items()}
+        differing = [
             name
-            for name, value in found.items()
+            for name, value in found_sums.items()
             if not math.isclose(value, sums.get(name, value), rel_tol=SAME_BASE_TOLERANCE)
         ]
-        if other:
+        if differing:
             raise InputError(
                 "the base that the expert was trained on",
-                f"other singular values of {join_some(other)}",
+                f"other singular values of {join_some(differing)}",
                 "Load that base.",
                 file=folder,
             )

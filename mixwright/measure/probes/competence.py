@@ -50,24 +50,26 @@ class Competence(Probe):
             hits |= {item.id: float(hit) for item, hit in zip(items, chances[group].hits, strict=True)}
             for name, values in cells[group].items.items():
                 swapped[name] |= {item.id: values[item.id] for item in items}
-        found = []
+        measurements = []
         for group, items in passes.groups.items():
             is_cell = passes.cells.get(group) is items
             level = chances[group].interval if is_cell else clustered_share(np.array([hits[item.id] for item in items]), 1)
             rules = {chances[item.task, item.level].rule for item in items}
             rule = rules.pop() if len(rules) == 1 else "rules of the levels"
-            found += _group(passes, group, items, level, rule)
+            measurements += _measure_group(passes, group, items, level, rule)
             if is_cell:
-                found += _dependence(group, cells[group].found, cells[group].p)
+                measurements += _dependence(group, cells[group].dependence_by_name, cells[group].p_by_name)
             elif len(items) > 2:  # a task of several levels: the mean over its items, each swapped within its own level
-                parts = {}
-                for name, of_item in swapped.items():
+                dependence_by_name = {}
+                for name, swapped_by_item in swapped.items():
                     success = np.array([passes.rollouts[item.id].success(name) for item in items])
-                    parts[name] = dependence_of_items(success, np.array([of_item[item.id] for item in items]))
-                found += _dependence(group, parts, {})
+                    dependence_by_name[name] = dependence_of_items(
+                        success, np.array([swapped_by_item[item.id] for item in items])
+                    )
+                measurements += _dependence(group, dependence_by_name, {})
         for item in passes.items:
-            found += _item(passes, item, {name: swapped[name][item.id] for name in swapped}, hits[item.id])
-        return found
+            measurements += _measure_item(passes, item, {name: swapped[name][item.id] for name in swapped}, hits[item.id])
+        return measurements
 
 
 def _chances(passes: Passes, corpus: Corpus) -> dict[Group, Chance]:
@@ -78,69 +80,88 @@ def _chances(passes: Passes, corpus: Corpus) -> dict[Group, Chance]:
         group: rows_of_group for group, rows_of_group in rows_by(corpus, rows, "task", "level").items() if group[0] in tasks
     }
     train = dict(zip(members, sample_answered_rows(corpus, members.values()), strict=True))
-    found = {}
+    chances = {}
     for (task, level), items in passes.cells.items():
-        other = train.get((task, level), [])
-        if len(other) < MIN_ITEMS:
-            other = [row for (other_task, _), rows in train.items() if other_task == task for row in rows]
-        if len(other) < MIN_ITEMS:  # then the items choose for each other, of a small cell those of its task
-            small = len(items) < MIN_ITEMS
-            other = [item for item in passes.items if small and (item.task, item.level != level) == (task, True)]
-        found[task, level] = chance_level(chance_rules_of(passes.corpus, task), items, other)
-    return found
+        other_rows = train.get((task, level), [])
+        if len(other_rows) < MIN_ITEMS:
+            other_rows = [row for (other_task, _), rows in train.items() if other_task == task for row in rows]
+        if len(other_rows) < MIN_ITEMS:  # then the items choose for each other, of a small cell those of its task
+            is_small = len(items) < MIN_ITEMS
+            other_rows = [item for item in passes.items if is_small and (item.task, item.level != level) == (task, True)]
+        chances[task, level] = chance_level(chance_rules_of(passes.corpus, task), items, other_rows)
+    return chances
 
 
-def _group(passes: Passes, group: Group, items: Sequence[Example], chance: Interval, rule: str) -> list[Measurement]:
+def _measure_group(passes: Passes, group: Group, items: Sequence[Example], chance: Interval, rule: str) -> list[Measurement]:
     """Success, pass@k, learnability and chance level of one cell or task."""
     samples = passes.config.samples
     correct = [passes.rollouts[item.id].correct for item in items]
     greedy = np.array([passes.rollouts[item.id].success("greedy") for item in items])
     rows: dict[str, tuple[Interval, float | None]] = {"greedy": (clustered_share(greedy, 1), chance.value)}
     if samples:
-        rows["pass@1"] = (clustered_share(np.array([part.mean() for part in correct]), samples), chance.value)
+        rows["pass@1"] = (
+            clustered_share(np.array([item_correct.mean() for item_correct in correct]), samples),
+            chance.value,
+        )
     rows[CHANCE_MEASUREMENT] = (chance, None)
     if samples > 1:
-        best = np.array([pass_at_k(samples, int(part.sum()), samples) for part in correct])
-        rows[f"pass@{samples}"] = (clustered_share(best, 1), 1 - (1 - chance.value) ** samples)
-        inside = np.array([part.mean() * (1 - part.mean()) for part in correct]) * samples / (samples - 1)
-        spread = rate(inside, np.ones(len(items)))
+        any_correct = np.array([pass_at_k(samples, int(item_correct.sum()), samples) for item_correct in correct])
+        rows[f"pass@{samples}"] = (clustered_share(any_correct, 1), 1 - (1 - chance.value) ** samples)
+        variances = (
+            np.array([item_correct.mean() * (1 - item_correct.mean()) for item_correct in correct]) * samples / (samples - 1)
+        )
+        spread = rate(variances, np.ones(len(items)))
         if spread is not None:
             rows["learnability"] = (spread, 0.0)
-    return [_row(group, name, estimate, null, rule) for name, (estimate, null) in rows.items()]
+    return [_make_row(group, name, estimate, null, rule) for name, (estimate, null) in rows.items()]
 
 
-def _dependence(group: Group, found: Mapping[str, Dependence], p: Mapping[str, float]) -> list[Measurement]:
+def _dependence(
+    group: Group, dependence_by_name: Mapping[str, Dependence], p_by_name: Mapping[str, float]
+) -> list[Measurement]:
     """S, D, kappa and the p value of the permutation test, greedy and sampled."""
     rows: dict[str, tuple[Interval, float | None]] = {}
-    for name, known in found.items():
-        rows[name + SWAPPED_SUFFIX] = (known.swapped, None)
-        rows[f"{name}.dependence"] = (known.dependence, 0.0)
-        rows[f"{name}.kappa"] = (known.kappa, 0.0)
-    measured = [_row(group, name, estimate, null, "no dependence on the prompt") for name, (estimate, null) in rows.items()]
-    tests = {f"{name}.permutation": Interval(value, value, value, len(found[name].items)) for name, value in p.items()}
-    return measured + [_row(group, name, found, None, "", "p value") for name, found in tests.items()]
+    for name, dependence in dependence_by_name.items():
+        rows[name + SWAPPED_SUFFIX] = (dependence.swapped, None)
+        rows[f"{name}.dependence"] = (dependence.dependence, 0.0)
+        rows[f"{name}.kappa"] = (dependence.kappa, 0.0)
+    measured = [
+        _make_row(group, name, estimate, null, "no dependence on the prompt") for name, (estimate, null) in rows.items()
+    ]
+    tests = {
+        f"{name}.permutation": Interval(value, value, value, len(dependence_by_name[name].items))
+        for name, value in p_by_name.items()
+    }
+    return measured + [
+        _make_row(group, name, dependence_by_name, None, "", "p value") for name, dependence_by_name in tests.items()
+    ]
 
 
-def _row(group: Group, name: str, found: Interval, null: float | None, rule: str, unit: str = "share") -> Measurement:
+def _make_row(
+    group: Group, name: str, estimate: Interval, null: float | None, rule: str, unit: str = "share"
+) -> Measurement:
     task, level = group
     origin = rule if null is not None or name == CHANCE_MEASUREMENT else ""
-    ends = (found.value, found.low, found.high, found.n)
-    return Measurement("competence", task, name, *ends, unit, level, None, null, origin)
+    estimate_fields = (estimate.value, estimate.low, estimate.high, estimate.n)
+    return Measurement("competence", task, name, *estimate_fields, unit, level, None, null, origin)
 
 
-def _item(passes: Passes, item: Example, swapped: Mapping[str, float], chance_score: float) -> list[Measurement]:
+def _measure_item(passes: Passes, item: Example, swapped: Mapping[str, float], chance_score: float) -> list[Measurement]:
     """Success and S of one item, greedy and sampled, and what the chance rule earns on it."""
     rollouts = passes.rollouts[item.id]
     values = {"pass@1": rollouts.correct, "greedy": np.array([rollouts.success("greedy")])}
-    found = []
-    for name, part in values.items():
-        if not (n := len(part)):  # no completion was sampled
+    measurements = []
+    for name, item_correct in values.items():
+        if not (n := len(item_correct)):  # no completion was sampled
             continue
-        success = share_interval(float(part.sum()), n)
-        parts = {name: (success.value, success.low, success.high), name + SWAPPED_SUFFIX: (swapped[name],) * 3}
-        for row, (value, low, high) in parts.items():
-            of_item = (n, "share", item.level, item.id, chance_score, CHANCE_MEASUREMENT)
-            found.append(Measurement("competence", item.task, row, value, low, high, *of_item))
-    known = share_interval(chance_score, 1)
-    ends = (known.value, known.low, known.high)
-    return [*found, Measurement("competence", item.task, CHANCE_MEASUREMENT, *ends, 1, "share", item.level, item.id)]
+        success = share_interval(float(item_correct.sum()), n)
+        numbers = {name: (success.value, success.low, success.high), name + SWAPPED_SUFFIX: (swapped[name],) * 3}
+        for row, (value, low, high) in numbers.items():
+            item_fields = (n, "share", item.level, item.id, chance_score, CHANCE_MEASUREMENT)
+            measurements.append(Measurement("competence", item.task, row, value, low, high, *item_fields))
+    chance = share_interval(chance_score, 1)
+    chance_fields = (chance.value, chance.low, chance.high)
+    return [
+        *measurements,
+        Measurement("competence", item.task, CHANCE_MEASUREMENT, *chance_fields, 1, "share", item.level, item.id),
+    ]

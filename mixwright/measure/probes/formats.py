@@ -45,13 +45,13 @@ class Formats(Probe):
         tasks: dict[str, list[Example]] = defaultdict(list)
         for item in passes.items:
             tasks[item.task].append(item)
-        found = []
+        measurements = []
         for task, items in tasks.items():
             rollouts = [passes.rollouts[item.id] for item in items]
             forms = np.array([[skeleton(sample.text) for sample in rollout.samples] for rollout in rollouts], dtype=object)
             gold = Counter(skeleton(item.answer or "") for item in items)
-            found += measure_formats(task, forms, np.array([rollout.correct for rollout in rollouts]), gold, self.top)
-        return found
+            measurements += measure_formats(task, forms, np.array([rollout.correct for rollout in rollouts]), gold, self.top)
+        return measurements
 
 
 def measure_formats(
@@ -68,29 +68,35 @@ def measure_formats(
     """
     counts = Counter(forms.ravel().tolist())
     ranked = sorted(counts, key=lambda form: (-counts[form], form))
-    found = []
+    measurements = []
     table = np.array([[float((row == form).sum()) for form in ranked] for row in forms])
     if (entropy := jackknife(table, normalised_entropy)) is not None:
         low, high = max(0.0, entropy.low), min(1.0, entropy.high)
         null = normalised_entropy(np.array(list(gold.values()), dtype=float))
-        whole = Interval(entropy.value, low, high, forms.size)
-        found.append(_row(task, "format_entropy", whole, null, "gold answers"))
-    kept = ranked[:top]
+        estimate = Interval(entropy.value, low, high, forms.size)
+        measurements.append(_make_row(task, "format_entropy", estimate, null, "gold answers"))
+    reported_forms = ranked[:top]
     for gold_form, times in gold.most_common(1):
-        if gold_form not in kept and 2 * times >= gold.total():
-            kept.append(gold_form)
-    for form in [*kept, OTHER_FORMS] if len(ranked) > top else kept:
-        inside = ~np.isin(forms, kept) if form == OTHER_FORMS else forms == form
-        share = clustered_share(inside.mean(1), inside.shape[1])
-        expected = sum(n for known, n in gold.items() if (known not in kept if form == OTHER_FORMS else known == form))
-        found.append(_row(task, FORM_SHARE_NAME_PREFIX + form, share, expected / gold.total(), "gold answers"))
-        if inside.any():
-            right = float(correct[inside].mean())
-            items = int(inside.any(1).sum())  # items are the unit: samples of one are not independent
+        if gold_form not in reported_forms and 2 * times >= gold.total():
+            reported_forms.append(gold_form)
+    for form in [*reported_forms, OTHER_FORMS] if len(ranked) > top else reported_forms:
+        has_form = ~np.isin(forms, reported_forms) if form == OTHER_FORMS else forms == form
+        share = clustered_share(has_form.mean(1), has_form.shape[1])
+        expected = sum(
+            n
+            for other_gold_form, n in gold.items()
+            if (other_gold_form not in reported_forms if form == OTHER_FORMS else other_gold_form == form)
+        )
+        measurements.append(_make_row(task, FORM_SHARE_NAME_PREFIX + form, share, expected / gold.total(), "gold answers"))
+        if has_form.any():
+            right = float(correct[has_form].mean())
+            items = int(has_form.any(1).sum())  # items are the unit: samples of one are not independent
             low, high = wilson(right * items, items)
-            accuracy, whole = Interval(right, float(low), float(high), n=int(inside.sum())), float(correct.mean())
-            found.append(_row(task, FORM_ACCURACY_NAME_PREFIX + form, accuracy, whole, "accuracy over all forms"))
-    return found
+            accuracy, estimate = Interval(right, float(low), float(high), n=int(has_form.sum())), float(correct.mean())
+            measurements.append(
+                _make_row(task, FORM_ACCURACY_NAME_PREFIX + form, accuracy, estimate, "accuracy over all forms")
+            )
+    return measurements
 
 
 def normalised_entropy(counts: NDArray[np.float64]) -> float:
@@ -99,6 +105,6 @@ def normalised_entropy(counts: NDArray[np.float64]) -> float:
     return min(1.0, float(-(shares * np.log(shares)).sum() / np.log(len(counts)))) if len(counts) > 1 else 0.0
 
 
-def _row(task: str, name: str, estimate: Interval, null: float, null_of: str) -> Measurement:
+def _make_row(task: str, name: str, estimate: Interval, null: float, null_of: str) -> Measurement:
     interval = (estimate.value, estimate.low, estimate.high, estimate.n)
     return Measurement("formats", task, name, *interval, "share", None, None, null, null_of)

@@ -47,8 +47,14 @@ class Gold(Probe):
         learner, tasks = passes.learner, exact_answer_tasks(corpus)
         items = passes.picked(lambda item: item.answer is not None and item.task in tasks, self.times)
         answers = {item.id: completion_tokens(learner, (item.answer or "").strip()) for item in items}
-        kept = keep_fitting_items(learner, items, lambda item: len(learner.encode(item.prompt)) + len(answers[item.id]))
-        read = learner.logprobs([item.prompt for item in kept], [answers[item.id] for item in kept])
-        values = {item.id: min(math.exp(math.fsum(tokens)), 1.0) for item, tokens in zip(kept, read, strict=True)}
-        found = cell_measurements("gold", "gold", "share", kept, values)
-        return [*found, *item_measurements("gold", "gold", "share", kept, values), *count_too_long("gold", items, kept)]
+        fitting_items = keep_fitting_items(
+            learner, items, lambda item: len(learner.encode(item.prompt)) + len(answers[item.id])
+        )
+        read = learner.logprobs([item.prompt for item in fitting_items], [answers[item.id] for item in fitting_items])
+        values = {item.id: min(math.exp(math.fsum(tokens)), 1.0) for item, tokens in zip(fitting_items, read, strict=True)}
+        measurements = cell_measurements("gold", "gold", "share", fitting_items, values)
+        return [
+            *measurements,
+            *item_measurements("gold", "gold", "share", fitting_items, values),
+            *count_too_long("gold", items, fitting_items),
+        ]

@@ -30,15 +30,15 @@ class HeldOutLoss(Probe):
         learner = passes.learner
         items = passes.picked(lambda example: example.target is not None)
         rows = {item.id: warmup_tokens(learner, item) for item in items}
-        kept = keep_fitting_items(learner, items, lambda item: sum(map(len, rows[item.id])))
-        if not kept:
+        fitting_items = keep_fitting_items(learner, items, lambda item: sum(map(len, rows[item.id])))
+        if not fitting_items:
             remedy = "Hold out rows with a target (corpus.eval), or take a model with a longer context."
             raise InputError("held-out rows with a target that fit into the model's context", "none", remedy)
-        read = learner.logprobs([item.prompt for item in kept], [rows[item.id][1] for item in kept])
-        values = {item.id: -float(np.mean(tokens)) for item, tokens in zip(kept, read, strict=True)}
+        read = learner.logprobs([item.prompt for item in fitting_items], [rows[item.id][1] for item in fitting_items])
+        values = {item.id: -float(np.mean(tokens)) for item, tokens in zip(fitting_items, read, strict=True)}
         unit = "nats per token"
         return [
-            *cell_measurements("held_out_loss", "loss", unit, kept, values),
-            *item_measurements("held_out_loss", "loss", unit, kept, values),
-            *count_too_long("held_out_loss", items, kept),
+            *cell_measurements("held_out_loss", "loss", unit, fitting_items, values),
+            *item_measurements("held_out_loss", "loss", unit, fitting_items, values),
+            *count_too_long("held_out_loss", items, fitting_items),
         ]

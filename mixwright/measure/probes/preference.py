@@ -35,28 +35,39 @@ class Preference(Probe):
         """See the class. Raises InputError when no held-out pair fits into the model's context."""
         learner = passes.learner
         items = passes.picked(lambda example: example.chosen is not None and example.rejected is not None)
-        sides = {
+        tokens_by_side = {
             name: {item.id: completion_tokens(learner, getattr(item, name) or "") for item in items}
             for name in ("chosen", "rejected")
         }
 
         def tokens(item: Example) -> int:
-            return len(learner.encode(item.prompt)) + max(len(own[item.id]) for own in sides.values())
+            return len(learner.encode(item.prompt)) + max(
+                len(tokens_by_item[item.id]) for tokens_by_item in tokens_by_side.values()
+            )
 
-        kept = keep_fitting_items(learner, items, tokens)
-        if not kept:
+        fitting_items = keep_fitting_items(learner, items, tokens)
+        if not fitting_items:
             remedy = "Hold out preference pairs (corpus.eval), or take a model with a longer context."
             raise InputError("held-out pairs of chosen and rejected that fit into the model's context", "none", remedy)
-        prompts = [item.prompt for item in kept]
+        prompts = [item.prompt for item in fitting_items]
         chosen, rejected = (
-            [sum(read) for read in learner.logprobs(prompts, [own[item.id] for item in kept])] for own in sides.values()
+            [
+                sum(token_logprobs)
+                for token_logprobs in learner.logprobs(prompts, [tokens_by_item[item.id] for item in fitting_items])
+            ]
+            for tokens_by_item in tokens_by_side.values()
         )
-        margins = {item.id: one - other for item, one, other in zip(kept, chosen, rejected, strict=True)}
+        margins = {
+            item.id: chosen_logprob - rejected_logprob
+            for item, chosen_logprob, rejected_logprob in zip(fitting_items, chosen, rejected, strict=True)
+        }
         wins = {name: (1 + float(np.sign(margin))) / 2 for name, margin in margins.items()}
-        accuracy_rows = cell_measurements("preference", "preference", "share", kept, wins)
-        found = [replace(row, null=COIN_ACCURACY, null_of="a coin") for row in accuracy_rows]
-        found += cell_measurements("preference", "margin", "nats", kept, margins)
-        found += item_measurements("preference", "preference", "share", kept, wins)
-        found += item_measurements("preference", "margin", "nats", kept, margins)
-        found += item_measurements("preference", CHANCE_MEASUREMENT, "share", kept, dict.fromkeys(wins, COIN_ACCURACY))
-        return [*found, *count_too_long("preference", items, kept)]
+        accuracy_rows = cell_measurements("preference", "preference", "share", fitting_items, wins)
+        measurements = [replace(row, null=COIN_ACCURACY, null_of="a coin") for row in accuracy_rows]
+        measurements += cell_measurements("preference", "margin", "nats", fitting_items, margins)
+        measurements += item_measurements("preference", "preference", "share", fitting_items, wins)
+        measurements += item_measurements("preference", "margin", "nats", fitting_items, margins)
+        measurements += item_measurements(
+            "preference", CHANCE_MEASUREMENT, "share", fitting_items, dict.fromkeys(wins, COIN_ACCURACY)
+        )
+        return [*measurements, *count_too_long("preference", items, fitting_items)]

@@ -84,9 +84,11 @@ class Retention(Probe):
         return watch_bursts(model, losses, train, rows_to_read, rare, sizes, rng)
 
 
-def rarest(train: Mapping[str, np.ndarray], held_out: Mapping[str, np.ndarray], under: float, most: int) -> list[str]:
+def rarest(
+    train: Mapping[str, np.ndarray], held_out: Mapping[str, np.ndarray], most_share: float, most_tasks: int
+) -> list[str]:
     """The tasks to burst on, rarest first; none where no other task would be left to train on."""
     total = sum(map(len, train.values()))
     order = sorted((task for task in train if task in held_out), key=lambda task: (len(train[task]), task))
-    found = [task for task in order if len(train[task]) <= under * total][:most] or order[:1]
-    return found if set(found) < set(train) and set(held_out) - set(found) else []
+    rare_tasks = [task for task in order if len(train[task]) <= most_share * total][:most_tasks] or order[:1]
+    return rare_tasks if set(rare_tasks) < set(train) and set(held_out) - set(rare_tasks) else []

@@ -109,25 +109,29 @@ class Transfer(Probe):
         adapter = create("adapters", self.adapter)
         model = adapter.wrap(copy.deepcopy(passes.learner.model)).eval()  # no dropout: runs differ by their rows alone
         losses = RowLosses(passes.learner, corpus)
-        return watch_transfer(model, losses, lambda branch: _read(passes, items, branch), train, sizes, rng)
+        return watch_transfer(model, losses, lambda branch: _read_tasks(passes, items, branch), train, sizes, rng)
 
 
-def _read(passes: Passes, items: Mapping[str, list[Any]], model: Any) -> dict[str, dict[str, NDArray[np.float64]]]:
+def _read_tasks(passes: Passes, items: Mapping[str, list[Any]], model: Any) -> dict[str, dict[str, NDArray[np.float64]]]:
     """Greedy success and mean entropy of each item's own answer, under a copy of the model."""
     learner = copy.copy(passes.learner)
     learner.model = model
-    found: dict[str, dict[str, NDArray[np.float64]]] = {"success": {}, "entropy": {}}
+    values_by_number: dict[str, dict[str, NDArray[np.float64]]] = {"success": {}, "entropy": {}}
     for task, task_items in items.items():
         prompts = [item.prompt for item in task_items]
         longest, seed = passes.config.max_new_tokens, passes.seed
-        made = [one for (one,) in learner.sample(prompts, count=1, temperature=0.0, max_new_tokens=longest, seed=seed)]
-        right = [
-            passes.grades.grade(item, one.text, cut=not one.finished) for item, one in zip(task_items, made, strict=True)
+        completions = [
+            completion
+            for (completion,) in learner.sample(prompts, count=1, temperature=0.0, max_new_tokens=longest, seed=seed)
         ]
-        found["success"][task] = (np.array(right) >= RIGHT_FROM_SCORE).astype(float)
+        right = [
+            passes.grades.grade(item, completion.text, cut=not completion.finished)
+            for item, completion in zip(task_items, completions, strict=True)
+        ]
+        values_by_number["success"][task] = (np.array(right) >= RIGHT_FROM_SCORE).astype(float)
         entropy = np.zeros(len(task_items))
-        for place, table in learner.distributions(prompts, [one.token_ids for one in made]):
+        for item_index, table in learner.distributions(prompts, [completion.token_ids for completion in completions]):
             probabilities = table.exp()
-            entropy[place] = float(-(probabilities * table).nan_to_num().sum(-1).mean())
-        found["entropy"][task] = entropy
-    return found
+            entropy[item_index] = float(-(probabilities * table).nan_to_num().sum(-1).mean())
+        values_by_number["entropy"][task] = entropy
+    return values_by_number

@@ -87,9 +87,9 @@ class Frontier(Miner):
         for task, task_rows in rows.by_task().items():
             candidate_counts = Counter(candidates.sources[task_rows[candidates.has_alternatives[task_rows]]].tolist())
             kept_counts = Counter(
-                str(candidates.sources[at])
-                for at in task_rows.tolist()
-                if at in reasons and at not in rows_without_alternatives
+                str(candidates.sources[row_index])
+                for row_index in task_rows.tolist()
+                if row_index in reasons and row_index not in rows_without_alternatives
             )
             if candidate_counts:
                 counts_by_source = ", ".join(
@@ -97,7 +97,7 @@ class Frontier(Miner):
                 )
                 notes.append(f"Task {task}: of prompts with several candidates, rows kept by source: {counts_by_source}.")
         reasons |= dict.fromkeys(rows_without_alternatives, only_answer)
-        kept_rows = tuple(MinedRow(rows.ids[at], 1.0, reasons[at]) for at in sorted(reasons))
+        kept_rows = tuple(MinedRow(rows.ids[row_index], 1.0, reasons[row_index]) for row_index in sorted(reasons))
         return MiningResult("frontier", kept_rows, rollouts=rollouts, notes=(*notes, FEW_STEPS))
 
     def _keep_in_task(
@@ -109,12 +109,22 @@ class Frontier(Miner):
         sources, prompts, task_nll = candidates.sources[task_rows], candidates.prompt_ids[task_rows], nll[task_rows]
         if trials is None:
             best = lowest_per_prompt(task_nll, prompts)
-            return {int(task_rows[at]): f"{sources[at]}: the lowest NLL, {task_nll[at]:.3g}" for at in best}
-        rank = {name: float(place) for place, name in enumerate(trials.order)}
+            return {
+                int(
+                    task_rows[candidate_index]
+                ): f"{sources[candidate_index]}: the lowest NLL, {task_nll[candidate_index]:.3g}"
+                for candidate_index in best
+            }
+        rank = {name: float(position) for position, name in enumerate(trials.order)}
         ranks = np.array([rank.get(str(name), len(rank)) for name in sources])
         ties = np.argsort(np.argsort(np.nan_to_num(task_nll, nan=np.inf), kind="stable")) / len(task_rows)
         best = lowest_per_prompt(ranks + ties, prompts)
-        return {int(task_rows[at]): f"{sources[at]}: {trials.format_accuracy(str(sources[at]))}" for at in best}
+        return {
+            int(
+                task_rows[candidate_index]
+            ): f"{sources[candidate_index]}: {trials.format_accuracy(str(sources[candidate_index]))}"
+            for candidate_index in best
+        }
 
     def _notes_on_task(
         self, task: str, task_rows: np.ndarray, candidates: Candidates, hardest: np.ndarray, trials: SourceTrials | None
@@ -124,15 +134,17 @@ class Frontier(Miner):
             return []
         if trials is None:
             return [f"Task {task} has no answers to grade: the lowest NLL decides. {NLL_CONFOUNDER}"]
-        parts = "; ".join(f"{name} {trials.format_accuracy(name)}" for name in trials.order)
+        accuracy_texts = "; ".join(f"{name} {trials.format_accuracy(name)}" for name in trials.order)
         decision = f"{trials.winner} is taken" if trials.winner else "no source beats the mix beyond chance: all are kept"
         accuracies = f"accuracy {trials.accuracy_before:.2f} before, {trials.mix_accuracy:.2f} after a mix"
-        notes, best = [f"Task {task}, {accuracies}: {parts}; {decision}."], trials.order[0]
+        notes, best_source = [f"Task {task}, {accuracies}: {accuracy_texts}; {decision}."], trials.order[0]
         for name in trials.worse_than_mix:
-            hard, easy = (np.nanmedian(hardest[task_rows][candidates.sources[task_rows] == each]) for each in (name, best))
+            hard, easy = (
+                np.nanmedian(hardest[task_rows][candidates.sources[task_rows] == source]) for source in (name, best_source)
+            )
             notes.append(
                 f"Source {name} is beyond this student's frontier in task {task}: {trials.accuracy[name]:.2f} right after "
-                f"{self.steps} steps against {trials.accuracy[best]:.2f} of {best}; median nll_max {hard:.2g} against "
-                f"{easy:.2g}. Keep it for later, and mine again then."
+                f"{self.steps} steps against {trials.accuracy[best_source]:.2f} of {best_source}; median "
+                f"nll_max {hard:.2g} against {easy:.2g}. Keep it for later, and mine again then."
             )
         return notes

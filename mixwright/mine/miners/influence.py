@@ -69,11 +69,13 @@ class Influence(Miner):
         mean_by_target = np.stack(
             [scores[:, rows.tasks[shots] == task].mean(1) for task in dict.fromkeys(rows.tasks[shots])], 1
         )
-        target_rows = [MinedRow(rows.ids[at], 1.0, "a row of the targets") for at in shots.tolist() if self.targets]
+        target_rows = [
+            MinedRow(rows.ids[row_index], 1.0, "a row of the targets") for row_index in shots.tolist() if self.targets
+        ]
         mean, unit = scores.mean(1), "BM25" if self.by == "words" else "cosine"
         chosen_rows = target_rows + [
-            MinedRow(rows.ids[pool[at]], 1.0, f"{unit} {mean[at]:.3g} with the targets' rows")
-            for at in choose_in_turn(mean_by_target, min(max(count - len(target_rows), 1), len(pool))).tolist()
+            MinedRow(rows.ids[pool[row_index]], 1.0, f"{unit} {mean[row_index]:.3g} with the targets' rows")
+            for row_index in choose_in_turn(mean_by_target, min(max(count - len(target_rows), 1), len(pool))).tolist()
         ]
         compared_with = f"the {len(shots)} shots, training rows of the targets"
         notes = [
@@ -86,7 +88,7 @@ class Influence(Miner):
         rows_of_targets = (
             _first_by_hash(rows, self.targets, len(rows.ids)).tolist() if set(self.targets) < set(rows.by_task()) else []
         )
-        rule_rows = tuple(MinedRow(rows.ids[at], 1.0, "a row of the targets") for at in rows_of_targets)
+        rule_rows = tuple(MinedRow(rows.ids[row_index], 1.0, "a row of the targets") for row_index in rows_of_targets)
         rule_description = f"the {len(rule_rows)} training rows of {join_some(self.targets)} alone" if rule_rows else ""
         simple_rule = {"simple_rule_rows": rule_rows, "simple_rule_description": rule_description}
         return MiningResult("influence", tuple(chosen_rows), harmful=tuple(harmful), notes=tuple(notes), **simple_rule)
@@ -99,7 +101,9 @@ class Influence(Miner):
 
     def _scores(self, corpus: Corpus, scan: Scan, rows: TrainRows, pool: np.ndarray, shots: np.ndarray) -> np.ndarray:
         if self.by == "words":
-            examples = [[corpus[int(rows.numbers[at])] for at in part] for part in (pool, shots)]
+            examples = [
+                [corpus[int(rows.corpus_indices[row_index])] for row_index in row_indices] for row_indices in (pool, shots)
+            ]
             words = [
                 [f"{plain(e.prompt)} {plain(e.target or e.answer or '')}".lower().split() for e in part_examples]
                 for part_examples in examples

@@ -28,7 +28,7 @@ from mixwright.errors import InputError, check_range
 from mixwright.estimates.chance import RIGHT_FROM_SCORE
 from mixwright.mine import pairing
 from mixwright.mine.choosing import draw_few_rows, train_rows
-from mixwright.mine.pairing import Answers, Candidate, longer_chosen_share
+from mixwright.mine.pairing import Candidate, JudgedAnswers, longer_chosen_share
 from mixwright.mine.proxies import count_answer_tokens, shared_room
 from mixwright.records import Example, MiningResult, plain
 
@@ -76,7 +76,7 @@ class Pairs(Miner):
         """New rows with chosen and rejected. Raises InputError without a model, answers to grade, or any pair."""
         if learner is None:
             raise InputError("a model that answers", "none", "Give one: pairs are made of its own answers.")
-        rows = [corpus[int(n)] for n in train_rows(corpus, scan).numbers]
+        rows = [corpus[int(corpus_index)] for corpus_index in train_rows(corpus, scan).corpus_indices]
         rows = [row for row in rows if row.answer is not None and row.prompt]
         rows = [row for row in rows if corpus.tasks[row.task].kind == "verifiable"]
         if not rows:
@@ -84,38 +84,43 @@ class Pairs(Miner):
         if self.prompts and len(rows) > self.prompts:
             rows = draw_few_rows(rows, self.prompts, rng)
         grades = TimedGrades(corpus, SECONDS_PER_GRADE, "wrong")
-        written = learner.sample(
+        completions_by_row = learner.sample(
             [row.prompt for row in rows],
             count=self.samples,
             temperature=self.temperature,
             max_new_tokens=shared_room(learner, rows, self.max_new_tokens),
             seed=int(rng.integers(2**31)),
         )
-        answers = [pairing.judge_answers(row, completions, grades) for row, completions in zip(rows, written, strict=True)]
-        options = [
-            self._options(n, row, prompt_answers, grades, learner, rng)
-            for n, (row, prompt_answers) in enumerate(zip(rows, answers, strict=True))
+        answers = [
+            pairing.judge_answers(row, completions, grades)
+            for row, completions in zip(rows, completions_by_row, strict=True)
         ]
-        pairs, left_out = pairing.balance_by_length([candidates for candidates in options if candidates], self.tolerance)
+        candidates_by_prompt = [
+            self._list_candidates(prompt_index, row, prompt_answers, grades, learner, rng)
+            for prompt_index, (row, prompt_answers) in enumerate(zip(rows, answers, strict=True))
+        ]
+        pairs, left_out = pairing.balance_by_length(
+            [candidates for candidates in candidates_by_prompt if candidates], self.tolerance
+        )
         if not pairs:
             raise InputError("a right and a wrong answer to some prompt", "none", "Take more samples, or another model.")
         margins = pairing.measure_margins(learner, rows, pairs)
         pair_rows = tuple(
-            pairing.pair_example(rows[p.place], p, margin) for p, margin in zip(pairs, margins.tolist(), strict=True)
+            pairing.pair_example(rows[p.prompt_index], p, margin) for p, margin in zip(pairs, margins.tolist(), strict=True)
         )
         null_rows = pairing.make_null_pairs(rows, answers, pair_rows, pairs, grades, rng)
-        notes = self._notes(rows, answers, options, pairs, left_out, margins)
+        notes = self._notes(rows, answers, candidates_by_prompt, pairs, left_out, margins)
         if not null_rows:
             notes.append("No wrong answer to another prompt was to be had for some pair, so there is no null of its own.")
         return MiningResult(
             "pairs", new_rows=pair_rows, null_rows=null_rows, rollouts=len(rows) * self.samples, notes=tuple(notes)
         )
 
-    def _options(
+    def _list_candidates(
         self,
-        place: int,
+        prompt_index: int,
         row: Example,
-        prompt_answers: Answers,
+        prompt_answers: JudgedAnswers,
         grades: TimedGrades,
         learner: Learner,
         rng: np.random.Generator,
@@ -135,13 +140,15 @@ class Pairs(Miner):
             for bad, kind in wrong.items():
                 longer = count_answer_tokens(learner, good) - count_answer_tokens(learner, bad)
                 model_wrote_both = good in prompt_answers.right and bad in prompt_answers.wrong
-                candidates.append(Candidate(place, good, bad, kind, pairing.closeness(good, bad), longer, model_wrote_both))
+                candidates.append(
+                    Candidate(prompt_index, good, bad, kind, pairing.closeness(good, bad), longer, model_wrote_both)
+                )
         return [pair for pair in candidates if pair.kind != "cut"] or candidates
 
     def _notes(
         self,
         rows: Sequence[Example],
-        answers: Sequence[Answers],
+        answers: Sequence[JudgedAnswers],
         options: Sequence[Sequence[Candidate]],
         pairs: Sequence[Candidate],
         left_out: int,

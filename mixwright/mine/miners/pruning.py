@@ -26,7 +26,7 @@ from mixwright.contracts import Miner
 from mixwright.errors import InputError, check_range, join_some
 from mixwright.estimates.chance import RIGHT_FROM_SCORE
 from mixwright.mine.choosing import TrainRows, train_rows
-from mixwright.mine.crossover import Word, crossover, kept_rows
+from mixwright.mine.crossover import PruningWord, crossover, kept_rows
 from mixwright.mine.proxies import (
     LEAST_TRAINING_ROWS,
     SHORT_TRAINING_LIMITS,
@@ -127,7 +127,7 @@ class Pruning(Miner):
         scores: np.ndarray,
         groups: np.ndarray,
         rng: np.random.Generator,
-    ) -> tuple[Word, list[str]]:
+    ) -> tuple[PruningWord, list[str]]:
         """The word of the crossover test, and what it saw."""
         is_held_back = choose_held_back(rows.tasks, rng)
         usable = ~np.isnan(scores)
@@ -137,7 +137,7 @@ class Pruning(Miner):
         result = crossover(
             scores[trainable],
             groups[trainable],
-            make_proxy_trainer(learner, corpus, rows.numbers[trainable], rows.numbers[items], sizes),
+            make_proxy_trainer(learner, corpus, rows.corpus_indices[trainable], rows.corpus_indices[items], sizes),
             strata,
             fractions=self._fractions,
             seeds=rng.integers(2**31, size=self.runs).tolist(),
@@ -170,7 +170,7 @@ def pruning_groups(corpus: Corpus, rows: TrainRows, keep: float) -> np.ndarray:
     """Group of each row that pruning keeps the shares of: its task, and its answer where the task has few answers and each
     has a whole row at this share.
     """
-    texts = corpus.table.select(["target", "answer"]).take(rows.numbers).to_pylist()
+    texts = corpus.table.select(["target", "answer"]).take(rows.corpus_indices).to_pylist()
     answers = np.array([row["answer"] if row["answer"] is not None else row["target"] or "" for row in texts], dtype=object)
     keys: list[tuple[str, str]] = [(task, "") for task in rows.tasks.tolist()]
     for task, task_rows in rows.by_task().items():
@@ -193,7 +193,7 @@ def find_disputed(corpus: Corpus, scan: Scan, rows: TrainRows, highest: Sequence
         refused_by_samples = (rows.column(scan, "pass_1") == 0) & (rows.column(scan, "outcomes") == 1)
     disputed = []
     for at in highest:
-        example = corpus[int(rows.numbers[at])]
+        example = corpus[int(rows.corpus_indices[at])]
         has_both = example.answer is not None and example.target is not None
         if refused_by_samples[at] or (has_both and corpus.grade(example, plain(example.target)) < RIGHT_FROM_SCORE):
             disputed.append(rows.ids[at])

@@ -112,7 +112,7 @@ class SelfEdits(Miner):
         """New rows of the proven way, or all rows. Raises InputError without a model, or for an unknown task."""
         if learner is None:
             raise InputError("a model that is trained for a few steps", "none", "Give one: ways are tried on copies of it.")
-        rows = [corpus[int(number)] for number in train_rows(corpus, scan).numbers]
+        rows = [corpus[int(number)] for number in train_rows(corpus, scan).corpus_indices]
         tasks = {row.task for row in rows}
         if unknown := [task for task in (self.facts, self.questions, *self.protected) if task and task not in tasks]:
             raise InputError(f"a task with training rows: {', '.join(sorted(tasks))}", unknown[0], "Correct its name.")

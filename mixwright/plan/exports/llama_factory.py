@@ -63,8 +63,8 @@ class LlamaFactory(Export):
             settings["template"] = "empty"
             if mix.marks is None:
                 notes.append("The model's tokenizer is not known here: put its end token after each answer of these rows.")
-        if mix.room is not None:
-            settings["max_new_tokens"] = mix.room
+        if mix.max_completion_tokens is not None:
+            settings["max_new_tokens"] = mix.max_completion_tokens
         settings |= {"dataset_dir": str(folder), "dataset": ",".join(part.name for part in mix.parts)}
         if len(mix.parts) > 1:
             shares = ",".join(f"{part.share:g}" for part in mix.parts)

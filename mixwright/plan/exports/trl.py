@@ -53,7 +53,7 @@ class Trl(Export):
     def write(self, mix: Mix, folder: Path) -> list[str]:
         """sources/, mixture.yaml, interleave.json and interleave.py."""
         for part in mix.parts:
-            write_rows(folder / _file(part.name), list(trl_rows(mix, part.rows)))
+            write_rows(folder / _source_file(part.name), list(trl_rows(mix, part.rows)))
         sizes = [len(part.rows) / part.share for part in mix.parts]
         smallest_mixture, largest_mixture = min(sizes), max(sizes)
         used_rows = sum(round(part.share * smallest_mixture) for part in mix.parts)
@@ -63,21 +63,26 @@ class Trl(Export):
         draws = f"The plan draws {mix.steps * mix.batch:,} (max_steps: {mix.steps})."
         note = f"{repeats} rows of small pools and makes about {largest_mixture:,.0f} rows. {draws}"
         sections: list[dict[str, Any]] = [
-            {"path": "parquet", "data_files": str(folder / _file(part.name)), "split": "train", "fraction": part.share}
+            {
+                "path": "parquet",
+                "data_files": str(folder / _source_file(part.name)),
+                "split": "train",
+                "fraction": part.share,
+            }
             for part in mix.parts
         ]
         settings: dict[str, Any] = {"datasets": sections, "max_steps": mix.steps}
         settings |= {"per_device_train_batch_size": mix.group or 1, "gradient_accumulation_steps": mix.batch}
-        rollout_settings = {"num_generations": mix.group, "max_completion_length": mix.room}
+        rollout_settings = {"num_generations": mix.group, "max_completion_length": mix.max_completion_tokens}
         settings |= {name: size for name, size in rollout_settings.items() if size is not None}
         write_settings(folder / "mixture.yaml", [*mix.notes, note], settings)
         part_settings = ({"task": part.task, "level": part.level, "probability": part.share} for part in mix.parts)
-        sources = [{"file": _file(part.name)} | row for part, row in zip(mix.parts, part_settings, strict=True)]
+        sources = [{"file": _source_file(part.name)} | row for part, row in zip(mix.parts, part_settings, strict=True)]
         write_json(folder / "interleave.json", {"sources": sources, "stopping_strategy": STOPPING_STRATEGY})
         write_text(folder / "interleave.py", SCRIPT)
         instruction = f"Add {folder / 'mixture.yaml'} to the YAML of a `trl` script, or import interleave.py."
         return [note, instruction]
 
 
-def _file(name: str) -> str:
+def _source_file(name: str) -> str:
     return f"sources/{name}.parquet"

@@ -68,7 +68,7 @@ class Verl(Export):
             command, own_settings = "torchrun -m verl.trainer.sft_trainer", ("model.path",)
         else:
             data |= {"shuffle": False, "prompt_key": "prompt", "reward_fn_key": "data_source"}
-            data |= {} if mix.room is None else {"max_response_length": mix.room}
+            data |= {} if mix.max_completion_tokens is None else {"max_response_length": mix.max_completion_tokens}
             actor = {"actor": {"ppo_mini_batch_size": mix.batch}}  # a step of the optimiser for each batch, as planned
             settings |= {"algorithm": {"adv_estimator": "grpo"}, "actor_rollout_ref": actor | model_settings}
             if mix.group:

@@ -87,14 +87,14 @@ class TransferOrder(Planner):
                 "all tasks together, because no order is shown to be better than that, though orders differ; the best is"
             )
         else:
-            return self._staged(counts, training, effects, task_order, evidence)
+            return self._plan_stages(counts, training, effects, task_order, evidence)
         weights = dict.fromkeys(counts, 1.0) if self.equal else counts
         stage = Stage("training", training.objective, training.steps, as_shares(weights))
         why = {f"stages.0.weights.{task}": "equal shares" if self.equal else "share of the rows" for task in counts}
         why |= {"stages": f"{decision} {evidence}", "stages.0.steps": "asked for"}
         return Plan("transfer_order", (stage,), why=why)
 
-    def _staged(
+    def _plan_stages(
         self, counts: Mapping[str, int], training: TrainingSetup, effects: Effects, task_order: Sequence[str], evidence: str
     ) -> Plan:
         """A stage per task in the order of `task_order`; effects are those of the tasks in the order of `counts`."""

@@ -82,11 +82,14 @@ def pair_line(pairs: Sequence[PairOutcome], loss: float) -> dict[str, Any]:
         pairs: of one optimiser step.
         loss: mean over its micro-steps, whatever the loss type.
     """
-    by_task: defaultdict[str, list[PairOutcome]] = defaultdict(list)
+    pairs_by_task: defaultdict[str, list[PairOutcome]] = defaultdict(list)
     for pair in pairs:
-        by_task[pair.task].append(pair)
+        pairs_by_task[pair.task].append(pair)
     means = {
-        name: {task: sum(getattr(p, name) for p in found) / len(found) for task, found in sorted(by_task.items())}
+        name: {
+            task: sum(getattr(p, name) for p in pairs_of_task) / len(pairs_of_task)
+            for task, pairs_of_task in sorted(pairs_by_task.items())
+        }
         for name in PAIR_NUMBERS
     }
     return {"pairs": len(pairs), "loss": loss, **means}
@@ -189,16 +192,16 @@ class SteeringFiles:
         unused = steps == DRAWN_AHEAD
         is_refused = np.zeros(len(rows), dtype=bool)
         is_refused[np.asarray(refused, dtype=np.int64)] = True
-        drawn, place = np.unique(np.asarray(rows, dtype=np.int64), return_inverse=True)
-        cells = [pool.cells[cell] for cell in pool.cell_of[drawn]]
+        distinct_rows, row_positions = np.unique(np.asarray(rows, dtype=np.int64), return_inverse=True)
+        cells = [pool.cells[cell] for cell in pool.cell_of[distinct_rows]]
         table = pa.table(
             {
                 "draw": pa.array(np.arange(len(rows))),
                 "step": pa.array(steps, pa.int64(), mask=unused),
                 "batch": pa.array(batches, pa.int64(), mask=unused),
-                "example": pa.array([pool.ids[row] for row in drawn], pa.string()).take(pa.array(place)),
-                "task": pa.array([cell.task for cell in cells], pa.string()).take(pa.array(place)),
-                "level": pa.array([cell.level for cell in cells], pa.float64()).take(pa.array(place)),
+                "example": pa.array([pool.ids[row] for row in distinct_rows], pa.string()).take(pa.array(row_positions)),
+                "task": pa.array([cell.task for cell in cells], pa.string()).take(pa.array(row_positions)),
+                "level": pa.array([cell.level for cell in cells], pa.float64()).take(pa.array(row_positions)),
                 "refused": pa.array(is_refused),
                 "success": pa.array(success, pa.float32(), mask=np.isnan(success)),
             }
@@ -207,7 +210,7 @@ class SteeringFiles:
 
     def sizes_and_checksums(self) -> dict[str, list[int]]:
         """Bytes of each line file and their CRC-32, for a checkpoint."""
-        return {name: list(written) for name, written in self._written.items()}
+        return {name: list(size_and_checksum) for name, size_and_checksum in self._written.items()}
 
     def first_differing(self, lengths: Mapping[str, Sequence[int]]) -> str:
         """The first line file that does not begin with what `lengths` says; empty when all do."""
@@ -218,12 +221,12 @@ class SteeringFiles:
 
     def decided_after(self, lengths: Mapping[str, Sequence[int]]) -> list[dict[str, Any]]:
         """The decisions written after a checkpoint whose line files had these `lengths`; torn lines are left out."""
-        path, found = self.folder / "decisions.jsonl", []
+        path, decisions = self.folder / "decisions.jsonl", []
         text = path.read_bytes()[lengths[path.name][0] :] if path.exists() else b""
         for line in text.splitlines():
             with contextlib.suppress(ValueError):
-                found.append(json.loads(line))
-        return found
+                decisions.append(json.loads(line))
+        return decisions
 
     def truncate_to(self, lengths: Mapping[str, Sequence[int]]) -> None:
         """Drop what was written after a checkpoint, a torn last line too, so that a resumed run continues the same lines."""
@@ -264,6 +267,6 @@ def _checksum(path: Path, size: int) -> tuple[int, int]:
     size_found = checksum = 0
     if path.exists():
         with path.open("rb") as file:
-            while part := file.read(min(size - size_found, 1 << 20)):
-                size_found, checksum = size_found + len(part), zlib.crc32(part, checksum)
+            while chunk := file.read(min(size - size_found, 1 << 20)):
+                size_found, checksum = size_found + len(chunk), zlib.crc32(chunk, checksum)
     return size_found, checksum

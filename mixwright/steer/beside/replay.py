@@ -65,13 +65,13 @@ def read_tape(folder: Path, pool: Pool) -> Tape:
         table = pq.read_table(folder / "draws.parquet", columns=["batch", "example", "refused"])
     except (OSError, ValueError) as error:  # Arrow's errors are ValueErrors
         raise InputError("draws with their batches and refusals", str(error)[:120], REMEDY, file=folder) from None
-    places = {name: place for place, name in enumerate(pool.ids)}
+    row_by_id = {name: row for row, name in enumerate(pool.ids)}
     rows, refused = [], [set[str]() for _ in lines]
     # what was drawn ahead and not used comes last, also where training was called again after it
     for draw in sorted(table.to_pylist(), key=lambda draw: draw["batch"] is None):
-        if draw["example"] not in places:
+        if draw["example"] not in row_by_id:
             raise InputError("draws from the examples of this run", repr(draw["example"]), REMEDY, file=folder)
-        rows.append(places[draw["example"]])
+        rows.append(row_by_id[draw["example"]])
         if draw["refused"]:
             refused[draw["batch"]].add(draw["example"])
     return Tape(rows, [frozenset(ids) for ids in refused], lines)

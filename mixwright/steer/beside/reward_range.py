@@ -27,12 +27,12 @@ class RewardRange:
     Args:
         low: reward of a wrong answer, by the plan.
         high: reward of a right one.
-        asked: whether somebody asked for this range; if so it never changes.
+        was_set: whether somebody asked for this range; if so it never changes.
         names: of the reward functions, for what is said.
     """
 
-    def __init__(self, low: float, high: float, *, asked: bool, names: Sequence[str] = ()) -> None:
-        self.low, self.high, self.asked, self.names = low, high, asked, names
+    def __init__(self, low: float, high: float, *, was_set: bool, names: Sequence[str] = ()) -> None:
+        self.low, self.high, self.was_set, self.names = low, high, was_set, names
         self._start = low, high
         self._left = 0
         """Batches that are still held back; 0 where no range is being learnt."""
@@ -53,8 +53,8 @@ class RewardRange:
 
         So a fall is no smaller or larger because the range moved in between. The first reward of each item is kept.
         """
-        first = self._first.setdefault(example, reward)
-        return self.success(reward), self.success(first)
+        first_reward = self._first.setdefault(example, reward)
+        return self.success(reward), self.success(first_reward)
 
     @property
     def is_learning(self) -> bool:
@@ -80,11 +80,13 @@ class RewardRange:
         low, high = self._start
         if (self.low, self.high) == (low, high):
             return groups
-        return [replace(group, rewards=tuple(low + one * (high - low) for one in group.successes)) for group in groups]
+        return [
+            replace(group, rewards=tuple(low + success * (high - low) for success in group.successes)) for group in groups
+        ]
 
     def _take_batch(self, step: int, outside: int, rewards: Sequence[float]) -> list[Decision]:
         """Take in one more batch; what is to be said of it."""
-        if self.asked:
+        if self.was_set:
             if not outside or self._batches & (self._batches - 1):  # told at the 1st, 2nd, 4th, 8th ... batch with some
                 return []
             return [Decision(step, "lint.reward_range", None, None, self._format_outside(outside, rewards))]
@@ -106,11 +108,11 @@ class RewardRange:
         return [Decision(step, "reward_range held", None, None, f"{outside_text}: {waiting_text}. {HOW_TO_ASK}")]
 
     def _set(self, step: int, why: str) -> Decision:
-        old, self._learnt = [self.low, self.high], True
+        old_range, self._learnt = [self.low, self.high], True
         self.low, self.high = self._least, self._most
-        because = f"{why} {old[0]:g} to {old[1]:g}; evidence from before stays as it was recorded"
-        because += ", and canaries are compared with their first rewards by the new range" if self._first else ""
-        return Decision(step, "reward_range", old, [self.low, self.high], f"{because}. {HOW_TO_ASK}")
+        reason = f"{why} {old_range[0]:g} to {old_range[1]:g}; evidence from before stays as it was recorded"
+        reason += ", and canaries are compared with their first rewards by the new range" if self._first else ""
+        return Decision(step, "reward_range", old_range, [self.low, self.high], f"{reason}. {HOW_TO_ASK}")
 
     def _format_outside(self, outside: int, rewards: Sequence[float]) -> str:
         return (
@@ -127,14 +129,14 @@ class RewardRange:
 
     def state(self) -> dict[str, Any]:
         """JSON-ready; `restore(state())` on a fresh object continues exactly."""
-        found = [self._least, self._most] if self._seen else None
+        extremes = [self._least, self._most] if self._seen else None
         numbers = [self._left, self._seen, self.outside, self._batches]
-        known = {"range": [self.low, self.high], "learnt": self._learnt, "found": found, "numbers": numbers}
-        return known | ({"first": dict(self._first)} if self._first else {})
+        range_state = {"range": [self.low, self.high], "learnt": self._learnt, "found": extremes, "numbers": numbers}
+        return range_state | ({"first": dict(self._first)} if self._first else {})
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Take over what `state` returned."""
-        if not self.asked:
+        if not self.was_set:
             self.low, self.high = state["range"]
         self._learnt, self._first = state["learnt"], dict(state.get("first", {}))
         self._least, self._most = state["found"] or (math.inf, -math.inf)

@@ -69,11 +69,11 @@ class DrawLog:
 
     def read_or_draw(self, position: int, count: int) -> list[int]:
         """`count` rows from `position` (counted from `start`): what was drawn there before, or new draws."""
-        first = self.start + position
-        missing = first + count - len(self.rows)
-        if missing > 0:
-            self.rows.extend(self._draw(missing))
-        return self.rows[first : first + count].tolist()
+        first_draw = self.start + position
+        missing_count = first_draw + count - len(self.rows)
+        if missing_count > 0:
+            self.rows.extend(self._draw(missing_count))
+        return self.rows[first_draw : first_draw + count].tolist()
 
     def record_outcomes(
         self,
@@ -91,12 +91,12 @@ class DrawLog:
             groups: that came back, in the order in which they were drawn.
         """
         self._fill()
-        found: defaultdict[str, list[float]] = defaultdict(list)
+        successes_by_example: defaultdict[str, list[float]] = defaultdict(list)
         for group in reversed(groups):
-            found[group.example].append(sum(group.successes) / len(group.successes))
-        for place in range(position, min(position + rows, len(self.rows))):
-            if left := found.get(ids[self.rows[place]]):
-                self._success[place] = left.pop()
+            successes_by_example[group.example].append(sum(group.successes) / len(group.successes))
+        for draw_index in range(position, min(position + rows, len(self.rows))):
+            if successes := successes_by_example.get(ids[self.rows[draw_index]]):
+                self._success[draw_index] = successes.pop()
 
     def success(self) -> np.ndarray:
         """Success that came of each draw, float32 of shape (draws,); NaN where no group came back."""
@@ -109,8 +109,8 @@ class DrawLog:
 
     def state(self) -> dict[str, Any]:
         """Numbers, lists and bytes, for `write_state`: 4 bytes a draw, and 4 more where groups came back."""
-        known = b"" if np.isnan(self.success()).all() else self._success.tobytes()
-        return {"rows": self.rows.tolist(), "start": self.start, "success": known}
+        success_bytes = b"" if np.isnan(self.success()).all() else self._success.tobytes()
+        return {"rows": self.rows.tolist(), "start": self.start, "success": success_bytes}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Take over what `state` returned."""
@@ -131,14 +131,14 @@ class LastLosses:
 
     def record_and_fall(self, index: int, loss: float) -> float | None:
         """By how much `loss` is under the last one, which it replaces; None at first sight."""
-        last = float(self.nats[index])
+        last_loss = float(self.nats[index])
         self.nats[index] = loss
-        return None if last != last else last - loss
+        return None if last_loss != last_loss else last_loss - loss
 
     def state(self) -> dict[str, Any]:
         """JSON-ready: examples seen, and their losses; exact, because every float32 is a float."""
-        known = np.flatnonzero(~np.isnan(self.nats))
-        return {"index": known.tolist(), "nats": self.nats[known].tolist()}
+        seen_indices = np.flatnonzero(~np.isnan(self.nats))
+        return {"index": seen_indices.tolist(), "nats": self.nats[seen_indices].tolist()}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Take over what `state` returned."""
@@ -162,7 +162,7 @@ class RunSteering:
         self, engine: Engine, pool: Pool, files: SteeringFiles, *, beta: float, lr_reason: str = "", objective: str = "grpo"
     ) -> None:
         self.engine, self.pool, self.files, self.objective = engine, pool, files, objective
-        self.range = RewardRange(*engine.options.reward_range, asked=engine.range_asked)
+        self.range = RewardRange(*engine.options.reward_range, was_set=engine.range_was_set)
         """What rewards mean to steering."""
         self.beta, self.lr_reason = beta, lr_reason
         self.beta_reason = ""
@@ -220,23 +220,23 @@ class RunSteering:
             InputError: nothing was scored in `patience` batches in a row.
         """
         groups = self._read(step, groups)
-        held, signals = self.range.is_learning and self.tape is None, self._signals(step, kl_nats=kl, groups=len(groups))
-        actions = [] if held else self._decide(self.range.as_planned(groups), signals)
+        is_held, signals = self.range.is_learning and self.tape is None, self._signals(step, kl_nats=kl, groups=len(groups))
+        actions = [] if is_held else self._decide(self.range.as_planned(groups), signals)
         refused = {action.target for action in actions if action.kind == "refuse"}
         if refused:
-            drawn = enumerate(self.draws.rows[self._used_rows : self._used_rows + rows], self._used_rows)
-            self._refused += [place for place, row in drawn if self.pool.ids[row] in refused]
+            numbered_rows = enumerate(self.draws.rows[self._used_rows : self._used_rows + rows], self._used_rows)
+            self._refused += [draw_index for draw_index, row in numbered_rows if self.pool.ids[row] in refused]
         if not self.range.is_learning:
             self.draws.record_outcomes(self._used_rows, rows, self.pool.ids, groups)
         self.rollouts += completions
         self._count_unscored(step, rows, len(groups))
-        shown = self.engine.snapshot()
-        if len(shown) > MOST_LISTED:
+        figures_by_cell = self.engine.snapshot()
+        if len(figures_by_cell) > MOST_LISTED:
             batch_cells = {cell_key(group.task, group.level) for group in groups}
-            shown = {cell: figures for cell, figures in shown.items() if cell in batch_cells}
-        cells, states = ({cell: figures[name] for cell, figures in shown.items()} for name in ("kappa", "state"))
+            figures_by_cell = {cell: figures for cell, figures in figures_by_cell.items() if cell in batch_cells}
+        cells, states = ({cell: figures[name] for cell, figures in figures_by_cell.items()} for name in ("kappa", "state"))
         line = self._line(step, groups, rows) | group_line(groups, refused)
-        line |= {"held": True} if held else {}
+        line |= {"held": True} if is_held else {}
         line |= {"rollouts": self.rollouts, "cells": cells, "states": states} | self.engine.staleness()
         self._finish(step, actions, line)
         self.metrics["steering/zero_signal_share"].append(line["zero_signal"] / max(1, len(groups)))
@@ -245,28 +245,28 @@ class RunSteering:
 
     def _count_unscored(self, step: int, rows: int, groups: int) -> None:
         """Say once in the run that nothing of a batch was scored, so nothing could be learnt or steered by it."""
-        counts, because = self._counts, UNSCORED_REASON[self.objective].format(rows=rows)
+        counts, reason = self._counts, UNSCORED_REASON[self.objective].format(rows=rows)
         counts["unscored"] += rows - groups
         counts["unscored_batches"] += not groups
         counts["unscored_in_a_row"] = 0 if groups else counts["unscored_in_a_row"] + 1
         if not groups and counts["unscored_batches"] == 1:
-            self.note(step, "nothing scored", because)
+            self.note(step, "nothing scored", reason)
             if self.files.write:
-                logging.getLogger("mixwright").warning("step %d: nothing scored: %s", step, because)
+                logging.getLogger("mixwright").warning("step %d: nothing scored: %s", step, reason)
         if self.objective == "grpo" and 0 < self.patience <= counts["unscored_in_a_row"]:
-            expected, got = f"a reward in {self.patience} generation batches in a row", f"none, up to step {step}: {because}"
+            expected, got = f"a reward in {self.patience} generation batches in a row", f"none, up to step {step}: {reason}"
             remedy = "Correct the reward functions, or set SteeringConfig(unscored_batches=0) to train on."
             raise InputError(expected, got, remedy)
 
     def _read(self, step: int, groups: Sequence[GroupOutcome]) -> list[GroupOutcome]:
         """The groups with their rewards as successes; what is said of the range of rewards is logged."""
-        read, decisions = self.range.read_batch(step, groups)
+        read_groups, decisions = self.range.read_batch(step, groups)
         self.files.write_decisions(decisions)
         for line in decisions:
             self._counts[line.what] += 1
             if self.files.write and self._counts[line.what] == 1:
                 logging.getLogger("mixwright").warning("step %d: %s: %s.", step, line.what, line.because)
-        return read
+        return read_groups
 
     def observe_rows(self, step: int, outcomes: Sequence[Outcome | PairOutcome], rows: int, line: Mapping[str, Any]) -> None:
         """Hand a step of SFT or DPO to the engine.
@@ -307,10 +307,10 @@ class RunSteering:
 
     def begin_anew(self) -> None:
         """Training is called again without a checkpoint: what was drawn ahead and not used belongs to no step of it."""
-        ahead = len(self.draws) - self._used_rows
-        if ahead > 0:
-            self._rows_by_batch.append((DRAWN_AHEAD, ahead))
-            self._used_rows += ahead
+        unused_count = len(self.draws) - self._used_rows
+        if unused_count > 0:
+            self._rows_by_batch.append((DRAWN_AHEAD, unused_count))
+            self._used_rows += unused_count
         self.draws.start = len(self.draws)
 
     def finish(self) -> None:
@@ -324,9 +324,9 @@ class RunSteering:
         self._counts["canary_rollouts"] += rollouts
         self._counts["canary_tokens"] += tokens
 
-    def note(self, step: int, what: str, because: str) -> None:
+    def note(self, step: int, decision_name: str, reason: str) -> None:
         """Log something that is not (or cannot be) done."""
-        self.files.write_decisions([Decision(step, what, None, None, because)])
+        self.files.write_decisions([Decision(step, decision_name, None, None, reason)])
 
     @property
     def skips_step(self) -> bool:
@@ -341,9 +341,9 @@ class RunSteering:
             entropy: nats per token.
         """
         self._step_begins = True
-        shown = {"entropy": entropy, "kl_nats": self._canary_kl if kl is None else kl}
+        loss_figures = {"entropy": entropy, "kl_nats": self._canary_kl if kl is None else kl}
         for line in self._lines:
-            self.files.write_step(line | shown)
+            self.files.write_step(line | loss_figures)
         self._canary_kl = None
         self._lines.clear()
 
@@ -429,14 +429,18 @@ class RunSteering:
     def _line(self, step: int, outcomes: Sequence[GroupOutcome | Outcome | PairOutcome], rows: int) -> dict[str, Any]:
         self._rows_by_batch.append((step, rows))
         self._used_rows, self.batches = self._used_rows + rows, self.batches + 1
-        drawn = Counter(outcome.task for outcome in outcomes)
-        wanted = self.engine.wanted_shares()
-        if len(wanted) > MOST_LISTED:
-            self.metrics["steering/tasks_drawn"].append(len(drawn))
-            return {"step": step, "drawn": dict(drawn), "wanted": {task: wanted[task] for task in drawn}}
+        drawn_by_task = Counter(outcome.task for outcome in outcomes)
+        wanted_shares = self.engine.wanted_shares()
+        if len(wanted_shares) > MOST_LISTED:
+            self.metrics["steering/tasks_drawn"].append(len(drawn_by_task))
+            return {
+                "step": step,
+                "drawn": dict(drawn_by_task),
+                "wanted": {task: wanted_shares[task] for task in drawn_by_task},
+            }
         for task in self.pool.tasks:
-            self.metrics[f"steering/share/{task}"].append(drawn[task] / max(1, len(outcomes)))
-        return {"step": step, "drawn": dict(drawn), "wanted": wanted}
+            self.metrics[f"steering/share/{task}"].append(drawn_by_task[task] / max(1, len(outcomes)))
+        return {"step": step, "drawn": dict(drawn_by_task), "wanted": wanted_shares}
 
     def _finish(self, step: int, actions: Sequence[Action], line: dict[str, Any]) -> None:
         if self._step_begins:

@@ -49,8 +49,8 @@ def read_state(folder: Path, name: str, *, arrays: bool = True) -> dict[str, Any
         with (folder / f"{name}.npz").open("rb") as file, np.load(file, allow_pickle=False) as archive:
             return _unpack(state, archive)
     except FileNotFoundError as error:
-        missing = Path(str(error.filename)).name
-        raise InputError("a checkpoint made under steering", f"no {missing}", REMEDY, file=path) from None
+        missing_name = Path(str(error.filename)).name
+        raise InputError("a checkpoint made under steering", f"no {missing_name}", REMEDY, file=path) from None
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
         got = f"a broken steering state: {str(error)[:120]}"
         raise InputError("a whole steering state", got, "Resume from an earlier checkpoint.", file=path) from None
@@ -61,7 +61,7 @@ REMEDY = "Resume from another checkpoint or with steering=None."
 
 def _pack(value: Any, arrays: dict[str, np.ndarray]) -> Any:
     if isinstance(value, Mapping):
-        return {key: _pack(part, arrays) for key, part in value.items()}
+        return {key: _pack(item, arrays) for key, item in value.items()}
     if isinstance(value, np.ndarray):
         return {ARRAY_MARK: _store(value, arrays)}
     if isinstance(value, bytes):
@@ -69,7 +69,7 @@ def _pack(value: Any, arrays: dict[str, np.ndarray]) -> Any:
     if isinstance(value, list | tuple):
         array = _as_array(value) if len(value) >= MIN_ARCHIVED_LENGTH else None
         if array is None:
-            return [_pack(part, arrays) for part in value]
+            return [_pack(item, arrays) for item in value]
         return {LIST_MARK: _store(array, arrays)}
     return value
 
@@ -99,13 +99,13 @@ def _as_array(values: list[Any] | tuple[Any, ...]) -> np.ndarray | None:
         array = small if np.array_equal(small, array) else array
     else:
         return None
-    same = array.tolist() == [list(value) if isinstance(value, tuple) else value for value in values]
-    return array if same else None
+    is_same = array.tolist() == [list(value) if isinstance(value, tuple) else value for value in values]
+    return array if is_same else None
 
 
 def _unpack(value: Any, archive: Mapping[str, np.ndarray]) -> Any:
     if isinstance(value, list):
-        return [_unpack(part, archive) for part in value]
+        return [_unpack(item, archive) for item in value]
     if not isinstance(value, dict):
         return value
     if LIST_MARK in value:
@@ -114,4 +114,4 @@ def _unpack(value: Any, archive: Mapping[str, np.ndarray]) -> Any:
         return archive[value[BYTES_MARK]].tobytes()
     if ARRAY_MARK in value:
         return archive[value[ARRAY_MARK]]
-    return {key: _unpack(part, archive) for key, part in value.items()}
+    return {key: _unpack(item, archive) for key, item in value.items()}

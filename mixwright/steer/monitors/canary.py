@@ -56,8 +56,8 @@ class Canary(Kept, Monitor):
         """One alarm per task that lost something; none in steps without fresh canaries."""
         falls: dict[str, list[float]] = defaultdict(list)
         for canary in signals.canaries:
-            first = self._start.setdefault(canary.example, canary.success)
-            start = first if canary.start is None else canary.start
+            first_success = self._start.setdefault(canary.example, canary.success)
+            start = first_success if canary.start is None else canary.start
             falls[canary.task].append(start - canary.success)
         alarms = []
         for task, fall in sorted(falls.items()):

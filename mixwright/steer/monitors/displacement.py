@@ -65,19 +65,19 @@ class Displacement(Kept, Monitor):
         """Keep chosen log-ratio and log-ratio difference (nats) of each pair; those that overflowed say nothing."""
         for pair in outcomes:
             if isinstance(pair, PairOutcome):
-                log_ratios = [pair.chosen_logratio, pair.chosen_logratio - pair.rejected_logratio]
-                if all(map(math.isfinite, log_ratios)):
-                    self._pairs.setdefault(pair.task, []).append(log_ratios)
+                pair_ratios = [pair.chosen_logratio, pair.chosen_logratio - pair.rejected_logratio]
+                if all(map(math.isfinite, pair_ratios)):
+                    self._pairs.setdefault(pair.task, []).append(pair_ratios)
                     del self._pairs[pair.task][: -self.window]
 
     def inspect(self, signals: Signals) -> list[Alarm]:
         """One alarm per task whose chosen answers have fallen while its margin grew."""
         alarms = []
-        for task, kept in sorted(self._pairs.items()):
-            rested = signals.step - self._last_alarm_step.get(task, -math.inf) >= self.steps_between_alarms
-            if len(kept) < self.min_pairs or not rested:
+        for task, ratios in sorted(self._pairs.items()):
+            may_alarm = signals.step - self._last_alarm_step.get(task, -math.inf) >= self.steps_between_alarms
+            if len(ratios) < self.min_pairs or not may_alarm:
                 continue
-            chosen, margins = zip(*kept, strict=True)
+            chosen, margins = zip(*ratios, strict=True)
             fall = -fmean(chosen)
             if fall <= self.min_fall:  # the usual case, and cheap: no standard errors
                 continue
@@ -87,8 +87,9 @@ class Displacement(Kept, Monitor):
             if fall > threshold and grows:
                 self._last_alarm_step[task] = signals.step
                 message = (
-                    f"{task}: chosen completions are {fall:.3g} nats less likely than under the reference (last {len(kept)} "
-                    f"pairs, threshold {threshold:.3g}), while their margin over the rejected ones grew by {margin:.3g} nats"
+                    f"{task}: chosen completions are {fall:.3g} nats less likely than under the reference (last "
+                    f"{len(ratios)} pairs, threshold {threshold:.3g}), while their margin over the rejected ones grew by "
+                    f"{margin:.3g} nats"
                 )
                 alarms.append(Alarm("displacement", signals.step, task, fall, threshold, message))
         return alarms

@@ -86,81 +86,89 @@ class Formats(Kept, Monitor):
 
     def _begin(self, group: GroupOutcome) -> None:
         """The first window of a task decides which of its formats are watched."""
-        task, first = group.task, self._first.setdefault(group.task, [])
-        first.append([list(group.formats), list(group.rewards)])
-        if len(first) == self.window:
+        task, first_groups = group.task, self._first.setdefault(group.task, [])
+        first_groups.append([list(group.formats), list(group.rewards)])
+        if len(first_groups) == self.window:
             groups = [GroupOutcome("", task, None, 0, rewards, (), formats) for formats, rewards in self._first.pop(task)]
             watched = list(formats_in_use(groups, self.min_start_share).get(task, ()))[: self.max_formats]
             self._watched[task], self._recent[task] = watched, []
-            self._start[task] = [count_group(one, watched) for one in groups]
+            self._start[task] = [count_group(watched_group, watched) for watched_group in groups]
 
     def inspect(self, signals: Signals) -> list[Alarm]:
         """One alarm per task, about the format that lost most of those that are no worse than the leading one."""
         alarms = []
         for task, watched in sorted(self._watched.items()):
             start, recent = self._start[task], self._recent[task]
-            rested = signals.step - self._last_alarm_step.get(task, -math.inf) >= self.steps_between_alarms
-            if len(recent) < self.window or not rested:
+            may_alarm = signals.step - self._last_alarm_step.get(task, -math.inf) >= self.steps_between_alarms
+            if len(recent) < self.window or not may_alarm:
                 continue
-            now = [fmean(shares) for shares in shares_of(recent)]
-            leader = max(range(len(now)), key=lambda place: now[place])
-            found = [self._lost(start, recent, place, leader) for place in range(len(watched)) if place != leader]
-            worst = max((one for one in found if one), default=None)
-            if worst is not None:
+            shares_now = [fmean(shares) for shares in shares_of(recent)]
+            leader_index = max(range(len(shares_now)), key=lambda format_index: shares_now[format_index])
+            losses = [
+                self._find_loss(start, recent, format_index, leader_index)
+                for format_index in range(len(watched))
+                if format_index != leader_index
+            ]
+            worst_loss = max((loss for loss in losses if loss), default=None)
+            if worst_loss is not None:
                 self._last_alarm_step[task] = signals.step
-                fall, threshold, better, place = worst
-                name, leader_name = watched[place], watched[leader] if leader < len(watched) else "other forms"
+                fall, threshold, advantage, format_index = worst_loss
+                name, leader_name = (
+                    watched[format_index],
+                    watched[leader_index] if leader_index < len(watched) else "other forms",
+                )
+                share = shares_now[format_index]
                 message = (
-                    f"{task}: share of {name!r} fell by {fall:.2f} to {now[place]:.2f} (threshold {threshold:.2f}), though "
-                    f"no worse than {leader_name!r}, which leads with {now[leader]:.2f} ({better:+.2f} reward in the "
-                    "same groups)"
+                    f"{task}: share of {name!r} fell by {fall:.2f} to {share:.2f} (threshold {threshold:.2f}), though no "
+                    f"worse than {leader_name!r}, which leads with {shares_now[leader_index]:.2f} ({advantage:+.2f} reward "
+                    "in the same groups)"
                 )
                 alarms.append(Alarm("formats", signals.step, task, fall, threshold, message))
         return alarms
 
-    def _lost(
-        self, start: Sequence[GroupCounts], recent: Sequence[GroupCounts], place: int, leader: int
+    def _find_loss(
+        self, start: Sequence[GroupCounts], recent: Sequence[GroupCounts], format_index: int, leader_index: int
     ) -> tuple[float, float, float, int] | None:
         """(fall, threshold, advantage over the leader, place) of a format that is lost without being worse."""
-        before, after = (shares_of(rows)[place] for rows in (start, recent))
+        before, after = (shares_of(rows)[format_index] for rows in (start, recent))
         fall = fmean(before) - fmean(after)
         error = math.hypot(*(stdev(values) / math.sqrt(len(values)) for values in (before, after)))
         threshold = max(self.lost_share * fmean(before), self.standard_errors * error)
         if fall <= threshold:
             return None
-        better = format_advantage([*start, *recent], place, leader)
-        if better is None or better < -self.slack or not earned_above_least([*start, *recent], place):
+        advantage = format_advantage([*start, *recent], format_index, leader_index)
+        if advantage is None or advantage < -self.slack or not earned_above_least([*start, *recent], format_index):
             return None
-        return fall, threshold, better, place
+        return fall, threshold, advantage, format_index
 
 
-def formats_in_use(groups: Iterable[GroupOutcome], least: float = IN_USE_SHARE) -> dict[str, dict[str, float]]:
-    """Task -> format -> share of its completions, commonest first; formats rarer than `least` are left out. Pure.
+def formats_in_use(groups: Iterable[GroupOutcome], min_share: float = IN_USE_SHARE) -> dict[str, dict[str, float]]:
+    """Task -> format -> share of its completions, commonest first; formats rarer than `min_share` are left out. Pure.
 
     Tasks are sorted; groups without formats (a trainer that does not tell them) say nothing.
 
     Args:
         groups: of the first batch, or of several.
-        least: share from which a format counts, 0..1.
+        min_share: share from which a format counts, 0..1.
     """
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     for group in groups:
         counts[group.task].update(group.formats)
-    found: dict[str, dict[str, float]] = {}
-    for task, of_task in sorted(counts.items()):
-        total = of_task.total()
-        ranked = sorted(of_task, key=lambda name: (-of_task[name], name))
-        if shares := {name: of_task[name] / total for name in ranked if of_task[name] >= least * total}:
-            found[task] = shares
-    return found
+    shares_by_task: dict[str, dict[str, float]] = {}
+    for task, format_counts in sorted(counts.items()):
+        total = format_counts.total()
+        ranked = sorted(format_counts, key=lambda name: (-format_counts[name], name))
+        if shares := {name: format_counts[name] / total for name in ranked if format_counts[name] >= min_share * total}:
+            shares_by_task[task] = shares
+    return shares_by_task
 
 
 def count_group(group: GroupOutcome, watched: Sequence[str]) -> GroupCounts:
     """Counts and rewards of one group."""
-    places = {name: place for place, name in enumerate(watched)}
+    index_by_format = {name: format_index for format_index, name in enumerate(watched)}
     row: GroupCounts = [[0, 0.0] for _ in range(len(watched) + 1)]
     for name, reward in zip(group.formats, group.rewards, strict=True):
-        count_and_reward = row[places.get(name, len(watched))]
+        count_and_reward = row[index_by_format.get(name, len(watched))]
         count_and_reward[0] += 1
         count_and_reward[1] += reward
     return row
@@ -175,22 +183,22 @@ def shares_of(rows: Sequence[GroupCounts]) -> list[list[float]]:
     ]
 
 
-def format_advantage(rows: Sequence[GroupCounts], place: int, leader: int) -> float | None:
+def format_advantage(rows: Sequence[GroupCounts], format_index: int, leader_index: int) -> float | None:
     """Mean reward of one format above another's within groups that hold both; None where there are none.
 
     Each group weighs n x m / (n + m): the least variance (Mantel and Haenszel 1959).
     """
     total = weights = 0.0
     for row in rows:
-        (n, reward), (m, other) = row[place], row[leader]
+        (n, reward), (m, leader_reward) = row[format_index], row[leader_index]
         if n and m:
             weight = n * m / (n + m)
-            total, weights = total + weight * (reward / n - other / m), weights + weight
+            total, weights = total + weight * (reward / n - leader_reward / m), weights + weight
     return total / weights if weights else None
 
 
-def earned_above_least(rows: Sequence[GroupCounts], place: int) -> bool:
+def earned_above_least(rows: Sequence[GroupCounts], format_index: int) -> bool:
     """Whether completions of one format earned more than the least that any format earned on the mean in a group."""
     means = [[reward / count for count, reward in column if count] for column in zip(*rows, strict=True)]
-    least = min(mean for column in means for mean in column)
-    return any(mean > least + 1e-9 for mean in means[place])
+    least_mean = min(mean for column in means for mean in column)
+    return any(mean > least_mean + 1e-9 for mean in means[format_index])

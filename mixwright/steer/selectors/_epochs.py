@@ -27,17 +27,17 @@ class Epochs(Kept):
 
     def next(self, tasks: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """The next examples of each task's epoch, int64 of shape (draws,); a new epoch takes its seed from `rng`."""
-        found = np.empty(len(tasks), dtype=np.int64)
+        examples = np.empty(len(tasks), dtype=np.int64)
         for task in np.unique(tasks):
-            places = np.flatnonzero(tasks == task)
-            while len(places):
-                ahead = self._rest(task, rng)[: len(places)]
-                found[places[: len(ahead)]] = ahead
-                self._places[task] += len(ahead)
-                places = places[len(ahead) :]
-        return found
+            positions = np.flatnonzero(tasks == task)
+            while len(positions):
+                next_examples = self._remaining(task, rng)[: len(positions)]
+                examples[positions[: len(next_examples)]] = next_examples
+                self._places[task] += len(next_examples)
+                positions = positions[len(next_examples) :]
+        return examples
 
-    def _rest(self, task: int, rng: np.random.Generator) -> np.ndarray:
+    def _remaining(self, task: int, rng: np.random.Generator) -> np.ndarray:
         """What is left of the task's epoch, or a whole new one."""
         members = self._members(task)
         if self._places[task] in (-1, len(members)):

@@ -62,11 +62,11 @@ class CellStates:
         self._owed = np.zeros((2, len(scene.pool.tasks)))
         self.evidence = CellEvidence(len(cells), memory, scene.ledger.recent.half_life)
         self._trial = CellEvidence(len(cells), math.inf)
-        known = scene.ledger.recent
-        keep = np.minimum(1.0, memory / np.maximum(known.tries, 1e-12))
+        recent = scene.ledger.recent
+        keep = np.minimum(1.0, memory / np.maximum(recent.tries, 1e-12))
         for name in ("wins", "tries", "groups", "squares"):
-            getattr(self.evidence, name)[:] = getattr(known, name) * keep
-        self._settle(np.flatnonzero(known.tries > 0), 0)
+            getattr(self.evidence, name)[:] = getattr(recent, name) * keep
+        self._settle(np.flatnonzero(recent.tries > 0), 0)
 
     @property
     def drawn_freely(self) -> np.ndarray:
@@ -85,9 +85,9 @@ class CellStates:
         cells = np.array([self._numbers[cell_key(group.task, group.level)] for group in groups])
         step = max(step, self.evidence.step)
         self.evidence.add(cells, step, wins, tries)
-        batch_cells, place = np.unique(cells, return_inverse=True)
-        short = self._under(np.bincount(place, wins), np.bincount(place, tries), batch_cells, self.high)
-        doubted = batch_cells[(self.state[batch_cells] == MASTERED) & short]
+        batch_cells, cell_positions = np.unique(cells, return_inverse=True)
+        is_under = self._under(np.bincount(cell_positions, wins), np.bincount(cell_positions, tries), batch_cells, self.high)
+        doubted = batch_cells[(self.state[batch_cells] == MASTERED) & is_under]
         self.state[doubted], self.due[doubted], self.retrial_groups_served[doubted] = REVIEW, step, 0
         self._trial.add(cells, step, wins, tries)
         self._settle(batch_cells, step)
@@ -104,31 +104,31 @@ class CellStates:
         """
         step = self._ledger.step
         self.evidence.step = max(self.evidence.step, step)
-        counts = np.bincount(tasks, minlength=self._owed.shape[1])
-        self._owed += self._shares * counts
+        draws_by_task = np.bincount(tasks, minlength=self._owed.shape[1])
+        self._owed += self._shares * draws_by_task
         if (self.state <= ACTIVE).all():
             np.minimum(self._owed, RETRIAL_GROUPS, out=self._owed)
             return
         due_now = (self.state >= REVIEW) & (self.due <= step) & (self._ledger.sizes > 0)
         mastered = (self.state == MASTERED) & (self._ledger.sizes > 0)
-        for task in np.flatnonzero((counts > 0) & (self._owed >= 1).any(axis=0)):
+        for task in np.flatnonzero((draws_by_task > 0) & (self._owed >= 1).any(axis=0)):
             of_task = self._task_of == task
-            chosen = self._cells_to_retry(
-                np.flatnonzero(due_now & of_task), int(min(self._owed[0, task], counts[task])), step
+            retried = self._cells_to_retry(
+                np.flatnonzero(due_now & of_task), int(min(self._owed[0, task], draws_by_task[task])), step
             )
-            self._owed[0, task] -= len(chosen)
-            room = int(min(self._owed[1, task], counts[task] - len(chosen)))
-            reviewed = self._reviews(np.flatnonzero(mastered & of_task), room)
+            self._owed[0, task] -= len(retried)
+            most_reviews = int(min(self._owed[1, task], draws_by_task[task] - len(retried)))
+            reviewed = self._reviews(np.flatnonzero(mastered & of_task), most_reviews)
             self._owed[1, task] -= len(reviewed)
-            served = np.r_[chosen, reviewed].astype(np.int64)
+            served = np.r_[retried, reviewed].astype(np.int64)
             if len(served):
                 cells[rng.permutation(np.flatnonzero(tasks == task))[: len(served)]] = served
         np.minimum(self._owed, RETRIAL_GROUPS, out=self._owed)  # a quiet time saves up one re-evaluation, no more
 
-    def _cells_to_retry(self, cells: np.ndarray, room: int, step: int) -> np.ndarray:
-        """Up to `room` cells to re-evaluate now, the longest due first, each as often as it still lacks groups."""
+    def _cells_to_retry(self, cells: np.ndarray, most_cells: int, step: int) -> np.ndarray:
+        """Up to `most_cells` cells to re-evaluate now, the longest due first, each as often as it still lacks groups."""
         order = cells[np.argsort(self.due[cells], kind="stable")]
-        chosen = np.repeat(order, RETRIAL_GROUPS - self.retrial_groups_served[order])[:room]
+        chosen = np.repeat(order, RETRIAL_GROUPS - self.retrial_groups_served[order])[:most_cells]
         np.add.at(self.retrial_groups_served, chosen, 1)
         fully_served = order[self.retrial_groups_served[order] >= RETRIAL_GROUPS]
         # Should no outcome come back (a batch that was lost), the cell is due again all the same.
@@ -136,22 +136,22 @@ class CellStates:
         self.retrial_groups_served[fully_served] = 0
         return chosen
 
-    def _reviews(self, cells: np.ndarray, room: int) -> np.ndarray:
-        """`room` mastered cells, the longest unseen first; none when there are none."""
-        if not len(cells) or room < 1:
+    def _reviews(self, cells: np.ndarray, cell_count: int) -> np.ndarray:
+        """`cell_count` mastered cells, the longest unseen first; none when there are none."""
+        if not len(cells) or cell_count < 1:
             return cells[:0]
-        chosen = np.resize(cells[np.argsort(self.turn[cells], kind="stable")], room)
-        self.turn[chosen] = self.turn.max() + 1 + np.arange(room)
+        chosen = np.resize(cells[np.argsort(self.turn[cells], kind="stable")], cell_count)
+        self.turn[chosen] = self.turn.max() + 1 + np.arange(cell_count)
         return chosen
 
     def _settle(self, cells: np.ndarray, step: int) -> None:
         """Judge cells that are drawn freely, by all that is known of them."""
         evidence = self.evidence
         cells = cells[self.drawn_freely[cells] & (evidence.tries[cells] >= MIN_ROLLOUTS)]
-        place = side_of_band(evidence.wins[cells], evidence.tries[cells], self.low[cells], self.high[cells], Z_PROVISIONAL)
+        side = side_of_band(evidence.wins[cells], evidence.tries[cells], self.low[cells], self.high[cells], Z_PROVISIONAL)
         # kappa may lie under 0
         lucky = (self._lucky_kappa > 0) & (self._ledger.answers.kappa_high()[cells] < self._lucky_kappa)
-        state = np.where(place > 0, MASTERED, np.where(place < 0, DEFERRED, np.where(lucky, LUCKY, ACTIVE)))
+        state = np.where(side > 0, MASTERED, np.where(side < 0, DEFERRED, np.where(lucky, LUCKY, ACTIVE)))
         self.state[cells] = state
         self._put_off(cells[state >= DEFERRED], step)
         in_band = cells[(state == ACTIVE) & (evidence.tries[cells] >= 4 * MIN_ROLLOUTS)]
@@ -168,12 +168,12 @@ class CellStates:
         # a cell that is right by S alone stays out
         low = self._ledger.kappa(wilson(wins * trial_weights, tries * trial_weights, Z_PROVISIONAL)[0], cells)
         risen = ~review & (low > 1e-9) & (wins / np.maximum(tries, 1e-12) >= self.low[cells])
-        back, held, failed = cells[fell | risen], cells[review & ~fell], cells[~review & ~risen]
+        returned, confirmed, failed = cells[fell | risen], cells[review & ~fell], cells[~review & ~risen]
         for name in CellEvidence.KEPT:
-            getattr(self.evidence, name)[back] = getattr(trial, name)[back]
-        self._ledger.answers.forget(back[self.state[back] == LUCKY])
+            getattr(self.evidence, name)[returned] = getattr(trial, name)[returned]
+        self._ledger.answers.forget(returned[self.state[returned] == LUCKY])
         goes_on = failed[self.state[failed] == LUCKY]
-        self.state[back], self.state[held] = ACTIVE, MASTERED
+        self.state[returned], self.state[confirmed] = ACTIVE, MASTERED
         self._put_off(failed, step)
         self._clear(np.setdiff1d(cells, goes_on))
 

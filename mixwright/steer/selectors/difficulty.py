@@ -79,21 +79,21 @@ class Difficulty(Selector):
             lucky_kappa=self.lucky_kappa,
         )
         cells = [scene.ledger.task_cells(task) for task in range(len(scene.pool.tasks))]
-        is_cell = np.arange(max(map(len, cells))) < np.array([[len(found)] for found in cells])
+        is_cell = np.arange(max(map(len, cells))) < np.array([[len(cells_of_task)] for cells_of_task in cells])
         self._cells = np.zeros(is_cell.shape, dtype=np.int64)
         self._cells[is_cell] = np.concatenate(cells)
         sizes = np.where(is_cell, scene.ledger.sizes[self._cells], 0)
         self._size_weights = sizes / (sizes + HALF_WEIGHT_EXAMPLES)
-        self._even = [task for task, found in zip(scene.pool.tasks, cells, strict=True) if len(found) < 2]
+        self._even = [task for task, cells_of_task in zip(scene.pool.tasks, cells, strict=True) if len(cells_of_task) < 2]
 
     def worth(self, success: np.ndarray, cells: np.ndarray) -> np.ndarray:
         """Weight of cells, by success drawn for them; both of one shape, or `cells` of its last axis."""
         states = self._states
-        alike = self._ledger.lasting.intraclass_correlation(np.arange(len(states.state)))
+        correlation = self._ledger.lasting.intraclass_correlation(np.arange(len(states.state)))
         weight_by_state = np.where(
             states.drawn_freely, 1.0, np.where(states.state == MASTERED, PARKED_WEIGHT, DEFERRED_WEIGHT)
         )
-        room = room_to_learn(success, self._ledger.answers.swapped()[cells]) * (1 - alike)[cells]
+        room = room_to_learn(success, self._ledger.answers.swapped()[cells]) * (1 - correlation)[cells]
         above = np.where(
             success > states.high[cells], max(self.weight_above, DEFERRED_WEIGHT), np.maximum(room, self.weight_below)
         )
@@ -103,12 +103,12 @@ class Difficulty(Selector):
         """Examples of the tasks. A batch draws no example twice while its candidates allow."""
         cells = self._choose_cells(tasks, rng)
         self._states.serve(tasks, cells, rng)
-        found = self._choose_examples(cells, rng)
+        picked = self._choose_examples(cells, rng)
         explored = rng.random(len(tasks)) < self.explore
         for task in np.unique(tasks[explored]):
-            places = np.flatnonzero(explored & (tasks == task))
-            found[places] = rng.choice(self._ledger.task_members(task), len(places))
-        return found
+            positions = np.flatnonzero(explored & (tasks == task))
+            picked[positions] = rng.choice(self._ledger.task_members(task), len(positions))
+        return picked
 
     def observe(self, step: int, outcomes: Sequence[GroupOutcome | Outcome | PairOutcome]) -> None:
         """Move the cells' states."""
@@ -129,30 +129,32 @@ class Difficulty(Selector):
             success = rng.beta(wins, losses, (MOST_POSTERIOR_SAMPLES, len(wins)))
             weights = self.worth(success, all_cells)[draws[:, None] % MOST_POSTERIOR_SAMPLES, cells]
         weights = np.cumsum(weights * self._size_weights[tasks], axis=1)
-        place = (weights <= rng.random((len(tasks), 1)) * weights[:, -1:]).sum(axis=1)
-        return cells[draws, np.minimum(place, cells.shape[1] - 1)]
+        column = (weights <= rng.random((len(tasks), 1)) * weights[:, -1:]).sum(axis=1)
+        return cells[draws, np.minimum(column, cells.shape[1] - 1)]
 
     def _choose_examples(self, cells: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Of random candidates the one drawn the longest ago, none twice in a batch while others are there."""
         ledger, draws = self._ledger, np.arange(len(cells))
-        found = ledger.random_members(cells, self.candidates, rng)
-        last_drawn = ledger.drawn[found].astype(np.int64)  # -1 for never
+        candidates = ledger.random_members(cells, self.candidates, rng)
+        last_drawn = ledger.drawn[candidates].astype(np.int64)  # -1 for never
         best = last_drawn.argmin(axis=1)
         for _ in range(self.candidates):
-            again = repeated_places(found[draws, best])
-            if not len(again):
+            repeated = repeated_positions(candidates[draws, best])
+            if not len(repeated):
                 break
-            last_drawn[again, best[again]] = np.iinfo(np.int64).max
-            best[again] = last_drawn[again].argmin(axis=1)
-        return found[draws, best].astype(np.int64)
+            last_drawn[repeated, best[repeated]] = np.iinfo(np.int64).max
+            best[repeated] = last_drawn[repeated].argmin(axis=1)
+        return candidates[draws, best].astype(np.int64)
 
     def remarks(self) -> dict[str, str]:
         """Which tasks are drawn evenly."""
         if not self._even:
             return {}
-        more = f" and {len(self._even) - MOST_TASKS_SHOWN} more tasks" if len(self._even) > MOST_TASKS_SHOWN else ""
-        named = ", ".join(self._even[:MOST_TASKS_SHOWN])
-        return {"even": f"rows of {named}{more} are drawn evenly: a task of one cell shows no difficulty to choose by"}
+        more_text = f" and {len(self._even) - MOST_TASKS_SHOWN} more tasks" if len(self._even) > MOST_TASKS_SHOWN else ""
+        names_text = ", ".join(self._even[:MOST_TASKS_SHOWN])
+        return {
+            "even": f"rows of {names_text}{more_text} are drawn evenly: a task of one cell shows no difficulty to choose by"
+        }
 
     def state(self) -> dict[str, Any]:
         """States of the cells."""
@@ -163,7 +165,7 @@ class Difficulty(Selector):
         self._states.restore(state)
 
 
-def repeated_places(numbers: np.ndarray) -> np.ndarray:
+def repeated_positions(numbers: np.ndarray) -> np.ndarray:
     """Places of numbers that stand earlier in the array too."""
     keys = np.sort((numbers.astype(np.int64) << 32) + np.arange(len(numbers)))  # a full sort: the same on every machine
     return keys[1:][keys[1:] >> 32 == keys[:-1] >> 32] & (2**32 - 1)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from mixwright.steer.beside.run import RunSteering
     from mixwright.trainers.steering import SteeringConfig
 
-Grade = Callable[[Sequence[int], Sequence[str], Sequence[Sequence[int]]], list[float]]
+GradeCompletions = Callable[[Sequence[int], Sequence[str], Sequence[Sequence[int]]], list[float]]
 """(pool indices, completions, their token ids) -> reward per completion."""
 
 
@@ -39,7 +39,9 @@ ROLLOUT_COST_CANARIES = 1.25
 128 tokens) to 2.1 (15M parameters, 16 tokens) were measured on a CPU; the longer the completions, the less."""
 
 
-def schedule_passes(trainer: Any, run: RunSteering, asked_steps: int | None, items: int, row_cost_canaries: float) -> int:
+def schedule_passes(
+    trainer: Any, run: RunSteering, asked_steps: int | None, item_count: int, row_cost_canaries: float
+) -> int:
     """Steps between canary passes; 0 for none, where the budget allows no second pass within so short a run.
 
     Every process runs all canaries and trains on its own part of a step, so the budget is that of one process. It holds for
@@ -51,7 +53,7 @@ def schedule_passes(trainer: Any, run: RunSteering, asked_steps: int | None, ite
         trainer: with its batch sizes and steps.
         run: where it is written down that there are none, or that the budget says more than `MIN_STEPS_BETWEEN`.
         asked_steps: by the user, who pays what it costs; None leaves it to the budget.
-        items: canaries.
+        item_count: canaries.
         row_cost_canaries: what a row of training costs, in canaries; a pair of DPO is two rows.
     """
     steps = trainer.args.max_steps
@@ -61,18 +63,20 @@ def schedule_passes(trainer: Any, run: RunSteering, asked_steps: int | None, ite
     if asked_steps is not None:
         steps_between = asked_steps
     elif steps > 0:
-        affordable_passes = int(steps * affordable_canaries / items) - PASSES_AT_START
+        affordable_passes = int(steps * affordable_canaries / item_count) - PASSES_AT_START
         steps_between = max(MIN_STEPS_BETWEEN, math.ceil(steps / affordable_passes)) if affordable_passes > 0 else steps + 1
     else:
-        steps_between = max(MIN_STEPS_BETWEEN, math.ceil(items / affordable_canaries))
-    because = f"{items} items, and a process trains on {rows_per_step} a step: they may cost {BUDGET_SHARE:.0%} of the work"
+        steps_between = max(MIN_STEPS_BETWEEN, math.ceil(item_count / affordable_canaries))
+    reason = (
+        f"{item_count} items, and a process trains on {rows_per_step} a step: they may cost {BUDGET_SHARE:.0%} of the work"
+    )
     if 0 < steps < steps_between:
         if run.batches == 0:
-            cause = f"a pass every {asked_steps} steps was asked for" if asked_steps is not None else because
+            cause = f"a pass every {asked_steps} steps was asked for" if asked_steps is not None else reason
             run.note(0, "canaries off", f"{cause}; in {steps} steps there is no second look, and no loss can show")
         return 0
     if asked_steps is None and steps_between > MIN_STEPS_BETWEEN and run.batches == 0:
-        run.note(0, f"canaries every {steps_between} steps", because)
+        run.note(0, f"canaries every {steps_between} steps", reason)
     return steps_between
 
 
@@ -104,7 +108,7 @@ class CanaryPass:
         pool: Pool,
         items: Sequence[int],
         prompts: Sequence[Any],
-        grade: Grade,
+        grade: GradeCompletions,
         *,
         success_now_and_first: Callable[[str, float], tuple[float, float]],
         max_new_tokens: int,
@@ -135,14 +139,14 @@ class CanaryPass:
         rewards = self.grade(self.items, [answer.text for answer in answers], [list(answer.token_ids) for answer in answers])
         logprobs_now = self.learner.logprobs(self.prompts, [tokens for tokens, _ in self.start]) if self.start else []
         outcomes = []
-        for place, item in enumerate(self.items):
-            if math.isnan(rewards[place]):
+        for item_index, item in enumerate(self.items):
+            if math.isnan(rewards[item_index]):
                 continue  # no reward function could judge it
             cell = self.pool.cells[self.pool.cell_of[item]]
-            kl = kl_per_token(self.start[place][1], logprobs_now[place]) if self.start else None
+            kl = kl_per_token(self.start[item_index][1], logprobs_now[item_index]) if self.start else None
             name = self.pool.ids[item]
-            success, start = self.success_now_and_first(name, rewards[place])
-            outcomes.append(CanaryOutcome(name, cell.task, cell.level, step, success, kl, start))
+            success, first_success = self.success_now_and_first(name, rewards[item_index])
+            outcomes.append(CanaryOutcome(name, cell.task, cell.level, step, success, kl, first_success))
         return outcomes, len(self.items)
 
 

@@ -18,7 +18,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from mixwright.learner.batches import logits_limit, reading_mode, token_batches
+from mixwright.learner.batches import pass_token_limit, reading_mode, token_batches
 from mixwright.records import CanaryOutcome
 from mixwright.steer.pool import Pool
 from mixwright.trainers.canaries.generated import kl_per_token, schedule_passes
@@ -26,7 +26,7 @@ from mixwright.trainers.canaries.generated import kl_per_token, schedule_passes
 if TYPE_CHECKING:
     from mixwright.steer.beside.run import RunSteering
 
-Prepare = Callable[[Sequence[int]], tuple[dict[str, Any], Tensor]]
+PrepareRows = Callable[[Sequence[int]], tuple[dict[str, Any], Tensor]]
 """Pool indices -> the model's inputs, and labels (rows, time) with -100 where nothing is to be predicted."""
 
 
@@ -48,11 +48,19 @@ class HeldOutPass:
     """
 
     def __init__(
-        self, model: Any, pool: Pool, items: Sequence[int], sizes: Sequence[int], prepare: Prepare, *, seed: int, every: int
+        self,
+        model: Any,
+        pool: Pool,
+        items: Sequence[int],
+        sizes: Sequence[int],
+        prepare: PrepareRows,
+        *,
+        seed: int,
+        every: int,
     ) -> None:
         self.every = every
         self.model, self.pool, self.items, self.prepare, self.seed = model, pool, items, prepare, seed
-        self.batches = list(token_batches(sizes, logits_limit(model)))
+        self.batches = list(token_batches(sizes, pass_token_limit(model)))
         self.start: list[tuple[list[int], list[float]]] = []
         """Per item: a token per target position that the starting model sampled, and its log-probability then (nats)."""
 
@@ -60,57 +68,57 @@ class HeldOutPass:
         """Sample the tokens that drift is measured on; returns target tokens to charge. No-op when already done."""
         if self.start:
             return 0
-        random = torch.Generator().manual_seed(self.seed)
+        generator = torch.Generator().manual_seed(self.seed)
         self.start = [([], []) for _ in self.items]
         tokens = 0
-        for place, log_probabilities, targets in self._read():
+        for item_index, log_probabilities, targets in self._read():
             cumulated = log_probabilities.exp().cumsum(1)
             # Scaled to the last sum, which rounding leaves a little off 1, so that no token outside the vocabulary is hit.
-            threshold = torch.rand(len(targets), 1, generator=random).to(cumulated.device) * cumulated[:, -1:]
+            threshold = torch.rand(len(targets), 1, generator=generator).to(cumulated.device) * cumulated[:, -1:]
             sampled = torch.searchsorted(cumulated, threshold).clamp_max(log_probabilities.shape[1] - 1)
-            self.start[place] = (sampled[:, 0].tolist(), log_probabilities.gather(1, sampled)[:, 0].tolist())
+            self.start[item_index] = (sampled[:, 0].tolist(), log_probabilities.gather(1, sampled)[:, 0].tolist())
             tokens += len(targets)
         return tokens
 
     def run(self, step: int) -> tuple[list[CanaryOutcome], int]:
         """Outcomes of all items now, and the target tokens to charge."""
-        outcome_by_place: dict[int, CanaryOutcome] = {}
+        outcome_by_item: dict[int, CanaryOutcome] = {}
         tokens = 0
-        for place, log_probabilities, targets in self._read():
+        for item_index, log_probabilities, targets in self._read():
             tokens += len(targets)
             mean_logprob = log_probabilities.gather(1, targets[:, None]).mean().item()
             # a model that has overflowed can nothing any more
             success = math.exp(mean_logprob) if math.isfinite(mean_logprob) else 0.0
             kl = None
             if self.start:
-                sampled, logprobs_before = self.start[place]
+                sampled, logprobs_before = self.start[item_index]
                 logprobs_now = log_probabilities.gather(1, torch.tensor(sampled, device=log_probabilities.device)[:, None])[
                     :, 0
                 ].tolist()
                 kl = kl_per_token(logprobs_before, logprobs_now) if all(map(math.isfinite, logprobs_now)) else None
-            item = self.items[place]
+            item = self.items[item_index]
             cell = self.pool.cells[self.pool.cell_of[item]]
-            outcome_by_place[place] = CanaryOutcome(self.pool.ids[item], cell.task, cell.level, step, success, kl)
-        return [outcome_by_place[place] for place in sorted(outcome_by_place)], tokens
+            outcome_by_item[item_index] = CanaryOutcome(self.pool.ids[item], cell.task, cell.level, step, success, kl)
+        return [outcome_by_item[item_index] for item_index in sorted(outcome_by_item)], tokens
 
     def _read(self) -> Iterator[tuple[int, Float[Tensor, "time vocabulary"], Int[Tensor, " time"]]]:
         """(place, log-probabilities at the target positions, target tokens) per item; items without targets are left out."""
         for batch in self.batches:
-            inputs, labels = self.prepare([self.items[place] for place in batch])
+            inputs, labels = self.prepare([self.items[item_index] for item_index in batch])
             device = next(self.model.parameters()).device
             inputs = {name: value.to(device) if isinstance(value, Tensor) else value for name, value in inputs.items()}
             with reading_mode(self.model):
                 # Prompt-learning adapters put virtual tokens in front: the last positions are the row's own.
                 logits = self.model(**inputs, use_cache=False).logits[:, -labels.shape[1] :]
             targets = labels.to(logits.device)[:, 1:]
-            for row, place in enumerate(batch):
+            for row, item_index in enumerate(batch):
                 is_target = targets[row] != -100
                 if bool(is_target.any()):
-                    yield place, torch.log_softmax(logits[row, :-1][is_target].float(), -1), targets[row][is_target]
+                    yield item_index, torch.log_softmax(logits[row, :-1][is_target].float(), -1), targets[row][is_target]
 
 
 def make_heldout(
-    trainer: Any, run: RunSteering, every: int | None, size: Callable[[Any], int], prepare: Prepare
+    trainer: Any, run: RunSteering, every: int | None, size: Callable[[Any], int], prepare: PrepareRows
 ) -> HeldOutPass | None:
     """The canary pass of an SFT or DPO trainer, or None with the reason logged when there can be none.
 
@@ -137,7 +145,7 @@ def make_heldout(
     return HeldOutPass(model, run.pool, items, sizes, prepare, seed=trainer.args.seed, every=steps_between)
 
 
-def _why_none(trainer: Any, prepare: Prepare, items: Sequence[int]) -> str:
+def _why_none(trainer: Any, prepare: PrepareRows, items: Sequence[int]) -> str:
     """Why no row can be watched beside this trainer; empty when it can."""
     if trainer.is_fsdp_enabled or trainer.is_deepspeed_enabled:
         return "parameters may be sharded, so one process cannot read rows alone"

@@ -59,8 +59,8 @@ def check_methods(parent: type, objective: str) -> None:
         method = getattr(parent, name, None)
         actual = tuple(inspect.signature(method).parameters)[1:] if callable(method) else None
         if actual is None or actual[: len(parameters)] != parameters:
-            shown = "no such method" if actual is None else f"({', '.join(actual)})"
-            raise _changed(f"{parent.__name__}.{name}({', '.join(parameters)})", shown)
+            actual_text = "no such method" if actual is None else f"({', '.join(actual)})"
+            raise _changed(f"{parent.__name__}.{name}({', '.join(parameters)})", actual_text)
 
 
 def check_attributes(trainer: Any, objective: str) -> None:

@@ -75,14 +75,14 @@ class FiniteGuard:
         advice = "There is no whole checkpoint before it: begin with"
         if folder is not None:
             advice = f"Resume from {folder}, the last whole checkpoint whose losses were finite, with"
-        because = f"a {quantity} is not a finite number; {state}"
+        reason = f"a {quantity} is not a finite number; {state}"
         self.run.finish()
         # resuming with True reads the name: what is newer is passed over
         self.run.files.write_decisions(
-            [Decision(step, "not finite", None, folder.name if folder is not None else "", because)]
+            [Decision(step, "not finite", None, folder.name if folder is not None else "", reason)]
         )
         self.run.write()
-        raise InputError(f"finite numbers at step {step}", because, f"{advice} {REMEDY}.")
+        raise InputError(f"finite numbers at step {step}", reason, f"{advice} {REMEDY}.")
 
 
 def all_finite(tensors: Iterable[Tensor | None]) -> bool:

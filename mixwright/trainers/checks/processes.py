@@ -48,5 +48,13 @@ def check_same_run(run: RunSteering, step: int) -> None:
 
 def checksum(run: RunSteering) -> int:
     """CRC-32 of what decides the next draws, without the per-example arrays: those follow from the same outcomes."""
-    shown = [run.engine.wanted_shares(), run.engine.snapshot(), run.beta, run.lr_factor, run.stop, run.rollouts, run.batches]
-    return zlib.crc32(json.dumps(shown, sort_keys=True, default=float).encode())
+    decided = [
+        run.engine.wanted_shares(),
+        run.engine.snapshot(),
+        run.beta,
+        run.lr_factor,
+        run.stop,
+        run.rollouts,
+        run.batches,
+    ]
+    return zlib.crc32(json.dumps(decided, sort_keys=True, default=float).encode())

@@ -31,16 +31,16 @@ def check_draws(run: RunSteering, sampler: SteeredSampler) -> list[str]:
     try:
         _check_order(run.engine.draw, sampler)
         shares = run.engine.wanted_shares()
-        drawn = Counter(run.pool.tasks[run.pool.task_of[row]] for row in run.engine.draw(SHARE_DRAWS))
+        drawn_by_task = Counter(run.pool.tasks[run.pool.task_of[row]] for row in run.engine.draw(SHARE_DRAWS))
     finally:
         run.engine.load_state_dict(engine_state)
     _require(
         "state restored", run.engine.state_dict() == engine_state, "the engine's state after the test differs from before"
     )
     for task, weight in shares.items():
-        gap = abs(drawn[task] - weight * SHARE_DRAWS)
+        gap = abs(drawn_by_task[task] - weight * SHARE_DRAWS)
         # Low-discrepancy drawing stays within 1 of the share; 2 % allows for a start mid-cycle.
-        message = f"{task}: {drawn[task]} of {SHARE_DRAWS} draws, wanted {weight:.3f}"
+        message = f"{task}: {drawn_by_task[task]} of {SHARE_DRAWS} draws, wanted {weight:.3f}"
         _require("shares as wanted", gap <= 3 + 0.02 * SHARE_DRAWS, message)
     return ["groups whole", "TRL's order", "shares as wanted", "state restored"]
 
@@ -56,14 +56,14 @@ def _check_order(draw: Callable[[int], Sequence[int]], sampler: SteeredSampler) 
     )
     groups = [served_rows[start : start + repeats] for start in range(0, len(served_rows), repeats)]
     _require("groups whole", all(len(set(group)) == 1 for group in groups), f"{repeats} completions do not share a row")
-    expected_places = RepeatSampler(
+    expected_positions = RepeatSampler(
         range(2 * rows_per_batch),
         mini_repeat_count=repeats,
         batch_size=rows_per_batch,
         repeat_count=times_served,
         shuffle=False,
     )
-    expected = [log.rows[place] for place in expected_places]
+    expected = [log.rows[position] for position in expected_positions]
     _require("TRL's order", served_rows == expected, "the index order differs from RepeatSampler's")
 
 
@@ -95,7 +95,7 @@ def _advantages(trainer: Any, rewards: torch.Tensor) -> torch.Tensor:
     end_tokens = getattr(trainer, "eos_token_ids", None) or [trainer._tokenizer.eos_token_id]  # TRL before 1.14 knows one
     rows_per_process, end_token = len(rewards) // trainer.accelerator.num_processes, end_tokens[0]
     rows = [dict(trainer.train_dataset[0]) for _ in range(rows_per_process)]
-    made_up = {
+    made_up_output = {
         "prompt_ids": [[end_token]] * rows_per_process,
         "completion_ids": [[end_token]] * rows_per_process,
         "logprobs": [[0.0]] * rows_per_process,
@@ -103,7 +103,7 @@ def _advantages(trainer: Any, rewards: torch.Tensor) -> torch.Tensor:
     trainer_state = (trainer._metrics, trainer._logs, trainer.rollout_func, trainer.model.training)
     tokens = trainer.state.num_input_tokens_seen
     trainer._metrics, trainer._logs = copy.deepcopy(trainer_state[:2])
-    trainer.rollout_func, trainer.made_up_rewards = (lambda prompts, _: dict(made_up)), rewards
+    trainer.rollout_func, trainer.made_up_rewards = (lambda prompts, _: dict(made_up_output)), rewards
     trainer.model.train()
     try:
         return trainer.accelerator.gather(trainer._generate_and_score_completions(rows)["advantages"])

@@ -7,7 +7,7 @@ from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, Outcome
 from mixwright.records import Effect, TrialResult
 from mixwright.run.folder import RunFolder
 from mixwright.verdict.page.text import NO_VALUE_SIGN, count, format_change
-from mixwright.verdict.rules.evidence import decoding_of, headline_arm, trial_of
+from mixwright.verdict.rules.evidence import headline_arm, read_outcome, trial_of
 
 RATIO_SUFFIX = ".ratio"
 """End of the names of effects that are ratios, arm over reference."""
@@ -28,7 +28,7 @@ def describe_run(run: RunFolder) -> str:
 
 def before_after_caption(run: RunFolder) -> str:
     """`Success before and after (arm steered against its start)`: a caption of claims."""
-    title = READINGS[decoding_of(run)].title
+    title = READINGS[read_outcome(run)].title
     return f"{title[:1].upper()}{title[1:]} before and after{arm_suffix(run)}"
 
 
@@ -68,7 +68,7 @@ def format_effect(result: TrialResult, effect: Effect) -> str:
     )
 
 
-def differences(result: TrialResult, name: str, arm: str, against: str) -> tuple[float, ...]:
+def seed_differences(result: TrialResult, name: str, arm: str, against: str) -> tuple[float, ...]:
     """Arm minus reference in one number, one per seed that has both."""
     values = {(row.arm, row.seed): row.value for row in result.rows if row.name == name}
     pairs = [(values.get((arm, seed)), values.get((against, seed))) for seed in result.seeds]

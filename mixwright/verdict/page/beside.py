@@ -58,10 +58,10 @@ def read_three_checkpoints(run: RunFolder) -> ThreeCheckpoints | None:
 
 def shorten_paths(paths: Sequence[str]) -> tuple[str, str, str]:
     """Last parts of three paths, more of them where two end alike."""
-    before, other, after = paths
+    before, beside, after = paths
     longest = max(len(PurePath(path).parts) for path in paths)
     for part_count in range(1, longest + 1):
-        names = [str(PurePath(*PurePath(path).parts[-part_count:])) for path in (before, other, after)]
+        names = [str(PurePath(*PurePath(path).parts[-part_count:])) for path in (before, beside, after)]
         if len(set(names)) == len(set(paths)):
             return names[0], names[1], names[2]
-    return before, other, after
+    return before, beside, after

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from xml.sax import saxutils
 
 from mixwright.verdict.page.blocks import Chart, Forest, Lines
-from mixwright.verdict.page.text import line
+from mixwright.verdict.page.text import to_line
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -53,7 +53,7 @@ def render_svg(chart: Chart) -> str:
         _draw_lines(axes, chart) if isinstance(chart, Lines) else _draw_forest(axes, chart)
         svg = io.StringIO()
         figure.savefig(svg, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
-    return _inline(svg.getvalue(), line(chart.alternative, limit=1000))
+    return _inline(svg.getvalue(), to_line(chart.alternative, limit=1000))
 
 
 def _inline(text: str, alternative: str) -> str:
@@ -71,18 +71,18 @@ def _inline(text: str, alternative: str) -> str:
 
 def _shorten(text: str) -> str:
     """A label short enough to leave the chart most of the width; the table under the chart has the whole name."""
-    shown = line(text)
-    return shown if len(shown) <= 24 else shown[:23] + "…"
+    label = to_line(text)
+    return label if len(label) <= 24 else label[:23] + "…"
 
 
 def _draw_lines(axes: Axes, chart: Lines) -> None:
-    for place, series in enumerate(chart.series):
+    for series_index, series in enumerate(chart.series):
         y, low, high = ([100 * value for value in values] for values in (series.y, series.low, series.high))
-        colour = SERIES[place % 4]
-        line_style: dict[str, Any] = {"linestyle": LINE_STYLES[place % 4], "marker": LINE_MARKS[place % 4]}
+        colour = SERIES[series_index % 4]
+        line_style: dict[str, Any] = {"linestyle": LINE_STYLES[series_index % 4], "marker": LINE_MARKS[series_index % 4]}
         axes.fill_between(series.x, low, high, color=colour, alpha=0.16, linewidth=0)
         axes.plot(series.x, y, color=colour, markersize=4, linewidth=1.8, label=_shorten(series.name), **line_style)
-    axes.set(ylim=(0, 100), xlabel=line(chart.x_label), ylabel=line(chart.y_label))
+    axes.set(ylim=(0, 100), xlabel=to_line(chart.x_label), ylabel=to_line(chart.y_label))
     axes.set_xlim(left=0)
     axes.grid(axis="y", color=RULE, linewidth=0.6)
     axes.set_axisbelow(True)
@@ -110,7 +110,7 @@ def _draw_forest(axes: Axes, chart: Forest) -> None:
         dots: dict[str, Any] = {"linestyle": "", "marker": "o", "markersize": 4 if compares else 8}
         axes.plot(points, height, color=SERIES[1], markeredgecolor=PAGE, **dots)
     axes.set_yticks(range(len(rows)), [_shorten(row.label) for row in rows])
-    axes.set(ylim=(-0.6, len(rows) - 0.4), xlabel=line(chart.x_label))
+    axes.set(ylim=(-0.6, len(rows) - 0.4), xlabel=to_line(chart.x_label))
     if edges:
         span = max(max(edges) - min(edges), 0.02 * scale)  # an axis of thousandths would magnify nothing
         axes.set_xlim(min(edges) - 0.06 * span, max(edges) + 0.06 * span)

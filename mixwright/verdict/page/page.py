@@ -30,23 +30,23 @@ SIGN_BY_KIND: dict[ClaimKind, str] = {
 """Signs of the heat map."""
 
 
-def render_page(title: str, about: str, parts: Sequence[Part]) -> str:
+def render_page(title: str, about: str, sections: Sequence[Part]) -> str:
     """The whole page.
 
     Args:
         title: of the browser's tab.
         about: one line on what run this is.
-        parts: sections in order.
+        sections: sections in order.
     """
-    headline = next((block for _, _, _, blocks in parts for block in blocks if isinstance(block, Headline)), None)
-    first_screen = [part for part in parts if part[2] < FIRST_SCREEN_ORDER]
+    headline = next((block for _, _, _, blocks in sections for block in blocks if isinstance(block, Headline)), None)
+    first_screen = [section for section in sections if section[2] < FIRST_SCREEN_ORDER]
     return _template().render(
         title=title,
         about=about,
         headline=headline,
-        top=[part for part in first_screen if not part[1]],
-        columns=[part for part in first_screen if part[1]],
-        rest=[part for part in parts if part[2] >= FIRST_SCREEN_ORDER],
+        top=[section for section in first_screen if not section[1]],
+        columns=[section for section in first_screen if section[1]],
+        rest=[section for section in sections if section[2] >= FIRST_SCREEN_ORDER],
         css=Markup(Path(__file__).with_name("page.css").read_text(encoding="utf-8")),
     )
 
@@ -59,20 +59,20 @@ def _template() -> Template:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        finalize=lambda value: value if isinstance(value, Markup) else text.visible(str(value), limit=20_000),
+        finalize=lambda value: value if isinstance(value, Markup) else text.to_visible(str(value), limit=20_000),
     )
     environment.filters |= {
         "kind": lambda block: type(block).__name__,
-        "line": text.line,
-        "name": lambda name: Markup("_<wbr>").join(text.line(name, limit=80).split("_")),
-        "visible": lambda value: text.visible(value, limit=2000),
+        "line": text.to_line,
+        "name": lambda name: Markup("_<wbr>").join(text.to_line(name, limit=80).split("_")),
+        "visible": lambda value: text.to_visible(value, limit=2000),
         "percent": text.percent,
         "points": text.points,
         "between": text.format_interval,
         "amount": text.amount,
-        "change": text.change,
+        "change": text.format_signed,
         "unit": lambda claims: READINGS[claims.outcome].unit,
-        "level": text.level,
+        "level": text.format_level,
         "svg": lambda chart: Markup(render_svg(chart)),
         "numbers": chart_table,
         "kind_in_words": format_kind,

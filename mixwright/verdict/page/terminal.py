@@ -14,7 +14,7 @@ from mixwright.estimates.readings import READINGS
 from mixwright.records import ClaimKind
 from mixwright.verdict.page import blocks as kinds
 from mixwright.verdict.page.blocks import Block, Claims, Table, Tone
-from mixwright.verdict.page.text import NO_VALUE_SIGN, amount, cell_name, change, format_interval, line, percent
+from mixwright.verdict.page.text import NO_VALUE_SIGN, amount, cell_name, format_interval, format_signed, percent, to_line
 from mixwright.verdict.rules.claims import format_kind
 
 STYLE_BY_TONE: dict[Tone, str] = {"plain": "", "good": "cyan", "bad": "red", "caution": "yellow"}
@@ -26,7 +26,7 @@ MOST_TABLE_ROWS = 40
 def show(console: Console, title: str, blocks: Sequence[Block]) -> None:
     """Print one section; folded details and charts as one line each."""
     if title:
-        console.print(Rule(Text(line(title), style="bold"), align="left", style="dim"))
+        console.print(Rule(Text(to_line(title), style="bold"), align="left", style="dim"))
     for block in blocks:
         _print_block(console, block)
 
@@ -34,13 +34,13 @@ def show(console: Console, title: str, blocks: Sequence[Block]) -> None:
 def _print_block(console: Console, block: Block) -> None:
     match block:
         case kinds.Headline():
-            console.print(Text(line(block.text, limit=600), style=f"bold {STYLE_BY_TONE[block.tone]}"))
+            console.print(Text(to_line(block.text, limit=600), style=f"bold {STYLE_BY_TONE[block.tone]}"))
             for fact in block.facts:
-                value = (line(fact.value), STYLE_BY_TONE[fact.tone])
-                console.print(Text.assemble("  ", line(fact.label), "  ", value, f"  {line(fact.note)}"))
+                value = (to_line(fact.value), STYLE_BY_TONE[fact.tone])
+                console.print(Text.assemble("  ", to_line(fact.label), "  ", value, f"  {to_line(fact.note)}"))
         case kinds.Paragraph():
             paragraph_text = f"{block.lead}. {block.text}" if block.lead else block.text
-            console.print(Text(line(paragraph_text, limit=1000), style=STYLE_BY_TONE[block.tone]))
+            console.print(Text(to_line(paragraph_text, limit=1000), style=STYLE_BY_TONE[block.tone]))
         case Claims():
             console.print(_claims_table(block))
         case kinds.HeatMap():
@@ -55,22 +55,22 @@ def _print_block(console: Console, block: Block) -> None:
         case Table():
             console.print(_block_table(block))
         case kinds.Lines() | kinds.Forest():
-            console.print(Text(f"{line(block.caption)}: {line(block.alternative, limit=1000)}"))
+            console.print(Text(f"{to_line(block.caption)}: {to_line(block.alternative, limit=1000)}"))
         case kinds.Texts():
             for pair in block.pairs:
-                console.print(Text(f"{line(pair.title)}: {line(pair.prompt)} (answer {line(pair.answer)})"))
+                console.print(Text(f"{to_line(pair.title)}: {to_line(pair.prompt)} (answer {to_line(pair.answer)})"))
                 sides = [
                     (pair.names[0], pair.score_before, pair.before),
                     *((other.name, other.score, other.text) for other in pair.between),
                 ]
                 sides.append((pair.names[1], pair.score_after, pair.after))
-                name_width = max(len(line(name)) for name, _, _ in sides)
+                name_width = max(len(to_line(name)) for name, _, _ in sides)
                 for name, score, text in sides:
-                    console.print(Text(f"  {line(name):{name_width}} {score:.2g}: {line(text)}"))
+                    console.print(Text(f"  {to_line(name):{name_width}} {score:.2g}: {to_line(text)}"))
         case kinds.Code():
-            console.print(Text(f"{line(block.caption)}: {line(block.text, limit=1000)}"))
+            console.print(Text(f"{to_line(block.caption)}: {to_line(block.text, limit=1000)}"))
         case kinds.Fold():
-            console.print(Text(f"({line(block.summary, limit=600)}: on the page)", style="dim"))
+            console.print(Text(f"({to_line(block.summary, limit=600)}: on the page)", style="dim"))
         case kinds.Grid():
             for inner in block.blocks:
                 _print_block(console, inner)
@@ -84,8 +84,8 @@ def _claims_table(block: Claims) -> Rich:
     )
     for claim in block.claims:
         difference = claim.difference
-        name = cell_name(line(claim.task), claim.level, whole=claim.whole)
-        after = (amount(claim.after, unit), change(difference.value, unit), format_interval(difference, unit))
+        name = cell_name(to_line(claim.task), claim.level, whole_task=claim.whole)
+        after = (amount(claim.after, unit), format_signed(difference.value, unit), format_interval(difference, unit))
         after_cells = after if difference.n > 0 else (NO_VALUE_SIGN,) * 3
         row = (name, amount(claim.before, unit), *after_cells, format_kind(claim.kind, block.outcome))
         table.add_row(*(Text(text, style=STYLE_BY_KIND.get(claim.kind, "")) for text in row))
@@ -95,13 +95,13 @@ def _claims_table(block: Claims) -> Rich:
 def _block_table(block: Table) -> Rich:
     table, hidden_rows = _empty_table(block.columns, block.numeric), len(block.rows) - MOST_TABLE_ROWS
     for row in block.rows[:MOST_TABLE_ROWS]:
-        table.add_row(*(Text(line(text)) for text in row))
+        table.add_row(*(Text(to_line(text)) for text in row))
     table.caption = f"{hidden_rows} more rows on the page" if hidden_rows > 0 else None
     return table
 
 
 def _empty_table(columns: Sequence[str], numeric: Sequence[int]) -> Rich:
     table = Rich(box=box.SIMPLE_HEAD, pad_edge=False, header_style="dim")
-    for place, column in enumerate(columns):
-        table.add_column(Text(line(column)), justify="right" if place in numeric else "left", overflow="fold")
+    for column_index, column in enumerate(columns):
+        table.add_column(Text(to_line(column)), justify="right" if column_index in numeric else "left", overflow="fold")
     return table

@@ -52,18 +52,22 @@ UNGRADED_MEANINGS: dict[Outcome, dict[str, str]] = {
 """The same where nothing is graded, in which these differ."""
 
 
-def explain_once(parts: Sequence[Part], outcome: Outcome = "greedy", interval_units: str = "seeds and items") -> list[Part]:
+def explain_once(
+    sections: Sequence[Part], outcome: Outcome = "greedy", interval_units: str = "seeds and items"
+) -> list[Part]:
     """The sections with every term explained where it first stands; what is left empty must be filtered out afterwards.
 
     Args:
-        parts: the sections.
+        sections: the sections.
         outcome: what the page is about.
         interval_units: what its intervals are over.
     """
     explained_terms: set[str] = set()
     templates = MEANING_BY_TERM | UNGRADED_MEANINGS.get(outcome, {})
     meaning = {word: text.format(over=interval_units) for word, text in templates.items()}
-    return [(name, title, order, _explain_blocks(blocks, explained_terms, meaning)) for name, title, order, blocks in parts]
+    return [
+        (name, title, order, _explain_blocks(blocks, explained_terms, meaning)) for name, title, order, blocks in sections
+    ]
 
 
 def _explain_blocks(blocks: Sequence[Block], explained_terms: set[str], meaning: Mapping[str, str]) -> list[Block]:

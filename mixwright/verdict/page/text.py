@@ -11,16 +11,16 @@ JOINERS = "\u200c\u200d"  # ordinary letters of Persian and Indic scripts, harml
 MINUS_SIGN, NO_VALUE_SIGN = "\u2212", "\u2013"
 
 
-def visible(text: str, *, limit: int = 4000) -> str:
+def to_visible(text: str, *, limit: int = 4000) -> str:
     """`text` with control, bidi and invisible characters written as `⟨U+202E⟩`, cut to `limit` characters.
 
     Newlines and tabs stay. What is left can neither steer a terminal nor reorder or hide its neighbours.
     """
     hidden_characters = len(text) - limit
-    shown = text[:limit]
-    if not shown.isascii() or not shown.isprintable():
-        shown = "".join(map(_show_letter, shown))
-    return shown if hidden_characters <= 0 else f"{shown}… ({hidden_characters} more characters)"
+    shown_text = text[:limit]
+    if not shown_text.isascii() or not shown_text.isprintable():
+        shown_text = "".join(map(_show_letter, shown_text))
+    return shown_text if hidden_characters <= 0 else f"{shown_text}… ({hidden_characters} more characters)"
 
 
 def _show_letter(letter: str) -> str:
@@ -30,9 +30,9 @@ def _show_letter(letter: str) -> str:
     return f"⟨U+{ord(letter):04X}⟩" if hidden else letter
 
 
-def line(text: str, *, limit: int = 200) -> str:
-    """`visible` on one line: for names, labels and table cells."""
-    return " ".join(visible(text, limit=limit).split())
+def to_line(text: str, *, limit: int = 200) -> str:
+    """`to_visible` on one line: for names, labels and table cells."""
+    return " ".join(to_visible(text, limit=limit).split())
 
 
 def percent(share: float | None) -> str:
@@ -61,7 +61,7 @@ def amount(value: float | None, unit: str) -> str:
     return f"{value:,.0f}" if abs(value) >= 100 or value == int(value) else f"{value:.3g}"
 
 
-def change(value: float, unit: str) -> str:
+def format_signed(value: float, unit: str) -> str:
     """A difference in its unit, signed: shares in points."""
     if unit == "share":
         return points(value)
@@ -74,22 +74,22 @@ def format_amount(value: float, unit: str) -> str:
     return points(abs(value)).lstrip("+").removesuffix(".0") if unit == "share" else f"{abs(value):.3g}"
 
 
-def between(low: float, high: float, unit: str = "share") -> str:
+def format_bounds(low: float, high: float, unit: str = "share") -> str:
     """An interval of differences: `[+29, +45]`."""
-    return f"[{change(low, unit)}, {change(high, unit)}]"
+    return f"[{format_signed(low, unit)}, {format_signed(high, unit)}]"
 
 
 def format_interval(difference: Interval, unit: str = "share") -> str:
     """The same of a record; one item that was read has no spread, and so no interval, where the unit has no bounds."""
     if difference.n == 1 and difference.low == difference.high:
         return "[one item: no interval]"
-    return between(difference.low, difference.high, unit)
+    return format_bounds(difference.low, difference.high, unit)
 
 
 def format_change(difference: Interval | None, unit: str = "share") -> str:
     """`+4.2 [+1.0, +7.4]` in its unit, shares in points; a dash for what was not measured."""
     return (
-        f"{change(difference.value, unit)} {format_interval(difference, unit)}"
+        f"{format_signed(difference.value, unit)} {format_interval(difference, unit)}"
         if difference is not None and difference.n
         else NO_VALUE_SIGN
     )
@@ -102,14 +102,14 @@ def format_p(p: float, name: str = "") -> str:
     return f"{name} = {p:.2g}" if name else f"{p:.2g}"
 
 
-def level(value: float | None) -> str:
+def format_level(value: float | None) -> str:
     """`level 2`, or nothing for a task without levels."""
     return "" if value is None else f"level {value:g}"
 
 
-def cell_name(task: str, level_number: float | None, *, whole: bool = False) -> str:
+def cell_name(task: str, level: float | None, *, whole_task: bool = False) -> str:
     """`gcd level 2`, `gcd all levels` of a whole task, `gcd` of a task without levels."""
-    return f"{task} {level(level_number) or ('all levels' if whole else '')}".strip()
+    return f"{task} {format_level(level) or ('all levels' if whole_task else '')}".strip()
 
 
 def format_cell(claim: Claim) -> str:
@@ -117,20 +117,20 @@ def format_cell(claim: Claim) -> str:
     return f"task {claim.task}" if claim.level is None else cell_name(claim.task, claim.level)
 
 
-def name_of(measured_name: str) -> str:
+def words_for(measured_name: str) -> str:
     """A measured name in words: `success.sampled` is `success, sampled`, `zero_signal_share` the `zero-signal share`."""
-    head, *rest = (part.replace("_", " ") for part in measured_name.split("."))
-    word_by_head = {
+    first_word, *other_words = (part.replace("_", " ") for part in measured_name.split("."))
+    name_by_first_word = {
         "zero signal share": "zero-signal share",
         "teaching share": "share of informative groups",
         "swapped": "S",
     }
-    return ", ".join([word_by_head.get(head, "D" if head == "dependence" else head), *rest])
+    return ", ".join([name_by_first_word.get(first_word, "D" if first_word == "dependence" else first_word), *other_words])
 
 
-def count(number: int, thing: str) -> str:
+def count(number: int, noun: str) -> str:
     """`1 cell`, `3 cells`."""
-    return f"{number:,} {thing}" + ("" if number == 1 else "s")
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
 def join_words(words: Sequence[str]) -> str:

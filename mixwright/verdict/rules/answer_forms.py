@@ -38,7 +38,7 @@ CHARACTERS_READ = 4000
 """Characters of a prompt and of an answer that are compared."""
 COPIED_SHARE = 0.8
 """Share of the prompt that a copy of it holds at least."""
-Shares = Mapping[str, Mapping[str, float]]
+MarkShares = Mapping[str, Mapping[str, float]]
 """Task -> mark -> share of its training rows that have it."""
 ROWS_READ_PER_TASK = 500
 """Rows of a task whose completions are read for their marks."""
@@ -105,24 +105,26 @@ class _TaskFeature:
         return (old, new) if self.feature == "own form gone" else (new, old)
 
 
-def form_changes(rows: Iterable[Mapping[str, Any]], trained: Shares | None = None) -> list[FormChange]:
+def form_changes(rows: Iterable[Mapping[str, Any]], trained_shares: MarkShares | None = None) -> list[FormChange]:
     """What changed, task by task; neither the order of rows nor those of other checkpoints matter.
 
     Args:
         rows: completions as a comparison keeps them (when, example, task, prompt, answer, completion, score; cut if known).
-        trained: marks of the training rows, where they are known.
+        trained_shares: marks of the training rows, where they are known.
     """
-    tasks: dict[str, list[_Item]] = defaultdict(list)
+    items_by_task: dict[str, list[_Item]] = defaultdict(list)
     for (task, _), answers in sorted(pair_answers(rows).items()):
-        old, new = answers["before"], answers["after"]
-        cut = None if None in (old.get("cut"), new.get("cut")) else (bool(old["cut"]), bool(new["cut"]))
-        texts = str(old["completion"] or ""), str(new["completion"] or "")
+        old, new_features = answers["before"], answers["after"]
+        were_cut = (
+            None if None in (old.get("cut"), new_features.get("cut")) else (bool(old["cut"]), bool(new_features["cut"]))
+        )
+        texts = str(old["completion"] or ""), str(new_features["completion"] or "")
         gold = None if old["answer"] is None else str(old["answer"])
-        tasks[task].append(_Item(str(old["prompt"] or ""), gold, texts, cut, is_right(new)))
-    tested = {task: items for task, items in sorted(tasks.items()) if len(items) >= MIN_ITEMS}
-    takeover_features, new = _find_mark_features(tasks, tested, trained or {})
-    other_features = [feature for task, items in tested.items() for feature in _list_features(task, items)]
-    return [*_test_features(takeover_features), *_test_features([*other_features, *new])]
+        items_by_task[task].append(_Item(str(old["prompt"] or ""), gold, texts, were_cut, is_right(new_features)))
+    tested_items = {task: items for task, items in sorted(items_by_task.items()) if len(items) >= MIN_ITEMS}
+    takeovers, new_features = _find_mark_features(items_by_task, tested_items, trained_shares or {})
+    other_features = [feature for task, items in tested_items.items() for feature in _list_features(task, items)]
+    return [*_test_features(takeovers), *_test_features([*other_features, *new_features])]
 
 
 def _collapse_spaces(text: str) -> str:
@@ -210,29 +212,29 @@ def _find_own_forms(task: str, items: Sequence[_Item]) -> list[_TaskFeature]:
 
 
 def _find_mark_features(
-    tasks: Mapping[str, Sequence[_Item]], tested: Mapping[str, Sequence[_Item]], trained: Shares
+    items_by_task: Mapping[str, Sequence[_Item]], tested_items: Mapping[str, Sequence[_Item]], trained_shares: MarkShares
 ) -> tuple[list[_TaskFeature], list[_TaskFeature]]:
     """Marks that other tasks have as their own, and marks that no task has, as features of every task."""
-    marks_by_task = {task: _TaskMarks(task, items, trained.get(task, {})) for task, items in tasks.items()}
+    marks_by_task = {task: _TaskMarks(task, items, trained_shares.get(task, {})) for task, items in items_by_task.items()}
     owners_by_mark: dict[str, list[tuple[int, float, str]]] = defaultdict(list)  # minus strength, minus share, task
     for task, marks in marks_by_task.items():
         for mark, strength in marks.owned_marks().items():
             owners_by_mark[mark].append((-strength, -marks.share_after(mark), task))
-    takeover_features, new = [], []
-    for task in tested:
+    takeovers, new_features = [], []
+    for task in tested_items:
         own_marks = marks_by_task[task]
         for twin_marks in own_marks.list_changed_marks():
             best_owners = [
-                (min(others), mark)
+                (min(owners_elsewhere), mark)
                 for mark in twin_marks
-                if (others := [owner for owner in owners_by_mark.get(mark, ()) if owner[2] != task])
+                if (owners_elsewhere := [owner for owner in owners_by_mark.get(mark, ()) if owner[2] != task])
             ]
             if best_owners:
-                (minus_strength, _, other), mark = min(best_owners, key=lambda candidate: candidate[0])
-                takeover_features.append(own_marks.make_feature("form of another task", mark, -minus_strength, other))
+                (minus_strength, _, owner_task), mark = min(best_owners, key=lambda candidate: candidate[0])
+                takeovers.append(own_marks.make_feature("form of another task", mark, -minus_strength, owner_task))
             else:
-                new.append(own_marks.make_feature("new form", twin_marks[0], 0))
-    return takeover_features, new
+                new_features.append(own_marks.make_feature("new form", twin_marks[0], 0))
+    return takeovers, new_features
 
 
 class _TaskMarks:
@@ -279,14 +281,14 @@ class _TaskMarks:
                 marks_by_pattern[*sides[0], *sides[1]].append(mark)
         return list(marks_by_pattern.values())
 
-    def make_feature(self, feature: Feature, mark: str, strength: int, other: str = "") -> _TaskFeature:
+    def make_feature(self, feature: Feature, mark: str, strength: int, other_task: str = "") -> _TaskFeature:
         """The mark as a feature, and whether the task may not have it: nothing of it had the form or asks for it."""
         before, after = ([mark in marks for marks in side] for side in (self.before, self.after))
         is_expected = self.asked_share(mark) >= OWN_MARK_SHARE or _share_of_true(before) >= MARK_SHARE
         is_expected = is_expected or _share_of_true([is_asked_for(mark, item.prompt) for item in self.items]) >= 0.5
         is_accepted = any(item.is_right_after and has_mark for item, has_mark in zip(self.items, after, strict=True))
         reportable = not is_expected and 2 * sum(after) >= len(self.items) and (strength == 2 or not is_accepted)
-        return _TaskFeature(self.task, feature, before, after, reportable, mark, other)
+        return _TaskFeature(self.task, feature, before, after, reportable, mark, other_task)
 
 
 def _mark_sort_key(mark: str) -> tuple[bool, int, str]:
@@ -297,16 +299,18 @@ def _mark_sort_key(mark: str) -> tuple[bool, int, str]:
 def _test_features(features: Sequence[_TaskFeature]) -> list[FormChange]:
     """The features with their p values, corrected over those that any item shows on one side alone."""
     p_values = [sign_test(*feature.changed_counts) for feature in features]
-    tested_places = [place for place, feature in enumerate(features) if sum(feature.changed_counts)]
-    adjusted_by_place = dict(zip(tested_places, holm([p_values[place] for place in tested_places]), strict=True))
+    tested_indices = [feature_index for feature_index, feature in enumerate(features) if sum(feature.changed_counts)]
+    adjusted_p_by_index = dict(
+        zip(tested_indices, holm([p_values[feature_index] for feature_index in tested_indices]), strict=True)
+    )
     changes = []
-    for place, feature in enumerate(features):
+    for feature_index, feature in enumerate(features):
         adjusted_p, counts = (
-            adjusted_by_place.get(place, 1.0),
+            adjusted_p_by_index.get(feature_index, 1.0),
             (sum(feature.before), sum(feature.after), len(feature.before)),
         )
         details = (feature.reportable and adjusted_p < FORM_ALPHA, feature.pattern, feature.other_task)
-        changes.append(FormChange(feature.task, feature.feature, *counts, p_values[place], adjusted_p, *details))
+        changes.append(FormChange(feature.task, feature.feature, *counts, p_values[feature_index], adjusted_p, *details))
     return changes
 
 
@@ -347,7 +351,7 @@ def group_takeovers(changes: Iterable[FormChange]) -> list[FormTakeover]:
     changes_by_owner: dict[str, list[FormChange]] = defaultdict(list)
     for change in best.values():
         changes_by_owner[change.other_task].append(change)
-    takeovers = [FormTakeover(other, tuple(members)) for other, members in changes_by_owner.items()]
+    takeovers = [FormTakeover(owner_task, tuple(members)) for owner_task, members in changes_by_owner.items()]
     return sorted(takeovers, key=lambda group: (-group.answers_with_form, group.other_task))
 
 

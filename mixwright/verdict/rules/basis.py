@@ -18,7 +18,7 @@ from mixwright.measure.notes import CUT_NOTE
 from mixwright.records import Claim, Observation, RunManifest, TrialResult
 from mixwright.run.folder import RunFolder, read_json, read_list
 from mixwright.trial.arm_roles import builtin_arm
-from mixwright.verdict.page.arm_words import differences
+from mixwright.verdict.page.arm_words import seed_differences
 from mixwright.verdict.rules import evidence
 from mixwright.verdict.rules.answer_forms import form_changes_of, group_takeovers
 from mixwright.verdict.rules.claims import (
@@ -29,8 +29,7 @@ from mixwright.verdict.rules.claims import (
     read_claims,
 )
 from mixwright.verdict.rules.evidence import Sides
-from mixwright.verdict.rules.gate import GateResult, check_mastered
-from mixwright.verdict.rules.gate import Outcome as GateOutcome
+from mixwright.verdict.rules.gate import GateOutcome, GateResult, check_mastered
 from mixwright.verdict.rules.gate_asked import read_question
 from mixwright.verdict.rules.gate_ungraded import check_gate
 from mixwright.verdict.rules.gate_words import format_damage
@@ -43,7 +42,7 @@ from mixwright.verdict.rules.recommendation import (
     TrialBasis,
     recommend,
 )
-from mixwright.verdict.rules.spared import collect_changes, place_of
+from mixwright.verdict.rules.spared import claim_key, collect_changes
 
 MOST_ROWS_SETTING, PACE_SETTING = "rows of the largest cell", "seconds per item, both checkpoints"
 """Settings in a comparison's manifest: how many items a cell could have had, and how long one took."""
@@ -81,7 +80,7 @@ def _read_trial_basis(run: RunFolder, result: TrialResult) -> TrialBasis:
         read_question(run),
         _read_settings(run),
     )
-    reading, leading_arm, row_counts = READINGS[result.decoding], evidence.headline_arm(run), evidence.rows_of(run)
+    reading, leading_arm, row_counts = READINGS[result.decoding], evidence.headline_arm(run), evidence.count_rows(run)
     trained = tuple(arm for arm in result.arms if arm != builtin_arm("untrained") and arm not in result.nulls)
     judgement = next((judgement for judgement in result.judgements if judgement.arm == leading_arm), None)
     gate = check_gate(run, gate_question) if gate_question is not None and sides_by_arm.get(leading_arm) else None
@@ -152,7 +151,7 @@ def _list_contrasts(run: RunFolder, result: TrialResult) -> tuple[Contrast, ...]
 
 def _count_seeds_needed(run: RunFolder, result: TrialResult, lever: str) -> int | None:
     """Seeds that would see a difference of the margin in every contrast of the lever (of any arm where there is none)."""
-    needed = 0
+    seeds_needed = 0
     for effect in result.effects:
         is_primary = effect.name == READINGS[result.decoding].name and effect.against in result.references
         if not is_primary or (lever and effect.arm != lever):
@@ -163,17 +162,17 @@ def _count_seeds_needed(run: RunFolder, result: TrialResult, lever: str) -> int 
             return None
         target_difference = result.margin if effect.detectable > result.margin else max(abs(effect.difference.value), 0.01)
         effect_seeds = seeds_for(
-            change.success, differences(result, effect.name, effect.arm, effect.against), target_difference
+            change.success, seed_differences(result, effect.name, effect.arm, effect.against), target_difference
         )
         if effect_seeds is None:
             return None
-        needed = max(needed, effect_seeds)
-    return needed or None
+        seeds_needed = max(seeds_needed, effect_seeds)
+    return seeds_needed or None
 
 
 def _read_pair_basis(run: RunFolder, sides: Sides) -> PairBasis | None:
     """What the rule sees of two checkpoints."""
-    decoding, gate_question, settings = evidence.decoding_of(run), read_question(run), _read_settings(run)
+    decoding, gate_question, settings = evidence.read_outcome(run), read_question(run), _read_settings(run)
     change = estimate_change(*sides, decoding=decoding)
     if change is None:
         return None
@@ -186,16 +185,18 @@ def _read_pair_basis(run: RunFolder, sides: Sides) -> PairBasis | None:
         _find_any_right([sides], decoding),
     )
     damaged, other_damage = _split_damage(read_claims(run), gate)
-    tasks = {cell.task for cell in gate.cells} if gate is not None and gate.named else None
+    tasks = {cell.task for cell in gate.cells} if gate is not None and gate.named_by_user else None
     takeovers = group_takeovers(
         form_change for form_change in form_changes_of(run) if tasks is None or form_change.task in tasks
     )
     items_by_cell, detectable_change = Counter(item[:2] for item in change.items), change.success.detectable()
     target_change = NO_CHANGE_MARGIN if detectable_change > NO_CHANGE_MARGIN else max(abs(change.success.value), 0.01)
-    needed = gate.needed if gate else None
+    items_needed = gate.items_needed if gate else None
     # one item shows no spread, and fewer than MIN_ITEMS are never judged
-    if not needed and math.isfinite(detectable_change):
-        needed = max(math.ceil(len(change.items) / len(items_by_cell) * (detectable_change / target_change) ** 2), MIN_ITEMS)
+    if not items_needed and math.isfinite(detectable_change):
+        items_needed = max(
+            math.ceil(len(change.items) / len(items_by_cell) * (detectable_change / target_change) ** 2), MIN_ITEMS
+        )
     notes = read_list(run.notes, Observation) if run.notes.is_file() else []
     return PairBasis(
         right=any_right,
@@ -209,8 +210,8 @@ def _read_pair_basis(run: RunFolder, sides: Sides) -> PairBasis | None:
         after=_name_later_checkpoint(settings) or "AFTER",
         items=len(change.items),
         cells=len(items_by_cell),
-        items_needed=max(needed, max(items_by_cell.values()) + 1)
-        if needed
+        items_needed=max(items_needed, max(items_by_cell.values()) + 1)
+        if items_needed
         else None,  # fewer than there are would change nothing
         aim=target_change,
         pace=_read_number(settings, PACE_SETTING),
@@ -222,7 +223,7 @@ def _read_pair_basis(run: RunFolder, sides: Sides) -> PairBasis | None:
         graded=decoding in GRADED_OUTCOMES,
         margin=gate.mean_margin if gate else NO_CHANGE_MARGIN,
         asked=gate_question is not None,
-        named=gate is not None and gate.named,
+        named=gate is not None and gate.named_by_user,
         damage_elsewhere=other_damage,
         tasks_without_right_answer=unjudged_tasks,
         tasks_left_out=tuple(settings.get(LEFT_OUT_SETTING, ())),
@@ -235,15 +236,15 @@ def _read_pair_basis(run: RunFolder, sides: Sides) -> PairBasis | None:
 
 def _split_damage(claims: Sequence[Claim], gate: GateResult | None) -> tuple[tuple[Claim, ...], tuple[Claim, ...]]:
     """Claims of damage that decide, and those of what the user did not name; of a loss the gate says itself what decides."""
-    if gate is not None and gate.readings:
-        unnamed_places = {(cell.task, cell.level, False) for cell in gate.others}
-        return (), tuple(claim for claim in claims if place_of(claim) in unnamed_places)
+    if gate is not None and gate.reading_lines:
+        unnamed_keys = {(cell.task, cell.level, False) for cell in gate.unprotected_losses}
+        return (), tuple(claim for claim in claims if claim_key(claim) in unnamed_keys)
     damaged = tuple(claim for claim in claims if claim.kind == "damaged")
-    if gate is None or not gate.named:
+    if gate is None or not gate.named_by_user:
         return damaged, ()
-    named_places = {(cell.task, cell.level, cell.whole) for cell in (*gate.cells, *gate.whole)}
-    return tuple(damage_claim for damage_claim in damaged if place_of(damage_claim) in named_places), tuple(
-        damage_claim for damage_claim in damaged if place_of(damage_claim) not in named_places
+    named_keys = {(cell.task, cell.level, cell.is_whole_task) for cell in (*gate.cells, *gate.damaged_tasks)}
+    return tuple(damage_claim for damage_claim in damaged if claim_key(damage_claim) in named_keys), tuple(
+        damage_claim for damage_claim in damaged if claim_key(damage_claim) not in named_keys
     )
 
 
@@ -270,7 +271,7 @@ def gate_answer(run: RunFolder) -> GateResult | None:
     outcome = result.outcome if recommendation.advice not in BLOCKING_ADVICE else "damaged"
     if isinstance(basis, PairBasis):
         outcome = GATE_BY_ADVICE.get(recommendation.advice, "cannot tell")
-    return result if outcome == result.outcome else replace(result, outcome=outcome, because=recommendation.sentence)
+    return result if outcome == result.outcome else replace(result, outcome=outcome, reason=recommendation.sentence)
 
 
 def _read_settings(run: RunFolder) -> Mapping[str, Any]:

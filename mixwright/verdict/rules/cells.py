@@ -17,9 +17,9 @@ from mixwright.estimates.outcome import CHANCE_MEASUREMENT, Item, shared_items
 from mixwright.estimates.readings import READINGS, Decoding
 from mixwright.records import Claim, Interval
 from mixwright.run.folder import RunFolder, read_measurements
-from mixwright.verdict.rules.claims import chance_level, claims_of
+from mixwright.verdict.rules.claims import chance_level, leading_claims
 from mixwright.verdict.rules.evidence import Sides, leading_folders, leading_sides, scores
-from mixwright.verdict.rules.spared import Place, place_of
+from mixwright.verdict.rules.spared import ClaimKey, claim_key
 
 SAME_CHANCE_TOLERANCE = 1e-6
 """Levels that are this near are of the same items."""
@@ -41,16 +41,16 @@ class PageCell:
     """Chance level of its items; None where it was not measured."""
 
 
-def items_by_place(sides: Sides) -> dict[Place, list[Item]]:
+def group_items(sides: Sides) -> dict[ClaimKey, list[Item]]:
     """The items that both sides have, of each cell and of each whole task."""
-    groups: dict[Place, list[Item]] = defaultdict(list)
+    groups: dict[ClaimKey, list[Item]] = defaultdict(list)
     for item in shared_items(*sides):
         groups[*item[:2], False].append(item)
         groups[item[0], None, True].append(item)
     return groups
 
 
-def _read_measured_chances(path: Path) -> dict[Place, Interval]:
+def _read_measured_chances(path: Path) -> dict[ClaimKey, Interval]:
     """Intervals as they were measured, which know whether other rows chose the rule; none without a table."""
     measured = read_measurements(path) if path.is_file() else []
     rows = [row for row in measured if row.name == CHANCE_MEASUREMENT and row.example is None]
@@ -61,28 +61,28 @@ def _read_measured_chances(path: Path) -> dict[Place, Interval]:
     }
 
 
-def chance_levels(run: RunFolder) -> dict[Place, Interval]:
+def chance_levels(run: RunFolder) -> dict[ClaimKey, Interval]:
     """Of every cell and every task: on the leading arm's items, or those measured before training."""
     path, sides = run.measurements("before"), leading_sides(run)
     if sides is None:
         sides = ([start_scores := scores(path)], [start_scores]) if path.is_file() else ([], [])
     measured_chances = _read_measured_chances(next((folder / "before.parquet" for folder in leading_folders(run)), path))
-    levels: dict[Place, Interval] = {}
-    for place, items in items_by_place(sides).items():
-        level, measured = chance_level(sides[1], items), measured_chances.get(place)
+    levels: dict[ClaimKey, Interval] = {}
+    for claim, items in group_items(sides).items():
+        level, measured = chance_level(sides[1], items), measured_chances.get(claim)
         if level is not None:
             is_same_chance = measured is not None and abs(measured.value - level.value) < SAME_CHANCE_TOLERANCE
-            levels[place] = measured if measured is not None and is_same_chance else level
+            levels[claim] = measured if measured is not None and is_same_chance else level
     return levels
 
 
 def cells_of(run: RunFolder) -> list[PageCell]:
     """One per claim of the leading arm. Raises InputError for broken tables."""
     levels, sides = chance_levels(run), leading_sides(run) or ((), ())
-    groups = items_by_place(sides)
+    groups = group_items(sides)
 
     def success(claim: Claim, decoding: Decoding) -> BeforeAfter | None:
-        items = groups.get(place_of(claim))
+        items = groups.get(claim_key(claim))
         if not items:
             return None
         columns = ([seed_scores.column(READINGS[decoding].column, items) for seed_scores in side] for side in sides)
@@ -90,6 +90,6 @@ def cells_of(run: RunFolder) -> list[PageCell]:
         return (before, after) if np.isfinite([before, after]).all() else None
 
     return [
-        PageCell(claim, success(claim, "greedy"), success(claim, "sampled"), levels.get(place_of(claim)))
-        for claim in claims_of(run)
+        PageCell(claim, success(claim, "greedy"), success(claim, "sampled"), levels.get(claim_key(claim)))
+        for claim in leading_claims(run)
     ]

@@ -28,7 +28,7 @@ from mixwright.measure.former import FormerAnswers, former_file
 from mixwright.records import ChangeWord, Claim, ClaimKind, Interval
 from mixwright.run.folder import RunFolder, read_list
 from mixwright.verdict.page.text import cell_name, count, join_words, percent, points
-from mixwright.verdict.rules.evidence import Sides, comparisons, decoding_of, headline_arm
+from mixwright.verdict.rules.evidence import Sides, comparisons, headline_arm, read_outcome
 from mixwright.verdict.rules.gate_asked import read_question
 
 Cell = tuple[str, float | None]
@@ -61,14 +61,14 @@ def format_kind(kind: ClaimKind, outcome: Outcome = "greedy") -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class CellComparison:
     """One cell or whole task, compared."""
 
     task: str
     """Task name."""
     level: float | None
-    """Level of the cell; None for a task without levels, and where `whole` is true."""
-    whole: bool
+    """Level of the cell; None for a task without levels, and where `is_whole_task` is true."""
+    is_whole_task: bool
     """A whole task of several levels."""
     change: Change
     """Of success after minus before, and its parts."""
@@ -83,48 +83,64 @@ class Compared:
     judged."""
     above_chance: bool
     """Whether success after is shown to lie above the chance level."""
-    family: int
+    family_size: int
     """How many are judged together."""
     any_right: bool
     """Whether any answer to the task was right on either side, greedy or sampled; else the grader may be wrong."""
 
 
-_RECENT: list[tuple[object, Sides, list[Compared]]] = []
+_RECENT_COMPARISONS: list[tuple[object, Sides, list[CellComparison]]] = []
 """The comparisons made last, with what they were made of: claims, the gate and several sections ask for the same."""
-MOST_RECENT = 8
+MOST_RECENT_COMPARISONS = 8
 
 
-def compare_cells(sides: Sides, decoding: Outcome) -> list[Compared]:
+def compare_cells(sides: Sides, decoding: Outcome) -> list[CellComparison]:
     """Every cell that both sides have, and every task of several levels, with its word; kept for the last few sides."""
-    sizes = [[(id(one), {name: len(values) for name, values in one.scores.items()}) for one in side] for side in sides]
-    key = (decoding, sizes)
-    for known_key, _, compared in _RECENT:
+    score_counts = [
+        [(id(scores), {name: len(values) for name, values in scores.scores.items()}) for scores in side] for side in sides
+    ]
+    key = (decoding, score_counts)
+    for known_key, _, compared in _RECENT_COMPARISONS:
         if known_key == key:
             return list(compared)
     compared = _compare_cells(sides, decoding)
-    _RECENT.append((key, (tuple(sides[0]), tuple(sides[1])), compared))
-    del _RECENT[:-MOST_RECENT]
+    _RECENT_COMPARISONS.append((key, (tuple(sides[0]), tuple(sides[1])), compared))
+    del _RECENT_COMPARISONS[:-MOST_RECENT_COMPARISONS]
     return list(compared)
 
 
-def _compare_cells(sides: Sides, decoding: Outcome) -> list[Compared]:
-    parts = list(_compare_parts(sides, decoding))
-    judged_changes = {place: part[3] for place, part in enumerate(parts) if len(part[3].items) >= MIN_ITEMS}
+def _compare_cells(sides: Sides, decoding: Outcome) -> list[CellComparison]:
+    candidates = list(_compare_parts(sides, decoding))
+    judged_changes = {
+        candidate_index: candidate[3]
+        for candidate_index, candidate in enumerate(candidates)
+        if len(candidate[3].items) >= MIN_ITEMS
+    }
     gains_over_chance = [_estimate_gain_over_chance(sides[1], change.items, decoding) for change in judged_changes.values()]
     words = change_words(list(judged_changes.values()), above=gains_over_chance)
     adjusted_p_values = holm([change.success.p for change in judged_changes.values()])
     judgements = dict(zip(judged_changes, zip(words, adjusted_p_values, gains_over_chance, strict=True), strict=True))
     compared, solved = [], _find_solved_tasks(sides, decoding)
-    for place, (task, level, whole, change) in enumerate(parts):
-        word, p, gain_over_chance = judgements.get(place, ("cannot tell", None, None))
+    for candidate_index, (task, level, is_whole_task, change) in enumerate(candidates):
+        word, adjusted_p, gain_over_chance = judgements.get(candidate_index, ("cannot tell", None, None))
         any_right, is_above_chance = task in solved, gain_over_chance is not None and gain_over_chance.low > 0
         swapped, dependence = (
             estimate if math.isfinite(estimate.value) else None for estimate in (change.swapped, change.dependence)
         )
         word = word if any_right else "cannot tell"
         compared.append(
-            Compared(
-                task, level, whole, change, swapped, dependence, word, p, is_above_chance, len(judged_changes), any_right
+            CellComparison(
+                task,
+                level,
+                is_whole_task,
+                change,
+                swapped,
+                dependence,
+                word,
+                adjusted_p,
+                is_above_chance,
+                len(judged_changes),
+                any_right,
             )
         )
     return compared
@@ -154,7 +170,7 @@ def _compare_parts(sides: Sides, decoding: Outcome) -> Iterator[tuple[str, float
         levels = sorted({item[1] for item in task_change.items}, key=lambda level: -math.inf if level is None else level)
         for level in levels:
             cell_change = estimate_change(
-                before[task], after[task], decoding=decoding, only=lambda item, cell_level=level: item[1] == cell_level
+                before[task], after[task], decoding=decoding, included=lambda item, cell_level=level: item[1] == cell_level
             )
             if cell_change is not None:
                 yield task, level, False, cell_change
@@ -168,11 +184,11 @@ def _list_tasks(side: Sequence[ItemScores]) -> set[str]:
 
 def split_by_task(side: Sequence[ItemScores]) -> dict[str, list[ItemScores]]:
     """Task -> what each checkpoint of a side showed of it; empty where a checkpoint has none of it."""
-    parts = [scores.by_task() for scores in side]
-    return {task: [part.get(task, ItemScores({})) for part in parts] for task in _list_tasks(side)}
+    scores_by_task = [scores.by_task() for scores in side]
+    return {task: [by_task.get(task, ItemScores({})) for by_task in scores_by_task] for task in _list_tasks(side)}
 
 
-def interval(estimate: Estimate, outcome: Outcome = "greedy") -> Interval:
+def to_interval(estimate: Estimate, outcome: Outcome = "greedy") -> Interval:
     """As a record in the direction of the measurement; no difference of shares lies beyond -1 and 1."""
     return READINGS[outcome].turned(clip_interval(estimate, READINGS[outcome].unit))
 
@@ -210,7 +226,7 @@ def judge(run: RunFolder) -> list[Claim]:
     Raises:
         InputError: a table of measurements is broken, or of an earlier version.
     """
-    decoding = decoding_of(run)
+    decoding = read_outcome(run)
     claims = [claim for arm, sides in comparisons(run).items() for claim in claims_between(sides, decoding, arm)]
     is_gated = decoding == "loss" and not headline_arm(run) and read_question(run) is not None
     return _apply_gate_rule(claims, read_former_answers(run)) if is_gated else claims
@@ -276,7 +292,7 @@ def format_unlikely(answers: Sequence[FormerAnswers]) -> str:
 
 def claims_between(sides: Sides, decoding: Outcome, arm: str = "") -> list[Claim]:
     """Claims of one arm."""
-    claims = [_make_claim(part, sides, decoding, arm) for part in compare_cells(sides, decoding)]
+    claims = [_make_claim(comparison, sides, decoding, arm) for comparison in compare_cells(sides, decoding)]
     return claims + _make_unmeasured_claims(find_missing_cells(sides), sides[0], decoding, arm)
 
 
@@ -289,47 +305,47 @@ def find_missing_cells(sides: Sides) -> list[Cell]:
     )
 
 
-def _make_claim(part: Compared, sides: Sides, decoding: Outcome, arm: str) -> Claim:
-    items, kind, seeds = part.change.items, KIND_BY_WORD[part.word], part.change.success.seeds
+def _make_claim(comparison: CellComparison, sides: Sides, decoding: Outcome, arm: str) -> Claim:
+    items, kind, seeds = comparison.change.items, KIND_BY_WORD[comparison.word], comparison.change.success.seeds
     before, after = (float(np.mean([scores.column(READINGS[decoding].column, items) for scores in side])) for side in sides)
     chance = chance_level(sides[1], items)
     evidence = f"{count(seeds, 'seed')} x " * (seeds > 1) + f"{count(len(items), 'item')}, paired"
     if len(items) < MIN_ITEMS:
         evidence += f"; fewer than {MIN_ITEMS} items"
     elif kind == "cannot tell":
-        evidence += f"; {_explain_undecided(part, chance, before)}"
+        evidence += f"; {_explain_undecided(comparison, chance, before)}"
     return Claim(
-        kind, part.task, part.level, before, after, interval(part.change.success, decoding), evidence,
+        kind, comparison.task, comparison.level, before, after, to_interval(comparison.change.success, decoding), evidence,
         arm=arm,
-        swapped=interval(part.swapped) if part.swapped is not None else None,
-        dependence=interval(part.dependence) if part.dependence is not None else None,
+        swapped=to_interval(comparison.swapped) if comparison.swapped is not None else None,
+        dependence=to_interval(comparison.dependence) if comparison.dependence is not None else None,
         chance=chance.value if chance is not None else 0.0,
-        detectable=part.change.success.detectable(part.family),
-        adjusted_p=part.adjusted_p,
-        whole=part.whole,
+        detectable=comparison.change.success.detectable(comparison.family_size),
+        adjusted_p=comparison.adjusted_p,
+        whole=comparison.is_whole_task,
         items=len(items),
     )  # fmt: skip
 
 
-def _explain_undecided(part: Compared, chance: Interval | None, before: float) -> str:
+def _explain_undecided(comparison: CellComparison, chance: Interval | None, before: float) -> str:
     """Why nothing is claimed about a part that was measured; success before bounds what could be seen."""
-    success_change, reading = part.change.success, READINGS[part.change.outcome]
-    if not part.any_right:
+    success_change, reading = comparison.change.success, READINGS[comparison.change.outcome]
+    if not comparison.any_right:
         return NO_ANSWER
     has_sign = success_change.low > 0 or success_change.high < 0
     is_rise = (success_change.value > 0) == (reading.sign > 0)
     movement = f"{reading.title} {'rose' if is_rise else 'fell'}"
     if 1 < success_change.seeds < MIN_SEEDS:
         return f"{f'{movement}, but ' if has_sign else ''}nothing is judged with fewer than {MIN_SEEDS} seeds"
-    if success_change.low > 0 and not part.above_chance and reading.unit == "share":
+    if success_change.low > 0 and not comparison.above_chance and reading.unit == "share":
         level = percent(chance.value) if chance is not None else "not measured"
         return f"{movement}, but is not shown to be above the chance level ({level})"
-    significant = part.adjusted_p is not None and part.adjusted_p < SIGN_ALPHA
-    if success_change.low > 0 and significant and part.change.outcome in GRADED_OUTCOMES:
+    significant = comparison.adjusted_p is not None and comparison.adjusted_p < SIGN_ALPHA
+    if success_change.low > 0 and significant and comparison.change.outcome in GRADED_OUTCOMES:
         return f"{movement}, but whether by skill or by the commonest answer is not shown"
     if has_sign:
-        return f"{movement}, but this is not significant after correction over {count(part.family, 'claim')}"
-    detectable, unit = success_change.detectable(part.family), reading.unit
+        return f"{movement}, but this is not significant after correction over {count(comparison.family_size, 'claim')}"
+    detectable, unit = success_change.detectable(comparison.family_size), reading.unit
     if unit == "share" and detectable > max(before, 1 - before):
         return f"too few items to see any change from {percent(before)}"
     size_text = f"{points(detectable).lstrip('+')} points" if unit == "share" else f"{detectable:.3g} {unit}"
@@ -343,7 +359,7 @@ def _estimate_gain_over_chance(after: Sequence[ItemScores], items: Sequence[Item
     gains = np.array(
         [scores.column(READINGS[decoding].column, items) - scores.column(CHANCE_MEASUREMENT, items) for scores in after]
     )
-    cell_numbers = {cell: place for place, cell in enumerate(dict.fromkeys(item[:2] for item in items))}
+    cell_numbers = {cell: cell_index for cell_index, cell in enumerate(dict.fromkeys(item[:2] for item in items))}
     return estimate_crossed(gains, [cell_numbers[item[:2]] for item in items])
 
 
@@ -363,7 +379,7 @@ def read_claims(run: RunFolder) -> list[Claim]:
     return read_list(run.claims, Claim) if run.claims.is_file() else judge(run)
 
 
-def claims_of(run: RunFolder) -> list[Claim]:
+def leading_claims(run: RunFolder) -> list[Claim]:
     """The same of the leading arm."""
     arm = headline_arm(run)
     return [claim for claim in read_claims(run) if claim.arm == arm]
@@ -389,9 +405,9 @@ def format_not_judged(claims: Collection[Claim]) -> str:
     if not small_claims:
         return ""
     names = [cell_name(claim.task, claim.level) for claim in small_claims]
-    rest = f" and {len(names) - MOST_CELLS_NAMED} more" if len(names) > MOST_CELLS_NAMED else ""
+    more_text = f" and {len(names) - MOST_CELLS_NAMED} more" if len(names) > MOST_CELLS_NAMED else ""
     verb = "is" if len(names) == 1 else "are"
-    listed = f"{', '.join(names[:MOST_CELLS_NAMED])}{rest}"
+    listed = f"{', '.join(names[:MOST_CELLS_NAMED])}{more_text}"
     return f"{count(len(names), 'cell')} of fewer than {MIN_ITEMS} items {verb} not judged: {listed}"
 
 

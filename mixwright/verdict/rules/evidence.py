@@ -36,7 +36,7 @@ def plan_of(run: RunFolder) -> Plan | None:
     return read_plan(run.plan) if run.plan.is_file() else None
 
 
-def decoding_of(run: RunFolder) -> Outcome:
+def read_outcome(run: RunFolder) -> Outcome:
     """What the run's settings read the primary outcome from: a decoding (greedy by default), or what is not graded."""
     path = run.path / "run.yaml"
     measure_settings = read_yaml(path, dict[str, Any]).get("measure") if path.is_file() else None
@@ -123,13 +123,13 @@ def leading_sides(run: RunFolder) -> Sides | None:
     return comparisons(run).get(headline_arm(run))
 
 
-def seeds_of(run: RunFolder) -> int:
+def count_seeds(run: RunFolder) -> int:
     """Seeds of the leading arm that were measured before and after; 1 for two checkpoints, 0 where nothing was."""
     sides = leading_sides(run)
     return len(sides[0]) if sides else 0
 
 
-def rows_of(run: RunFolder) -> Counter[str]:
+def count_rows(run: RunFolder) -> Counter[str]:
     """Rows of the corpus by split; empty without one, as a comparison of two checkpoints is."""
     import pyarrow as pa
     import pyarrow.parquet as pq

@@ -41,18 +41,18 @@ from mixwright.estimates.protected import ONE_IN_DECIDES, Side, cell_order, deci
 from mixwright.estimates.readings import READINGS, Decoding
 from mixwright.records import ChangeWord, cell_key
 from mixwright.run.folder import RunFolder
-from mixwright.verdict.rules.claims import Cell, Compared, compare_cells, split_by_task
-from mixwright.verdict.rules.evidence import decoding_of, leading_sides
-from mixwright.verdict.rules.gate_asked import GateAsked
+from mixwright.verdict.rules.claims import Cell, CellComparison, compare_cells, split_by_task
+from mixwright.verdict.rules.evidence import leading_sides, read_outcome
+from mixwright.verdict.rules.gate_asked import GateQuestion
 
 MEAN_LOSS_MARGIN = 0.05
-"""Mean loss over the protected cells that must be excluded, a share; with `each`, of every cell."""
+"""Mean loss over the protected cells that must be excluded, a share; with `each_cell`, of every cell."""
 EXIT_PASSED, EXIT_DAMAGED, EXIT_CANNOT_TELL = 0, 3, 4
 """Exit codes; 1 is wrong input, 2 our bug."""
 LOSS_WORDS: tuple[ChangeWord, ...] = ("worsens", "less dependent")
 """Words of the page that are damage of a protected cell."""
 
-Outcome = Literal["passed", "damaged", "cannot tell"]
+GateOutcome = Literal["passed", "damaged", "cannot tell"]
 SidesByTask = Mapping[str, tuple[Side, Side]]
 """Task -> what each checkpoint showed of it before, and after."""
 
@@ -74,9 +74,9 @@ class CellLoss:
     """Change of D; None where it was not measured."""
     word: ChangeWord = "cannot tell"
     """What the page calls it."""
-    whole: bool = False
+    is_whole_task: bool = False
     """A whole task of several levels; listed only where it is damaged."""
-    excluded: bool = True
+    limit_excluded: bool = True
     """Whether the loss that it had to exclude by itself is excluded, where there was one."""
 
     @property
@@ -86,7 +86,7 @@ class CellLoss:
 
 
 @dataclass(frozen=True, slots=True)
-class TooSmall:
+class TooSmallCell:
     """One cell that was mastered by all of its items, and of which too few decide what is protected."""
 
     cell: Cell
@@ -103,36 +103,36 @@ class TooSmall:
 class GateResult:
     """What the gate says, and why."""
 
-    outcome: Outcome
+    outcome: GateOutcome
     """passed, damaged or cannot tell."""
     mean: Estimate | None
     """Mean change over the protected cells that could be compared, each counted once."""
     cells: tuple[CellLoss, ...]
     """The protected cells."""
-    limit: float | None
+    cell_loss_limit: float | None
     """Loss of one cell of `cell_rule_items` items or more that had to be excluded; None where a significant loss alone
     decides."""
     dependence: Estimate | None = None
     """Mean change of D over the same cells and items."""
-    whole: tuple[CellLoss, ...] = ()
+    damaged_tasks: tuple[CellLoss, ...] = ()
     """Whole tasks of several levels, all of them protected, that are damaged."""
-    others: tuple[CellLoss, ...] = ()
+    unprotected_losses: tuple[CellLoss, ...] = ()
     """What is damaged and was not protected."""
-    named: bool = False
+    named_by_user: bool = False
     """The user said what matters: other cells are reported, and do not fail."""
-    needed: int | None = None
+    items_needed: int | None = None
     """Items per cell that would pass an unharmed checkpoint in about nine of ten cases; None where items cannot help."""
-    too_small: tuple[TooSmall, ...] = ()
+    too_small: tuple[TooSmallCell, ...] = ()
     """Cells that would be protected, were they not too small to decide it."""
     margin: float | None = None
-    """Mean loss by which the named cells are judged as one group, a share; None: `MEAN_LOSS_MARGIN`, `limit` of each."""
+    """Mean loss by which the named cells are judged as one group, a share; None: `MEAN_LOSS_MARGIN`, `cell_loss_limit`."""
     cell_rule_items: int = 0
     """Items from which on a cell had to exclude it."""
     unseen_loss: float | None = None
     """Largest loss of one cell that such a gate would pass in more than one of twenty cases; None where it would none."""
-    because: str = ""
+    reason: str = ""
     """What the page says, where that and not the protected cells decided."""
-    readings: tuple[str, ...] = ()
+    reading_lines: tuple[str, ...] = ()
     """Where no answer was graded, what was read of each protected cell, a line each."""
     damage_text: str = ""
     """Where no answer was graded, what is damaged."""
@@ -148,7 +148,7 @@ class GateResult:
         """Exit code; with `warn`, too wide an interval does not fail. What was not measured at all always does."""
         if self.outcome == "cannot tell":
             measured = self.mean is not None and all(cell.change is not None for cell in self.cells)
-            return EXIT_PASSED if cannot_tell == "warn" and measured and not self.because else EXIT_CANNOT_TELL
+            return EXIT_PASSED if cannot_tell == "warn" and measured and not self.reason else EXIT_CANNOT_TELL
         return EXIT_PASSED if self.outcome == "passed" else EXIT_DAMAGED
 
 
@@ -158,9 +158,9 @@ def check_protected(
     protected: Collection[Cell],
     *,
     decoding: Decoding = "greedy",
-    each: bool = False,
+    each_cell: bool = False,
     items: Collection[Item] | None = None,
-    named: bool = False,
+    named_by_user: bool = False,
     margin: float | None = None,
     look: Look | None = None,
 ) -> GateResult:
@@ -171,9 +171,9 @@ def check_protected(
         after: one per seed, in the same order.
         protected: cells that must not be damaged.
         decoding: what success is read from.
-        each: every cell must exclude a loss of `MEAN_LOSS_MARGIN`.
+        each_cell: every cell must exclude a loss of `MEAN_LOSS_MARGIN`.
         items: those that the mean is taken over; None takes all.
-        named: the user said what is protected.
+        named_by_user: the user said what is protected.
         margin: mean loss, a share, by which the cells are judged as one group; none of them may be shown to be damaged, but
             none has to exclude a loss by itself. None asks for `MEAN_LOSS_MARGIN`, and for that of each cell.
         look: which of the planned looks it is. Intervals are those of the look; before the last one the page's words stop
@@ -183,16 +183,19 @@ def check_protected(
     cell_groups = _group_losses(compare_cells(sides, decoding), protected)
     before_by_task, after_by_task = map(split_by_task, sides)
     sides_by_task = {task: (before_by_task[task], after_by_task[task]) for task in before_by_task.keys() & after_by_task}
-    cells, whole, others = (
+    cells, damaged_tasks, unprotected_losses = (
         tuple(_apply_look(sides_by_task, cell_loss, decoding, look) for cell_loss in group) for group in cell_groups
     )
     item_counts = tuple(sorted(cell.change.items for cell in cells if cell.change is not None))
     cell_rule_items = (
-        _find_cell_rule_items(item_counts, mean_margin, look) if item_counts and margin is None and not each else None
+        _find_cell_rule_items(item_counts, mean_margin, look) if item_counts and margin is None and not each_cell else None
     )
-    limit = MEAN_LOSS_MARGIN if each else EXCLUDED_CELL_LOSS if cell_rule_items is not None else None
+    cell_loss_limit = MEAN_LOSS_MARGIN if each_cell else EXCLUDED_CELL_LOSS if cell_rule_items is not None else None
     cells = tuple(
-        replace(cell_loss, excluded=_excludes_limit(sides_by_task, cell_loss, decoding, limit, cell_rule_items or 0, look))
+        replace(
+            cell_loss,
+            limit_excluded=_excludes_limit(sides_by_task, cell_loss, decoding, cell_loss_limit, cell_rule_items or 0, look),
+        )
         for cell_loss in cells
     )
     compared_cells = {(cell.task, cell.level) for cell in cells if cell.change is not None}
@@ -202,65 +205,85 @@ def check_protected(
         return item[:2] in compared_cells and (mean_items is None or item in mean_items)
 
     z = Z if look is None else look.z()
-    change = estimate_change(before, after, decoding=decoding, weigh="cells", only=counts_in_mean, added=z)
-    deciding = (*cells, *whole, *(() if named else others))
+    change = estimate_change(before, after, decoding=decoding, weigh="cells", included=counts_in_mean, added=z)
+    losses_that_decide = (*cells, *damaged_tasks, *(() if named_by_user else unprotected_losses))
     is_damaged, is_safe = (
-        any(_is_shown_damaged(cell, look) for cell in deciding),
-        not any(cell.is_damaged for cell in deciding),
+        any(_is_shown_damaged(cell, look) for cell in losses_that_decide),
+        not any(cell.is_damaged for cell in losses_that_decide),
     )
-    mean = dependence = needed = None
+    mean_change = dependence = items_needed = None
     if change is not None and math.isfinite(change.success.value):
-        mean, mean_dependence = (
+        mean_change, mean_dependence = (
             estimate if look is None else look.with_look_interval(estimate)
             for estimate in (change.success, change.dependence)
         )
         dependence = mean_dependence if math.isfinite(mean_dependence.value) else None
-        is_above_margin, all_measured = mean.low > -mean_margin, len(item_counts) == len(cells)
+        is_above_margin, all_measured = mean_change.low > -mean_margin, len(item_counts) == len(cells)
         is_safe &= is_above_margin and (dependence is None or dependence.low > -mean_margin)
-        is_safe &= all_measured and all(cell.excluded for cell in cells)
-        is_damaged |= (dependence is not None and dependence.high < -mean_margin) or (mean.high < 0 and not is_above_margin)
+        is_safe &= all_measured and all(cell.limit_excluded for cell in cells)
+        is_damaged |= (dependence is not None and dependence.high < -mean_margin) or (
+            mean_change.high < 0 and not is_above_margin
+        )
         if not is_safe and not is_damaged and all_measured and (look is None or look.last):  # else more items follow anyway
-            churn = max(CHURN_SHARE, churn_for_error(mean.error, item_counts))
-            needed = items_for(len(item_counts), margin=mean_margin, churn=churn, cell_rule=margin is None)
-            needed = items_to_exclude(MEAN_LOSS_MARGIN, 1, churn) if each else needed
+            churn = max(CHURN_SHARE, churn_for_error(mean_change.error, item_counts))
+            items_needed = items_to_pass(len(item_counts), margin=mean_margin, churn=churn, cell_rule=margin is None)
+            items_needed = items_to_exclude(MEAN_LOSS_MARGIN, 1, churn) if each_cell else items_needed
     return GateResult(
-        outcome="damaged" if is_damaged else "passed" if is_safe and mean is not None else "cannot tell",
-        mean=mean,
+        outcome="damaged" if is_damaged else "passed" if is_safe and mean_change is not None else "cannot tell",
+        mean=mean_change,
         cells=cells,
-        limit=limit,
+        cell_loss_limit=cell_loss_limit,
         dependence=dependence,
-        whole=whole,
-        others=others,
-        named=named,
-        needed=needed,
+        damaged_tasks=damaged_tasks,
+        unprotected_losses=unprotected_losses,
+        named_by_user=named_by_user,
+        items_needed=items_needed,
         margin=margin,
         cell_rule_items=cell_rule_items or 0,
-        unseen_loss=largest_undetected_loss(item_counts, mean_margin, cell_rule_items) if item_counts and not each else None,
+        unseen_loss=largest_undetected_loss(item_counts, mean_margin, cell_rule_items)
+        if item_counts and not each_cell
+        else None,
         look=look,
     )
 
 
-def _group_losses(compared: Sequence[Compared], protected: Collection[Cell]) -> tuple[tuple[CellLoss, ...], ...]:
+def _group_losses(comparisons: Sequence[CellComparison], protected: Collection[Cell]) -> tuple[tuple[CellLoss, ...], ...]:
     """The protected cells, damaged whole tasks of which all cells are protected, and everything else that is damaged."""
-    compared_by_cell = {(part.task, part.level): part for part in compared if not part.whole}
+    comparison_by_cell = {
+        (comparison.task, comparison.level): comparison for comparison in comparisons if not comparison.is_whole_task
+    }
     protected_cells = set(protected)
-    protected_tasks = {task for task, _ in protected} - {cell[0] for cell in compared_by_cell if cell not in protected_cells}
+    protected_tasks = {task for task, _ in protected} - {
+        cell[0] for cell in comparison_by_cell if cell not in protected_cells
+    }
     losses = [
-        _make_cell_loss(part.task, part.level, part)
-        for part in compared
-        if part.whole or (part.task, part.level) not in protected_cells
+        _make_cell_loss(comparison.task, comparison.level, comparison)
+        for comparison in comparisons
+        if comparison.is_whole_task or (comparison.task, comparison.level) not in protected_cells
     ]
     damaged = [loss for loss in losses if loss.is_damaged]
-    whole = tuple(loss for loss in damaged if loss.whole and loss.task in protected_tasks)
-    others = tuple(loss for loss in damaged if not (loss.whole and loss.task in protected_tasks))
-    return tuple(_make_cell_loss(*cell, compared_by_cell.get(cell)) for cell in protected), whole, others
+    damaged_tasks = tuple(loss for loss in damaged if loss.is_whole_task and loss.task in protected_tasks)
+    unprotected_losses = tuple(loss for loss in damaged if not (loss.is_whole_task and loss.task in protected_tasks))
+    return (
+        tuple(_make_cell_loss(*cell, comparison_by_cell.get(cell)) for cell in protected),
+        damaged_tasks,
+        unprotected_losses,
+    )
 
 
-def _make_cell_loss(task: str, level: float | None, part: Compared | None) -> CellLoss:
+def _make_cell_loss(task: str, level: float | None, comparison: CellComparison | None) -> CellLoss:
     """A cell as the page judges it; without a change where it was not judged."""
-    if part is None or part.adjusted_p is None:
+    if comparison is None or comparison.adjusted_p is None:
         return CellLoss(task, level, None)
-    return CellLoss(task, level, part.change.success, part.adjusted_p, part.dependence, part.word, part.whole)
+    return CellLoss(
+        task,
+        level,
+        comparison.change.success,
+        comparison.adjusted_p,
+        comparison.dependence,
+        comparison.word,
+        comparison.is_whole_task,
+    )
 
 
 def _apply_look(sides_by_task: SidesByTask, cell: CellLoss, decoding: Decoding, look: Look | None) -> CellLoss:
@@ -268,7 +291,7 @@ def _apply_look(sides_by_task: SidesByTask, cell: CellLoss, decoding: Decoding, 
     change = None if look is None or cell.change is None else _estimate_cell_change(sides_by_task, cell, decoding, look.z())
     if look is None or change is None:
         return cell
-    success, dependence = (look.with_look_interval(part) for part in (change.success, change.dependence))
+    success, dependence = (look.with_look_interval(estimate) for estimate in (change.success, change.dependence))
     success = replace(success, low=max(success.low, -1.0), high=min(success.high, 1.0))
     return replace(cell, change=success, dependence=dependence if math.isfinite(dependence.value) else None)
 
@@ -277,7 +300,9 @@ def _estimate_cell_change(sides_by_task: SidesByTask, cell: CellLoss, decoding: 
     sides = sides_by_task.get(cell.task)
     if sides is None:
         return None
-    return estimate_change(*sides, decoding=decoding, only=lambda item: cell.whole or item[1] == cell.level, added=z)
+    return estimate_change(
+        *sides, decoding=decoding, included=lambda item: cell.is_whole_task or item[1] == cell.level, added=z
+    )
 
 
 def _find_cell_rule_items(item_counts: tuple[int, ...], mean_margin: float, look: Look | None) -> int | None:
@@ -302,29 +327,37 @@ def _excludes_limit(
     sides_by_task: SidesByTask,
     cell: CellLoss,
     decoding: Decoding,
-    limit: float | None,
+    cell_loss_limit: float | None,
     cell_rule_items: int,
     look: Look | None,
 ) -> bool:
     """Whether the cell excludes the limit, of success and of D; true where none holds for it."""
-    if limit is None or cell.change is None or cell.change.items < cell_rule_items:
+    if cell_loss_limit is None or cell.change is None or cell.change.items < cell_rule_items:
         return True
-    if limit != EXCLUDED_CELL_LOSS:
-        return cell.change.low > -limit
+    if cell_loss_limit != EXCLUDED_CELL_LOSS:
+        return cell.change.low > -cell_loss_limit
     alpha = 1 - CELL_INTERVAL_LEVEL
     z, confidence = (Z_CELL, CELL_INTERVAL_LEVEL) if look is None else (look.z(alpha), look.confidence(alpha))
     change = _estimate_cell_change(sides_by_task, cell, decoding, z)
-    parts = [part for part in (change.success, change.dependence) if math.isfinite(part.value)] if change else []
-    return all(excludes_cell_loss(part.value, part.error, part.freedom, confidence) for part in parts)
+    estimates = (
+        [estimate for estimate in (change.success, change.dependence) if math.isfinite(estimate.value)] if change else []
+    )
+    return all(excludes_cell_loss(estimate.value, estimate.error, estimate.freedom, confidence) for estimate in estimates)
 
 
 def check_mastered(
-    before: Side, after: Side, *, decoding: Decoding = "greedy", each: bool = False, look: Look | None = None
+    before: Side, after: Side, *, decoding: Decoding = "greedy", each_cell: bool = False, look: Look | None = None
 ) -> GateResult:
     """The gate over what was mastered before, on the items that did not decide it."""
     judged_items = {item for scores in before for item in scores.items if not decides_protection(item)}
     result = check_protected(
-        before, after, mastered_cells(before, decoding), decoding=decoding, each=each, items=judged_items, look=look
+        before,
+        after,
+        mastered_cells(before, decoding),
+        decoding=decoding,
+        each_cell=each_cell,
+        items=judged_items,
+        look=look,
     )
     too_small = find_too_small(before, decoding)
     # they may be protected at a later look
@@ -333,24 +366,24 @@ def check_mastered(
     return replace(result, too_small=too_small)
 
 
-def find_too_small(before: Side, decoding: Decoding) -> tuple[TooSmall, ...]:
+def find_too_small(before: Side, decoding: Decoding) -> tuple[TooSmallCell, ...]:
     """Cells over the band on all of their items, greedy or sampled, of which fewer than `MIN_ITEMS` decide."""
-    too_small: dict[Cell, TooSmall] = {}
-    for name in (READINGS[decoding].column, READINGS["sampled"].column):
-        values: dict[Cell, dict[Item, list[float]]] = defaultdict(lambda: defaultdict(list))
-        for item, value in (pair for scores in before for pair in scores.scores.get(name, {}).items()):
-            values[item[:2]][item].append(value)
-        for cell, items in values.items():
-            share, deciding = (
-                float(np.mean([np.mean(item_values) for item_values in items.values()])),
-                sum(map(decides_protection, items)),
+    too_small: dict[Cell, TooSmallCell] = {}
+    for column in (READINGS[decoding].column, READINGS["sampled"].column):
+        values_by_cell: dict[Cell, dict[Item, list[float]]] = defaultdict(lambda: defaultdict(list))
+        for item, value in (pair for scores in before for pair in scores.scores.get(column, {}).items()):
+            values_by_cell[item[:2]][item].append(value)
+        for cell, values_by_item in values_by_cell.items():
+            success, deciding_count = (
+                float(np.mean([np.mean(values_of_item) for values_of_item in values_by_item.values()])),
+                sum(map(decides_protection, values_by_item)),
             )
-            if deciding < MIN_ITEMS and share >= BAND[1]:
-                too_small.setdefault(cell, TooSmall(cell, share, len(items), deciding))
+            if deciding_count < MIN_ITEMS and success >= BAND[1]:
+                too_small.setdefault(cell, TooSmallCell(cell, success, len(values_by_item), deciding_count))
     return tuple(too_small[cell] for cell in sorted(too_small, key=cell_order))
 
 
-def check_run(run: RunFolder, question: GateAsked) -> GateResult:
+def check_run(run: RunFolder, question: GateQuestion) -> GateResult:
     """The gate over what a run folder holds, of its leading arm where there was a trial.
 
     Args:
@@ -360,7 +393,7 @@ def check_run(run: RunFolder, question: GateAsked) -> GateResult:
     Raises:
         InputError: nothing was measured before and after, or a name was not measured before.
     """
-    sides, decoding = leading_sides(run), decoding_of(run)
+    sides, decoding = leading_sides(run), read_outcome(run)
     if sides is None:
         got, remedy = "none", "Run the trial, or compare two checkpoints, first."
         raise InputError("measurements before and after", got, remedy, file=run.path)
@@ -373,13 +406,19 @@ def check_run(run: RunFolder, question: GateAsked) -> GateResult:
     return check_sides(sides, decoding, question)
 
 
-def check_sides(sides: tuple[Side, Side], decoding: Decoding, question: GateAsked) -> GateResult:
+def check_sides(sides: tuple[Side, Side], decoding: Decoding, question: GateQuestion) -> GateResult:
     """The gate over two sides; it raises the same for a name as `check_run`."""
     if not question.protect:
-        return check_mastered(*sides, decoding=decoding, each=question.each, look=question.look)
+        return check_mastered(*sides, decoding=decoding, each_cell=question.each, look=question.look)
     cells = named_cells(sides[0], question.protect)
     return check_protected(
-        *sides, cells, decoding=decoding, each=question.each, named=True, margin=question.margin, look=question.look
+        *sides,
+        cells,
+        decoding=decoding,
+        each_cell=question.each,
+        named_by_user=True,
+        margin=question.margin,
+        look=question.look,
     )
 
 
@@ -397,29 +436,31 @@ def named_cells(before: Side, names: Sequence[str]) -> list[Cell]:
     return [cell for cell in cells if cell[0] in names or cell_key(*cell) in names]
 
 
-def items_for(cells: int, *, margin: float = MEAN_LOSS_MARGIN, churn: float = CHURN_SHARE, cell_rule: bool = True) -> int:
+def items_to_pass(
+    cell_count: int, *, margin: float = MEAN_LOSS_MARGIN, churn: float = CHURN_SHARE, cell_rule: bool = True
+) -> int:
     """Items per cell that pass an unharmed checkpoint in about nine of ten cases.
 
     Args:
-        cells: how many are protected.
+        cell_count: how many are protected.
         margin: mean loss over them that is to be excluded, a share.
         churn: share of the answers that change for no reason.
         cell_rule: whether each cell is to exclude a loss by itself, too.
     """
-    cell_count = max(cells, 1)
+    cell_count = max(cell_count, 1)
     cell_rule_items = items_excluding_cell_loss(cell_count, churn) if cell_rule else MIN_ITEMS
     return max(items_to_exclude(margin, cell_count, churn), cell_rule_items)
 
 
-def items_to_measure(cells: int, *, chosen: bool, margin: float | None = None) -> int:
-    """Items to measure per cell, so that `cells` protected ones have enough to compare.
+def items_to_measure(cell_count: int, *, chosen: bool, margin: float | None = None) -> int:
+    """Items to measure per cell, so that `cell_count` protected ones have enough to compare.
 
     Args:
-        cells: how many may be protected.
+        cell_count: how many may be protected.
         chosen: the user names them, so that no items are needed to decide.
         margin: the mean loss over them that is to be excluded, where the user says which; a share.
     """
     if margin is not None:
-        return items_for(cells, margin=margin, cell_rule=False)
-    item_count = items_for(cells)
+        return items_to_pass(cell_count, margin=margin, cell_rule=False)
+    item_count = items_to_pass(cell_count)
     return item_count if chosen else math.ceil(item_count * ONE_IN_DECIDES / (ONE_IN_DECIDES - 1))

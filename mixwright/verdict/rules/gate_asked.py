@@ -15,7 +15,7 @@ LOOK_SETTING = "looks"
 
 
 @dataclass(frozen=True, slots=True)
-class GateAsked:
+class GateQuestion:
     """What `verdict --gate` was asked."""
 
     protect: tuple[str, ...] = ()
@@ -33,12 +33,12 @@ def question_file(run: RunFolder) -> Path:
     return run.path / "gate.json"
 
 
-def write_question(run: RunFolder, question: GateAsked) -> None:
+def write_question(run: RunFolder, question: GateQuestion) -> None:
     """Note what the gate is asked, for the page."""
     write_json(question_file(run), question)
 
 
-def read_question(run: RunFolder) -> GateAsked | None:
+def read_question(run: RunFolder) -> GateQuestion | None:
     """What the gate was asked last; None where it was not.
 
     A folder that was measured in looks is always asked at the last of them, also where the file is lost: one that knew of no
@@ -48,8 +48,8 @@ def read_question(run: RunFolder) -> GateAsked | None:
         InputError: a broken file, or a manifest that does not say which look it was.
     """
     path, look = question_file(run), _read_look(run)
-    question = read_json(path, GateAsked) if path.is_file() else None
-    return question if look is None else replace(question or GateAsked(), look=look)
+    question = read_json(path, GateQuestion) if path.is_file() else None
+    return question if look is None else replace(question or GateQuestion(), look=look)
 
 
 def _read_look(run: RunFolder) -> Look | None:

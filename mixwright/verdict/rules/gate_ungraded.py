@@ -12,46 +12,54 @@ from __future__ import annotations
 from mixwright.measure.former import FormerAnswers
 from mixwright.records import Interval, cell_key
 from mixwright.run.folder import RunFolder
-from mixwright.verdict.page.text import between, change, join_words
+from mixwright.verdict.page.text import format_bounds, format_signed, join_words
 from mixwright.verdict.rules import claims
 from mixwright.verdict.rules.answer_forms import form_changes_of, group_takeovers
-from mixwright.verdict.rules.evidence import comparisons, decoding_of, headline_arm
+from mixwright.verdict.rules.evidence import comparisons, headline_arm, read_outcome
 from mixwright.verdict.rules.gate import CellLoss, GateResult, check_run, named_cells
-from mixwright.verdict.rules.gate_asked import GateAsked
+from mixwright.verdict.rules.gate_asked import GateQuestion
 
 
-def check_gate(run: RunFolder, question: GateAsked) -> GateResult:
+def check_gate(run: RunFolder, question: GateQuestion) -> GateResult:
     """What the gate finds in a run folder, graded or not. Raises InputError as `check_run` does."""
     sides = comparisons(run).get("") if not headline_arm(run) else None  # a trial is judged against its references
-    if sides is None or decoding_of(run) != "loss":
+    if sides is None or read_outcome(run) != "loss":
         return check_run(run, question)
-    compared = {(part.task, part.level): part for part in claims.compare_cells(sides, "loss") if not part.whole}
-    protected = named_cells(sides[0], question.protect) if question.protect else list(compared)  # without names every cell
+    comparison_by_cell = {
+        (comparison.task, comparison.level): comparison
+        for comparison in claims.compare_cells(sides, "loss")
+        if not comparison.is_whole_task
+    }
+    protected = (
+        named_cells(sides[0], question.protect) if question.protect else list(comparison_by_cell)
+    )  # without names every cell
     former_by_task = claims.read_former_answers(run)
     cells: list[CellLoss] = []
-    others: list[CellLoss] = []
-    readings, other_readings, far_rises = [], [], []
+    unprotected_losses: list[CellLoss] = []
+    reading_lines, unprotected_lines, far_rises = [], [], []
     protected_cells, protected_tasks = set(protected), {task for task, _ in protected}
-    for cell in [*protected, *(cell for cell in compared if cell not in protected_cells)]:
-        part, former_answers = compared.get(cell), former_by_task.get(cell[0])
-        is_judged = part is not None and part.adjusted_p is not None
-        loss_rise = claims.interval(part.change.success, "loss") if part is not None and is_judged else None
-        is_damaged = claims.is_shown_damaged(loss_rise, former_answers, learnt=part is not None and part.word == "improves")
+    for cell in [*protected, *(cell for cell in comparison_by_cell if cell not in protected_cells)]:
+        comparison, former_answers = comparison_by_cell.get(cell), former_by_task.get(cell[0])
+        is_judged = comparison is not None and comparison.adjusted_p is not None
+        loss_rise = claims.to_interval(comparison.change.success, "loss") if comparison is not None and is_judged else None
+        is_damaged = claims.is_shown_damaged(
+            loss_rise, former_answers, learnt=comparison is not None and comparison.word == "improves"
+        )
         cell_loss, reading = (
             CellLoss(*cell, None, word="worsens" if is_damaged else "cannot tell"),
             _format_reading(cell, loss_rise, former_answers, is_damaged=is_damaged),
         )
         if cell in protected_cells:
             cells.append(cell_loss)
-            readings.append(reading)
+            reading_lines.append(reading)
             far_rises += (
                 [f"{cell_key(*cell)} {loss_rise.value:+.2g}"]
                 if loss_rise is not None and claims.has_risen_far(loss_rise)
                 else []
             )
         elif is_damaged:
-            others.append(cell_loss)
-            other_readings.append(f"{reading} (reported only, since others were named)")
+            unprotected_losses.append(cell_loss)
+            unprotected_lines.append(f"{reading} (reported only, since others were named)")
     takeovers = group_takeovers(form_change for form_change in form_changes_of(run) if form_change.task in protected_tasks)
     former_text = claims.format_unlikely(
         claims.find_far_former_answers(run, {cell.task for cell in cells if cell.is_damaged})
@@ -63,19 +71,22 @@ def check_gate(run: RunFolder, question: GateAsked) -> GateResult:
         None,
         tuple(cells),
         None,
-        others=tuple(others),
-        named=bool(question.protect),
-        readings=(*readings, *other_readings),
+        unprotected_losses=tuple(unprotected_losses),
+        named_by_user=bool(question.protect),
+        reading_lines=(*reading_lines, *unprotected_lines),
         damage_text=damage,
     )
 
 
-def _format_reading(cell: claims.Cell, rise: Interval | None, former: FormerAnswers | None, *, is_damaged: bool) -> str:
+def _format_reading(cell: claims.Cell, loss_rise: Interval | None, former: FormerAnswers | None, *, is_damaged: bool) -> str:
     """What was read of a cell: the change of its held-out loss, None for too few items, and its former answers."""
-    parts = []
-    if rise is not None:
-        parts.append(f"held-out loss {change(rise.value, 'nats')} nats per token {between(rise.low, rise.high, 'nats')}")
+    readings = []
+    if loss_rise is not None:
+        rise_text = (
+            f"{format_signed(loss_rise.value, 'nats')} nats per token {format_bounds(loss_rise.low, loss_rise.high, 'nats')}"
+        )
+        readings.append(f"held-out loss {rise_text}")
     if former is not None:
-        change_text = f"{change(former.change, 'nats')} nats a token {between(former.low, former.high, 'nats')}"
-        parts.append(f"likelihood of its former answers {change_text}")
-    return f"{cell_key(*cell)}: {', '.join(parts) or 'not measurable, too few items'}{'; damaged' if is_damaged else ''}"
+        change_text = f"{format_signed(former.change, 'nats')} nats a token {format_bounds(former.low, former.high, 'nats')}"
+        readings.append(f"likelihood of its former answers {change_text}")
+    return f"{cell_key(*cell)}: {', '.join(readings) or 'not measurable, too few items'}{'; damaged' if is_damaged else ''}"

@@ -9,15 +9,15 @@ from mixwright.estimates.crossed import Estimate
 from mixwright.estimates.exclusion import ROUND_MARGINS, smallest_excluded
 from mixwright.estimates.protected import ONE_IN_DECIDES
 from mixwright.records import cell_key
-from mixwright.verdict.page.text import between, count, format_p, percent, points
+from mixwright.verdict.page.text import count, format_bounds, format_p, percent, points
 from mixwright.verdict.rules.gate import EXIT_PASSED, MEAN_LOSS_MARGIN, CellLoss, GateResult
 
 
 def gate_lines(result: GateResult, cannot_tell: Literal["fail", "warn"] = "fail") -> list[str]:
     """Why the gate answered as it did, for people; the first line is the answer."""
-    lines = [result.because] if result.because else []
+    lines = [result.reason] if result.reason else []
     lines += [*format_look(result), *excludable_lines(result), *format_cells(result), *_too_small_lines(result)]
-    if result.readings:
+    if result.reading_lines:
         reason = result.damage_text or "no answer was graded, so that no loss can be excluded"
         return [f"{result.outcome}: {reason}", *lines]
     if result.dependence is not None and result.dependence.high < 0:
@@ -30,9 +30,9 @@ def gate_lines(result: GateResult, cannot_tell: Literal["fail", "warn"] = "fail"
 def _format_answer(result: GateResult) -> str:
     """What the answer rests on."""
     if not result.cells:
-        which = "No cell of enough items" if result.too_small else "No cell"
+        no_cell = "No cell of enough items" if result.too_small else "No cell"
         return (
-            f"nothing was protected. {which} had {100 * BAND[1]:g} % before, and none was named: name tasks or cells with "
+            f"nothing was protected. {no_cell} had {100 * BAND[1]:g} % before, and none was named: name tasks or cells with "
             "--protect, or measure more items"
         )
     if result.mean is None:
@@ -40,21 +40,25 @@ def _format_answer(result: GateResult) -> str:
     mean_text = f"mean over {count(len(result.cells), 'protected cell')} {_format_with_items(result.mean)}"
     if result.outcome == "passed":
         margin_text = f"a mean loss of {100 * result.mean_margin:g} points"
-        if result.limit is None:
+        if result.cell_loss_limit is None:
             return f"{mean_text}; {margin_text} is excluded, and no cell of them is shown to be damaged"
         has_small_cells = any(
             cell.change is not None and cell.change.items < result.cell_rule_items for cell in result.cells
         )
-        which = f" of {result.cell_rule_items} items or more" if has_small_cells else ""
-        return f"{mean_text}; {margin_text} and a loss of {100 * result.limit:g} in any cell{which} are excluded"
-    if result.outcome == "damaged" or result.needed is None:
+        size_text = f" of {result.cell_rule_items} items or more" if has_small_cells else ""
+        return (
+            f"{mean_text}; {margin_text} and a loss of {100 * result.cell_loss_limit:g} in any cell{size_text} are excluded"
+        )
+    if result.outcome == "damaged" or result.items_needed is None:
         return mean_text
     option = "--items" if result.look is None else "--max-items, over all cells"
-    return f"{mean_text}; about {result.needed:,} items per cell would be enough to pass, if nothing was lost ({option})"
+    return (
+        f"{mean_text}; about {result.items_needed:,} items per cell would be enough to pass, if nothing was lost ({option})"
+    )
 
 
 def _format_change(estimate: Estimate) -> str:
-    return f"{points(estimate.value)} points {between(estimate.low, estimate.high)}"
+    return f"{points(estimate.value)} points {format_bounds(estimate.low, estimate.high)}"
 
 
 def _format_with_items(estimate: Estimate) -> str:
@@ -103,30 +107,31 @@ def _group_lines(result: GateResult) -> list[str]:
 
 def format_damage(result: GateResult) -> str:
     """Which protected cells are damaged, or by how much their mean fell; empty where nothing is."""
-    damaged_cells = [cell_key(cell.task, cell.level) for cell in (*result.cells, *result.whole) if cell.is_damaged]
+    damaged_cells = [cell_key(cell.task, cell.level) for cell in (*result.cells, *result.damaged_tasks) if cell.is_damaged]
     if damaged_cells:
         return f"{', '.join(damaged_cells)} {'is' if len(damaged_cells) == 1 else 'are'} damaged"
     dependence, mean = result.dependence, result.mean
     if dependence is not None and dependence.high < -result.mean_margin:
         return f"answers depend less on their prompts, by {points(abs(dependence.value)).lstrip('+')} points"
     if result.outcome == "damaged" and mean is not None and mean.high < 0:
-        return f"what was {'named' if result.named else 'mastered'} is worse by {points(abs(mean.value)).lstrip('+')} points"
+        protected_word = "named" if result.named_by_user else "mastered"
+        return f"what was {protected_word} is worse by {points(abs(mean.value)).lstrip('+')} points"
     return ""
 
 
 def format_cells(result: GateResult) -> list[str]:
     """What became of every protected cell, and of those that nobody protected and that fell."""
-    if result.readings:
-        return list(result.readings)
-    other_note = "reported only, since others were named" if result.named else "not protected, and damaged"
+    if result.reading_lines:
+        return list(result.reading_lines)
+    other_note = "reported only, since others were named" if result.named_by_user else "not protected, and damaged"
     return [
-        *map(_format_cell, (*result.cells, *result.whole)),
-        *(f"{_format_cell(cell)} ({other_note})" for cell in result.others),
+        *map(_format_cell, (*result.cells, *result.damaged_tasks)),
+        *(f"{_format_cell(cell)} ({other_note})" for cell in result.unprotected_losses),
     ]
 
 
 def _format_cell(cell: CellLoss) -> str:
-    name = f"{cell.task}, all levels" if cell.whole else cell_key(cell.task, cell.level)
+    name = f"{cell.task}, all levels" if cell.is_whole_task else cell_key(cell.task, cell.level)
     if cell.change is None:
         return f"{name}: not measurable, fewer than {MIN_ITEMS} items both before and after"
     text = f"{name}: {_format_with_items(cell.change)}"

@@ -12,7 +12,7 @@ import re
 CHARACTERS_READ = 1000
 """Characters that are read from each end of a long text."""
 THOUGHT_TAGS = ("think", "thinking", "thought", "reasoning", "scratchpad")
-KEYS, TAGGED, LABELLED, LETTERED = '{"…": …}', "<…>", "…: …", "A) …"
+KEYS_MARK, TAG_MARK, LABEL_MARK, LETTER_MARK = '{"…": …}', "<…>", "…: …", "A) …"
 """Marks of keys in braces, of a text that begins with a tag, with a label, or with the letter of a choice."""
 
 _LABEL = re.compile(
@@ -28,7 +28,7 @@ _SPACED = re.compile(r"[^\W\d_]\w{0,30}(?: ([-\u2013\u2014/~>]) \w{1,30})+\Z")
 _FENCED = re.compile(r"```[A-Za-z]{0,12}\s*")
 
 PATTERNS_ANYWHERE: dict[str, re.Pattern[str]] = {
-    KEYS: re.compile(r"\{\s*[\"'][^\"'{}\n]{1,80}[\"']\s*:"),
+    KEYS_MARK: re.compile(r"\{\s*[\"'][^\"'{}\n]{1,80}[\"']\s*:"),
     "|": re.compile(r"[^\s|] ?\|{1,2} ?[^\s|]"),
     "```": re.compile(r"```"),
     "####": re.compile(r"^####\s?\S", re.MULTILINE),
@@ -47,21 +47,21 @@ PATTERNS_ANYWHERE: dict[str, re.Pattern[str]] = {
 PATTERNS_AT_START: dict[str, re.Pattern[str]] = {
     "{…}": re.compile(r"\{"),
     "[…]": re.compile(r"\["),
-    TAGGED: _TAG,
-    LABELLED: _FIRST_LABEL,
-    LETTERED: re.compile(r"\(?[A-Ha-h][).](?:\s|\Z)"),
+    TAG_MARK: _TAG,
+    LABEL_MARK: _FIRST_LABEL,
+    LETTER_MARK: re.compile(r"\(?[A-Ha-h][).](?:\s|\Z)"),
     "…(…)": re.compile(r"[A-Za-z_][\w.]{1,60}\((?!s\))"),
     "SELECT …": re.compile(r"(?:SELECT|INSERT INTO|UPDATE|DELETE FROM|CREATE TABLE|WITH \w{1,40} AS)\s"),
     "def …": re.compile(r"(?:async )?(?:def|class|function) \w{1,60} ?[(:{]|from [\w.]{1,60} import |#include\b|#!/"),
 }
 """Mark -> how a text begins that has it."""
 PATTERNS_ASKED: dict[str, re.Pattern[str]] = {
-    KEYS: re.compile(r"\bjson\b", re.IGNORECASE),
+    KEYS_MARK: re.compile(r"\bjson\b", re.IGNORECASE),
     "{…}": re.compile(r"\{"),
     "[…]": re.compile(r"\["),
-    TAGGED: _TAG,
-    LABELLED: re.compile(r"(?!)"),
-    LETTERED: re.compile(r"(?:^|\s)\(?[Aa][).:]\s"),
+    TAG_MARK: _TAG,
+    LABEL_MARK: re.compile(r"(?!)"),
+    LETTER_MARK: re.compile(r"(?:^|\s)\(?[Aa][).:]\s"),
     "…(…)": re.compile(r"\w\("),
     "SELECT …": re.compile(r"\bSQL\b", re.IGNORECASE),
     "def …": re.compile(r"\b(?:code|function|program|class|script)\b", re.IGNORECASE),
@@ -81,15 +81,15 @@ def find_marks(text: str) -> frozenset[str]:
     marks |= {f"<{name.lower()}>" for name in _TAG.findall(text)[:20]}
     marks |= {f"\\{name}{{…}}" for name in _WRAPPER.findall(text)[:20]}
     marks |= {f"{name.lower()}:" for name in (*_LABEL.findall(text)[:20], *_ANSWER.findall(text)[:20])}
-    return frozenset(marks | _find_beginnings(text, KEYS in marks))
+    return frozenset(marks | _find_beginnings(text, KEYS_MARK in marks))
 
 
 def drop_thoughts(text: str) -> str:
     """What follows the thoughts of a model that thinks aloud; empty where it was cut before it came to an answer."""
     for name in THOUGHT_TAGS:
-        _, end, rest = text.rpartition(f"</{name}>")
+        _, end, after_thought = text.rpartition(f"</{name}>")
         if end:
-            return rest
+            return after_thought
         if text[:64].lstrip().startswith(f"<{name}>"):
             return ""
     return text
@@ -98,13 +98,13 @@ def drop_thoughts(text: str) -> str:
 def _find_beginnings(text: str, has_keys: bool) -> set[str]:
     """Marks of how a text begins, inside a fence of code too, and of a text that is one word with a sign in it."""
     fence = _FENCED.match(text)
-    bare = (text[fence.end() :] if fence else text).lstrip("$ \n")
-    wrapped = re.match(r"(?:\\[\[(]\s*)?\\([A-Za-z]{2,20})\{", bare)
+    unfenced = (text[fence.end() :] if fence else text).lstrip("$ \n")
+    wrapped = re.match(r"(?:\\[\[(]\s*)?\\([A-Za-z]{2,20})\{", unfenced)
     marks = {f"\\{wrapped.group(1)}{{…}}"} if wrapped else set[str]()
-    marks |= {mark for mark, pattern in PATTERNS_AT_START.items() if pattern.match(bare)}
+    marks |= {mark for mark, pattern in PATTERNS_AT_START.items() if pattern.match(unfenced)}
     if has_keys:  # what begins with a brace or a bracket is said by its keys
         marks -= {"{…}", "[…]"}
-    trimmed = bare.rstrip(" .")
+    trimmed = unfenced.rstrip(" .")
     for pattern in (_TOKEN, _SPACED) if len(trimmed) <= 200 else ():
         if sign := pattern.match(trimmed):
             marks.add(f"…{sign.group(1)}…")

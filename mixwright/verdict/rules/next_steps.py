@@ -46,29 +46,29 @@ def _list_steps_after_trial(run: RunFolder, advice: Advice, command: str, basis:
     """Another training goes into a folder of its own, as do more items: what was measured rests on the old ones."""
     free_folder = next(name for number in itertools.count(2) if not Path(name := f"{run.path}-{number}").exists())
     command_elsewhere, words = with_option(command, "--folder", free_folder), shlex.split(command)
-    plan, seeds = f'steering="{run.plan}"', basis.seeds_needed if basis else None
-    reach = ", or leave out what is out of reach" if basis is None or basis.graded else ""
-    slower = (f"Take a fifth of train.learning_rate in the settings{reach}, and try again", command_elsewhere)
-    longer = (
+    steering_option, seeds = f'steering="{run.plan}"', basis.seeds_needed if basis else None
+    reach_text = ", or leave out what is out of reach" if basis is None or basis.graded else ""
+    slower_step = (f"Take a fifth of train.learning_rate in the settings{reach_text}, and try again", command_elsewhere)
+    longer_text = (
         "Nothing was damaged, and nothing moved: take more steps (train.steps) or another train.learning_rate, and try again"
     )
-    undecided = (f"Write trial.seeds: {seeds} into the settings, and go on" if seeds else "Go on", command)
+    undecided_step = (f"Write trial.seeds: {seeds} into the settings, and go on" if seeds else "Go on", command)
     if basis is not None and not seeds:
-        more_than = f" than {basis.items:,}" if basis.items else ""
-        undecided = (
-            f"Take more held-out items{more_than} (measure.items in the settings), and try again",
+        more_than_text = f" than {basis.items:,}" if basis.items else ""
+        undecided_step = (
+            f"Take more held-out items{more_than_text} (measure.items in the settings), and try again",
             command_elsewhere,
         )
         if basis.all_items_measured:
             step_text = f"All {basis.items:,} held-out items were measured: add rows to the held-out file, and try again"
-            undecided = (step_text, command_elsewhere)
+            undecided_step = (step_text, command_elsewhere)
     step_by_advice = {
-        "train": ("Give your TRL trainer the plan", plan),
-        "train with losses": ("If that is acceptable, give your TRL trainer the plan", plan),
+        "train": ("Give your TRL trainer the plan", steering_option),
+        "train with losses": ("If that is acceptable, give your TRL trainer the plan", steering_option),
         "equal shares": (
             "Write the same weight for every task, selector: equal_levels, gates: [] and controllers: [] "
             "into the stages of plan.yaml, and give your TRL trainer that plan",
-            plan,
+            steering_option,
         ),
         "keep uniform": ("Leave your TRL trainer as it is", "steering=None"),
         "check the grader": ("See which graders there are, and name another one in the settings", GRADERS_COMMAND),
@@ -76,17 +76,20 @@ def _list_steps_after_trial(run: RunFolder, advice: Advice, command: str, basis:
         "none right": (ADVICE_NONE_RIGHT, command),
         "missing": ("Add what is missing to trial.arms in the settings, and go on", command),
         "too few seeds": (f"Write trial.seeds: {seeds or 8} into the settings, and go on", command),
-        "cannot tell": undecided,
-        "stop": slower,
-        "do not train": slower,
-        "not this plan": slower,
-        "no gain": (longer, command_elsewhere) if basis is not None and basis.no_effect else slower,
+        "cannot tell": undecided_step,
+        "stop": slower_step,
+        "do not train": slower_step,
+        "not this plan": slower_step,
+        "no gain": (longer_text, command_elsewhere) if basis is not None and basis.no_effect else slower_step,
     }
     if advice == "mined rows" and basis is not None and basis.selection is not None:
         return [Code(*_find_step_for_mined_rows(run, command, basis.selection))]
     export = shlex.join([words[0], "plan", *words[2:], "--export", "FORMAT"])
-    others = "For another trainer, write its weights and its order (trl, axolotl, llama-factory, verl)"
-    return [Code(*step_by_advice[advice]), *([Code(others, export)] if advice in ("train", "train with losses") else [])]
+    other_trainers_text = "For another trainer, write its weights and its order (trl, axolotl, llama-factory, verl)"
+    return [
+        Code(*step_by_advice[advice]),
+        *([Code(other_trainers_text, export)] if advice in ("train", "train with losses") else []),
+    ]
 
 
 def _find_step_for_mined_rows(run: RunFolder, command_again: str, selection: Selection) -> tuple[str, str]:
@@ -128,17 +131,17 @@ def _list_steps_after_comparison(advice: Advice, command: str, basis: PairBasis,
             f"Raise --max-new-tokens: {cut_share} of completions were cut at {token_limit:,} tokens and graded as they are"
         )
         steps.append(Code(step_text, command))
-    words, needed = shlex.split(command), basis.items_needed
-    if advice == "cannot tell" and basis.all_items_measured and needed:
+    words, items_needed = shlex.split(command), basis.items_needed
+    if advice == "cannot tell" and basis.all_items_measured and items_needed:
         source = "--eval" if "--eval" in words else "--corpus"
-        longer_command = with_option(with_option(command, source, "FILE_WITH_MORE_ROWS"), "--items", str(needed))
-        rows_per_cell = max(needed - basis.items // basis.cells, 1)
+        longer_command = with_option(with_option(command, source, "FILE_WITH_MORE_ROWS"), "--items", str(items_needed))
+        rows_per_cell = max(items_needed - basis.items // basis.cells, 1)
         measured_text = f"All {basis.items:,} items of the file were" if basis.items > 1 else "The only item of the file was"
         return [
             *steps,
             Code(f"{measured_text} measured: add about {rows_per_cell:,} rows per task and level to it", longer_command),
         ]
-    minutes = math.ceil((needed or 0) * basis.cells * basis.pace / 60)
+    minutes = math.ceil((items_needed or 0) * basis.cells * basis.pace / 60)
     price = f", about {count(minutes, 'minute')} at the speed of this comparison" if minutes else ""
     gated_command = command if "--gate" in words else f"{command} --gate"
     step_by_advice = {
@@ -149,7 +152,10 @@ def _list_steps_after_comparison(advice: Advice, command: str, basis: PairBasis,
         "check the grader": ("See which graders there are, and name another one", GRADERS_COMMAND),
         "unjudged": ("See which graders there are, and name another one for these tasks", GRADERS_COMMAND),
         "none right": ("Compare checkpoints that have some items right, or take easier items", command),
-        "cannot tell": (f"Measure more items{price}", with_option(command, "--items", str(needed)) if needed else command),
+        "cannot tell": (
+            f"Measure more items{price}",
+            with_option(command, "--items", str(items_needed)) if items_needed else command,
+        ),
     }
     if advice in ("may replace", "unjudged") and not basis.graded:
         step_text = "See whether its answers are right: compare both on examples with answers that can be graded"
@@ -157,10 +163,10 @@ def _list_steps_after_comparison(advice: Advice, command: str, basis: PairBasis,
     steps.append(Code(*step_by_advice[advice]))
     if advice == "do not ship" and basis.graded:  # the plan that keeps what was lost in supervised training
         before = words[2] if words[1:2] == ["verdict"] and len(words) > 3 else "BEFORE"
-        source = next((words[place + 1] for place, word in enumerate(words[:-1]) if word == "--corpus"), "FILE")
-        parts = ["mixwright", "plan", before, "--corpus", "TRAIN", "--eval", source, "--objective", "sft"]
+        source = next((words[word_index + 1] for word_index, word in enumerate(words[:-1]) if word == "--corpus"), "FILE")
+        plan_words = ["mixwright", "plan", before, "--corpus", "TRAIN", "--eval", source, "--objective", "sft"]
         step_text = (
             "Train again with a share of the steps for what was lost (REQUESTS: ordinary ones, with or without answers)"
         )
-        steps.append(Code(step_text, shlex.join([*parts, "--rehearse", "REQUESTS"])))
+        steps.append(Code(step_text, shlex.join([*plan_words, "--rehearse", "REQUESTS"])))
     return steps

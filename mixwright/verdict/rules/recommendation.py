@@ -17,7 +17,7 @@ from mixwright.estimates.readings import format_unit
 from mixwright.records import ChangeWord, Claim, Interval, LeverWord, Proof, Selection
 from mixwright.verdict.page.blocks import Tone
 from mixwright.verdict.page.text import count, format_amount, format_cell, join_words, with_verb
-from mixwright.verdict.rules.spared import Place, format_spared, place_of
+from mixwright.verdict.rules.spared import ClaimKey, claim_key, format_spared
 
 FROZEN_ARM, UNIFORM_ARM, EQUAL_SHARES_ARM, STEERED_ARM = "frozen", "uniform", "equal_shares", "steered"
 """References that a trial has by default, and the arm that trains the plan as it stands."""
@@ -51,14 +51,14 @@ def recommend(basis: TrialBasis | PairBasis) -> Recommendation:
             basis.selection is not None and basis.selection.advice == "train on it"
         )
         is_proven = basis.proof == "beats its nulls" and is_worth_training and not basis.damaged.get(basis.lever)
-        return Recommendation(advice, _format_trial_sentence(advice, basis), _tone(advice, proven=is_proven))
+        return Recommendation(advice, _format_trial_sentence(advice, basis), _choose_tone(advice, proven=is_proven))
     pair_advice: Advice = next(name for name, holds in PAIR_RULES if holds(basis))
     return Recommendation(
-        pair_advice, _format_pair_sentence(pair_advice, basis), _tone(pair_advice, proven=basis.gate == "passed")
+        pair_advice, _format_pair_sentence(pair_advice, basis), _choose_tone(pair_advice, proven=basis.gate == "passed")
     )
 
 
-def _tone(advice: Advice, *, proven: bool) -> Tone:
+def _choose_tone(advice: Advice, *, proven: bool) -> Tone:
     if advice in ("stop", "do not train", "not this plan", "do not ship", "gate"):
         return "bad"
     return "good" if proven and advice in ("train", "ship", "mined rows") else "plain"
@@ -148,7 +148,7 @@ class TrialBasis:
 
     def contrast(self, arm: str, against: str) -> Contrast | None:
         """One contrast, if the trial has it."""
-        return next((found for found in self.contrasts if (found.arm, found.against) == (arm, against)), None)
+        return next((contrast for contrast in self.contrasts if (contrast.arm, contrast.against) == (arm, against)), None)
 
     def word_of(self, arm: str, against: str) -> ChangeWord | None:
         """What the difference of two arms is called, if the trial has it."""
@@ -165,12 +165,12 @@ class TrialBasis:
         tasks = [{claim.task for claim in self.damaged.get(arm, ())} for arm in self.trained]
         return sorted(set.intersection(*tasks)) if tasks else []
 
-    def named_losses(self) -> dict[Place, str]:
+    def named_losses(self) -> dict[ClaimKey, str]:
         """What the lever damaged, and every cell of a task that all arms damage, as a sentence names it."""
         everywhere = self.damaged_everywhere()
         damage_claims = [*self.damaged.get(self.lever, ())]
         damage_claims += [claim for claims in self.damaged.values() for claim in claims if claim.task in everywhere]
-        return {place_of(claim): format_cell(claim) for claim in damage_claims}
+        return {claim_key(claim): format_cell(claim) for claim in damage_claims}
 
 
 def _holds_for_every_arm(basis: TrialBasis, holds_for: Callable[[str], bool]) -> bool:
@@ -178,13 +178,13 @@ def _holds_for_every_arm(basis: TrialBasis, holds_for: Callable[[str], bool]) ->
 
 
 def _equal_shares_win(basis: TrialBasis) -> bool:
-    return all(basis.word_of(EQUAL_SHARES_ARM, other) == "improves" for other in (FROZEN_ARM, UNIFORM_ARM))
+    return all(basis.word_of(EQUAL_SHARES_ARM, reference) == "improves" for reference in (FROZEN_ARM, UNIFORM_ARM))
 
 
 def _uniform_is_best(basis: TrialBasis) -> bool:
-    others = [arm for arm in basis.trained if arm != UNIFORM_ARM]
+    other_arms = [arm for arm in basis.trained if arm != UNIFORM_ARM]
     improves = basis.word_of(UNIFORM_ARM, FROZEN_ARM) == "improves"
-    return improves and all(basis.at_best_equal(arm, UNIFORM_ARM) for arm in others)
+    return improves and all(basis.at_best_equal(arm, UNIFORM_ARM) for arm in other_arms)
 
 
 TRIAL_RULES: tuple[tuple[Advice, Callable[[TrialBasis], bool]], ...] = (
@@ -209,19 +209,19 @@ TRIAL_RULES: tuple[tuple[Advice, Callable[[TrialBasis], bool]], ...] = (
 
 def _format_trial_sentence(advice: Advice, basis: TrialBasis) -> str:
     plan = "this plan" if basis.lever in ("", STEERED_ARM) else f"arm {basis.lever}"
-    damaged = {place_of(claim): format_cell(claim) for claim in basis.damaged.get(basis.lever, ())}
-    other_arms, damaged_text = [arm for arm in basis.trained if arm != basis.lever], join_words(list(damaged.values()))
-    spared_text = format_spared(damaged, basis.changes, other_arms, basis.margin, lower=basis.lower_is_better)
+    loss_names = {claim_key(claim): format_cell(claim) for claim in basis.damaged.get(basis.lever, ())}
+    other_arms, damaged_text = [arm for arm in basis.trained if arm != basis.lever], join_words(list(loss_names.values()))
+    spared_text = format_spared(loss_names, basis.changes, other_arms, basis.margin, lower=basis.lower_is_better)
     spared_text = f" ({spared_text})" if spared_text else ""
     lever_contrasts = [contrast for contrast in basis.contrasts if contrast.arm == basis.lever]
-    sizes = join_words([format_amount(contrast.difference.value, basis.unit) for contrast in lever_contrasts])
+    gain_sizes = join_words([format_amount(contrast.difference.value, basis.unit) for contrast in lever_contrasts])
     against = join_words([contrast.against for contrast in lever_contrasts])
     better_arms = join_words([contrast.against for contrast in lever_contrasts if contrast.word == "worsens"])
     harm = f"a higher {basis.outcome}" if basis.lower_is_better else "a loss"
-    better, unit = "lower" if basis.lower_is_better else "better", format_unit(basis.unit)
-    gain = f"{basis.outcome} is {better} by {sizes} {unit} than with {against}"
+    better_word, unit = "lower" if basis.lower_is_better else "better", format_unit(basis.unit)
+    gain = f"{basis.outcome} is {better_word} by {gain_sizes} {unit} than with {against}"
     margin = f"{format_amount(basis.margin, basis.unit)} {unit}"
-    gains = (
+    gains_verb = (
         f"gains {margin}"
         if basis.graded
         else f"{'lowers' if basis.lower_is_better else 'raises'} {basis.outcome} by {margin}"
@@ -249,7 +249,7 @@ def _format_trial_sentence(advice: Advice, basis: TrialBasis) -> str:
         "keep uniform": "Keep uniform: nothing here beats it."
         if len(basis.trained) > 1
         else "Keep uniform: it is better than not training, and no other arm was tried.",
-        "no gain": f"No gain: no arm {gains} over not training{drawn_text}.",
+        "no gain": f"No gain: no arm {gains_verb} over not training{drawn_text}.",
         "not this plan": f"Do not use {plan}: {better_arms} did better.",
         "missing": f"Cannot tell: {join_words(basis.missing)} did not run, and without it nothing is said to help.",
         "cannot tell": _format_seeds(basis),
@@ -264,12 +264,14 @@ def _format_seeds(basis: TrialBasis) -> str:
     if not detectable:
         return "Cannot tell: nothing was compared."
     size_text = f"{format_amount(detectable, basis.unit)} {format_unit(basis.unit)}"
-    head = f"Cannot tell: {count(basis.seeds, 'seed')} {'sees' if basis.seeds == 1 else 'see'} a difference of {size_text}"
+    cannot_tell_text = (
+        f"Cannot tell: {count(basis.seeds, 'seed')} {'sees' if basis.seeds == 1 else 'see'} a difference of {size_text}"
+    )
     if basis.seeds_needed is not None:
-        return f"{head}; take {basis.seeds_needed} seeds."
+        return f"{cannot_tell_text}; take {basis.seeds_needed} seeds."
     more_than = f" than the {basis.items:,} there are" if basis.all_items_measured else ""
     margin = format_amount(basis.margin, basis.unit)
-    return f"{head}, and more seeds alone would not see one of {margin}; take more held-out items{more_than}."
+    return f"{cannot_tell_text}, and more seeds alone would not see one of {margin}; take more held-out items{more_than}."
 
 
 @dataclass(frozen=True, slots=True)
@@ -425,7 +427,7 @@ def _format_pair_sentence(advice: Advice, basis: PairBasis) -> str:
     undamaged_text = "nothing that needs no grader is shown to be damaged"
     if basis.damage_elsewhere:
         undamaged_text = "nothing that was named is shown to be damaged by what needs no grader"
-    gain_text = (
+    gain = (
         f"though {worse_text}"
         if worse_text
         else "for no gain that is shown"
@@ -439,7 +441,7 @@ def _format_pair_sentence(advice: Advice, basis: PairBasis) -> str:
         "check the grader": CHECK_GRADER_SENTENCE,
         "none right": NONE_RIGHT_SENTENCE,
         "ship": f"Ship {name}: {change_text}, and {safe_text}.",
-        "may replace": f"{name} may be shipped, {gain_text}: {safe_text}."
+        "may replace": f"{name} may be shipped, {gain}: {safe_text}."
         if basis.graded
         else f"{name} may replace the model before: {change_text}. Whether its answers are right is not known: none was "
         "graded.",
@@ -465,7 +467,7 @@ def _format_items(basis: PairBasis) -> str:
     if basis.items < MIN_ITEMS or not basis.detectable < largest_possible:
         return f"Cannot tell: {items} {'is' if basis.items == 1 else 'are'} too few to see any change; {remedy}."
     size, aim = (format_amount(value, basis.unit) for value in (basis.detectable, basis.aim))
-    head = f"Cannot tell: {items} can only show a change of {size} {unit} or more"
+    cannot_tell_text = f"Cannot tell: {items} can only show a change of {size} {unit} or more"
     if not basis.items_needed:
-        return f"{head}; {remedy}."
-    return f"{head}; a change of {aim} {unit} takes about {basis.items_needed:,} items per task and level."
+        return f"{cannot_tell_text}; {remedy}."
+    return f"{cannot_tell_text}; a change of {aim} {unit} takes about {basis.items_needed:,} items per task and level."

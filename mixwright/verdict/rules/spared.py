@@ -13,13 +13,13 @@ from mixwright.records import Claim
 from mixwright.verdict.page.blocks import Block, Fold, Table
 from mixwright.verdict.page.text import format_change, join_words
 
-Place = tuple[str, float | None, bool]
+ClaimKey = tuple[str, float | None, bool]
 """Task, level, and whether a whole task of several levels is meant."""
 Changes = Mapping[str, Sequence[Claim]]
 """Arm that trained -> its claims against the starting model, of what any arm damaged."""
 
 
-def place_of(claim: Claim) -> Place:
+def claim_key(claim: Claim) -> ClaimKey:
     """What a claim is about."""
     return claim.task, claim.level, claim.whole
 
@@ -31,9 +31,9 @@ def collect_changes(claims: Sequence[Claim], trained: Sequence[str]) -> dict[str
         claims: of every arm.
         trained: arms that train.
     """
-    damaged_places = {place_of(claim) for claim in claims if claim.arm in trained and claim.kind == "damaged"}
+    damaged_places = {claim_key(claim) for claim in claims if claim.arm in trained and claim.kind == "damaged"}
     return {
-        arm: tuple(arm_claim for arm_claim in claims if arm_claim.arm == arm and place_of(arm_claim) in damaged_places)
+        arm: tuple(arm_claim for arm_claim in claims if arm_claim.arm == arm and claim_key(arm_claim) in damaged_places)
         for arm in trained
     }
 
@@ -51,26 +51,26 @@ def excludes_loss(claim: Claim, margin: float, *, lower: bool = False) -> bool:
 
 
 def format_spared(
-    named: Mapping[Place, str], changes: Changes, others: Sequence[str], margin: float, *, lower: bool = False
+    loss_names: Mapping[ClaimKey, str], changes: Changes, other_arms: Sequence[str], margin: float, *, lower: bool = False
 ) -> str:
     """Which other arm is shown to spare what is named: `no other arm is shown to spare it`; empty without another arm.
 
     Args:
-        named: what the sentence names, as it names it.
+        loss_names: what the sentence names, as it names it.
         changes: of every arm.
-        others: arms that trained, without the one that the sentence is about.
+        other_arms: arms that trained, without the one that the sentence is about.
         margin: as for `excludes_loss`.
         lower: the same.
     """
-    if not named or not others:
+    if not loss_names or not other_arms:
         return ""
     sparing = {
-        arm: {place_of(claim) for claim in changes.get(arm, ()) if excludes_loss(claim, margin, lower=lower)}
-        for arm in others
+        arm: {claim_key(claim) for claim in changes.get(arm, ()) if excludes_loss(claim, margin, lower=lower)}
+        for arm in other_arms
     }
     groups: dict[tuple[str, ...], list[str]] = {}
-    for place, name in named.items():
-        groups.setdefault(tuple(arm for arm in others if place in sparing[arm]), []).append(name)
+    for loss, name in loss_names.items():
+        groups.setdefault(tuple(arm for arm in other_arms if loss in sparing[arm]), []).append(name)
     sentences = []
     for arms, names in groups.items():
         spared_text = "it" if len(names) == 1 else "each of them" if arms else "any of them"
@@ -81,19 +81,19 @@ def format_spared(
     return "; ".join(sentences)
 
 
-def spared_table(named: Mapping[Place, str], changes: Changes, unit: str) -> list[Block]:
+def spared_table(loss_names: Mapping[ClaimKey, str], changes: Changes, unit: str) -> list[Block]:
     """A row per named cell or task, a column per arm that trained, folded; nothing without such a row.
 
     Args:
-        named: as for `format_spared`.
+        loss_names: as for `format_spared`.
         changes: the same, the arm that the page is about first.
         unit: of the outcome.
     """
-    differences_by_arm = {arm: {place_of(claim): claim.difference for claim in claims} for arm, claims in changes.items()}
+    differences_by_arm = {arm: {claim_key(claim): claim.difference for claim in claims} for arm, claims in changes.items()}
     rows = [
-        (name, *(format_change(differences.get(place), unit) for differences in differences_by_arm.values()))
-        for place, name in named.items()
-        if any(place in differences for differences in differences_by_arm.values())
+        (name, *(format_change(differences.get(loss), unit) for differences in differences_by_arm.values()))
+        for loss, name in loss_names.items()
+        if any(loss in differences for differences in differences_by_arm.values())
     ]
     caption = f"After minus before, in {format_unit(unit)}, each interval by itself"
     table = Table(caption, ("", *changes), rows, tuple(range(1, len(changes) + 1)))

@@ -14,7 +14,7 @@ from mixwright.contracts import Section
 from mixwright.measure.former import FormerAnswers, former_file
 from mixwright.run.folder import RunFolder, read_list
 from mixwright.verdict.page.blocks import Block, Fold, Paragraph, Table
-from mixwright.verdict.page.text import between, change, count, format_p, join_words, line
+from mixwright.verdict.page.text import count, format_bounds, format_p, format_signed, join_words, to_line
 from mixwright.verdict.rules.answer_forms import FORM_ALPHA, Feature, FormChange, form_changes_of, group_takeovers
 
 WORDS_BY_FEATURE: dict[Feature, tuple[str, str]] = {
@@ -81,14 +81,14 @@ def _form_blocks(changes: Sequence[FormChange]) -> list[Block]:
     return [Fold(summary, (_change_table("Form of answers, changes that are not shown", changed),))] if changed else []
 
 
-def _name_first(parts: list[str], more: str) -> list[str]:
+def _name_first(names: list[str], more_template: str) -> list[str]:
     """The first `MOST_TASKS_NAMED`, and a word on how many more there are."""
-    unnamed = len(parts) - MOST_TASKS_NAMED
-    return [*parts[:MOST_TASKS_NAMED], *([more.format(unnamed)] if unnamed > 0 else [])]
+    unnamed = len(names) - MOST_TASKS_NAMED
+    return [*names[:MOST_TASKS_NAMED], *([more_template.format(unnamed)] if unnamed > 0 else [])]
 
 
 def _format_pattern(form_change: FormChange) -> str:
-    return line(form_change.pattern, limit=MOST_CHARACTERS_SHOWN)
+    return to_line(form_change.pattern, limit=MOST_CHARACTERS_SHOWN)
 
 
 def _former_blocks(run: RunFolder) -> list[Block]:
@@ -101,7 +101,7 @@ def _former_blocks(run: RunFolder) -> list[Block]:
         for task_answers in fallen
     ]
     falls_text = join_words(_name_first(falls, count(len(falls) - MOST_TASKS_NAMED, "more task")))
-    kept_range, lost_range = (between(low, high, "nats") for low, high in (KEPT_CHANGE_NATS, LOST_CHANGE_NATS))
+    kept_range, lost_range = (format_bounds(low, high, "nats") for low, high in (KEPT_CHANGE_NATS, LOST_CHANGE_NATS))
     text = (
         f"Its own former answers became less likely, in nats a token, by {falls_text}. For scale, in one model of 135 "
         f"million parameters the change lay in {kept_range} for tasks that were kept and in {lost_range} for tasks that "
@@ -112,9 +112,9 @@ def _former_blocks(run: RunFolder) -> list[Block]:
             task_answers.task,
             f"{task_answers.items:,}",
             f"{task_answers.tokens:,}",
-            change(task_answers.before, "nats"),
-            change(task_answers.change, "nats"),
-            between(task_answers.low, task_answers.high, "nats"),
+            format_signed(task_answers.before, "nats"),
+            format_signed(task_answers.change, "nats"),
+            format_bounds(task_answers.low, task_answers.high, "nats"),
         )
         for task_answers in answers
     ]

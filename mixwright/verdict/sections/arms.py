@@ -14,18 +14,18 @@ from mixwright.contracts import Section
 from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, format_unit
 from mixwright.records import Effect, TrialResult
 from mixwright.run.folder import RunFolder
-from mixwright.verdict.page.arm_words import differences, effect_word, format_effect, format_outcome, unit_of
+from mixwright.verdict.page.arm_words import effect_word, format_effect, format_outcome, seed_differences, unit_of
 from mixwright.verdict.page.blocks import Block, Fold, Forest, ForestRow, Grid, Paragraph, Table
 from mixwright.verdict.page.text import (
     NO_VALUE_SIGN,
     amount,
-    change,
     count,
     format_amount,
     format_change,
     format_p,
-    name_of,
+    format_signed,
     percent,
+    words_for,
 )
 from mixwright.verdict.rules.evidence import trial_of
 
@@ -65,7 +65,7 @@ class Arms(Section):
         task_rows = [
             (
                 effect.task,
-                name_of(effect.name),
+                words_for(effect.name),
                 effect.arm,
                 effect.against,
                 format_effect(result, effect),
@@ -76,7 +76,7 @@ class Arms(Section):
         task_columns = ("task", "number", "arm", "against", "difference", "p")
         rollouts_text = ", ".join(f"{arm} {amount(rollouts, 'rollouts')}" for arm, rollouts in result.rollouts.items())
         rollouts_text = f"Rollouts charged, measuring and canaries included: {rollouts_text or 'none'}."
-        targets = ", ".join(f"{name_of(name)} {percent(value)}" for name, value in result.target.items())
+        targets = ", ".join(f"{words_for(name)} {percent(value)}" for name, value in result.target.items())
         return [
             Paragraph(text),
             Table(
@@ -116,16 +116,19 @@ def _forest(result: TrialResult, effects: list[Effect]) -> Block:
             effect.difference.value if effect.difference.n else None,
             effect.difference.low,
             effect.difference.high,
-            differences(result, name, effect.arm, effect.against),
+            seed_differences(result, name, effect.arm, effect.against),
             effect_word(result, effect),
         )
         for effect in effects
     )
-    word_by_effect = {shown: f", {effect_word(result, shown)}" if shown.word else "" for shown in effects}
+    word_by_effect = {
+        arm_effect: f", {effect_word(result, arm_effect)}" if arm_effect.word else "" for arm_effect in effects
+    }
     text = "; ".join(
-        f"{shown.arm} against {shown.against}: {format_effect(result, shown)}{word_by_effect[shown]}" for shown in effects
+        f"{arm_effect.arm} against {arm_effect.against}: {format_effect(result, arm_effect)}{word_by_effect[arm_effect]}"
+        for arm_effect in effects
     )
-    caption = name_of(name)[:1].upper() + name_of(name)[1:]
+    caption = words_for(name)[:1].upper() + words_for(name)[1:]
     if unit == "ratio":
         return Forest(caption, text + ".", "ratio, arm over reference", rows)
     label, scale = ("difference, points", 100.0) if unit == "share" else (f"difference, {unit}", 1.0)
@@ -143,7 +146,7 @@ def _comparison_table(result: TrialResult) -> Table:
             for name_of_arm in (effect.arm, effect.against)
         )
         row = {
-            "number": name_of(effect.name),
+            "number": words_for(effect.name),
             "arm": arm,
             "against": against,
             "difference": format_effect(result, effect),
@@ -151,7 +154,7 @@ def _comparison_table(result: TrialResult) -> Table:
             "change of D": format_change(effect.dependence),
             "p": format_p(effect.p) if effect.items else NO_VALUE_SIGN,
             "word": effect_word(result, effect),
-            "would be seen": change(effect.detectable, unit).lstrip("+") if effect.items else NO_VALUE_SIGN,
+            "would be seen": format_signed(effect.detectable, unit).lstrip("+") if effect.items else NO_VALUE_SIGN,
             "censored": str(effect.censored),
         }
         if result.decoding not in GRADED_OUTCOMES:
@@ -169,5 +172,5 @@ def _raw_table(result: TrialResult) -> Table:
     values = {(row.arm, row.seed, row.name): amount(row.value, row.unit) for row in rows}
     branches = dict.fromkeys((row.arm, row.seed) for row in result.rows)
     cells = [(arm, str(seed), *(values.get((arm, seed, name), NO_VALUE_SIGN) for name in names)) for arm, seed in branches]
-    columns = ("arm", "seed", *map(name_of, names))
+    columns = ("arm", "seed", *map(words_for, names))
     return Table("What every branch showed", columns, cells, tuple(range(1, len(columns))))

@@ -18,7 +18,7 @@ from mixwright.run.folder import RunFolder, read_list
 from mixwright.verdict.page.blocks import Block, Fold, Paragraph, Table
 from mixwright.verdict.page.text import count, format_share
 from mixwright.verdict.rules.cells import chance_levels
-from mixwright.verdict.rules.spared import Place
+from mixwright.verdict.rules.spared import ClaimKey
 
 MOST_OBSERVATIONS_SHOWN = 200
 """Observations that a table shows; the others are counted."""
@@ -38,22 +38,22 @@ class AuditSection(Section):
         """One group per audit file."""
         files = sorted(run.path.glob("audit*.json"), key=lambda path: (path.name != "audit.json", path.name))
         errors: list[Block] = []
-        others: list[Block] = []
+        other_blocks: list[Block] = []
         for path in files:
             name = path.stem.removeprefix("audit").strip("_-. ").replace("_", " ")
-            about = f"Other data ({name}), not this run's: " if name else ""
+            prefix = f"Other data ({name}), not this run's: " if name else ""
             levels = {} if name else chance_levels(run)
             observations = [_with_chance_level(observation, levels) for observation in read_list(path, Observation)]
             observations.sort(key=lambda observation: SEVERITIES.index(observation.severity))
             open_errors = [observation for observation in observations if observation.severity == "error"][:MOST_ERRORS_OPEN]
             for observation in open_errors:
                 check_text = f"{observation.check} in {observation.task}" if observation.task else observation.check
-                errors.append(Paragraph(f"{about}{check_text}: {observation.message} {observation.remedy}".strip(), "bad"))
-            others.append(_fold_observations(about, observations[len(open_errors) :]))
-        return [*(errors or [Paragraph("No error found.")]), *others] if files else []
+                errors.append(Paragraph(f"{prefix}{check_text}: {observation.message} {observation.remedy}".strip(), "bad"))
+            other_blocks.append(_fold_observations(prefix, observations[len(open_errors) :]))
+        return [*(errors or [Paragraph("No error found.")]), *other_blocks] if files else []
 
 
-def _fold_observations(about: str, observations: list[Observation]) -> Block:
+def _fold_observations(prefix: str, observations: list[Observation]) -> Block:
     """What does not stand open: warnings, then infos."""
     rows = [
         (
@@ -71,10 +71,10 @@ def _fold_observations(about: str, observations: list[Observation]) -> Block:
     table = Table("Observations of the audit", ("severity", "check", "task", "seen", "what", "remedy"), rows)
     hidden_count = len(observations) - len(rows)
     rest_note = Paragraph(f"{hidden_count:,} more observations stand in the audit's JSON file." if hidden_count else "")
-    return Fold(f"{about}{summary}", (table, rest_note))
+    return Fold(f"{prefix}{summary}", (table, rest_note))
 
 
-def _with_chance_level(observation: Observation, levels: Mapping[Place, Interval]) -> Observation:
+def _with_chance_level(observation: Observation, levels: Mapping[ClaimKey, Interval]) -> Observation:
     """An observation of a cell's chance level with the level that the page has; the audit's own is that of training rows."""
     details = observation.evidence[0] if observation.check == "difficulty" and observation.evidence else {}
     level = levels.get((observation.task or "", details.get("level"), False)) if "chance" in details else None

@@ -18,12 +18,12 @@ from mixwright.estimates.outcome import Item, shared_items
 from mixwright.estimates.readings import READINGS, Outcome
 from mixwright.records import Claim
 from mixwright.run.folder import RunFolder
-from mixwright.verdict.page.answers import answer_pair, is_right, read_answers, take_turns
+from mixwright.verdict.page.answers import interleave_groups, is_right, make_pair, read_answers
 from mixwright.verdict.page.beside import BESIDE_NAME, ThreeCheckpoints, read_three_checkpoints
 from mixwright.verdict.page.blocks import Block, Fold, Paragraph, Table, Texts
 from mixwright.verdict.page.text import count, percent
 from mixwright.verdict.rules.claims import claims_between
-from mixwright.verdict.rules.evidence import Sides, decoding_of
+from mixwright.verdict.rules.evidence import Sides, read_outcome
 from mixwright.verdict.rules.gate import check_sides
 from mixwright.verdict.rules.gate_asked import read_question
 
@@ -37,54 +37,56 @@ class BesideSection(Section):
 
     def blocks(self, run: RunFolder) -> list[Block]:
         """Nothing where no other checkpoint stands beside."""
-        three = read_three_checkpoints(run)
-        if three is None:
+        checkpoints = read_three_checkpoints(run)
+        if checkpoints is None:
             return []
-        decoding = decoding_of(run)
-        start, other, after = three.names
+        decoding = read_outcome(run)
+        start_name, beside_name, after_name = checkpoints.names
         items = [item for item in read_answers(run.path / "completions.parquet") if BESIDE_NAME in item]
         right_before = [item for item in items if is_right(item["before"])]
         kept_by_after = [item for item in right_before if is_right(item["after"]) and not is_right(item[BESIDE_NAME])]
         lost_by_after = sum(is_right(item[BESIDE_NAME]) and not is_right(item["after"]) for item in right_before)
         counts_text = (
-            f"Of the greedy answers that were right before, {after} kept {len(kept_by_after):,} that {other} lost, and lost "
-            f"{lost_by_after:,} that {other} kept."
+            f"Of the greedy answers that were right before, {after_name} kept {len(kept_by_after):,} that {beside_name} "
+            f"lost, and lost {lost_by_after:,} that {beside_name} kept."
         )
-        examples = take_turns(kept_by_after, lambda item: item["before"]["task"] or "")[:MOST_PAIRS_SHOWN]
-        shown = tuple(answer_pair(item, (start, after), {BESIDE_NAME: other}) for item in examples)
-        examples_text = f"answers that {other} lost and {after} kept"
-        caption = f"Success per task, {decoding}; loss and gain: significant against {start}, by Holm's correction"
+        examples = interleave_groups(kept_by_after, lambda item: item["before"]["task"] or "")[:MOST_PAIRS_SHOWN]
+        pairs = tuple(make_pair(item, (start_name, after_name), {BESIDE_NAME: beside_name}) for item in examples)
+        examples_text = f"answers that {beside_name} lost and {after_name} kept"
+        caption = f"Success per task, {decoding}; loss and gain: significant against {start_name}, by Holm's correction"
         return [
-            Paragraph(_format_gates(run, three, decoding), lead=f"{other} and {after} beside {start}"),
-            Table(caption, ("task", "items", start, other, after), _task_rows(three, decoding), (1,)),
+            Paragraph(_format_gates(run, checkpoints, decoding), lead=f"{beside_name} and {after_name} beside {start_name}"),
+            Table(caption, ("task", "items", start_name, beside_name, after_name), _task_rows(checkpoints, decoding), (1,)),
             Paragraph(counts_text),
-            Texts(f"A{examples_text[1:]}", shown[:MOST_PAIRS_OPEN]),
+            Texts(f"A{examples_text[1:]}", pairs[:MOST_PAIRS_OPEN]),
             Fold(
-                f"{len(shown) - MOST_PAIRS_OPEN} more {examples_text}",
-                (Texts(f"More {examples_text}", shown[MOST_PAIRS_OPEN:]),),
+                f"{len(pairs) - MOST_PAIRS_OPEN} more {examples_text}",
+                (Texts(f"More {examples_text}", pairs[MOST_PAIRS_OPEN:]),),
             ),
         ]
 
 
-def _format_gates(run: RunFolder, three: ThreeCheckpoints, decoding: Outcome) -> str:
+def _format_gates(run: RunFolder, checkpoints: ThreeCheckpoints, decoding: Outcome) -> str:
     """What the gate says of both, by the same question; else how many items are compared."""
     question = read_question(run)
-    items = f"{count(len(shared_items(*three.other, three.after[1])), 'item')} measured for all three."
+    items = f"{count(len(shared_items(*checkpoints.other, checkpoints.after[1])), 'item')} measured for all three."
     if question is None or decoding not in ("greedy", "sampled"):
         return items
-    other_outcome, after_outcome = (check_sides(sides, decoding, question).outcome for sides in (three.other, three.after))
-    outcomes = f"{three.names[1]} {other_outcome}, of {three.names[2]} {after_outcome}"
+    other_outcome, after_outcome = (
+        check_sides(sides, decoding, question).outcome for sides in (checkpoints.other, checkpoints.after)
+    )
+    outcomes = f"{checkpoints.names[1]} {other_outcome}, of {checkpoints.names[2]} {after_outcome}"
     return f"The gate says of {outcomes}, by the same items and margin; {items}"
 
 
-def _task_rows(three: ThreeCheckpoints, decoding: Outcome) -> list[tuple[str, ...]]:
-    columns = [_success_after(sides, decoding) for sides in (three.other, three.after)]
+def _task_rows(checkpoints: ThreeCheckpoints, decoding: Outcome) -> list[tuple[str, ...]]:
+    columns = [_success_after(sides, decoding) for sides in (checkpoints.other, checkpoints.after)]
     tasks: dict[str, list[Item]] = defaultdict(list)
-    for item in shared_items(*three.other, three.after[1]):
+    for item in shared_items(*checkpoints.other, checkpoints.after[1]):
         tasks[item[0]].append(item)
     rows = []
     for task, items in sorted(tasks.items()):
-        start = float(np.mean([scores.column(READINGS[decoding].column, items) for scores in three.after[0]]))
+        start = float(np.mean([scores.column(READINGS[decoding].column, items) for scores in checkpoints.after[0]]))
         rows.append(
             (
                 task,

@@ -14,16 +14,16 @@ from mixwright.contracts import Section
 from mixwright.estimates.readings import Outcome
 from mixwright.run.folder import RunFolder
 from mixwright.verdict.page.blocks import Block, Claims, Fold, HeatCell, HeatMap, Paragraph, Terms
-from mixwright.verdict.page.text import count, format_share, level
+from mixwright.verdict.page.text import count, format_level, format_share
 from mixwright.verdict.rules.cells import PageCell, cells_of
-from mixwright.verdict.rules.claims import claims_of, format_kind, format_not_judged, has_too_few_items, read_claims
-from mixwright.verdict.rules.evidence import arm_branches, decoding_of, headline_arm
+from mixwright.verdict.rules.claims import format_kind, format_not_judged, has_too_few_items, leading_claims, read_claims
+from mixwright.verdict.rules.evidence import arm_branches, headline_arm, read_outcome
 
 ABOUT = (
     "Each field has success before and after ({}), its sign, the change in points with its 95 % interval, "
     "{}and the chance level with half of its 95 % interval."
 )
-WHY_ONE = (
+WHY_ONE_CHANCE_LEVEL = (
     "The chance level of a cell is one number on this page: that of the held-out items its claim rests on. S is not the "
     "chance level: it uses this model's own answers, the chance level a fixed rule."
 )
@@ -37,7 +37,7 @@ class Competence(Section):
 
     def blocks(self, run: RunFolder) -> list[Block]:
         """The leading arm's heat map; other arms as counts with their claims folded."""
-        all_cells, declared = cells_of(run), decoding_of(run)
+        all_cells, declared = cells_of(run), read_outcome(run)
         if not all_cells:
             return []
         blocks: list[Block] = []
@@ -48,9 +48,9 @@ class Competence(Section):
                 "success under the other decoding, " if any(cell.greedy and cell.sampled for cell in cells) else ""
             )
             map_blocks = [Paragraph(ABOUT.format(declared, other_decoding)), _heat_map(cells, declared)]
-            chance_note, terms = ([Paragraph(WHY_ONE)], ["chance level"]) if has_chance_level else ([], [])
+            chance_note, terms = ([Paragraph(WHY_ONE_CHANCE_LEVEL)], ["chance level"]) if has_chance_level else ([], [])
             blocks += [*map_blocks, *chance_note, Terms(("cell", *terms, "[low, high]", *words))]
-        if left_out := format_not_judged(claims_of(run)):
+        if left_out := format_not_judged(leading_claims(run)):
             blocks.append(Paragraph(f"{left_out}."))
         all_claims = read_claims(run)
         for arm in (name for name in arm_branches(run) if name != headline_arm(run)):
@@ -78,7 +78,7 @@ def _heat_map(cells: list[PageCell], declared: Outcome) -> HeatMap:
         *levels,
         *([None] if any(None in cell_by_level for cell_by_level in by_task.values()) else []),
     ]
-    names = tuple(level(column) or ("all levels" if levels else "success") for column in columns)
+    names = tuple(format_level(column) or ("all levels" if levels else "success") for column in columns)
     rows = [
         (task, tuple(_cell(cell_by_level[column], declared) if column in cell_by_level else None for column in columns))
         for task, cell_by_level in sorted(by_task.items())

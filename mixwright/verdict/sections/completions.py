@@ -13,7 +13,7 @@ from itertools import zip_longest
 
 from mixwright.contracts import Section
 from mixwright.run.folder import RunFolder
-from mixwright.verdict.page.answers import answer_pair, read_answers, take_turns
+from mixwright.verdict.page.answers import interleave_groups, make_pair, read_answers
 from mixwright.verdict.page.blocks import Block, Fold, Pair, Paragraph, Texts
 from mixwright.verdict.page.text import count
 from mixwright.verdict.rules.evidence import leading_folders
@@ -30,7 +30,7 @@ class Completions(Section):
     def blocks(self, run: RunFolder) -> list[Block]:
         """A few pairs open, more folded."""
         folder = next(iter(leading_folders(run)), run.path)
-        pairs = [answer_pair(item) for item in read_answers(folder / "completions.parquet")]
+        pairs = [make_pair(item) for item in read_answers(folder / "completions.parquet")]
         if not pairs:
             return []
         counts = Counter(map(_kind, pairs))
@@ -38,17 +38,19 @@ class Completions(Section):
             f"Of {count(len(pairs), 'item')}: {counts['gained']} gained, {counts['lost']} lost, {counts['changed']} changed "
             f"at the same score, {counts['same']} the same. The examples are chosen because they changed, not at random."
         )
-        gained, lost, changed, same = (
-            take_turns([pair for pair in pairs if _kind(pair) == kind], lambda pair: pair.title)
+        gained_pairs, lost_pairs, changed_pairs, same_pairs = (
+            interleave_groups([pair for pair in pairs if _kind(pair) == kind], lambda pair: pair.title)
             for kind in ("gained", "lost", "changed", "same")
         )
-        rescored = [pair for pair_of_kinds in zip_longest(gained, lost) for pair in pair_of_kinds if pair is not None]
-        shown = tuple([*rescored, *changed, *same][:MOST_SHOWN])
-        more_texts = Texts("More examples", shown[MOST_OPEN:])
+        rescored = [
+            pair for pair_of_kinds in zip_longest(gained_pairs, lost_pairs) for pair in pair_of_kinds if pair is not None
+        ]
+        shown_pairs = tuple([*rescored, *changed_pairs, *same_pairs][:MOST_SHOWN])
+        more_texts = Texts("More examples", shown_pairs[MOST_OPEN:])
         return [
             Paragraph(text),
-            Texts("Examples", shown[:MOST_OPEN]),
-            Fold(f"{len(shown) - MOST_OPEN} more examples", (more_texts,)),
+            Texts("Examples", shown_pairs[:MOST_OPEN]),
+            Fold(f"{len(shown_pairs) - MOST_OPEN} more examples", (more_texts,)),
         ]
 
 

@@ -18,15 +18,15 @@ from mixwright.verdict.page.text import amount, cell_name, count
 from mixwright.verdict.rules.basis import recommend_run
 from mixwright.verdict.rules.claims import (
     MOST_CLAIMS_OPEN,
-    claims_of,
     explain_undecided,
     format_family,
     format_kind,
     format_not_judged,
     has_too_few_items,
+    leading_claims,
     sort_cells_first,
 )
-from mixwright.verdict.rules.evidence import decoding_of, seeds_of
+from mixwright.verdict.rules.evidence import count_seeds, read_outcome
 
 
 class Damaged(Section):
@@ -38,7 +38,7 @@ class Damaged(Section):
 
     def blocks(self, run: RunFolder) -> list[Block]:
         """The largest losses, what these items cannot tell, what is unchanged, and what the words were corrected for."""
-        claims, outcome, caption = claims_of(run), decoding_of(run), before_after_caption(run)
+        claims, outcome, caption = leading_claims(run), read_outcome(run), before_after_caption(run)
         if not claims:
             return []
         unit, word = READINGS[outcome].unit, format_kind("unchanged", outcome)
@@ -64,7 +64,7 @@ class Damaged(Section):
             "cannot tell": undecided,
             "no change": unchanged,
         }
-        undecided_text = f" Damage is not excluded: {explain_undecided(claims, seeds_of(run))}" if undecided else ""
+        undecided_text = f" Damage is not excluded: {explain_undecided(claims, count_seeds(run))}" if undecided else ""
         return [
             Paragraph("" if losses else _format_no_damage(run) + undecided_text),
             Claims(caption, tuple(losses[:MOST_CLAIMS_OPEN]), outcome),
@@ -83,6 +83,6 @@ def _format_no_damage(run: RunFolder) -> str:
     """That no claim is one of damage; the page's first sentence may still be against the later checkpoint."""
     recommendation, _ = recommend_run(run)
     if recommendation is not None and recommendation.advice == "do not ship":
-        title = READINGS[decoding_of(run)].title
+        title = READINGS[read_outcome(run)].title
         return f"No single change of {title} is shown to be damage; the first sentence says what is."
     return f"Nothing is shown to be damaged{arm_suffix(run)}."

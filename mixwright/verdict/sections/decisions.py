@@ -53,50 +53,66 @@ class Decisions(Section):
         if not groups:
             has_files = any(path.is_file() for _, path in files)
             return [Paragraph(f"{arm or 'The run'} took no decision and raised no alarm.")] if has_files else []
-        alarms = [(decision_name, taken) for decision_name, taken in groups.items() if decision_name.startswith("alarm.")]
-        others = [
-            (decision_name, taken) for decision_name, taken in groups.items() if not decision_name.startswith("alarm.")
+        alarms = [
+            (decision_name, decisions) for decision_name, decisions in groups.items() if decision_name.startswith("alarm.")
         ]
-        others.sort(key=lambda group: -len(group[1]))
-        decision_count, alarm_count = (sum(len(taken) for _, taken in part) for part in (others, alarms))
+        changes = [
+            (decision_name, decisions)
+            for decision_name, decisions in groups.items()
+            if not decision_name.startswith("alarm.")
+        ]
+        changes.sort(key=lambda group: -len(group[1]))
+        decision_count, alarm_count = (
+            sum(len(decisions) for _, decisions in groups_of_kind) for groups_of_kind in (changes, alarms)
+        )
         seeds_text = f" over {count(len(files), 'seed')} of arm {arm}" if arm else ""
-        rare = others[MOST_GROUPS_OPEN:]
+        rare_changes = changes[MOST_GROUPS_OPEN:]
         return [
             Paragraph(f"{count(decision_count, 'decision')} and {count(alarm_count, 'alarm')}{seeds_text}."),
             _table("Alarms", alarms),
-            _table("Decisions", others[:MOST_GROUPS_OPEN]),
-            Fold(f"{len(rare)} more kinds", (_table("Rarer decisions", rare),)),
+            _table("Decisions", changes[:MOST_GROUPS_OPEN]),
+            Fold(f"{len(rare_changes)} more kinds", (_table("Rarer decisions", rare_changes),)),
             *(
                 Paragraph(text)
                 for begin, text in MEANING_BY_PREFIX.items()
-                if any(decision_name.startswith(begin) for decision_name, _ in others)
+                if any(decision_name.startswith(begin) for decision_name, _ in changes)
             ),
         ]
 
 
 def _table(caption: str, groups: Iterable[tuple[str, TakenDecisions]]) -> Table:
     rows = []
-    for decision_name, taken in groups:
-        first = min((item for _, item in taken), key=_step)
-        last = max((item for _, item in reversed(taken)), key=_last_step)
-        seeds, change_text = len({seed for seed, _ in taken}), f"{_short(first.get('old'))} → {_short(last.get('new'))}"
-        because = str(last.get("because", ""))
+    for decision_name, decisions in groups:
+        first_decision = min((item for _, item in decisions), key=_first_step)
+        last_decision = max((item for _, item in reversed(decisions)), key=_last_step)
+        seeds, change_text = (
+            len({seed for seed, _ in decisions}),
+            f"{_shorten_value(first_decision.get('old'))} → {_shorten_value(last_decision.get('new'))}",
+        )
+        reason = str(last_decision.get("because", ""))
         rows.append(
-            (decision_name, str(len(taken)), str(seeds), f"{_step(first):g} to {_last_step(last):g}", change_text, because)
+            (
+                decision_name,
+                str(len(decisions)),
+                str(seeds),
+                f"{_first_step(first_decision):g} to {_last_step(last_decision):g}",
+                change_text,
+                reason,
+            )
         )
     return Table(caption, ("what", "times", "seeds", "steps", "first → last", "because (last)"), rows, (1, 2, 3))
 
 
-def _step(item: dict[str, Any]) -> float:
+def _first_step(item: dict[str, Any]) -> float:
     return _finite_number(item, "step") or 0.0
 
 
 def _last_step(item: dict[str, Any]) -> float:
     """Step at which a decision was last taken."""
-    return max(_step(item), _finite_number(item, "last") or 0.0)
+    return max(_first_step(item), _finite_number(item, "last") or 0.0)
 
 
-def _short(value: Any) -> str:
+def _shorten_value(value: Any) -> str:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return NO_VALUE_SIGN if value is None else str(value)[:60]
     return f"{value:.3g}"

@@ -15,8 +15,8 @@ from mixwright.estimates.readings import Outcome
 from mixwright.run.folder import RunFolder
 from mixwright.verdict.page.blocks import Block, Fold, Table, Terms
 from mixwright.verdict.page.text import cell_name, format_change
-from mixwright.verdict.rules.claims import compare_cells, interval
-from mixwright.verdict.rules.evidence import Sides, decoding_of, headline_arm, leading_sides, paired_scores, trial_of
+from mixwright.verdict.rules.claims import compare_cells, to_interval
+from mixwright.verdict.rules.evidence import Sides, headline_arm, leading_sides, paired_scores, read_outcome, trial_of
 
 COLUMNS = ("cell", "items", "change of success", "= change of S", "+ change of D", "word")
 
@@ -30,9 +30,11 @@ class Decomposition(Section):
     def blocks(self, run: RunFolder) -> list[Block]:
         """The first reference open, the others folded; of a plain before and after, one table."""
         result, arm = trial_of(run), headline_arm(run)
-        decoding = result.decoding if result else decoding_of(run)
-        others = [name for name in result.references if name != arm] if result else []
-        sides = {f"{arm} against {name}": arm_sides for name in others if (arm_sides := paired_scores(run, arm, name))}
+        decoding = result.decoding if result else read_outcome(run)
+        other_references = [name for name in result.references if name != arm] if result else []
+        sides = {
+            f"{arm} against {name}": arm_sides for name in other_references if (arm_sides := paired_scores(run, arm, name))
+        }
         if not sides and (plain_sides := leading_sides(run)):
             sides = {"After against before": plain_sides}
         tables = [table for name, arm_sides in sides.items() if (table := _table(name, arm_sides, decoding)).rows]
@@ -43,10 +45,10 @@ class Decomposition(Section):
 
 def _table(name: str, sides: Sides, decoding: Outcome) -> Table:
     rows = []
-    for part in compare_cells(sides, decoding):
-        parts = (part.change.success, part.swapped, part.dependence)
-        changes = (format_change(interval(estimate) if estimate is not None else None) for estimate in parts)
-        if len(items := part.change.items) >= MIN_ITEMS:
-            cell = cell_name(part.task, part.level, whole=part.whole)
-            rows.append((cell, str(len(items)), *changes, format_word(part.word)))
+    for comparison in compare_cells(sides, decoding):
+        estimates = (comparison.change.success, comparison.swapped, comparison.dependence)
+        changes = (format_change(to_interval(estimate) if estimate is not None else None) for estimate in estimates)
+        if len(items := comparison.change.items) >= MIN_ITEMS:
+            cell = cell_name(comparison.task, comparison.level, whole_task=comparison.is_whole_task)
+            rows.append((cell, str(len(items)), *changes, format_word(comparison.word)))
     return Table(f"{name}: change in points, success {decoding}", COLUMNS, rows, (1, 2, 3, 4))

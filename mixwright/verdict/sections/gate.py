@@ -13,10 +13,10 @@ from mixwright.run.folder import RunFolder
 from mixwright.verdict.page.blocks import Block, Fold, Paragraph, Table, Tone
 from mixwright.verdict.rules.basis import gate_answer
 from mixwright.verdict.rules.evidence import leading_sides
-from mixwright.verdict.rules.gate import Outcome
+from mixwright.verdict.rules.gate import GateOutcome
 from mixwright.verdict.rules.gate_words import excludable_lines, format_cells, format_look, gate_lines
 
-TONE_BY_OUTCOME: dict[Outcome, Tone] = {"passed": "good", "damaged": "bad", "cannot tell": "caution"}
+TONE_BY_OUTCOME: dict[GateOutcome, Tone] = {"passed": "good", "damaged": "bad", "cannot tell": "caution"}
 
 
 class Gate(Section):
@@ -31,7 +31,9 @@ class Gate(Section):
         if result is None:
             return []
         limits = [f"{text[:1].upper()}{text[1:]}." for text in (*format_look(result), *excludable_lines(result))]
-        cells = [(name, shown) for name, _, shown in (cell_line.partition(": ") for cell_line in format_cells(result))]
+        cells = [
+            (name, cell_text) for name, _, cell_text in (cell_line.partition(": ") for cell_line in format_cells(result))
+        ]
         return [
             Paragraph(gate_lines(result)[0], TONE_BY_OUTCOME[result.outcome], "Gate"),
             Paragraph(" ".join(limits), lead="What these items can show"),

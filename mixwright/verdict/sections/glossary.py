@@ -11,7 +11,7 @@ from __future__ import annotations
 from mixwright.contracts import Section
 from mixwright.run.folder import RunFolder
 from mixwright.verdict.page.blocks import Block, Terms
-from mixwright.verdict.rules.claims import claims_of, format_kind
+from mixwright.verdict.rules.claims import format_kind, leading_claims
 
 
 class Glossary(Section):
@@ -22,5 +22,5 @@ class Glossary(Section):
 
     def blocks(self, run: RunFolder) -> list[Block]:
         """The words that claims of this run use."""
-        words = dict.fromkeys(format_kind(claim.kind) for claim in claims_of(run))
+        words = dict.fromkeys(format_kind(claim.kind) for claim in leading_claims(run))
         return [Terms(tuple("no change" if word.startswith("no change") else word for word in words))] if words else []

@@ -20,7 +20,7 @@ from mixwright.estimates.outcome import Change, estimate_change, keep_probe_colu
 from mixwright.run.folder import RunFolder
 from mixwright.verdict.page.blocks import Block, Fact, Paragraph, Table
 from mixwright.verdict.page.text import count, format_change, format_interval, percent, points
-from mixwright.verdict.rules.evidence import Sides, decoding_of, leading_sides
+from mixwright.verdict.rules.evidence import Sides, leading_sides, read_outcome
 
 ABOUT = (
     "Where one string is right, its probability says what success says, without generating and with less noise. It was "
@@ -45,16 +45,18 @@ class GoldSection(Section):
         rows = [
             row
             for name, group_tasks in groups
-            if (row := _row(name, group_tasks, sides, greedy=decoding_of(run) == "greedy"))
+            if (row := _gold_row(name, group_tasks, sides, greedy=read_outcome(run) == "greedy"))
         ]
-        others = sorted({item[0] for item in shared_items(*sides)} - set(tasks))
-        left_out = f" Not read of {join_some(others)}: their graders accept more than one string." if others else ""
+        unread_tasks = sorted({item[0] for item in shared_items(*sides)} - set(tasks))
+        unread_text = (
+            f" Not read of {join_some(unread_tasks)}: their graders accept more than one string." if unread_tasks else ""
+        )
         columns = ("task", "items read", "before", "after", "change", "success, plain", "success, adjusted")
         table = Table("Probability of the gold answer", columns, rows, (1, 2, 3))
-        return [Paragraph(ABOUT + left_out), table] if rows else []
+        return [Paragraph(ABOUT + unread_text), table] if rows else []
 
 
-def _row(name: str, tasks: list[str], sides: Sides, *, greedy: bool) -> tuple[str, ...] | None:
+def _gold_row(name: str, tasks: list[str], sides: Sides, *, greedy: bool) -> tuple[str, ...] | None:
     probability_change = gold_change(sides, tasks)
     if probability_change is None:
         return None
@@ -63,7 +65,7 @@ def _row(name: str, tasks: list[str], sides: Sides, *, greedy: bool) -> tuple[st
         for side in sides
     )
     plain_change = (
-        estimate_change(*sides, decoding="greedy", weigh="items", only=lambda item: item[0] in tasks) if greedy else None
+        estimate_change(*sides, decoding="greedy", weigh="items", included=lambda item: item[0] in tasks) if greedy else None
     )
     adjusted = (
         adjusted_change(sides[0][0], sides[1][0], plain_change.items)
@@ -85,7 +87,7 @@ def read_tasks(sides: Sides) -> list[str]:
 def gold_change(sides: Sides, tasks: Collection[str]) -> Change | None:
     """After minus before over what was read of these tasks, each item counted once; None where nothing was."""
     before, after = ([keep_probe_columns(scores, "gold") for scores in side] for side in sides)
-    return estimate_change(before, after, decoding="gold", weigh="items", only=lambda item: item[0] in tasks)
+    return estimate_change(before, after, decoding="gold", weigh="items", included=lambda item: item[0] in tasks)
 
 
 def gold_fact(sides: Sides) -> list[Fact]:

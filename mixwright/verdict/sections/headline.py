@@ -20,10 +20,10 @@ from mixwright.records import Claim, TrialResult
 from mixwright.run.folder import RunFolder
 from mixwright.verdict.page.arm_words import effect_of, effect_word, format_outcome
 from mixwright.verdict.page.blocks import Block, Fact, Headline, Paragraph, Terms
-from mixwright.verdict.page.text import change, count, format_cell, format_change, format_interval, join_words
+from mixwright.verdict.page.text import count, format_cell, format_change, format_interval, format_signed, join_words
 from mixwright.verdict.rules.basis import recommend_run
-from mixwright.verdict.rules.claims import NO_ANSWER, claims_of, interval, sort_cells_first
-from mixwright.verdict.rules.evidence import Sides, decoding_of, headline_arm, leading_sides, plan_of, trial_of
+from mixwright.verdict.rules.claims import NO_ANSWER, leading_claims, sort_cells_first, to_interval
+from mixwright.verdict.rules.evidence import Sides, headline_arm, leading_sides, plan_of, read_outcome, trial_of
 from mixwright.verdict.rules.next_steps import list_next_steps
 from mixwright.verdict.rules.recommendation import PairBasis, Recommendation, TrialBasis
 from mixwright.verdict.rules.spared import spared_table
@@ -49,7 +49,7 @@ class HeadlineSection(Section):
 
     def blocks(self, run: RunFolder) -> list[Block]:
         """Of a trial, or of a plain before and after."""
-        (recommendation, basis), result, claims = recommend_run(run), trial_of(run), claims_of(run)
+        (recommendation, basis), result, claims = recommend_run(run), trial_of(run), leading_claims(run)
         if recommendation is None:
             return [Headline(_format_counts(claims))] if claims else []
         headline, *other_blocks = (
@@ -125,9 +125,11 @@ def _format_judgement(run: RunFolder, result: TrialResult, claims: Sequence[Clai
 def _format_damage(claims: Sequence[Claim], unit: str) -> str:
     """What is shown to be damaged, the largest three in words."""
     damaged = sort_cells_first(claims, "damaged")
-    named = [f"{format_cell(claim)} {format_change(claim.difference, unit)}" for claim in damaged[:3]]
+    loss_texts = [f"{format_cell(claim)} {format_change(claim.difference, unit)}" for claim in damaged[:3]]
     rest_text = f" and {len(damaged) - 3} more" if len(damaged) > 3 else ""
-    damage_text = f" Shown to be damaged against the starting model, in {format_unit(unit)}: {join_words(named)}{rest_text}."
+    damage_text = (
+        f" Shown to be damaged against the starting model, in {format_unit(unit)}: {join_words(loss_texts)}{rest_text}."
+    )
     return damage_text if damaged else ""
 
 
@@ -135,7 +137,7 @@ def _pair_blocks(
     run: RunFolder, recommendation: Recommendation, basis: TrialBasis | PairBasis | None, claims: Sequence[Claim]
 ) -> list[Block]:
     """Before against after, without a trial's result; of the first arm where a trial has none yet."""
-    outcome, sides = decoding_of(run), leading_sides(run)
+    outcome, sides = read_outcome(run), leading_sides(run)
     total_change = estimate_change(*sides, decoding=outcome) if sides else None
     if sides is None or total_change is None:
         return [Headline(recommendation.sentence, recommendation.tone), Paragraph(_format_counts(claims))]
@@ -164,13 +166,17 @@ def _pair_blocks(
 
 def _graded_facts(sides: Sides, total_change: Change) -> list[Fact]:
     """The change of success, of S and of D, and of sampled success; greedy answers of two checkpoints are counted, too."""
-    parts = {
+    estimate_by_name = {
         "change of success": total_change.success,
         "= change of S": total_change.swapped,
         "+ change of D": total_change.dependence,
         "change of sampled success": total_change.sampled,
     }
-    facts = [_change_fact(name, part, total_change.outcome) for name, part in parts.items() if part is not None]
+    facts = [
+        _change_fact(name, estimate, total_change.outcome)
+        for name, estimate in estimate_by_name.items()
+        if estimate is not None
+    ]
     if total_change.outcome == "greedy" and len(sides[0]) == 1:
         old, new = (side[0].column(READINGS["greedy"].column, total_change.items) for side in sides)
         counted = f"{(new > old).sum():,} gained, {(new < old).sum():,} lost of {len(old):,}"
@@ -189,12 +195,12 @@ def _ungraded_facts(sides: Sides, total_change: Change) -> list[Fact]:
 
 
 def _change_fact(name: str, estimate: Estimate, outcome: Outcome) -> Fact:
-    difference, unit = interval(estimate, outcome), READINGS[outcome].unit
+    difference, unit = to_interval(estimate, outcome), READINGS[outcome].unit
     return Fact(name, _format_value(difference.value, unit), format_interval(difference, unit))
 
 
 def _format_value(value: float, unit: str) -> str:
-    return f"{change(value, unit)} {format_unit(unit)}"
+    return f"{format_signed(value, unit)} {format_unit(unit)}"
 
 
 def _format_counts(claims: Sequence[Claim]) -> str:

@@ -15,8 +15,8 @@ from mixwright.run.folder import RunFolder
 from mixwright.verdict.page.arm_words import before_after_caption
 from mixwright.verdict.page.blocks import Block, Fold, Paragraph, Table
 from mixwright.verdict.page.text import NO_VALUE_SIGN, amount, count, format_change
-from mixwright.verdict.rules.claims import claims_of, format_kind
-from mixwright.verdict.rules.evidence import decoding_of
+from mixwright.verdict.rules.claims import format_kind, leading_claims
+from mixwright.verdict.rules.evidence import read_outcome
 
 UNSAID_BY_OUTCOME: dict[Outcome, str] = {
     "loss": "No graded answers: nothing is said about whether answers are right, only how likely the given targets are.",
@@ -32,7 +32,7 @@ class HeldOut(Section):
 
     def blocks(self, run: RunFolder) -> list[Block]:
         """Silent where answers were graded, and before anything was compared."""
-        outcome, claims, caption = decoding_of(run), claims_of(run), before_after_caption(run)
+        outcome, claims, caption = read_outcome(run), leading_claims(run), before_after_caption(run)
         if outcome in GRADED_OUTCOMES or not claims:
             return []
         unit = READINGS[outcome].unit

@@ -14,8 +14,8 @@ from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS
 from mixwright.run.folder import RunFolder
 from mixwright.verdict.page.arm_words import arm_suffix, before_after_caption
 from mixwright.verdict.page.blocks import Block, Claims, Paragraph, Terms, folded_claims
-from mixwright.verdict.rules.claims import MOST_CLAIMS_OPEN, claims_of, explain_undecided, format_kind, sort_cells_first
-from mixwright.verdict.rules.evidence import decoding_of, seeds_of
+from mixwright.verdict.rules.claims import MOST_CLAIMS_OPEN, explain_undecided, format_kind, leading_claims, sort_cells_first
+from mixwright.verdict.rules.evidence import count_seeds, read_outcome
 
 
 class Learnt(Section):
@@ -27,17 +27,21 @@ class Learnt(Section):
 
     def blocks(self, run: RunFolder) -> list[Block]:
         """The largest gains, the rest folded away; then what rose without being learnt."""
-        claims, outcome, caption = claims_of(run), decoding_of(run), before_after_caption(run)
+        claims, outcome, caption = leading_claims(run), read_outcome(run), before_after_caption(run)
         if not claims:
             return []
         gains, other_rises = sort_cells_first(claims, "learnt"), sort_cells_first(claims, "commonest", "sharper")
-        no_gain_text = f"Nothing is shown to be learnt{arm_suffix(run)}. {explain_undecided(claims, seeds_of(run))}".rstrip()
-        parts = ("S", "D") if outcome in GRADED_OUTCOMES else ()
-        chance = ("chance level",) if READINGS[outcome].unit == "share" else ()
+        no_gain_text = (
+            f"Nothing is shown to be learnt{arm_suffix(run)}. {explain_undecided(claims, count_seeds(run))}".rstrip()
+        )
+        decomposition_terms = ("S", "D") if outcome in GRADED_OUTCOMES else ()
+        chance_term = ("chance level",) if READINGS[outcome].unit == "share" else ()
         return [
             Paragraph("" if gains else no_gain_text),
             Claims(caption, tuple(gains[:MOST_CLAIMS_OPEN]), outcome),
             folded_claims(f"{len(gains) - MOST_CLAIMS_OPEN} more", caption, gains[MOST_CLAIMS_OPEN:], outcome),
             folded_claims(f"{len(other_rises)} rose without being learnt", caption, other_rises),
-            Terms(("cell", "learnt", *parts, *chance, *(format_kind(claim.kind) for claim in other_rises))),
+            Terms(
+                ("cell", "learnt", *decomposition_terms, *chance_term, *(format_kind(claim.kind) for claim in other_rises))
+            ),
         ]

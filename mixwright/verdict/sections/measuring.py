@@ -28,7 +28,7 @@ class Measuring(Section):
         """Paragraphs of the notes."""
         notes = read_list(run.notes, Observation) if run.notes.is_file() else []
         notes.sort(key=lambda note: ("error", "warning", "info").index(note.severity))
-        shown: list[Block] = [
+        shown_blocks: list[Block] = [
             Paragraph(
                 f"{note.message[:1].upper()}{note.message[1:]}. {note.remedy}".strip(),
                 "plain" if note.severity == "info" else "bad",
@@ -36,4 +36,7 @@ class Measuring(Section):
             for note in notes[:MOST_NOTES]
         ]
         hidden_notes = len(notes) - MOST_NOTES
-        return [*shown, *([Paragraph(f"{hidden_notes:,} more stand in {run.notes.name}.")] if hidden_notes > 0 else [])]
+        return [
+            *shown_blocks,
+            *([Paragraph(f"{hidden_notes:,} more stand in {run.notes.name}.")] if hidden_notes > 0 else []),
+        ]

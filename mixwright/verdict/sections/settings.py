@@ -42,11 +42,11 @@ class Settings(Section):
         if settings.get("objective") in ("sft", "dpo"):  # `beta` of 0 is GRPO's, and not what DPO or SFT train with
             unused_settings = {"scale_rewards", *COMPLETION_SETTINGS, *([] if settings.get("beta") else ["beta"])}
             settings = {name: value for name, value in settings.items() if name not in unused_settings}
-        parts = {"Seeds": manifest.seeds, "Versions": manifest.versions, "Inputs, sha256": manifest.inputs}
+        values_by_title = {"Seeds": manifest.seeds, "Versions": manifest.versions, "Inputs, sha256": manifest.inputs}
         return [
             Code("Repeat", manifest.command),
             _table("Settings", settings),
-            Fold("Seeds, versions and inputs", tuple(_table(name, values) for name, values in parts.items())),
+            Fold("Seeds, versions and inputs", tuple(_table(name, values) for name, values in values_by_title.items())),
         ]
 
 

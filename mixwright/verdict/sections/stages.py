@@ -18,7 +18,7 @@ from mixwright.run.folder import RunFolder, read_json, read_measurements
 from mixwright.trial.stages import success_of
 from mixwright.verdict.page.blocks import Block, Paragraph, Table
 from mixwright.verdict.page.text import percent
-from mixwright.verdict.rules.evidence import decoding_of, headline_arm, leading_folders, plan_of
+from mixwright.verdict.rules.evidence import headline_arm, leading_folders, plan_of, read_outcome
 
 ABOUT = "Each stage starts from the model that the stage before left. In brackets: what the plan expected after that stage."
 
@@ -31,7 +31,7 @@ class Stages(Section):
 
     def blocks(self, run: RunFolder) -> list[Block]:
         """A table; nothing for plans of one stage, or where nothing was graded."""
-        plan, folders, declared = plan_of(run), leading_folders(run), decoding_of(run)
+        plan, folders, declared = plan_of(run), leading_folders(run), read_outcome(run)
         if plan is None or len(plan.stages) < 2 or declared not in GRADED_OUTCOMES:
             return []
         success_by_stage: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))

@@ -53,7 +53,9 @@ class Transfer(Section):
             after_own_task.append(
                 (task, tuple(cell(task, own_start, f"{own_start}, then {name}", f"change by {name}") for name in tasks))
             )
-        after_own_rows = tuple(after_own_task) if any(found for _, cells in after_own_task for found in cells) else ()
+        after_own_rows = (
+            tuple(after_own_task) if any(cell_rows for _, cells in after_own_task for cell_rows in cells) else ()
+        )
         entropies = [(rows.get((task, "entropy at the start")), rows.get((task, f"entropy after {task}"))) for task in tasks]
         drifted = ", ".join(
             f"{old_row.task} {old_row.value:.2f} to {new_row.value:.2f}"

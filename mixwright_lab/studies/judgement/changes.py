@@ -286,7 +286,7 @@ def gate(job: tuple[str, int, int, int, int]) -> dict[str, Any]:
         before, after = ([scores(keys, right)] for right in (place < 1 - up, place >= loss + up))
         said[check_protected(before, after, protected).outcome] += 1
         if not part:
-            each[check_protected(before, after, protected, each=True).outcome] += 1
+            each[check_protected(before, after, protected, each_cell=True).outcome] += 1
     return {
         "part": "gate",
         "loss": name,

@@ -121,7 +121,7 @@ def _asked(old: NDArray[np.bool_], new: NDArray[np.bool_], look: Look | None) ->
         }
         sides.append([ItemScores({"greedy": known, "greedy.swapped": dict.fromkeys(known, 0.0)})])
     protected = [(str(cell), None) for cell in range(len(old))]
-    return check_protected(sides[0], sides[1], protected, named=True, margin=MEAN_LOSS_MARGIN, look=look).outcome
+    return check_protected(sides[0], sides[1], protected, named_by_user=True, margin=MEAN_LOSS_MARGIN, look=look).outcome
 
 
 Row = Mapping[str, Any]
