@@ -57,7 +57,7 @@ def test_steering_by_nothing_is_greedy_and_a_trained_vector_brings_the_rare_form
 
 @pytest.fixture(scope="module")
 def uneven_model() -> GPT:
-    """The first two problems are worked out three times in four and the others once, so that the formats differ in streams."""
+    """Two problems are worked out three times in four and two once, so that the formats begin in different streams."""
     torch.manual_seed(0)
     model = GPT(CHAIN, 16, 2, 2)
     times_worked = (3, 3, 1, 1)
