@@ -48,7 +48,11 @@ class GoldSection(Section):
             if (row := _row(name, group_tasks, sides, greedy=decoding_of(run) == "greedy"))
         ]
         others = sorted({item[0] for item in shared_items(*sides)} - set(tasks))
-        left_out = f" Not read of {join_some(others)}: their graders accept more than one string." if others else ""
+        left_out = (
+            f" Not read of {join_some(others)}: more than one string is right there, or a log does not have it."
+            if others
+            else ""
+        )
         columns = ("task", "items read", "before", "after", "change", "success, plain", "success, adjusted")
         table = Table("Probability of the gold answer", columns, rows, (1, 2, 3))
         return [Paragraph(ABOUT + left_out), table] if rows else []
