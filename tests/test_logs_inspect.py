@@ -180,7 +180,7 @@ def test_samples_with_an_error_have_no_score_and_block(call: Call) -> None:
     before, after = write_json("before.json", log(samples)), write_json("after.json", log(failed))
     code, _, err = call("verdict", before, after, "--gate", "--protect", "arithmetic")
     assert code == 4
-    assert "10 items have no match after" in err
+    assert "items without match after: 10" in err
 
 
 @pytest.mark.parametrize(

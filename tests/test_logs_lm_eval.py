@@ -12,6 +12,7 @@ from cli_call import Call
 from log_rows import FOLDER, notes, success, write_lines
 
 from mixwright.logs.lm_eval import read_lm_eval
+from mixwright.logs.metrics import choose_metric
 from mixwright.logs.reading import find_reader, read_log
 from mixwright.run.folder import RunFolder, read_measurements
 
@@ -168,6 +169,26 @@ def test_old_logs_are_read_alike(tmp_path: Path) -> None:
     ]
 
 
+def test_filters_without_names_are_counted(tmp_path: Path) -> None:
+    """Before 0.4.3 two filters wrote two lines of a document, and did not say which is which."""
+    rows = [{key: value for key, value in row.items() if key not in ("filter", "metrics")} for row in written([True, False])]
+    log = read_lm_eval(write_lines(tmp_path / "samples.jsonl", rows))
+    assert [dict(answer.scores) for answer in log.answers] == [
+        {"exact_match,none": 1.0, "exact_match,filter 2": 1.0},
+        {"exact_match,none": 0.0, "exact_match,filter 2": 0.0},
+    ]
+
+
+def test_ifeval_has_a_metric_of_prompts_and_one_of_instructions(tmp_path: Path) -> None:
+    rows = [row | {"prompt_level_strict_acc": True, "inst_level_strict_acc": [True, False]} for row in written([True])[:1]]
+    rows = [row | {"metrics": ["inst_level_strict_acc", "prompt_level_strict_acc"], "filter": "none"} for row in rows]
+    log = read_lm_eval(write_lines(tmp_path / "samples.jsonl", rows))
+    assert log.answers[0].scores == {"prompt_level_strict_acc,none": 1.0, "inst_level_strict_acc,none": None}
+    assert log.tasks["samples"].unread == {"inst_level_strict_acc,none": "a list of 2"}
+    choice = choose_metric([log.tasks["samples"]], [log.answers])
+    assert choice.metric == "prompt_level_strict_acc,none"
+
+
 def test_few_shot_examples_that_differ_set_the_task_apart(call: Call) -> None:
     golds = [n % 3 for n in range(30)]
     names = {"colours": {"acc,none": 1.0}}
@@ -188,7 +209,7 @@ def test_prompts_that_differ_are_seen_without_a_results_file(call: Call) -> None
     after = logged("after", {"gsm8k": written([True] * 20, shots="Question: 1+1?\nAnswer: 2\n\n")}, None)
     code, _, err = call("verdict", before, after)
     assert code == 1
-    assert "20 items have another prompt in AFTER" in err
+    assert "items with another prompt in AFTER: 20" in err
 
 
 def test_decoding_that_differs_sets_the_task_apart(call: Call) -> None:

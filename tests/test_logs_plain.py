@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import math
 import subprocess
@@ -103,7 +104,7 @@ def test_without_completions_the_page_says_what_was_not_measured(call: Call) -> 
     assert (
         "S, D and the chance level are not known, since the log has no right answers beside what the model answered" in page
     )
-    assert "40 items were paired by id alone" in page
+    assert "items that were paired by id alone, since a log has no prompts: 40" in page
     assert "do not say how answers of sum were decoded" in page
     assert not (FOLDER / "completions.parquet").exists()
     assert "improves" not in out
@@ -168,11 +169,11 @@ def test_what_has_no_partner_is_set_apart(call: Call) -> None:
     before, after = write_lines("before.jsonl", old), write_lines("after.jsonl", new)
     assert call("verdict", before, after)[0] == 0
     said = " ".join(note.message for note in notes())
-    assert "1 items have another prompt in AFTER (3)" in said
-    assert "1 items have another right answer in AFTER (4)" in said
-    assert "1 items have another level in AFTER (5)" in said
-    assert "1 items of BEFORE have no partner in AFTER (29)" in said
-    assert "1 items of AFTER have no partner in BEFORE (28)" in said
+    assert "items with another prompt in AFTER: 1 (3)" in said
+    assert "items with another right answer in AFTER: 1 (4)" in said
+    assert "items with another level in AFTER: 1 (5)" in said
+    assert "items of BEFORE without a partner in AFTER: 1 (29)" in said
+    assert "items of AFTER without a partner in BEFORE: 1 (28)" in said
     assert len(success()[0]) == len(success()[1]) == 25
 
 
@@ -193,8 +194,29 @@ def test_answers_that_nobody_scored_afterwards_block(call: Call) -> None:
     after = write_lines("after.jsonl", [row | ({"score": None} if row["id"] < 20 else {}) for row in rows])
     code, out, err = call("verdict", before, after, "--gate", "--protect", "sum")
     assert code == 4, out
-    assert "20 items have no score after (sum/0, sum/1, sum/10)" in err
+    assert "items without score after: 20 (sum/0, sum/1, sum/10)" in err
     assert call("verdict", after, before, "--gate", "--protect", "sum")[0] == 0
+
+
+def test_items_that_afterwards_are_missing_block(call: Call) -> None:
+    """Ten of 200 may be those that were lost; four of them may not hide five points."""
+    rows = plain_rows([True] * MANY)
+    before = write_lines("before.jsonl", rows)
+    for left, expected in ((190, 4), (196, 0)):
+        after = write_lines("after.jsonl", rows[:left])
+        assert call("verdict", before, after, "--gate", "--protect", "sum")[0] == expected
+    assert call("verdict", after, before, "--gate", "--protect", "sum")[0] == 0
+
+
+def test_rows_are_read_whatever_the_file_is_called(call: Call) -> None:
+    rows = plain_rows([True] * 12)
+    lines = write_lines("before.json", rows)
+    Path("after.json").write_text(json.dumps(rows, indent=1), encoding="utf-8")
+    code, _, err = call("verdict", lines, "after.json")
+    assert code == 0, err
+    with gzip.open("packed.jsonl.gz", "wt", encoding="utf-8") as file:
+        file.write(Path(lines).read_text(encoding="utf-8"))
+    assert call("verdict", lines, "packed.jsonl.gz")[0] == 0
 
 
 def test_items_are_paired_by_prompt_where_ids_differ(call: Call) -> None:

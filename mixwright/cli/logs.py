@@ -223,14 +223,14 @@ def _list_notes(
     for one in sorted(found.apart, key=lambda one: not one.blocks):
         severity = "warning" if one.blocks else "info"
         remedy = "Evaluate both models in the same way." if one.blocks else ""
-        yield Observation(CHECK, one.task, severity, one.count, one.count, f"{one.task}: {one.message}", remedy)
+        yield Observation(CHECK, one.task, severity, one.count, one.count, f"task {one.task}: {one.message}", remedy)
     tasks_by_words: dict[str, list[JudgedTask]] = defaultdict(list)
     for task in found.judged:
         tasks_by_words[_describe_judging(task, graders[task.name])].append(task)
     for words, tasks in tasks_by_words.items():
         count, names = sum(len(task.items) for task in tasks), join_some([task.name for task in tasks])
-        only = tasks[0].name if len(tasks) == 1 else None
-        yield Observation(CHECK, only, "info", count, count, f"{names}: {count:,} items, {words}", "")
+        only, kind = (tasks[0].name, "task") if len(tasks) == 1 else (None, "tasks")
+        yield Observation(CHECK, only, "info", count, count, f"{kind} {names}: {count:,} items, {words}", "")
     drawn = [task.name for task in found.judged if any(log.tasks[task.name].sampled is False for log in logs)]
     if drawn and found.sampled:
         message = f"answers of {join_some(drawn)} are greedy, and stand beside sampled ones of other tasks"

@@ -161,7 +161,7 @@ def _file(path: Path, notes: list[str]) -> Rows:
         raise InputError(f"a file ending in {', '.join(SUFFIXES)}", repr(path.name), "Convert or rename it.", file=path)
     if suffix == ".parquet":
         return _parquet(path)
-    return _json(path, notes) if suffix.startswith(".json") and not suffix.startswith(".jsonl") else _jsonl(path)
+    return _json(path, notes) if suffix.startswith(".json") and not suffix.startswith(".jsonl") else read_lines(path)
 
 
 def _opened(path: Path) -> IO[bytes]:
@@ -178,7 +178,12 @@ def _unpacked(path: Path, *, lines: bool) -> Iterator[bytes]:
             raise InputError("a whole gzip file", str(error)[:120], "Fetch or pack it again.", file=path) from None
 
 
-def _jsonl(path: Path) -> Rows:
+def read_lines(path: Path) -> Rows:
+    """The values of a file with one JSON value per line, whatever it is called; packed where its name ends in .gz.
+
+    Raises:
+        InputError: with file and line what is damaged, a line of `MOST_LINE_BYTES`, or blank lines without end.
+    """
     blank = 0
     for line, raw in enumerate(_unpacked(path, lines=True), 1):
         place = Place(str(path), line)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from mixwright.corpus.reading import DECODER
+from mixwright.corpus.reading import DECODER, Rows, read_lines, read_rows
 from mixwright.errors import InputError, system_error
 from mixwright.run.folder import check_regular
 
@@ -59,6 +59,12 @@ def find_top_keys(head: bytes) -> frozenset[str]:
             if depth == 1 and _COLON.match(text, at):
                 keys.add(string[1])
     return frozenset(keys)
+
+
+def read_log_rows(path: Path) -> Rows:
+    """The rows of a text file: a list, or one per line, as it begins. Raises InputError as `read_rows` does."""
+    begins = read_head(path).decode("utf-8-sig", "replace").lstrip()[:1]
+    return read_rows(str(path), "eval", base=Path()) if begins == "[" else read_lines(path)
 
 
 def list_files(folder: Path, wanted: Callable[[str], bool]) -> list[Path]:

@@ -105,6 +105,8 @@ def _read_sample(task: str, value: Any, place: Place, unread: dict[str, str]) ->
     scores: dict[str, float | None] = {}
     readings: dict[str, str] = {}
     given = sample.get("scores")
+    if given is None and isinstance(sample.get("score"), dict):  # version 1 of the format
+        given = {"score": sample["score"]}
     for name, score in (read_object(given, "scores", place) if given is not None else {}).items():
         record = read_object(score, f"score {name!r:.60}", place)
         for metric, grade in _split_score(str(name), record.get("value")):

@@ -155,14 +155,14 @@ def _judge_task(
     scored = tuple(item for item in items if all(item.answers))
     apart += _list_unscored(task, items, choice.metric)
     if task.by_id:
-        message = f"{task.by_id:,} items were paired by id alone, since a log has no prompts"
+        message = f"items that were paired by id alone, since a log has no prompts: {task.by_id:,}"
         apart.append(SetApart(task.name, task.by_id, message, blocks=False))
     if unknown := find_unknown_settings(*logged):
         message = f"only one of the logs says of it: {join_some(unknown)}; these were not compared"
         apart.append(SetApart(task.name, len(scored), message, blocks=False))
     lost = len(task.before_alone) + sum(bool(item.answers[0]) and not item.answers[1] for item in items)
     if not scored or lost > MOST_LOST_SHARE * count:
-        message = f"{lost:,} of {count:,} items of BEFORE could not be compared, which may hide a loss"
+        message = f"items of BEFORE that could not be compared: {lost:,} of {count:,}, which may hide a loss"
         apart.append(SetApart(task.name, lost, message, blocks=True))
     return (JudgedTask(task.name, choice.metric, scored, choice.others) if scored else None), apart
 
@@ -186,9 +186,9 @@ def _list_unpaired(task: PairedTask) -> list[SetApart]:
             names = join_some([name for name, why in alone.items() if why == reason][:3])
             if reason == "no such item":
                 other = "AFTER" if side == "BEFORE" else "BEFORE"
-                message = f"{count:,} items of {side} have no partner in {other} ({names})"
+                message = f"items of {side} without a partner in {other}: {count:,} ({names})"
             elif side == "BEFORE":
-                message = f"{count:,} items have {reason} in AFTER ({names})"
+                message = f"items with {reason} in AFTER: {count:,} ({names})"
             else:
                 continue  # the same items, told once
             apart.append(SetApart(task.name, count, message, blocks=not task.pairs and side == "BEFORE"))
@@ -201,6 +201,6 @@ def _list_unscored(task: PairedTask, items: Sequence[JudgedItem], metric: str) -
     for side, when in enumerate(("before", "after")):
         names = [item.id for item in items if not item.answers[side]]
         if names:
-            message = f"{len(names):,} items have no {metric} {when} ({join_some(names[:3])})"
+            message = f"items without {metric} {when}: {len(names):,} ({join_some(names[:3])})"
             apart.append(SetApart(task.name, len(names), message, blocks=False))
     return apart

@@ -183,7 +183,8 @@ def _read_old(
     texts = [value for value in firsts if isinstance(value, str)]
     logprobs = [value for value in firsts if isinstance(value, float)]
     _note_drawing(seen, writes=bool(texts), several=False)
-    choices, golds = _as_list(row.get("choices")), _as_list(row.get("gold"))
+    gold = row.get("gold")
+    choices, golds = _as_list(row.get("choices")), [gold] if isinstance(gold, str) else _as_list(gold)
     gold_index = row.get("gold_index") if choices else 0 if len(golds) == 1 else None  # one of several golds says little
     prompt = row.get("full_prompt")
     return _make_answer(

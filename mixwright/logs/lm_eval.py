@@ -19,10 +19,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from mixwright.corpus.reading import Place, read_rows
+from mixwright.corpus.reading import Place
 from mixwright.errors import InputError
 from mixwright.logs.entries import EvaluationLog, LoggedAnswer, LoggedTask
-from mixwright.logs.files import list_files, read_object_file
+from mixwright.logs.files import list_files, read_log_rows, read_object_file
 from mixwright.logs.values import read_name, read_object, read_score
 
 FORM = "lm-evaluation-harness"
@@ -33,6 +33,8 @@ RESULT_KEYS = frozenset({"results", "configs"})
 NO_METRICS = SAMPLE_KEYS | {"doc", "target", "arguments", "resps", "filter", "metrics"}
 NO_METRICS |= {"doc_hash", "prompt_hash", "target_hash"}
 """Keys of a line that are no metrics, where older versions do not name them."""
+NO_FILTER = "none"
+"""What the harness calls it where answers are not filtered."""
 LIKELIHOOD_METRICS = {"acc": False, "acc_norm": True, "acc_bytes": True}
 """Metric of the likeliest option -> whether the log-probability is divided by the option's length."""
 _NAME = re.compile(r"samples_(?P<task>.+)_(?P<date>\d{4}-\d\d-\d\dT[\d.-]+?)\.jsonl?(?:\.gz)?")
@@ -67,7 +69,7 @@ def read_lm_eval(source: str) -> EvaluationLog:
     results_files: dict[Path, dict[str, Any]] = {}
     for task, path in files.items():
         seen, found = _Seen(), defaultdict[str, dict[str, LoggedAnswer]](dict)
-        for value, place in read_rows(str(path), "eval", base=Path()):
+        for value, place in read_log_rows(path):
             _add_row(task, read_object(value, "a line of --log_samples", place), place, seen, found)
         answers += [_merge(list(by_filter.values())) for by_filter in found.values()]
         results_path = _find_results(path)
@@ -127,7 +129,11 @@ def _add_row(
     """Take in one line: a document judged under one filter."""
     if missing := sorted(SAMPLE_KEYS - row.keys()):
         raise place.error(f"the key {missing[0]!r} in every line", f"keys {', '.join(list(row)[:8])}"[:120], "Log it again.")
-    item, filter_name = read_name(row["doc_id"], "doc_id", place), read_name(row.get("filter", "none"), "filter", place)
+    item = read_name(row["doc_id"], "doc_id", place)
+    if "filter" in row:
+        filter_name = read_name(row["filter"], "filter", place)
+    else:  # before 0.4.3 a document had a line for each filter, without its name
+        filter_name = f"filter {len(found[item]) + 1}" if found[item] else NO_FILTER
     names = row.get("metrics", sorted(row.keys() - NO_METRICS))
     if not isinstance(names, list) or not all(isinstance(name, str) and name in row for name in names):
         raise place.error("metrics: a list of keys of the line", repr(names)[:80], "Log it again.")

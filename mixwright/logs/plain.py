@@ -13,8 +13,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from mixwright.corpus.reading import Place, read_rows
+from mixwright.corpus.reading import Place
 from mixwright.logs.entries import EvaluationLog, LoggedAnswer, LoggedTask
+from mixwright.logs.files import read_log_rows
 from mixwright.logs.values import (
     MOST_LEVEL,
     join_messages,
@@ -34,7 +35,7 @@ NEEDED_KEYS = ("task", "id", METRIC)
 
 def read_plain(source: str) -> EvaluationLog:
     """The log. Raises InputError with file and line for what is damaged."""
-    answers = tuple(_read_rows(read_rows(source, "eval", base=Path())))
+    answers = tuple(_read_rows(read_log_rows(Path(source))))
     tasks = {answer.task: LoggedTask((METRIC,)) for answer in answers}
     return EvaluationLog(source, FORM, "", tasks, answers, (source,))
 

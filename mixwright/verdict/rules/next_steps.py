@@ -173,13 +173,15 @@ def _list_steps_after_comparison(advice: Advice, command: str, basis: PairBasis,
 
 def _list_steps_after_logs(advice: Advice, command: str, basis: PairBasis) -> list[Code]:
     """What to do after comparing two evaluation logs, of which nothing can be measured further here."""
-    gated_command = command if "--gate" in shlex.split(command) else f"{command} --gate"
+    gated_command, full_command = (
+        command if option in shlex.split(command) else f"{command} {option}" for option in ("--gate", "--full")
+    )
     needed = f", about {basis.items_needed:,} per task and level" if basis.items_needed else ""
     another_metric = f"{command} --grader TASK=METRIC"
     step_by_advice = {
         "ship": ("Ask the same of every later log; exit code 0 only when a loss is excluded", gated_command),
         "may replace": ("Ask the same of every later log", gated_command),
-        "do not ship": ("Read all of what was lost", f"{command} --full"),
+        "do not ship": ("Read all of what was lost", full_command),
         "check the grader": ("See which metrics the logs have (notes on measuring), and name another one", another_metric),
         "unjudged": ("Evaluate both models in the same way, or name another metric for these tasks", another_metric),
         "none right": ("Compare models that have some items right, or take easier items", command),
