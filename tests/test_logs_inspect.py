@@ -231,3 +231,5 @@ def test_a_zip_file_of_another_kind_is_no_log(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "model.zip", "w") as archive:
         archive.writestr("weights", b"1")
     assert find_reader(str(tmp_path / "model.zip")) is None
+    renamed = write_eval(str(tmp_path / "log.zip"), log([sample(1, "C")]))
+    assert find_reader(renamed) is read_inspect, "known by what it holds"

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from cli_call import Call
 from log_rows import FOLDER, notes, success, write_lines
@@ -166,6 +168,20 @@ def test_old_logs_are_read_alike(tmp_path: Path) -> None:
     one, other = read_lm_eval(str(old)), read_lm_eval(new)
     assert [(a.item, a.scores, a.prompt, a.gold) for a in one.answers] == [
         (a.item, a.scores, a.prompt, a.gold) for a in other.answers
+    ]
+
+
+def test_samples_that_were_made_a_table_are_read_alike(tmp_path: Path) -> None:
+    """As the viewer of a hub makes them: a question of two options has null for the third."""
+    rows = chosen([2, 0], [2, 1])
+    rows[1]["arguments"].pop("gen_args_2")
+    rows[1]["filtered_resps"].pop()
+    lines, table = write_lines(tmp_path / "samples.jsonl", rows), str(tmp_path / "samples.parquet")
+    pq.write_table(pa.Table.from_pylist(rows), table)
+    assert find_reader(table) is read_lm_eval
+    one, other = read_lm_eval(lines), read_lm_eval(table)
+    assert [(a.item, a.scores, a.prompt, a.options) for a in one.answers] == [
+        (a.item, a.scores, a.prompt, a.options) for a in other.answers
     ]
 
 

@@ -14,7 +14,7 @@ from mixwright.corpus.reading import DECODER, Rows, read_lines, read_rows
 from mixwright.errors import InputError, system_error
 from mixwright.run.folder import check_regular
 
-GZIP_MAGIC = b"\x1f\x8b"
+GZIP_MAGIC, PARQUET_MAGIC = b"\x1f\x8b", b"PAR1"
 HEAD_BYTES = 2**20
 """Bytes of a file, unpacked, that are looked at."""
 MOST_OBJECT_BYTES = 2**29
@@ -62,9 +62,21 @@ def find_top_keys(head: bytes) -> frozenset[str]:
 
 
 def read_log_rows(path: Path) -> Rows:
-    """The rows of a text file: a list, or one per line, as it begins. Raises InputError as `read_rows` does."""
-    begins = read_head(path).decode("utf-8-sig", "replace").lstrip()[:1]
-    return read_rows(str(path), "eval", base=Path()) if begins == "[" else read_lines(path)
+    """The rows of a table, of a JSON list, or one per line, as the file begins. Raises InputError as `read_rows` does."""
+    head = read_head(path)
+    is_table = head.startswith(PARQUET_MAGIC) or head.decode("utf-8-sig", "replace").lstrip()[:1] == "["
+    return read_rows(str(path), "eval", base=Path()) if is_table else read_lines(path)
+
+
+def find_columns(path: Path) -> frozenset[str]:
+    """Names of the columns of a Parquet file; empty where it cannot be read."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        return frozenset(pq.read_schema(path).names)
+    except (OSError, pa.ArrowException):
+        return frozenset()
 
 
 def list_files(folder: Path, wanted: Callable[[str], bool]) -> list[Path]:

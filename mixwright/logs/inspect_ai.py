@@ -21,7 +21,7 @@ from mixwright.errors import InputError
 from mixwright.logs.entries import EvaluationLog, LoggedAnswer, LoggedTask
 from mixwright.logs.files import find_top_keys, list_files, read_head, read_object_file
 from mixwright.logs.values import join_messages, read_name, read_object, read_score
-from mixwright.logs.zipped import read_members
+from mixwright.logs.zipped import has_member, read_members
 
 FORM = "Inspect"
 VALUE_BY_GRADE = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0}
@@ -41,8 +41,8 @@ LONGEST_SETTING = 160
 def is_inspect(path: Path) -> bool:
     """Whether a file is a log of Inspect, by what it holds."""
     head = read_head(path)
-    if head.startswith(ZIP_MAGIC):
-        return path.suffix.lower() == ".eval"
+    if head.startswith(ZIP_MAGIC):  # checkpoints are zip files, too
+        return path.suffix.lower() == ".eval" or has_member(path, (HEADER, START))
     return find_top_keys(head) >= TOP_KEYS
 
 

@@ -25,7 +25,6 @@ from mixwright.logs.files import list_files, read_object_file
 from mixwright.logs.values import join_messages, read_name, read_object, read_score
 
 FORM = "lighteval"
-PARQUET_MAGIC = b"PAR1"
 NEW_COLUMNS = ("doc", "model_response", "metric")
 OLD_COLUMNS = ("full_prompt", "predictions", "metrics")
 OLD_READ = (*OLD_COLUMNS, "choices", "gold", "gold_index")

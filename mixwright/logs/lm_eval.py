@@ -165,7 +165,7 @@ def _read_requests(value: Any, place: Place) -> list[list[Any]]:
     groups = list(value.values()) if isinstance(value, dict) else value
     if not isinstance(groups, list):
         raise place.error("arguments: an object or a list", type(value).__name__, "Log it again.")
-    requests = [list(group.values()) if isinstance(group, dict) else group for group in groups]
+    requests = [list(group.values()) if isinstance(group, dict) else group for group in groups if group is not None]
     if not all(isinstance(request, list) and request for request in requests):
         raise place.error("arguments of each request", repr(value)[:80], "Log it again.")
     return requests

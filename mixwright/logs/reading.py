@@ -9,7 +9,7 @@ from mixwright.corpus.reading import SUFFIXES, suffix_of
 from mixwright.errors import InputError
 from mixwright.logs import inspect_ai, lighteval, lm_eval, plain
 from mixwright.logs.entries import EvaluationLog
-from mixwright.logs.files import find_top_keys, list_files, read_head
+from mixwright.logs.files import PARQUET_MAGIC, find_columns, find_top_keys, list_files, read_head
 from mixwright.run.folder import check_regular
 
 Reader = Callable[[str], EvaluationLog]
@@ -70,12 +70,14 @@ def _reader_of_folder(path: Path) -> Reader | None:
 
 def _reader_of_file(path: Path) -> Reader | None:
     head = read_head(path)
-    if head.startswith(lighteval.PARQUET_MAGIC):
-        return lighteval.read_lighteval
-    if inspect_ai.is_inspect(path):
+    is_table = head.startswith(PARQUET_MAGIC)
+    if not is_table and inspect_ai.is_inspect(path):
         return inspect_ai.read_inspect
-    keys = find_top_keys(head) if suffix_of(path) in SUFFIXES else frozenset()
+    is_text = suffix_of(path) in SUFFIXES
+    keys = find_columns(path) if is_table else find_top_keys(head) if is_text else frozenset[str]()
     is_sample = keys >= {"doc_id"} and keys & {"doc", "resps", "filtered_resps", "target"}
     if is_sample or keys >= lm_eval.RESULT_KEYS:
         return lm_eval.read_lm_eval
-    return plain.read_plain if keys >= {"task", "score"} else None
+    if keys >= {"task", "score"}:
+        return plain.read_plain
+    return lighteval.read_lighteval if is_table else None
