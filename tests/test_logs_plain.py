@@ -108,6 +108,19 @@ def test_without_completions_the_page_says_what_was_not_measured(call: Call) -> 
     assert "do not say how answers of sum were decoded" in page
     assert not (FOLDER / "completions.parquet").exists()
     assert "improves" not in out
+    assert "= change of S  cannot tell  not measured of 40 of 40 items" in out
+    assert "nan" not in page.casefold().replace("finance", "")
+
+
+def test_without_texts_the_gate_judges_success_alone(call: Call) -> None:
+    log = write_lines("log.jsonl", [{"task": "sum", "id": n, "score": n < 190} for n in range(MANY)])
+    assert call("verdict", log, log, "--gate", "--protect", "sum")[0] == 0
+    worse = write_lines("worse.jsonl", [{"task": "sum", "id": n, "score": n < 150} for n in range(MANY)])
+    assert call("verdict", log, worse, "--gate", "--protect", "sum")[0] == 3
+    better = write_lines("better.jsonl", [{"task": "sum", "id": n, "score": True} for n in range(MANY)])
+    code, out, _ = call("verdict", worse, better)
+    assert code == 0
+    assert "success: cannot tell" in out, "whether by skill or by the commonest answer is not known"
 
 
 def test_samples_and_seeds_of_an_item_are_samples_of_it(call: Call) -> None:
@@ -274,17 +287,24 @@ def test_no_torch_is_imported(tmp_path: Path) -> None:
 
 
 def test_a_damaged_answer_is_not_seen_in_success_alone(call: Call) -> None:
-    """AFTER says the commonest answer to everything: as often right as before, and dependent on nothing."""
-    answers = ["yes"] * 60 + ["no"] * 40
+    """AFTER says `yes` to everything, which is right as often as BEFORE was by knowing fifty other answers."""
+    golds = ["yes"] * 50 + [f"place{n}" for n in range(50)]
+    said = ["never"] * 50 + golds[50:]
     old = [
-        {"task": "ask", "id": n, "prompt": f"q{n}", "answer": gold, "completion": said, "score": int(gold == said)}
-        for n, (gold, said) in enumerate(zip(answers, answers[:40] + ["no"] * 20 + ["yes"] * 20 + ["no"] * 20, strict=True))
+        {"task": "ask", "id": n, "prompt": f"q{n}", "answer": gold, "completion": text, "score": int(gold == text)}
+        for n, (gold, text) in enumerate(zip(golds, said, strict=True))
     ]
     new = [row | {"completion": "yes", "score": int(row["answer"] == "yes")} for row in old]
-    assert np.mean([row["score"] for row in old]) == np.mean([row["score"] for row in new]) == 0.6
+    assert np.mean([row["score"] for row in old]) == np.mean([row["score"] for row in new]) == 0.5
     before, after = write_lines("before.jsonl", old), write_lines("after.jsonl", new)
     code, _, _ = call("verdict", before, after, "--gate", "--protect", "ask")
-    assert code != 0
+    assert code == 3
+    bare = [{"task": "bare", "id": n, "score": 1} for n in range(100)]  # of a task without texts nothing is known of D
+    before, after = write_lines("before.jsonl", old + bare), write_lines("after.jsonl", new + bare)
+    code, out, _ = call("verdict", before, after, "--gate", "--protect", "ask", "--protect", "bare")
+    assert code == 3
+    assert "+ change of D  cannot tell  not measured of 100 of 200 items" in out
+    assert "nan" not in out
     rows = read_measurements(RunFolder(FOLDER).measurements("after"))
     value = {row.name: row.value for row in rows if row.example is None}
     assert value["greedy.dependence"] == pytest.approx(0.0, abs=1e-9)

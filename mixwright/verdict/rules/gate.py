@@ -36,7 +36,7 @@ from mixwright.estimates.loss_limits import (
     items_excluding_cell_loss,
     largest_undetected_loss,
 )
-from mixwright.estimates.outcome import Change, Item, estimate_change
+from mixwright.estimates.outcome import SWAPPED_SUFFIX, Change, Item, estimate_change
 from mixwright.estimates.protected import ONE_IN_DECIDES, Side, cell_order, decides_protection, mastered_cells
 from mixwright.estimates.readings import READINGS, Decoding
 from mixwright.records import ChangeWord, cell_key
@@ -210,9 +210,20 @@ def check_protected(
     )
     mean = dependence = needed = None
     if change is not None and math.isfinite(change.success.value):
+        dependence_change = change
+        if not math.isfinite(change.dependence.value):  # two logs: S is known of some tasks alone, or of none
+            known = _find_items_with_swaps((*before, *after), decoding)
+            dependence_change = estimate_change(
+                before,
+                after,
+                decoding=decoding,
+                weigh="cells",
+                only=lambda item: item in known and counts_in_mean(item),
+                added=z,
+            )
         mean, mean_dependence = (
             estimate if look is None else look.with_look_interval(estimate)
-            for estimate in (change.success, change.dependence)
+            for estimate in (change.success, (dependence_change or change).dependence)
         )
         dependence = mean_dependence if math.isfinite(mean_dependence.value) else None
         is_above_margin, all_measured = mean.low > -mean_margin, len(item_counts) == len(cells)
@@ -261,6 +272,12 @@ def _make_cell_loss(task: str, level: float | None, part: Compared | None) -> Ce
     if part is None or part.adjusted_p is None:
         return CellLoss(task, level, None)
     return CellLoss(task, level, part.change.success, part.adjusted_p, part.dependence, part.word, part.whole)
+
+
+def _find_items_with_swaps(checkpoints: Side, decoding: Decoding) -> set[Item]:
+    """Items of which S is known in every checkpoint."""
+    column = READINGS[decoding].column + SWAPPED_SUFFIX
+    return set.intersection(*(set(scores.scores.get(column, {})) for scores in checkpoints))
 
 
 def _apply_look(sides_by_task: SidesByTask, cell: CellLoss, decoding: Decoding, look: Look | None) -> CellLoss:
