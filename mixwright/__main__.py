@@ -65,6 +65,9 @@ app = typer.Typer(
 
 Config = Annotated[Path, typer.Argument(metavar="RUN.YAML", help="Settings, as `mixwright run --init` writes them.")]
 Source = Annotated[str, typer.Argument(metavar="RUN.YAML|MODEL", help="Settings; or, with --corpus, a checkpoint.")]
+Measured = Annotated[
+    str, typer.Argument(metavar="RUN.YAML|MODEL|LOG", help="Settings; with --corpus, a checkpoint; or an evaluation log.")
+]
 Folder = Annotated[Path | None, typer.Option(help="Run folder; default: runs/<name of RUN.YAML>.")]
 Full = Annotated[bool, typer.Option("--full", help="Print every number, or every observation, in the table.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else on stdout.")]
@@ -129,9 +132,18 @@ def audit(
 
 @app.command()
 @with_measuring
-def measure(source: Source, measuring: Measuring, folder: Folder = None, full: Full = False, as_json: Json = False) -> None:
-    """Measure what the model can do now, per task and level, beside its chance level."""
-    if measuring.on_checkpoint(source):
+def measure(
+    source: Measured, measuring: Measuring, folder: Folder = None, full: Full = False, as_json: Json = False
+) -> None:
+    """Measure what the model can do now, per task and level, beside its chance level; or read it off an evaluation log."""
+    from mixwright.cli.logs import measure_log
+    from mixwright.logs.reading import find_reader
+
+    if find_reader(source) is not None:
+        if folder is not None:
+            raise InputError("an evaluation log without --folder", "--folder", "Leave it out: nothing is written.")
+        measurements = measure_log(source, measuring)
+    elif measuring.on_checkpoint(source):
         from mixwright.cli.direct import measure_checkpoint
 
         measurements = measure_checkpoint(source, measuring, folder)[1].measurements
@@ -283,9 +295,9 @@ def trial(
 @app.command()
 @with_measuring
 def verdict(
-    before: Annotated[str, typer.Argument(metavar="RUN|BEFORE", help="Run folder; or, with AFTER, a checkpoint.")],
+    before: Annotated[str, typer.Argument(metavar="RUN|BEFORE", help="Run folder; with AFTER, a checkpoint or a log.")],
     measuring: Measuring,
-    after: Annotated[str | None, typer.Argument(metavar="AFTER", help="Checkpoint to compare with BEFORE.")] = None,
+    after: Annotated[str | None, typer.Argument(metavar="AFTER", help="Checkpoint or log to compare with BEFORE.")] = None,
     decoding: Annotated[Literal["greedy", "sampled"] | None, typer.Option(help="--greedy or --sampled.")] = None,
     folder: Annotated[Path, typer.Option(help="Where a comparison is written.")] = Path("runs/comparison"),
     measured: Annotated[Path | None, typer.Option(metavar="FOLDER", help=options.MEASURED_HELP)] = None,

@@ -313,7 +313,7 @@ def verdict(
     folder: RunFolder | str | Path = Path("runs/comparison"),
     console: Console | None = None,
 ) -> Path:
-    """Judge a run folder, or measure and compare two checkpoints: what was learnt, what was damaged. Returns the page.
+    """Judge a run folder, measure and compare two checkpoints, or compare two evaluation logs. Returns the page.
 
     >>> verdict("runs/run").name
     'verdict.html'
@@ -322,9 +322,9 @@ def verdict(
     takes no torch.
 
     Args:
-        before: folder of a run or of a comparison; with `after`, a checkpoint.
-        after: checkpoint that is compared with it.
-        measuring: examples that both are measured on, or a `Measuring` of them.
+        before: folder of a run or of a comparison; with `after`, a checkpoint or an evaluation log.
+        after: checkpoint or log that is compared with it.
+        measuring: examples that both checkpoints are measured on, or a `Measuring` of them.
         gating: whether and how the gate is asked.
         folder: where a comparison is written.
         console: where the first screen of the page is printed, too; None prints nothing.

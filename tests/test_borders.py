@@ -19,6 +19,7 @@ FLOORS = (
     ("learner", "run.manifest"),
     ("audit",),
     ("measure",),
+    ("logs",),
     ("scan",),
     ("mine",),
     ("plan",),

@@ -35,7 +35,7 @@ def flags(words: str, own: str, shared: str = MEASURING) -> str:
 
 FLAGS = {
     "audit": "TRAIN --check --column --eval --fail-on --full --grader --json --task",
-    "measure": flags("RUN.YAML|MODEL", "--folder --full --json"),
+    "measure": flags("RUN.YAML|MODEL|LOG", "--folder --full --json"),
     "scan": "RUN.YAML --columns --folder --sample",
     "mine": flags("RUN.YAML|MODEL", "--export --export-to --folder --keep --miner --rehearse --try"),
     "plan": flags(

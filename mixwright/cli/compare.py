@@ -14,6 +14,7 @@ from mixwright.cli.beside import (
     read_earlier,
     write_beside,
 )
+from mixwright.cli.comparison_folder import check_folder, clear
 from mixwright.cli.direct import (
     GOLD_PROBE,
     note_measured,
@@ -36,19 +37,18 @@ from mixwright.estimates.outcome import item_scores
 from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, outcome_of
 from mixwright.measure.bases import write_completions
 from mixwright.measure.former import FormerAnswers, former_file
-from mixwright.measure.kept_folder import holds_answers_alone
 from mixwright.measure.notes import write_notes
 from mixwright.measure.stage import MeasureResult
 from mixwright.records import Cell, Observation
 from mixwright.run.folder import RunFolder, write_json, write_measurements
 from mixwright.run.manifest import write_manifest, write_settings
-from mixwright.verdict.page.beside import BESIDE_NAME, beside_file
+from mixwright.verdict.page.beside import BESIDE_NAME
 from mixwright.verdict.page.text import count
-from mixwright.verdict.rules.answer_forms import known_forms_file, write_known_forms
+from mixwright.verdict.rules.answer_forms import write_known_forms
 from mixwright.verdict.rules.basis import LEFT_OUT_SETTING, MOST_ROWS_SETTING, PACE_SETTING
 from mixwright.verdict.rules.claims import find_unjudged_tasks
 from mixwright.verdict.rules.gate import check_sides, items_to_measure
-from mixwright.verdict.rules.gate_asked import LOOK_SETTING, GateQuestion, question_file, write_question
+from mixwright.verdict.rules.gate_asked import LOOK_SETTING, GateQuestion, write_question
 from mixwright.verdict.rules.gate_words import gate_lines
 
 COMPLETION_OPTIONS = ("--samples", "--temperature", "--greedy/--sampled", "--max-new-tokens")
@@ -75,7 +75,7 @@ def compare(before: str, after: str, measuring: Measuring, folder: RunFolder, ga
     Raises:
         InputError: a checkpoint, the corpus or a protected name cannot be used; nothing is written then.
     """
-    _check_folder(folder)
+    check_folder(folder)
     decoding, taken_over = gating.decoding, bool(gating.beside or gating.measured)
     measuring = check_looks(measuring, decoding, taken_over=taken_over) if gating.until_decided else measuring
     earlier = None if gating.measured is None else read_before(gating.measured, before)
@@ -211,39 +211,6 @@ def write_comparison(
         if former_answers:
             write_json(former_file(folder), list(former_answers))
         write_notes(folder, notes)
-
-
-def _check_folder(folder: RunFolder) -> None:
-    """Raises InputError for a folder that holds something else than an earlier comparison: nothing of it may be lost."""
-    path, expected = folder.path, "a new folder, or that of an earlier comparison"
-    run_files = [file for file in (folder.corpus, folder.plan, folder.result, path / "bases") if file.exists()]
-    if run_files:
-        raise InputError(expected, f"a run, which has {run_files[0].name}", "Choose another --folder.", file=path)
-    if not path.exists():
-        return
-    if not path.is_dir():
-        raise InputError("a folder", "a file", "Choose another --folder.", file=path)
-    is_comparison = (path / ".lock").exists() or folder.manifest.exists() or holds_answers_alone(path)
-    if not is_comparison and any(path.iterdir()):  # a run.yaml there would be replaced
-        raise InputError(expected, "one that holds something else", "Choose another --folder.", file=path)
-
-
-def clear(folder: RunFolder) -> None:
-    """Remove what an earlier comparison measured in this folder, and what was asked and said of it."""
-    tables = [folder.measurements(name) for name in ("before", "after", BESIDE_NAME)]
-    for path in (
-        *tables,
-        folder.notes,
-        question_file(folder),
-        beside_file(folder),
-        known_forms_file(folder),
-        former_file(folder),
-        folder.path / "completions.parquet",
-        folder.claims,
-        folder.page,
-        folder.verdict_data,
-    ):
-        path.unlink(missing_ok=True)
 
 
 def _choose_items_per_cell(cells: Sequence[Cell], gating: Gating, items: int | None) -> int:

@@ -1,4 +1,4 @@
-"""Body of `mixwright verdict`: a run folder judged, or two checkpoints compared and judged, and what the gate says."""
+"""Body of `mixwright verdict`: a run folder, two checkpoints or two evaluation logs judged, and what the gate says."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from pathlib import Path
 
 from mixwright.cli import output
 from mixwright.cli.gating import Gating
+from mixwright.cli.logs import are_logs, compare_logs
 from mixwright.cli.options import Measuring
 from mixwright.errors import InputError, one_line
 from mixwright.estimates.looks import Look
+from mixwright.logs.reading import find_reader
 from mixwright.measure.kept_folder import drop_kept
 from mixwright.run.folder import RunFolder
 from mixwright.verdict.rules.basis import gate_answer
@@ -29,14 +31,21 @@ def judge(
 ) -> GateResult | None:
     """Measure where two checkpoints are named, write the page and have it shown; returns what the gate says, if it is asked.
 
+    Two evaluation logs are compared as they are, without a model.
+
     Raises:
-        InputError: options that do not go together, a checkpoint, the corpus or the folder cannot be used.
+        InputError: options that do not go together, a checkpoint, a log, the corpus or the folder cannot be used.
     """
     if measuring.corpus is not None and not after:
         raise InputError("AFTER, the checkpoint to compare with BEFORE", "--corpus without it", "Name both checkpoints.")
     gating.check(compares=bool(after))
+    if not after and find_reader(before) is not None:
+        remedy = "Name both logs; of one alone: mixwright measure LOG."
+        raise InputError("a run folder, or BEFORE and AFTER", f"one evaluation log, {before}", remedy)
     run, look = RunFolder(folder if after else before), None
-    if after:
+    if after and are_logs(before, after):
+        compare_logs(before, after, measuring, run, gating)
+    elif after:
         from mixwright.cli.compare import compare
 
         if measuring.corpus is None:

@@ -161,11 +161,8 @@ def _read_file(path: Path, notes: list[str]) -> Rows:
         raise InputError(f"a file ending in {', '.join(SUFFIXES)}", repr(path.name), "Convert or rename it.", file=path)
     if suffix == ".parquet":
         return _read_parquet(path)
-    return (
-        _read_json_list(path, notes)
-        if suffix.startswith(".json") and not suffix.startswith(".jsonl")
-        else _read_json_lines(path)
-    )
+    is_list = suffix.startswith(".json") and not suffix.startswith(".jsonl")
+    return _read_json_list(path, notes) if is_list else read_lines(path)
 
 
 def _open(path: Path) -> IO[bytes]:
@@ -182,7 +179,12 @@ def _unpack(path: Path, *, lines: bool) -> Iterator[bytes]:
             raise InputError("a whole gzip file", str(error)[:120], "Fetch or pack it again.", file=path) from None
 
 
-def _read_json_lines(path: Path) -> Rows:
+def read_lines(path: Path) -> Rows:
+    """The values of a file with one JSON value per line, whatever it is called; packed where its name ends in .gz.
+
+    Raises:
+        InputError: with file and line what is damaged, a line of `MOST_LINE_BYTES`, or blank lines without end.
+    """
     blank = 0
     for line, raw in enumerate(_unpack(path, lines=True), 1):
         location = RowLocation(str(path), line)

@@ -29,6 +29,8 @@ MEASUREMENT_BY_DECODING: dict[str, str] = {"greedy": "greedy", "sampled": "pass@
 SWAPPED_SUFFIX = ".swapped"
 """After the name of a measurement: S of the same completions."""
 CHANCE_MEASUREMENT = "chance"
+LOG_PROBE = "log"
+"""Probe of rows that say how many answers an evaluation log has; S need not be known there."""
 Item = tuple[str, float | None, str]
 """(task, level, example id)."""
 Array = NDArray[np.float64]
@@ -68,7 +70,8 @@ def item_scores(rows: Sequence[Measurement]) -> ItemScores:
     for row in rows:
         if row.probe in READING_PROBES and row.example is not None:
             scores.setdefault(row.name, {})[row.task, row.level, row.example] = row.value
-    if "pass@1" in scores and not any(name.endswith(SWAPPED_SUFFIX) for name in scores):
+    is_of_log = any(row.probe == LOG_PROBE for row in rows)
+    if "pass@1" in scores and not is_of_log and not any(name.endswith(SWAPPED_SUFFIX) for name in scores):
         got = "measurements of an earlier version, without success on other prompts"
         raise InputError("measurements that a change can be judged by", got, "Measure again, in a new folder.")
     return ItemScores(scores)

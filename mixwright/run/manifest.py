@@ -110,9 +110,9 @@ def file_digests(data: CorpusConfig, base: Path) -> dict[str, str]:
         if source is None or source.startswith(GENERATED_PREFIX):
             continue
         if (base / source).is_file():
-            digests[name] = _file_digest(base / source)
+            digests[name] = file_digest(base / source)
         elif files := files_of(source, base):
-            names_and_digests = "".join(f"{path.name} {_file_digest(path)}\n" for path in files)
+            names_and_digests = "".join(f"{path.name} {file_digest(path)}\n" for path in files)
             digests[name] = hashlib.sha256(names_and_digests.encode()).hexdigest()
     for grader in {data.grader, *data.graders.values()}:
         if code := code_digest(grader):
@@ -120,7 +120,8 @@ def file_digests(data: CorpusConfig, base: Path) -> dict[str, str]:
     return digests
 
 
-def _file_digest(path: Path) -> str:
+def file_digest(path: Path) -> str:
+    """SHA-256 of a file, in hex."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -177,11 +178,26 @@ def write_manifest(
         settings: those that something was done by, and no others.
         seeds: the same.
     """
+    inputs = {"corpus": corpus.digest(), **file_digests(data, base)}
+    note_run(folder, inputs, model, settings=settings, seeds=seeds)
+
+
+def note_run(
+    folder: RunFolder, inputs: Mapping[str, str], model: str, *, settings: Mapping[str, Any], seeds: Mapping[str, int]
+) -> None:
+    """Write the manifest.
+
+    Args:
+        folder: where to.
+        inputs: name of an input -> its SHA-256.
+        model: where the model is, or its log.
+        settings: those that something was done by, and no others.
+        seeds: the same.
+    """
     versions = {"python": platform.python_version()}
     for name in NOTED_PACKAGES:
         with contextlib.suppress(PackageNotFoundError):
             versions[name] = version(name)
-    inputs = {"corpus": corpus.digest(), **file_digests(data, base)}
     command = shlex.join(["mixwright", *sys.argv[1:]]) if Path(sys.argv[0]).stem in ("mixwright", "__main__") else ""
     now = datetime.now(UTC).isoformat(timespec="seconds")
     write_json(folder.manifest, RunManifest(seeds, versions, inputs, settings, model, command, now))

@@ -35,6 +35,7 @@ from mixwright.verdict.rules.gate_ungraded import check_gate
 from mixwright.verdict.rules.gate_words import format_damage
 from mixwright.verdict.rules.recommendation import (
     EQUAL_SHARES_ARM,
+    UNGRADED_REASON,
     UNIFORM_ARM,
     Contrast,
     PairBasis,
@@ -48,6 +49,8 @@ MOST_ROWS_SETTING, PACE_SETTING = "rows of the largest cell", "seconds per item,
 """Settings in a comparison's manifest: how many items a cell could have had, and how long one took."""
 LEFT_OUT_SETTING = "tasks left out, nothing to grade"
 """The same of tasks that no grader can judge."""
+LEFT_OUT_REASON_SETTING = "why tasks were left out"
+"""The same of the reason, where it is another one: words that follow `where`."""
 
 
 def recommend_run(run: RunFolder) -> tuple[Recommendation | None, TrialBasis | PairBasis | None]:
@@ -198,6 +201,7 @@ def _read_pair_basis(run: RunFolder, sides: Sides) -> PairBasis | None:
             math.ceil(len(change.items) / len(items_by_cell) * (detectable_change / target_change) ** 2), MIN_ITEMS
         )
     notes = read_list(run.notes, Observation) if run.notes.is_file() else []
+    tasks_left_out = tuple(settings.get(LEFT_OUT_SETTING, ()))
     return PairBasis(
         right=any_right,
         any_right=right_as_declared,
@@ -226,7 +230,9 @@ def _read_pair_basis(run: RunFolder, sides: Sides) -> PairBasis | None:
         named=gate is not None and gate.named_by_user,
         damage_elsewhere=other_damage,
         tasks_without_right_answer=unjudged_tasks,
-        tasks_left_out=tuple(settings.get(LEFT_OUT_SETTING, ())),
+        tasks_left_out=tasks_left_out,
+        protected_left_out=tuple(task for task in tasks_left_out if task in (tasks or ())),
+        left_out_reason=str(settings.get(LEFT_OUT_REASON_SETTING, UNGRADED_REASON)),
         tasks_never_right=tuple(task for task in unjudged_tasks if task in (tasks or ())),
         answers_became_unlikely=format_unlikely(find_far_former_answers(run, tasks & set(unjudged_tasks))) if tasks else "",
         damage_text=(gate.damage_text or format_damage(gate)) if gate else "",

@@ -36,7 +36,7 @@ from mixwright.estimates.loss_limits import (
     items_excluding_cell_loss,
     largest_undetected_loss,
 )
-from mixwright.estimates.outcome import Change, Item, estimate_change
+from mixwright.estimates.outcome import SWAPPED_SUFFIX, Change, Item, estimate_change
 from mixwright.estimates.protected import ONE_IN_DECIDES, Side, cell_order, decides_protection, mastered_cells
 from mixwright.estimates.readings import READINGS, Decoding
 from mixwright.records import ChangeWord, cell_key
@@ -213,9 +213,20 @@ def check_protected(
     )
     mean_change = dependence = items_needed = None
     if change is not None and math.isfinite(change.success.value):
+        dependence_change = change
+        if not math.isfinite(change.dependence.value):  # two logs: S is known of some tasks alone, or of none
+            items_with_swaps = _find_items_with_swaps((*before, *after), decoding)
+            dependence_change = estimate_change(
+                before,
+                after,
+                decoding=decoding,
+                weigh="cells",
+                included=lambda item: item in items_with_swaps and counts_in_mean(item),
+                added=z,
+            )
         mean_change, mean_dependence = (
             estimate if look is None else look.with_look_interval(estimate)
-            for estimate in (change.success, change.dependence)
+            for estimate in (change.success, (dependence_change or change).dependence)
         )
         dependence = mean_dependence if math.isfinite(mean_dependence.value) else None
         is_above_margin, all_measured = mean_change.low > -mean_margin, len(item_counts) == len(cells)
@@ -284,6 +295,12 @@ def _make_cell_loss(task: str, level: float | None, comparison: CellComparison |
         comparison.word,
         comparison.is_whole_task,
     )
+
+
+def _find_items_with_swaps(checkpoints: Side, decoding: Decoding) -> set[Item]:
+    """Items of which S is known in every checkpoint."""
+    column = READINGS[decoding].column + SWAPPED_SUFFIX
+    return set.intersection(*(set(scores.scores.get(column, {})) for scores in checkpoints))
 
 
 def _apply_look(sides_by_task: SidesByTask, cell: CellLoss, decoding: Decoding, look: Look | None) -> CellLoss:

@@ -19,6 +19,9 @@ from mixwright.verdict.rules.recommendation import Advice, PairBasis, Recommenda
 DEFAULT_COMMAND = "mixwright run run.yaml"
 """Where nobody noted how the run was started."""
 COMPARE_COMMAND = "mixwright verdict BEFORE AFTER --corpus FILE"
+COMPARE_LOGS_COMMAND = "mixwright verdict BEFORE AFTER"
+LOG_SETTING = "log before"
+"""Setting in the manifest of a comparison of two evaluation logs, which a comparison of checkpoints does not have."""
 GRADERS_COMMAND = "mixwright list graders"
 ADVICE_NONE_RIGHT = "Take a starting model that has some held-out items right, more steps, or easier items, and try again"
 STAGE_COMMANDS = ("measure", "plan", "steer", "trial")
@@ -32,6 +35,8 @@ def list_next_steps(run: RunFolder, recommendation: Recommendation, basis: Trial
     if command.split(" ")[1:2] and command.split(" ")[1] in STAGE_COMMANDS:  # go on from there, not do one stage again
         words = command.split(" ")
         command = " ".join([words[0], "run", *words[2:]])
+    if isinstance(basis, PairBasis) and manifest is not None and LOG_SETTING in manifest.settings:
+        return _list_steps_after_logs(recommendation.advice, command or COMPARE_LOGS_COMMAND, basis)
     if isinstance(basis, PairBasis):
         return _list_steps_after_comparison(
             recommendation.advice, command or COMPARE_COMMAND, basis, manifest.settings if manifest else {}
@@ -170,3 +175,22 @@ def _list_steps_after_comparison(advice: Advice, command: str, basis: PairBasis,
         )
         steps.append(Code(step_text, shlex.join([*plan_words, "--rehearse", "REQUESTS"])))
     return steps
+
+
+def _list_steps_after_logs(advice: Advice, command: str, basis: PairBasis) -> list[Code]:
+    """What to do after comparing two evaluation logs, of which nothing can be measured further here."""
+    gated_command, full_command = (
+        command if option in shlex.split(command) else f"{command} {option}" for option in ("--gate", "--full")
+    )
+    needed = f", about {basis.items_needed:,} per task and level" if basis.items_needed else ""
+    another_metric = f"{command} --grader TASK=METRIC"
+    step_by_advice = {
+        "ship": ("Ask the same of every later log; exit code 0 only when a loss is excluded", gated_command),
+        "may replace": ("Ask the same of every later log", gated_command),
+        "do not ship": ("Read all of what was lost", full_command),
+        "check the grader": ("See which metrics the logs have (notes on measuring), and name another one", another_metric),
+        "unjudged": ("Evaluate both models in the same way, or name another metric for these tasks", another_metric),
+        "none right": ("Compare models that have some items right, or take easier items", command),
+    }
+    undecided = (f"Evaluate both models on more items{needed}, and compare again", command)
+    return [Code(*step_by_advice.get(advice, undecided))]

@@ -28,6 +28,8 @@ Advice = Literal[
 ]  # fmt: skip
 """What a page may begin with, of a trial or of two checkpoints."""
 CHECK_GRADER_SENTENCE = "Cannot tell: no answer was right before or after; check the grader."
+UNGRADED_REASON = "nothing can be graded"
+"""Why tasks are left out, where nobody says otherwise."""
 NONE_RIGHT_SENTENCE = "Cannot tell: no answer was right before or after by the declared decoding, only samples were."
 
 
@@ -327,7 +329,11 @@ class PairBasis:
     damage_elsewhere: tuple[Claim, ...] = ()
     """Damage of what the user did not name."""
     tasks_left_out: tuple[str, ...] = ()
-    """Tasks of the file that no grader can judge, which were not measured."""
+    """Tasks of the file that no grader can judge, or of logs that cannot be compared, which were not measured."""
+    protected_left_out: tuple[str, ...] = ()
+    """Those of them that the user named."""
+    left_out_reason: str = UNGRADED_REASON
+    """Why they were left out, in words that follow `where`."""
     tasks_without_right_answer: tuple[str, ...] = ()
     """Tasks of which no answer was right on either side, so that nothing says whether they were lost."""
     form_change: str = ""
@@ -365,7 +371,11 @@ PAIR_RULES: tuple[tuple[Advice, Callable[[PairBasis], bool]], ...] = (
     (
         "unjudged",
         lambda basis: (
-            bool(basis.tasks_never_right if basis.named else basis.tasks_without_right_answer or basis.tasks_left_out)
+            bool(
+                basis.tasks_never_right or basis.protected_left_out
+                if basis.named
+                else basis.tasks_without_right_answer or basis.tasks_left_out
+            )
             and _would_ship(basis)
         ),
     ),
@@ -418,12 +428,13 @@ def _format_pair_sentence(advice: Advice, basis: PairBasis) -> str:
             f". Not judged, since no answer was right before or after: {join_words(basis.tasks_without_right_answer)}"
         )
     if basis.named and basis.tasks_left_out:
-        safe_text += f". Not measured, since nothing can be graded: {join_words(basis.tasks_left_out)}"
-    if unjudged_tasks := basis.tasks_never_right or basis.tasks_without_right_answer:
+        safe_text += f". Not measured, since {basis.left_out_reason}: {join_words(basis.tasks_left_out)}"
+    if unjudged_tasks := basis.tasks_never_right or (() if basis.protected_left_out else basis.tasks_without_right_answer):
         unknown_text = f"{join_words(unjudged_tasks)}, where no answer was right before or after; check the grader"
     else:
         remedy = "name graders, or what is to be kept (--protect)"
-        unknown_text = f"{join_words(basis.tasks_left_out)}, where nothing can be graded; {remedy}"
+        left_out = basis.protected_left_out or basis.tasks_left_out
+        unknown_text = f"{join_words(left_out)}, where {basis.left_out_reason}; {remedy}"
     undamaged_text = "nothing that needs no grader is shown to be damaged"
     if basis.damage_elsewhere:
         undamaged_text = "nothing that was named is shown to be damaged by what needs no grader"

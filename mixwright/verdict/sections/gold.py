@@ -49,7 +49,9 @@ class GoldSection(Section):
         ]
         unread_tasks = sorted({item[0] for item in shared_items(*sides)} - set(tasks))
         unread_text = (
-            f" Not read of {join_some(unread_tasks)}: their graders accept more than one string." if unread_tasks else ""
+            f" Not read of {join_some(unread_tasks)}: more than one string is right there, or a log does not have it."
+            if unread_tasks
+            else ""
         )
         columns = ("task", "items read", "before", "after", "change", "success, plain", "success, adjusted")
         table = Table("Probability of the gold answer", columns, rows, (1, 2, 3))

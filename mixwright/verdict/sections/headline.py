@@ -8,13 +8,14 @@ Blind spot: speaks of the leading arm as a whole; which of its levers worked nee
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
 from mixwright.contracts import Section
 from mixwright.estimates.crossed import Estimate
 from mixwright.estimates.judgement import change_word, format_word
-from mixwright.estimates.outcome import Change, estimate_change
+from mixwright.estimates.outcome import SWAPPED_SUFFIX, Change, estimate_change
 from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, Outcome, format_unit
 from mixwright.records import Claim, TrialResult
 from mixwright.run.folder import RunFolder
@@ -174,6 +175,8 @@ def _graded_facts(sides: Sides, total_change: Change) -> list[Fact]:
     }
     facts = [
         _change_fact(name, estimate, total_change.outcome)
+        if math.isfinite(estimate.value)
+        else Fact(name, format_word("cannot tell"), _format_unmeasured(sides, total_change))
         for name, estimate in estimate_by_name.items()
         if estimate is not None
     ]
@@ -182,6 +185,13 @@ def _graded_facts(sides: Sides, total_change: Change) -> list[Fact]:
         counted = f"{(new > old).sum():,} gained, {(new < old).sum():,} lost of {len(old):,}"
         facts[0] = replace(facts[0], note=f"{facts[0].note}; {counted}")
     return [*facts, *gold_fact(sides)]
+
+
+def _format_unmeasured(sides: Sides, total_change: Change) -> str:
+    """Of how many items S is not known, on either side: an evaluation log need not have what answers say."""
+    column, items = READINGS[total_change.outcome].column + SWAPPED_SUFFIX, total_change.items
+    unknown = sum(any(item not in scores.scores.get(column, {}) for side in sides for scores in side) for item in items)
+    return f"not measured of {unknown:,} of {count(len(items), 'item')}"
 
 
 def _ungraded_facts(sides: Sides, total_change: Change) -> list[Fact]:

@@ -1,0 +1,44 @@
+"""Folder of a comparison: what may be written over, and what of an earlier comparison goes."""
+
+from __future__ import annotations
+
+from mixwright.errors import InputError
+from mixwright.measure.former import former_file
+from mixwright.measure.kept_folder import holds_answers_alone
+from mixwright.run.folder import RunFolder
+from mixwright.verdict.page.beside import BESIDE_NAME, beside_file
+from mixwright.verdict.rules.answer_forms import known_forms_file
+from mixwright.verdict.rules.gate_asked import question_file
+
+
+def check_folder(folder: RunFolder) -> None:
+    """Raises InputError for a folder that holds something else than an earlier comparison: nothing of it may be lost."""
+    path, expected = folder.path, "a new folder, or that of an earlier comparison"
+    run_files = [file for file in (folder.corpus, folder.plan, folder.result, path / "bases") if file.exists()]
+    if run_files:
+        raise InputError(expected, f"a run, which has {run_files[0].name}", "Choose another --folder.", file=path)
+    if not path.exists():
+        return
+    if not path.is_dir():
+        raise InputError("a folder", "a file", "Choose another --folder.", file=path)
+    is_comparison = (path / ".lock").exists() or folder.manifest.exists() or holds_answers_alone(path)
+    if not is_comparison and any(path.iterdir()):  # a run.yaml there would be replaced
+        raise InputError(expected, "one that holds something else", "Choose another --folder.", file=path)
+
+
+def clear(folder: RunFolder) -> None:
+    """Remove what an earlier comparison measured in this folder, and what was asked and said of it."""
+    tables = [folder.measurements(name) for name in ("before", "after", BESIDE_NAME)]
+    for path in (
+        *tables,
+        folder.notes,
+        question_file(folder),
+        beside_file(folder),
+        known_forms_file(folder),
+        former_file(folder),
+        folder.path / "completions.parquet",
+        folder.claims,
+        folder.page,
+        folder.verdict_data,
+    ):
+        path.unlink(missing_ok=True)

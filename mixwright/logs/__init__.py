@@ -1,0 +1,1 @@
+"""Evaluation logs of other harnesses: one file per form of log, then pairing, metrics and the tables of a comparison."""

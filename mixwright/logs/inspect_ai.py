@@ -1,0 +1,212 @@
+"""Reader of logs of Inspect: `.json`, `.eval` (a zip file of JSON), or a folder of them, a task each.
+
+Source: https://inspect.aisi.org.uk/eval-logs.html; `log/_log.py`, `log/_recorders/eval.py` and `scorer/_metric.py` of
+    inspect_ai up to August 2026. The files are read as they are, without that package.
+Unit: grades C and I are 1 and 0, P is .5 and N (no answer) 0, as Inspect counts them; numbers are in the scorer's own unit.
+Cost: reads the files once; the answers are in memory.
+Blind spot: what a provider does where the log says nothing of temperature or top_p, which is the same only where it is the
+    same provider; what agents and tools did on the way.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from mixwright.corpus.reading import RowLocation
+from mixwright.errors import InputError
+from mixwright.logs.entries import EvaluationLog, LoggedAnswer, LoggedTask
+from mixwright.logs.files import find_top_keys, list_files, read_head, read_object_file
+from mixwright.logs.values import join_messages, read_mapping, read_name, read_object, read_score
+from mixwright.logs.zipped import has_member, read_members
+
+FORM = "Inspect"
+VALUE_BY_GRADE = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0}
+ZIP_MAGIC = b"PK\x03\x04"
+HEADER, START, SAMPLES = "header.json", "_journal/start.json", "samples/"
+"""Members of an .eval file."""
+TOP_KEYS = frozenset({"eval", "status"})
+COMPARED_SETTINGS = ("temperature", "top_p", "top_k", "max_tokens", "num_choices", "system_message", "stop_seqs")
+COMPARED_SETTINGS += ("frequency_penalty", "presence_penalty", "reasoning_effort", "reasoning_tokens", "effort")
+"""Settings of generation that change what is written."""
+ATTACHMENT = "attachment://"
+CUT_REASONS = ("max_tokens", "model_length")
+LONGEST_SETTING = 160
+"""Characters of a setting that are shown; of a longer one its digest decides whether two are the same."""
+
+
+def is_inspect(path: Path) -> bool:
+    """Whether a file is a log of Inspect, by what it holds."""
+    head = read_head(path)
+    if head.startswith(ZIP_MAGIC):  # checkpoints are zip files, too
+        return path.suffix.lower() == ".eval" or has_member(path, (HEADER, START))
+    return find_top_keys(head) >= TOP_KEYS
+
+
+def find_logs(folder: Path) -> list[Path]:
+    """Logs of Inspect in a folder."""
+    return [path for path in list_files(folder, lambda name: name.endswith((".eval", ".json"))) if is_inspect(path)]
+
+
+def read_inspect(source: str) -> EvaluationLog:
+    """The log, or all logs of a folder.
+
+    Raises:
+        InputError: a damaged file, an evaluation that did not finish, no samples, or two logs of one task.
+    """
+    path = Path(source)
+    files = find_logs(path) if path.is_dir() else [path]
+    tasks: dict[str, LoggedTask] = {}
+    answers: list[LoggedAnswer] = []
+    models: dict[str, None] = {}
+    file_by_task: dict[str, Path] = {}
+    for one in files:
+        header, samples = _open(one)
+        spec = read_object(header.get("eval"), "eval", RowLocation(str(one)))
+        task = read_name(spec.get("task"), "eval.task", RowLocation(str(one)))
+        if task in file_by_task:
+            got = f"task {task!r} in {file_by_task[task].name} and {one.name}"
+            raise InputError("one log of each task", got, "Name one of them, or move the other away.", file=path)
+        if header.get("status") != "success":
+            got = f"status {header.get('status')!r:.40}"
+            remedy = "Finish it (inspect eval-retry): what is missing is not missing by chance."
+            raise InputError("an evaluation that finished", got, remedy, file=one)
+        file_by_task[task] = one
+        models[str(spec.get("model", ""))[:200]] = None
+        unread: dict[str, str] = {}
+        found = [_read_sample(task, sample, place, unread) for sample, place in samples]
+        answers += found
+        tasks[task] = _make_task(header, spec, found, unread)
+    return EvaluationLog(source, FORM, ", ".join(filter(None, models)), tasks, tuple(answers), tuple(map(str, files)))
+
+
+def _open(path: Path) -> tuple[dict[str, Any], Iterator[tuple[Any, RowLocation]]]:
+    """Header and samples of one log."""
+    if read_head(path).startswith(ZIP_MAGIC):
+        headers = dict(read_members(path, lambda name: name in (HEADER, START)))
+        if not headers:
+            raise InputError(f"{HEADER} in an Inspect log", "none", "Name an Inspect log.", file=path)
+        members = read_members(path, lambda name: name.startswith(SAMPLES) and name.endswith(".json"))
+        return headers.get(HEADER) or headers[START], ((sample, RowLocation(f"{path}, {name}")) for name, sample in members)
+    log = read_object_file(path)
+    samples = log.get("samples")
+    if not isinstance(samples, list):
+        got = "none" if samples is None else type(samples).__name__
+        raise InputError("samples in an Inspect log", got, "Evaluate with samples logged (--log-samples).", file=path)
+    return log, ((sample, RowLocation(str(path), row=number)) for number, sample in enumerate(samples, 1))
+
+
+def _read_sample(task: str, value: Any, place: RowLocation, unread: dict[str, str]) -> LoggedAnswer:
+    sample = read_object(value, "a sample", place)
+    attachments = read_mapping(sample.get("attachments"))
+    scores: dict[str, float | None] = {}
+    readings: dict[str, str] = {}
+    given = sample.get("scores")
+    if given is None and isinstance(sample.get("score"), dict):  # version 1 of the format
+        given = {"score": sample["score"]}
+    for name, score in (read_object(given, "scores", place) if given is not None else {}).items():
+        record = read_object(score, f"score {name!r:.60}", place)
+        for metric, grade in _split_score(str(name), record.get("value")):
+            number = VALUE_BY_GRADE.get(grade, read_score(grade)) if isinstance(grade, str) else read_score(grade)
+            if isinstance(number, str):
+                unread.setdefault(metric, number)
+            scores[metric] = None if isinstance(number, str) else number
+            if isinstance(record.get("answer"), str):
+                readings[metric] = record["answer"]
+    output = read_mapping(sample.get("output"))
+    completion, choice = _read_completion(output)
+    choices = sample.get("choices")
+    usage = read_mapping(output.get("usage"))
+    tokens = usage.get("output_tokens")
+    prompt = sample.get("input")
+    return LoggedAnswer(
+        task,
+        read_name(sample.get("id"), "id", place),
+        scores,
+        place,
+        sample=f"epoch {read_name(sample.get('epoch', 1), 'epoch', place)}",
+        prompt=None if prompt is None else _resolve(join_messages(prompt, "input", place), attachments),
+        gold=_read_target(sample.get("target")),
+        completion=None if completion is None else _resolve(completion, attachments),
+        readings=readings,
+        options=tuple(map(str, choices)) if isinstance(choices, list) else (),
+        tokens=tokens if isinstance(tokens, int) else None,
+        cut=choice.get("stop_reason") in CUT_REASONS,
+    )
+
+
+def _split_score(name: str, value: Any) -> Iterable[tuple[str, Any]]:
+    """(Metric, value) of a score: of one with several named values each by itself."""
+    return ((f"{name}.{key}", part) for key, part in value.items()) if isinstance(value, dict) else ((name, value),)
+
+
+def _read_completion(output: Mapping[str, Any]) -> tuple[str | None, Mapping[str, Any]]:
+    """What was written, and the choice that it is part of."""
+    choices = output.get("choices")
+    choice = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
+    if isinstance(output.get("completion"), str):
+        return output["completion"], choice
+    message = read_mapping(choice.get("message"))
+    content = message.get("content")
+    if isinstance(content, list):
+        texts = [part["text"] for part in content if isinstance(part, dict) and isinstance(part.get("text"), str)]
+        return "\n".join(texts), choice
+    return (content if isinstance(content, str) else None), choice
+
+
+def _resolve(text: str, attachments: Mapping[str, Any]) -> str:
+    """The text that stands in for an attachment; one that is not there keeps its name, which is its digest."""
+    if ATTACHMENT not in text:
+        return text
+    for digest, content in attachments.items():
+        if isinstance(content, str):
+            text = text.replace(f"{ATTACHMENT}{digest}", content)
+    return text
+
+
+def _read_target(value: Any) -> str | None:
+    """The right answer; None where there are several, or none."""
+    if isinstance(value, list):
+        value = value[0] if len(value) == 1 else None
+    return value if isinstance(value, str) and value.strip() else None
+
+
+def _make_task(
+    header: Mapping[str, Any], spec: Mapping[str, Any], answers: Sequence[LoggedAnswer], unread: Mapping[str, str]
+) -> LoggedTask:
+    plan = read_mapping(header.get("plan"))
+    config: dict[str, Any] = {}
+    for part in (spec.get("model_generate_config"), plan.get("config")):
+        config |= {key: value for key, value in part.items() if value is not None} if isinstance(part, dict) else {}
+    settings = {f"generation {name}": _show(config.get(name, "default")) for name in COMPARED_SETTINGS}
+    steps = plan.get("steps")
+    if isinstance(steps, list):
+        settings["solver"] = _show([[one.get("solver"), one.get("params")] for one in steps if isinstance(one, dict)])
+    for key, name in (("task_version", "version of the task"), ("task_args", "arguments of the task")):
+        if spec.get(key) is not None:
+            settings[name] = _show(spec[key])
+    if isinstance(spec.get("scorers"), list):
+        settings["scorers"] = _show([[s.get("name"), s.get("options")] for s in spec["scorers"] if isinstance(s, dict)])
+    temperature = config.get("temperature")
+    sampled = None if not isinstance(temperature, int | float) else temperature > 0
+    return LoggedTask(_list_metrics(header, answers), settings, sampled, unread)
+
+
+def _show(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, sort_keys=True, ensure_ascii=False)
+    if len(text) <= LONGEST_SETTING:
+        return text
+    digest = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:8]
+    return f"{text[:LONGEST_SETTING]} ... ({digest})"
+
+
+def _list_metrics(header: Mapping[str, Any], answers: Sequence[LoggedAnswer]) -> tuple[str, ...]:
+    """Metrics in the order of the results, and others by name."""
+    results = read_mapping(header.get("results"))
+    scorers = results.get("scores") if isinstance(results.get("scores"), list) else []
+    listed = [str(one.get("name")) for one in scorers if isinstance(one, dict)]
+    known = sorted({name for answer in answers for name in answer.scores})
+    return tuple(sorted(known, key=lambda name: (listed.index(name) if name in listed else len(listed), name)))

@@ -1,0 +1,206 @@
+"""Tasks of two logs that can be judged, each with its metric and its scored pairs; and reasons of those that cannot."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from mixwright.errors import join_some
+from mixwright.logs.entries import EvaluationLog, LoggedAnswer, LoggedTask
+from mixwright.logs.metrics import choose_metric
+from mixwright.logs.pairing import Item, PairedTask, collect_items, find_unknown_settings, pair_logs
+
+MOST_LOST_SHARE = 0.02
+"""Share of BEFORE's items that AFTER may lack or leave unscored: of more, the missing ones may be those that were lost, and
+the gate has to exclude a mean loss of 5 points."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedItem:
+    """One item with the answers that were scored, of one log or of two."""
+
+    id: str
+    """Unique over all tasks."""
+    task: str
+    """Name of the task."""
+    level: float | None
+    """Difficulty."""
+    prompt: str | None
+    """What was asked."""
+    gold: str | None
+    """The right answer."""
+    options: tuple[str, ...]
+    """Texts of the options, where there are any."""
+    answers: tuple[tuple[LoggedAnswer, ...], ...]
+    """Scored answers of each log, in the order of the logs."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedTask:
+    """One task that can be judged."""
+
+    name: str
+    """Of the task."""
+    metric: str
+    """What its answers are judged by."""
+    items: tuple[JudgedItem, ...]
+    """Those that both logs have and that were scored in both; of one log all that were scored."""
+    other_metrics: tuple[str, ...]
+    """What else the logs have."""
+
+    def scores(self, item: JudgedItem, side: int) -> list[float]:
+        """0 or 1 of each answer to an item in one of the logs."""
+        return [float(answer.scores[self.metric] or 0.0) for answer in item.answers[side]]
+
+
+@dataclass(frozen=True, slots=True)
+class SetApart:
+    """What of a task is not compared, in words."""
+
+    task: str
+    """Name of the task."""
+    count: int
+    """Items that it is about."""
+    message: str
+    """What was seen; one sentence without its point."""
+    blocks: bool
+    """Whether nothing may be said to be safe because of it: what BEFORE could do here may be lost."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two logs, side by side."""
+
+    judged: tuple[JudgedTask, ...]
+    """What can be compared."""
+    apart: tuple[SetApart, ...]
+    """What cannot, or only in part."""
+    unmatched: tuple[JudgedTask, ...]
+    """Tasks of BEFORE that have no partner at all, with its own scores alone, where it can be told what they are."""
+    sampled: bool
+    """Whether answers were sampled, or there are several to an item."""
+
+
+def judge_logs(before: EvaluationLog, after: EvaluationLog, metrics: Mapping[str, str]) -> Comparison:
+    """Everything that two logs say about the same items.
+
+    Args:
+        before: of the model before.
+        after: of the model after.
+        metrics: task -> metric that the user named.
+
+    Raises:
+        InputError: a log contradicts itself.
+    """
+    paired, judged, apart, unmatched = pair_logs(before, after), [], [], []
+    for name, task in paired.items():
+        found, seen = _judge_task(task, (before.tasks[name], after.tasks[name]), metrics.get(name))
+        apart += seen
+        if found is not None:
+            judged.append(found)
+    judged_names = {task.name for task in judged}
+    for name in sorted(before.tasks.keys() - judged_names):
+        answers = [answer for answer in before.answers if answer.task == name]
+        if name not in paired:
+            count = len({answer.item for answer in answers})
+            apart.append(SetApart(name, count, "only BEFORE has this task", blocks=True))
+        alone = judge_one(name, before.tasks[name], answers, metrics.get(name))
+        if isinstance(alone, JudgedTask):
+            unmatched.append(alone)
+    for name in sorted(after.tasks.keys() - paired.keys()):
+        count = len({answer.item for answer in after.answers if answer.task == name})
+        apart.append(SetApart(name, count, "only AFTER has this task", blocks=False))
+    return Comparison(tuple(judged), tuple(apart), tuple(unmatched), is_sampled((before, after), judged))
+
+
+def judge_one(name: str, logged: LoggedTask, answers: Sequence[LoggedAnswer], wanted: str | None) -> JudgedTask | str:
+    """One task of one log; in words where it cannot be judged. Raises InputError for a log that contradicts itself."""
+    items = collect_items(answers)
+    choice = choose_metric([logged], [answers], wanted)
+    if choice.metric is None:
+        return choice.why_none
+    found = [_make_item(name, item.id, [item], choice.metric) for item in items.values()]
+    scored = tuple(item for item in found if all(item.answers))
+    return JudgedTask(name, choice.metric, scored, choice.others)  # some answer was scored, else there is no metric
+
+
+def is_sampled(logs: Sequence[EvaluationLog], judged: Sequence[JudgedTask]) -> bool:
+    """Whether answers of a judged task were drawn at random, or an item has several."""
+    return any(
+        any(log.tasks[task.name].sampled for log in logs)
+        or any(len(answers) > 1 for item in task.items for answers in item.answers)
+        for task in judged
+    )
+
+
+def _judge_task(
+    task: PairedTask, logged: tuple[LoggedTask, LoggedTask], wanted: str | None
+) -> tuple[JudgedTask | None, list[SetApart]]:
+    """The task as far as it can be judged, and what is set apart."""
+    count = len(task.pairs) + len(task.before_alone)
+    if task.differences:
+        return None, [SetApart(task.name, count, f"how it was run differs: {'; '.join(task.differences)}", blocks=True)]
+    apart = _list_unpaired(task)
+    if not task.pairs:
+        return None, apart
+    sides = [
+        [answer for pair in task.pairs for answer in pair.before.answers],
+        [answer for pair in task.pairs for answer in pair.after.answers],
+    ]
+    choice = choose_metric(logged, sides, wanted)
+    if choice.metric is None:
+        return None, [*apart, SetApart(task.name, count, f"cannot be judged: {choice.why_none}", blocks=True)]
+    items = [_make_item(task.name, pair.id, [pair.before, pair.after], choice.metric) for pair in task.pairs]
+    scored = tuple(item for item in items if all(item.answers))
+    apart += _list_unscored(task, items, choice.metric)
+    if task.by_id:
+        message = f"items that were paired by id alone, since a log has no prompts: {task.by_id:,}"
+        apart.append(SetApart(task.name, task.by_id, message, blocks=False))
+    if unknown := find_unknown_settings(*logged):
+        message = f"only one of the logs says of it: {join_some(unknown)}; these were not compared"
+        apart.append(SetApart(task.name, len(scored), message, blocks=False))
+    lost = len(task.before_alone) + sum(bool(item.answers[0]) and not item.answers[1] for item in items)
+    if not scored or lost > MOST_LOST_SHARE * count:
+        message = f"items of BEFORE that could not be compared: {lost:,} of {count:,}, which may hide a loss"
+        apart.append(SetApart(task.name, lost, message, blocks=True))
+    return (JudgedTask(task.name, choice.metric, scored, choice.others) if scored else None), apart
+
+
+def _make_item(task: str, name: str, items: Sequence[Item], metric: str) -> JudgedItem:
+    answers = tuple(tuple(answer for answer in item.answers if answer.scores.get(metric) is not None) for item in items)
+    prompt, gold = (next((value for value in values if value is not None), None) for values in _texts(items))
+    options = next((answer.options for item in items for answer in item.answers if answer.options), ())
+    return JudgedItem(f"{task}/{name}", task, items[0].level, prompt, gold, options, answers)
+
+
+def _texts(items: Sequence[Item]) -> tuple[list[str | None], list[str | None]]:
+    return [item.prompt for item in items], [item.gold for item in items]
+
+
+def _list_unpaired(task: PairedTask) -> list[SetApart]:
+    """Items without a partner, by reason; where none has a partner, nothing says what became of the task."""
+    apart = []
+    for side, alone in (("BEFORE", task.before_alone), ("AFTER", task.after_alone)):
+        for reason, count in sorted(Counter(alone.values()).items()):
+            names = join_some([name for name, why in alone.items() if why == reason][:3])
+            if reason == "no such item":
+                other = "AFTER" if side == "BEFORE" else "BEFORE"
+                message = f"items of {side} without a partner in {other}: {count:,} ({names})"
+            elif side == "BEFORE":
+                message = f"items with {reason} in AFTER: {count:,} ({names})"
+            else:
+                continue  # the same items, told once
+            apart.append(SetApart(task.name, count, message, blocks=not task.pairs and side == "BEFORE"))
+    return apart
+
+
+def _list_unscored(task: PairedTask, items: Sequence[JudgedItem], metric: str) -> list[SetApart]:
+    """Items that one side did not score, such as those whose run ended in an error."""
+    apart = []
+    for side, when in enumerate(("before", "after")):
+        names = [item.id for item in items if not item.answers[side]]
+        if names:
+            message = f"items without {metric} {when}: {len(names):,} ({join_some(names[:3])})"
+            apart.append(SetApart(task.name, len(names), message, blocks=False))
+    return apart

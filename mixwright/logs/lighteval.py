@@ -1,0 +1,279 @@
+"""Reader of details of lighteval: `details_TASK|SHOTS_DATE.parquet`, one file or a folder of them, a task each.
+
+Source: https://huggingface.co/docs/lighteval/saving-and-reading-results; `logging/info_loggers.py` and `tasks/requests.py`
+    up to May 2026: columns `doc`, `model_response` and `metric`, under those names or with underscores around them; before
+    version 0.10 a column per field (`full_prompt`, `predictions`, `metrics` ...). Decoding and versions stand in
+    `results/MODEL/results_DATE.json`, where that file is beside `details/`.
+Unit: of the metric; log-probabilities in nats.
+Cost: reads the columns it needs once, without tokens and logits; the answers are in memory.
+Blind spot: details that lighteval wrote as texts, which it does where a column has no common type, are refused.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from mixwright.corpus.reading import PARQUET_BATCH_ROWS, RowLocation
+from mixwright.errors import InputError
+from mixwright.logs.entries import EvaluationLog, LoggedAnswer, LoggedTask
+from mixwright.logs.files import list_files, read_object_file
+from mixwright.logs.values import join_messages, read_name, read_object, read_score
+
+FORM = "lighteval"
+NEW_COLUMNS = ("doc", "model_response", "metric")
+OLD_COLUMNS = ("full_prompt", "predictions", "metrics")
+OLD_READ = (*OLD_COLUMNS, "choices", "gold", "gold_index")
+NEW_READ = {
+    "doc": ("query", "choices", "gold_index", "instruction", "id", "num_samples", "generation_size"),
+    "model_response": ("input", "text", "text_post_processed", "logprobs"),
+    "metric": (),
+}
+"""Parts of the columns that are read; empty for all."""
+NAME = re.compile(r"details_(?P<task>.+)_(?P<date>\d{4}-\d\d-\d\dT[\d.-]+?)\.parquet")
+SHOTS = re.compile(r"(?P<task>.+)\|(?P<shots>\d+)")
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What the rows of one task show."""
+
+    unread: dict[str, str] = field(default_factory=dict)
+    metrics: dict[str, None] = field(default_factory=dict)
+    sampled: bool | None = None
+    lengths: set[str] = field(default_factory=set)
+
+
+def is_details_name(name: str) -> bool:
+    """Whether a file is called as lighteval calls details."""
+    return NAME.fullmatch(name) is not None
+
+
+def read_lighteval(source: str) -> EvaluationLog:
+    """The log. Raises InputError for a damaged file, for details written as texts, and for two files of one task."""
+    path = Path(source)
+    files = list_files(path, is_details_name) if path.is_dir() else [path]
+    tasks: dict[str, LoggedTask] = {}
+    answers: list[LoggedAnswer] = []
+    models: dict[str, None] = {}
+    used: dict[str, Path] = {}
+    for one in files:
+        named = NAME.fullmatch(one.name)
+        full_name = named["task"] if named else one.stem
+        shots = SHOTS.fullmatch(full_name)
+        task = shots["task"] if shots else full_name
+        if task in used:
+            got = f"task {task!r} in {used[task].name} and {one.name}"
+            raise InputError("one file of each task", got, "Name the folder of one evaluation.", file=path)
+        used[task] = one
+        results_path = _find_results(one, named["date"]) if named else None
+        results = read_object_file(results_path) if results_path is not None else {}
+        seen = _Seen()
+        answers += [_read_row(task, row, place, seen) for row, place in _read_details(one)]
+        general = _part(results, "config_general")
+        models |= {str(general["model_name"])[:200]: None} if general.get("model_name") else {}
+        settings = _find_settings(general, _part(results, "versions").get(full_name), seen)
+        if shots:
+            settings["few-shot examples"] = shots["shots"]
+        tasks[task] = LoggedTask(tuple(seen.metrics), settings, _is_sampled(general, seen), seen.unread)
+    return EvaluationLog(source, FORM, ", ".join(models), tasks, tuple(answers), tuple(str(one) for one in used.values()))
+
+
+def _find_results(path: Path, date: str) -> Path | None:
+    """`results/MODEL/results_DATE.json` beside `details/MODEL/DATE/`; None without one."""
+    for parent in path.parents:
+        if parent.name == "details":
+            found = parent.parent / "results" / path.parent.parent.relative_to(parent) / f"results_{date}.json"
+            return found if found.is_file() else None
+    return None
+
+
+def _read_details(path: Path) -> Iterator[tuple[dict[str, Any], RowLocation]]:
+    """Rows with `doc`, `model_response` and `metric`, or with the columns of old versions."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    number = 0
+    try:
+        with pq.ParquetFile(path) as file:
+            plain_names = {name.strip("_"): name for name in file.schema_arrow.names}
+            if set(NEW_COLUMNS) <= plain_names.keys():
+                columns = [
+                    f"{plain_names[name]}.{part}" if part else plain_names[name]
+                    for name, parts in NEW_READ.items()
+                    for part in parts or ("",)
+                ]
+            elif set(OLD_COLUMNS) <= plain_names.keys():
+                columns = [plain_names[name] for name in OLD_READ if name in plain_names]
+            else:
+                got = f"one with {', '.join(file.schema_arrow.names[:8])}"[:160]
+                raise InputError(
+                    f"a table with columns {', '.join(NEW_COLUMNS)}", got, "Name details of lighteval.", file=path
+                )
+            for batch in file.iter_batches(PARQUET_BATCH_ROWS, columns=columns):
+                for row in batch.to_pylist():
+                    number += 1
+                    yield {name.strip("_"): value for name, value in row.items()}, RowLocation(str(path), row=number)
+    except UnicodeDecodeError:
+        raise InputError("UTF-8 text", f"other bytes after row {number}", "Write it again.", file=path) from None
+    except (OSError, pa.ArrowException) as error:
+        raise InputError("a Parquet file", str(error)[:120], "Write it again.", file=path) from None
+
+
+def _read_row(task: str, row: Mapping[str, Any], place: RowLocation, seen: _Seen) -> LoggedAnswer:
+    is_new = "metric" in row
+    metrics = _read_struct(row.get("metric" if is_new else "metrics"), "the metrics", place)
+    scores: dict[str, float | None] = {}
+    for name, value in metrics.items():
+        number = read_score(value)
+        seen.metrics[str(name)] = None
+        if isinstance(number, str):
+            seen.unread.setdefault(str(name), number)
+        scores[str(name)] = None if isinstance(number, str) else number
+    return (_read_new if is_new else _read_old)(task, row, scores, place, seen)
+
+
+def _read_struct(value: Any, what: str, place: RowLocation) -> dict[str, Any]:
+    """A struct; lighteval writes texts instead where values of a column have no common type."""
+    if isinstance(value, str):
+        remedy = "Evaluate again with a newer lighteval, or write JSONL with task, id and score."
+        raise place.error(f"{what} as a struct", f"the text {value[:30]!r}", remedy)
+    return read_object(value, what, place)
+
+
+def _read_new(
+    task: str, row: Mapping[str, Any], scores: Mapping[str, float | None], place: RowLocation, seen: _Seen
+) -> LoggedAnswer:
+    doc = _read_struct(row.get("doc"), "doc", place)
+    response = _read_struct(row.get("model_response"), "model_response", place)
+    texts, logprobs = _as_list(response.get("text")), _as_list(response.get("logprobs"))
+    several = doc.get("num_samples")
+    _note_drawing(seen, writes=bool(texts), several=isinstance(several, int) and several > 1)
+    if doc.get("generation_size") is not None and texts:
+        seen.lengths.add(str(doc["generation_size"]))
+    given = response.get("input")
+    query = [text for text in (doc.get("instruction"), doc.get("query")) if isinstance(text, str)]
+    prompt = join_messages(given, "input", place) if given else "\n".join(query) or None
+    name = doc.get("id")
+    judged = next((text for text in _as_list(response.get("text_post_processed")) if isinstance(text, str)), None)
+    return _make_answer(
+        task,
+        read_name(name, "doc.id", place) if name not in (None, "") else str(place.row),
+        scores,
+        place,
+        prompt=prompt,
+        choices=_as_list(doc.get("choices")),
+        gold_index=doc.get("gold_index"),
+        texts=texts,
+        logprobs=logprobs,
+        judged=judged,
+    )
+
+
+def _read_old(
+    task: str, row: Mapping[str, Any], scores: Mapping[str, float | None], place: RowLocation, seen: _Seen
+) -> LoggedAnswer:
+    predictions = _as_list(row.get("predictions"))
+    firsts = [value[0] if isinstance(value, list) and value else value for value in predictions]
+    texts = [value for value in firsts if isinstance(value, str)]
+    logprobs = [value for value in firsts if isinstance(value, float)]
+    _note_drawing(seen, writes=bool(texts), several=False)
+    gold = row.get("gold")
+    choices, golds = _as_list(row.get("choices")), [gold] if isinstance(gold, str) else _as_list(gold)
+    gold_index = row.get("gold_index") if choices else 0 if len(golds) == 1 else None  # one of several golds says little
+    prompt = row.get("full_prompt")
+    return _make_answer(
+        task,
+        str(place.row),
+        scores,
+        place,
+        prompt=join_messages(prompt, "full_prompt", place) if prompt else None,
+        choices=choices or golds,
+        gold_index=gold_index,
+        texts=texts,
+        logprobs=logprobs,
+        judged=None,
+    )
+
+
+def _make_answer(
+    task: str,
+    item: str,
+    scores: Mapping[str, float | None],
+    place: RowLocation,
+    *,
+    prompt: str | None,
+    choices: Sequence[Any],
+    gold_index: Any,
+    texts: Sequence[Any],
+    logprobs: Sequence[Any],
+    judged: str | None,
+) -> LoggedAnswer:
+    golds = _as_list(gold_index) if isinstance(gold_index, list) else [gold_index]
+    gold_place = golds[0] if len(golds) == 1 and isinstance(golds[0], int) and 0 <= golds[0] < len(choices) else None
+    gold = str(choices[gold_place]).strip() if gold_place is not None else None
+    options = tuple(str(choice).strip() for choice in choices)
+    if texts or len(logprobs) != len(options) or len(set(options)) < len(options) or len(options) < 2:
+        text = next((text for text in texts if isinstance(text, str)), None)
+        readings = dict.fromkeys(scores, judged) if judged is not None else {}
+        known = {name: reading for name, reading in readings.items() if reading is not None}
+        return LoggedAnswer(task, item, scores, place, prompt=prompt, gold=gold, completion=text, readings=known)
+    numbers = [value if isinstance(value, int | float) else float("nan") for value in logprobs]
+    if any(not value <= 1e-4 for value in numbers):  # NaN, too
+        raise place.error("log-probabilities of the options", json.dumps(list(logprobs), default=str)[:80], "Log it again.")
+    likeliest = options[max(range(len(numbers)), key=numbers.__getitem__)]
+    return LoggedAnswer(
+        task,
+        item,
+        scores,
+        place,
+        prompt=prompt,
+        gold=gold,
+        readings=dict.fromkeys(scores, likeliest),
+        options=options,
+        gold_logprob=numbers[gold_place] if gold_place is not None else None,
+    )
+
+
+def _note_drawing(seen: _Seen, *, writes: bool, several: bool) -> None:
+    """Probabilities that are read are not drawn; several samples are."""
+    if several:
+        seen.sampled = True
+    elif not writes and seen.sampled is None:
+        seen.sampled = False
+
+
+def _is_sampled(general: Mapping[str, Any], seen: _Seen) -> bool | None:
+    temperature = _generation(general).get("temperature")
+    if seen.sampled is not None or not isinstance(temperature, int | float):
+        return seen.sampled
+    return temperature > 0
+
+
+def _find_settings(general: Mapping[str, Any], version: Any, seen: _Seen) -> dict[str, str]:
+    settings = {f"generation {name}": str(value)[:80] for name, value in _generation(general).items() if value is not None}
+    if seen.lengths:
+        settings["longest completion"] = " or ".join(sorted(seen.lengths))
+    if version is not None:
+        settings["version of the task"] = str(version)[:80]
+    settings.pop("generation seed", None)
+    return settings
+
+
+def _generation(general: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Parameters of generation, wherever this version keeps them."""
+    own = _part(general, "generation_parameters")
+    return own or _part(_part(general, "model_config"), "generation_parameters")
+
+
+def _part(value: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    found = value.get(key)
+    return found if isinstance(found, dict) else {}
+
+
+def _as_list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []

@@ -1,0 +1,73 @@
+"""Choice of the metric that a task is judged by: the first that says right or wrong of every answer, or the named one.
+
+Source: metrics of a task in the order of its log, those that both logs have.
+Unit: 0 or 1, a success. Graded scores, perplexities, log-likelihoods and lists are named and not judged: the rules of the
+    gate know success and held-out loss, and partial credit is neither.
+Cost: one pass over the values.
+Blind spot: a metric of 0 and 1 that does not mean right and wrong, such as whether an answer was empty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from mixwright.logs.entries import LoggedAnswer, LoggedTask
+
+
+@dataclass(frozen=True, slots=True)
+class MetricChoice:
+    """What a task is judged by, or why it is not."""
+
+    metric: str | None
+    """Name; None where none can be judged."""
+    why_none: str = ""
+    """Why no metric can be judged, in words that follow the name of the task."""
+    others: tuple[str, ...] = ()
+    """Further metrics that could be judged, or that only one of the logs has."""
+
+
+def choose_metric(
+    logged: Sequence[LoggedTask], answers: Sequence[Sequence[LoggedAnswer]], wanted: str | None = None
+) -> MetricChoice:
+    """The metric of a task.
+
+    Args:
+        logged: the task in each log.
+        answers: its answers in each log.
+        wanted: name that the user gave, if any.
+    """
+    first, *rest = logged
+    shared = [name for name in first.metrics if all(name in other.metrics for other in rest)]
+    lonely = sorted({name for one in logged for name in one.metrics} - set(shared))
+    if not shared:
+        return MetricChoice(None, f"the logs share no metric ({', '.join(lonely) or 'there is none'})")
+    if wanted is not None and wanted not in shared:
+        return MetricChoice(None, f"no metric {wanted!r} in both logs; there are {', '.join(shared)}")
+    problems = {name: find_problem(name, logged, answers) for name in shared}
+    judged = [name for name in ([wanted] if wanted is not None else shared) if problems[name] is None]
+    if not judged:
+        names = [wanted] if wanted is not None else shared
+        return MetricChoice(None, "; ".join(f"{name} {problems[name]}" for name in names[:4]))
+    others = [name for name in shared if name != judged[0] and problems[name] is None]
+    return MetricChoice(judged[0], others=(*others, *lonely))
+
+
+def find_problem(name: str, logged: Iterable[LoggedTask], answers: Iterable[Sequence[LoggedAnswer]]) -> str | None:
+    """Why a metric does not say right or wrong of every answer; None where it does."""
+    for one in logged:
+        if name in one.unread:
+            return f"has {one.unread[name]} per answer, which is no success"
+        if name in one.lower_is_better:
+            return "is better where it is lower, which is no success"
+    some = False
+    for side in answers:
+        scored = [(answer, answer.scores.get(name)) for answer in side]
+        known = [(answer, value) for answer, value in scored if value is not None]
+        if not known:
+            return "was given to no answer of one of the logs"
+        for answer, value in known:
+            if value not in (0.0, 1.0):
+                return f"is graded ({value:g} for item {answer.item[:40]!r}), and partial credit is neither right nor wrong"
+        some = True
+    return None if some else "was given to no answer"

@@ -1,0 +1,86 @@
+"""Reader of plain logs: a JSON object per line, of any harness that writes its scores down.
+
+Source: keys of our own records: `task`, `id` and `score`; and perhaps `prompt`, `completion`, `answer`, `level`, `sample`,
+    `seed`, `tokens`, `gold_logprob` and `cut`. Other keys are not read.
+Unit: `score` in its own: 0 or 1 (false or true) is a success, null an answer that nobody scored; `gold_logprob` in nats.
+Cost: reads the file once; the answers are in memory.
+Blind spot: says nothing about decoding, few-shot examples or the grader, so that these cannot be compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from mixwright.corpus.reading import RowLocation
+from mixwright.logs.entries import EvaluationLog, LoggedAnswer, LoggedTask
+from mixwright.logs.files import read_log_rows
+from mixwright.logs.values import (
+    MOST_LEVEL,
+    join_messages,
+    read_count,
+    read_logprob,
+    read_name,
+    read_number,
+    read_object,
+    read_score,
+    read_text,
+)
+
+FORM = "plain JSONL"
+METRIC = "score"
+NEEDED_KEYS = ("task", "id", METRIC)
+
+
+def read_plain(source: str) -> EvaluationLog:
+    """The log. Raises InputError with file and line for what is damaged."""
+    answers = tuple(_read_rows(read_log_rows(Path(source))))
+    tasks = {answer.task: LoggedTask((METRIC,)) for answer in answers}
+    return EvaluationLog(source, FORM, "", tasks, answers, (source,))
+
+
+def _read_rows(rows: Iterable[tuple[Any, RowLocation]]) -> Iterable[LoggedAnswer]:
+    for value, place in rows:
+        row = read_object(value, f"a row with {', '.join(NEEDED_KEYS)}", place)
+        missing = [key for key in NEEDED_KEYS if key not in row]
+        if missing:
+            got = f"keys {', '.join(map(repr, list(row)[:8]))}"[:160]
+            raise place.error(f"the key {missing[0]!r} in every row", got, "Add it; null is a score that nobody gave.")
+        yield _read_row(row, place)
+
+
+def _read_row(row: dict[str, Any], place: RowLocation) -> LoggedAnswer:
+    given = {key: value for key, value in row.items() if value is not None}
+    score = read_score(row[METRIC])
+    if isinstance(score, str):
+        raise place.error("a number, true, false or null in score", score, "Write one score per answer.")
+    if "cut" in given and not isinstance(given["cut"], bool):
+        raise place.error("true or false in cut", repr(given["cut"])[:40], "Correct it.")
+    level = read_number(given["level"], "level", place) if "level" in given else None
+    if level is not None and abs(level) > MOST_LEVEL:
+        raise place.error("a level of at most 2^53", f"{level:g}", "Correct it.")
+    answer = given.get("answer")
+    return LoggedAnswer(
+        read_name(row["task"], "task", place),
+        read_name(row["id"], "id", place),
+        {METRIC: score},
+        place,
+        sample=" ".join(f"{key} {read_name(given[key], key, place)}" for key in ("sample", "seed") if key in given),
+        prompt=join_messages(given["prompt"], "prompt", place) if "prompt" in given else None,
+        gold=None if answer is None else _read_answer(answer, place),
+        completion=read_text(given["completion"], "completion", place) if "completion" in given else None,
+        level=level,
+        tokens=read_count(given["tokens"], "tokens", place) if "tokens" in given else None,
+        gold_logprob=read_logprob(given["gold_logprob"], "gold_logprob", place) if "gold_logprob" in given else None,
+        cut=bool(given.get("cut", False)),
+    )
+
+
+def _read_answer(value: Any, place: RowLocation) -> str:
+    """The gold answer; numbers are written as JSON has them."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return f"{value}" if isinstance(value, int) else f"{read_number(value, 'answer', place)}"
+    return read_text(value, "answer", place)

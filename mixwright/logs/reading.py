@@ -1,0 +1,83 @@
+"""Reader of any evaluation log: which form it has is seen in what it holds; folders are known by names of their files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from mixwright.corpus.reading import SUFFIXES, suffix_of
+from mixwright.errors import InputError
+from mixwright.logs import inspect_ai, lighteval, lm_eval, plain
+from mixwright.logs.entries import EvaluationLog
+from mixwright.logs.files import PARQUET_MAGIC, find_columns, find_top_keys, list_files, read_head
+from mixwright.run.folder import check_regular
+
+Reader = Callable[[str], EvaluationLog]
+FORMS = "lm-evaluation-harness, Inspect, lighteval, or JSONL with task, id and score"
+LOG_SUFFIXES = (*SUFFIXES, ".eval")
+NO_LOG_MARKS = ("config.json", "adapter_config.json", "run.yaml", "manifest.json")
+"""Files of folders that are checkpoints, adapters or run folders."""
+
+
+def find_reader(source: str) -> Reader | None:
+    """The reader of a log; None for what is none: a checkpoint, a run folder, settings, a name on the hub.
+
+    Raises:
+        InputError: a pipe, a socket or a device.
+    """
+    path = Path(source)
+    try:
+        if not path.exists():
+            return None
+    except (OSError, ValueError):  # a name that no file can have
+        return None
+    check_regular(path)
+    return _reader_of_folder(path) if path.is_dir() else _reader_of_file(path)
+
+
+def read_log(source: str) -> EvaluationLog:
+    """The log. Raises InputError for what is no log, and with file and line for what is damaged."""
+    reader = find_reader(source)
+    if reader is None:
+        raise InputError(f"an evaluation log ({FORMS})", "something else", "See docs/logs.md.", file=source)
+    log = reader(source)
+    if not log.answers:
+        raise InputError("a log with answers", "none", "Run the evaluation with its samples logged.", file=source)
+    return log
+
+
+def refuse_unknown_file(source: str) -> None:
+    """Raises InputError for a file that is called as logs are and holds none: no checkpoint is such a file."""
+    path = Path(source)
+    if path.is_file() and suffix_of(path) in LOG_SUFFIXES and find_reader(source) is None:
+        keys = sorted(find_top_keys(read_head(path)))[:8]
+        got = f"a file whose first row has the keys {', '.join(keys)}"[:160] if keys else "a file without rows of a log"
+        raise InputError(f"an evaluation log ({FORMS})", got, "See docs/logs.md for the forms of logs.", file=source)
+
+
+def _reader_of_folder(path: Path) -> Reader | None:
+    if any((path / mark).exists() for mark in NO_LOG_MARKS):
+        return None
+    try:
+        if list_files(path, lm_eval.is_sample_name):
+            return lm_eval.read_lm_eval
+        if list_files(path, lighteval.is_details_name):
+            return lighteval.read_lighteval
+        return inspect_ai.read_inspect if inspect_ai.find_logs(path) else None
+    except InputError:  # a folder of very many files, or of devices, is none of logs
+        return None
+
+
+def _reader_of_file(path: Path) -> Reader | None:
+    head = read_head(path)
+    is_table = head.startswith(PARQUET_MAGIC)
+    if not is_table and inspect_ai.is_inspect(path):
+        return inspect_ai.read_inspect
+    is_text = suffix_of(path) in SUFFIXES
+    keys = find_columns(path) if is_table else find_top_keys(head) if is_text else frozenset[str]()
+    is_sample = keys >= {"doc_id"} and keys & {"doc", "resps", "filtered_resps", "target"}
+    if is_sample or keys >= lm_eval.RESULT_KEYS:
+        return lm_eval.read_lm_eval
+    if keys >= {"task", "score"}:
+        return plain.read_plain
+    return lighteval.read_lighteval if is_table else None

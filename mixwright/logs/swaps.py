@@ -1,0 +1,205 @@
+"""S, D and the chance level of logged answers, where a grader of ours repeats what the harness said of them.
+
+Source: completions, right answers and scores of the log; the grader is the one of ours that agrees best with the scores, on
+    each log by itself, and never one that agrees worse than `MIN_AGREEMENT`.
+Unit: shares, as for checkpoints (`measure/swaps.py`, `estimates/chance.py`).
+Cost: as for checkpoints: each answer is graded on up to 64 other items of its cell.
+Blind spot: a grader that agrees on own prompts may disagree on others; success itself is always the harness's own.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import cast
+
+import numpy as np
+
+from mixwright.corpus.cells import chance_rules_of
+from mixwright.corpus.corpus import Corpus
+from mixwright.corpus.proposed_graders import proposed_graders
+from mixwright.corpus.timed_grades import TimedGrades
+from mixwright.estimates.cell_states import MIN_ITEMS
+from mixwright.estimates.chance import RIGHT_FROM_SCORE, Chance, chance_level
+from mixwright.graders.final_answer import FinalAnswer
+from mixwright.logs.entries import LoggedAnswer
+from mixwright.logs.judged import JudgedItem, JudgedTask
+from mixwright.measure.passes import Group, Passes
+from mixwright.measure.swaps import Swaps, swap_cells
+from mixwright.records import Example
+
+MIN_AGREEMENT, MIN_KIND_AGREEMENT = 0.98, 0.95
+"""Share of a log's scores that a grader has to repeat, and share of those that are right, and of those that are wrong."""
+MOST_ANSWERS_TRIED = 2000
+"""Answers of a task in each log that graders are tried on, evenly spread."""
+PLAIN_GRADERS, OTHER_GRADERS = ("exact", "numeric"), ("final_answer", "includes")
+"""Graders that are tried before and after the one that the right answers look like: those that read least come first."""
+NO_LIMIT = 0.0
+"""Seconds for one grade: the graders are our own, which no text makes hang, and a limit would cost more than grading."""
+BASES = ("reading", "completion")
+"""What of an answer is graded: what the harness read out of it, else the whole."""
+NO_TEXTS = "the log has no right answers beside what the model answered"
+
+
+@dataclass(frozen=True, slots=True)
+class FoundGrader:
+    """A grader that repeats a harness's scores."""
+
+    name: str
+    """Of the grader."""
+    basis: str
+    """What it grades: `reading` or `completion`."""
+    agreement: float
+    """Share of scores that it repeats, in the log in which it repeats fewer."""
+    corpus: Corpus
+    """Items with right answers, judged by it."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedSwaps:
+    """What one log shows of one task."""
+
+    swaps: Mapping[Group, Swaps]
+    """Cell -> S and what belongs to it."""
+    chances: Mapping[Group, Chance]
+    """Cell -> its chance level."""
+
+
+def find_grader(task: JudgedTask) -> FoundGrader | str:
+    """The grader that agrees with the scores of every log; in words why there is none."""
+    sides = range(len(task.items[0].answers))
+    basis = next((name for name in BASES if all(_texts(task, side, name) is not None for side in sides)), None)
+    if basis is None or any(item.gold is None for item in task.items):
+        return NO_TEXTS
+    examples = [to_example(item) for item in task.items]
+    whole = Corpus.from_examples(examples)
+    # `so 6 + 2 = 8 #### 8` is compared as 8, which is quicker and what the harness reads out of it, too
+    short = Corpus.from_examples(replace(row, answer=FinalAnswer().reading(row.answer or "")) for row in examples)
+    proposal = proposed_graders(whole)[task.name].grader
+    has_options = all(len(item.options) > 1 for item in task.items)
+    candidates = [
+        *([(whole, "choice")] if has_options else []),
+        *((rows, name) for name in PLAIN_GRADERS for rows in (whole, short)),
+        *((whole, name) for name in dict.fromkeys(filter(None, (proposal, *OTHER_GRADERS)))),
+    ]
+    best: FoundGrader | None = None
+    for basis in (name for name in BASES if all(_texts(task, side, name) is not None for side in sides)):
+        for rows, name in candidates:
+            corpus = rows.with_graders({task.name: name})
+            agreement = _find_agreement(task, corpus, basis)
+            if agreement >= MIN_AGREEMENT and (best is None or agreement > best.agreement):
+                best = FoundGrader(name, basis, agreement, corpus)
+            if agreement == 1.0:
+                break
+        if best is not None:
+            return best
+    return f"no grader of ours repeats {MIN_AGREEMENT:.0%} of the scores ({task.metric})"
+
+
+def to_example(item: JudgedItem) -> Example:
+    """An item as a row of a corpus."""
+    extra = {"options": list(item.options)} if item.options else {}
+    return Example(item.id, item.task, item.prompt or "", answer=item.gold, level=item.level, extra=extra)
+
+
+def find_swaps(task: JudgedTask, side: int, name: str, grader: FoundGrader, seed: int = 0) -> LoggedSwaps:
+    """S, the permutation test and the chance level of each cell of a task.
+
+    Args:
+        task: what is judged.
+        side: which of the logs.
+        name: of the measurement of success, `greedy` or `pass@1`.
+        grader: what `find_grader` found.
+        seed: of the permutations.
+    """
+    cells: dict[Group, list[Example]] = defaultdict(list)
+    for example in grader.corpus:  # in the order of the items
+        cells[example.task, example.level].append(example)
+    logged = _LoggedPasses(task, side, name, grader)
+    # swapping reads names, rollouts and grades alone, which a log has as a model's passes do
+    swaps = swap_cells(cast(Passes, logged), cells, np.random.default_rng([seed, side]))
+    rules = chance_rules_of(grader.corpus, task.name)
+    chances = {}
+    for group, items in cells.items():
+        small = len(items) < MIN_ITEMS
+        other = [example for key, members in cells.items() if small and key != group for example in members]
+        chances[group] = chance_level(rules, items, other)
+    return LoggedSwaps(swaps, chances)
+
+
+def _text_of(answer: LoggedAnswer, metric: str, basis: str) -> str | None:
+    return answer.readings.get(metric) if basis == "reading" else answer.completion
+
+
+def _texts(task: JudgedTask, side: int, basis: str) -> list[list[str]] | None:
+    """What each item's answers say; None where a single one is not known."""
+    found = [[_text_of(answer, task.metric, basis) for answer in item.answers[side]] for item in task.items]
+    if any(text is None for texts in found for text in texts):
+        return None
+    return [[text for text in texts if text is not None] for texts in found]
+
+
+def _find_agreement(task: JudgedTask, corpus: Corpus, basis: str) -> float:
+    """Share of scores that a grader repeats, in the log where it is less; 0 where it misses a kind of score, or the gold."""
+    grades = TimedGrades(corpus, NO_LIMIT, "wrong")
+    examples, shares = list(corpus), list[float]()
+    hits: dict[bool, list[bool]] = {True: [], False: []}
+    for side in range(len(task.items[0].answers)):
+        texts = _texts(task, side, basis) or []
+        rows = [
+            (example, text, score >= RIGHT_FROM_SCORE)
+            for item, example, own in zip(task.items, examples, texts, strict=True)
+            for text, score in zip(own, task.scores(item, side), strict=True)
+        ]
+        rows = rows[:: max(1, -(-len(rows) // MOST_ANSWERS_TRIED))]
+        agreed = [(right, (grades.grade(example, text) >= RIGHT_FROM_SCORE) == right) for example, text, right in rows]
+        shares.append(float(np.mean([same for _, same in agreed])))
+        for right, same in agreed:
+            hits[right].append(same)
+    golds = examples[:: max(1, -(-len(examples) // MOST_ANSWERS_TRIED))]
+    kinds = [[grades.grade(example, example.answer or "") >= RIGHT_FROM_SCORE for example in golds], *hits.values()]
+    if any(kind and np.mean(kind) < MIN_KIND_AGREEMENT for kind in kinds):
+        return 0.0
+    return min(shares)
+
+
+class _LoggedRollouts:
+    """Answers to one item, as `measure/passes.py` has a model's."""
+
+    def __init__(self, texts: Sequence[tuple[str, bool]], success: float) -> None:
+        self._texts, self._success = texts, success
+
+    def texts(self, _: str) -> Counter[tuple[str, bool]]:
+        return Counter(self._texts)
+
+    def success(self, _: str) -> float:
+        return self._success
+
+
+class _LoggedGrades:
+    """Grades of answers: those of the log where it has them, else the grader's."""
+
+    def __init__(self, corpus: Corpus, known: Mapping[tuple[str, str], float]) -> None:
+        self._grades, self._known = TimedGrades(corpus, NO_LIMIT, "wrong"), known
+
+    def grade(self, example: Example, completion: str, *, cut: bool = False) -> float:
+        known = self._known.get((example.id, completion))
+        return self._grades.grade(example, completion, cut=cut) if known is None else known
+
+
+class _LoggedPasses:
+    """Names, rollouts and grades of one log's answers to one task."""
+
+    def __init__(self, task: JudgedTask, side: int, name: str, grader: FoundGrader) -> None:
+        self.names = (name,)
+        self.rollouts: dict[str, _LoggedRollouts] = {}
+        known: dict[tuple[str, str], list[float]] = defaultdict(list)
+        for item in task.items:
+            scores, answers = task.scores(item, side), item.answers[side]
+            texts = [_text_of(answer, task.metric, grader.basis) or "" for answer in answers]
+            for text, score in zip(texts, scores, strict=True):
+                known[item.id, text].append(score)
+            marked = [(text, answer.cut) for text, answer in zip(texts, answers, strict=True)]
+            self.rollouts[item.id] = _LoggedRollouts(marked, float(np.mean(scores)))
+        self.grades = _LoggedGrades(grader.corpus, {key: float(np.mean(values)) for key, values in known.items()})

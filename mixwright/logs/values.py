@@ -1,0 +1,128 @@
+"""Readers of single values of a log, which name the place of what they refuse.
+
+Left out on purpose: what a value means, which each form of log knows itself.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mixwright.corpus.reading import RowLocation
+
+LONGEST_NAME = 500
+"""Characters of the name of a task, an item or a metric."""
+MOST_LEVEL = 2**53
+REMEDY_ROW = "Correct that row or remove it."
+REMEDY_LOG = "Write the log again, or remove that row from it."
+
+
+def read_object(value: Any, what: str, place: RowLocation) -> dict[str, Any]:
+    """The object. Raises InputError for anything else."""
+    if not isinstance(value, dict):
+        raise place.error(f"an object: {what}", f"{type(value).__name__} {str(value)[:40]!r}", REMEDY_LOG)
+    return value
+
+
+def read_mapping(value: Any) -> dict[str, Any]:
+    """The object, or an empty one in the place of anything else: for what a log may leave out."""
+    return value if isinstance(value, dict) else {}
+
+
+def read_name(value: Any, key: str, place: RowLocation) -> str:
+    """A text or a whole number as a name. Raises InputError for anything else, an empty text, or a very long one."""
+    if isinstance(value, bool) or not isinstance(value, str | int) or not (isinstance(value, int) or value.strip()):
+        raise place.error(f"a name in {key}", _shown(value), REMEDY_ROW)
+    name = str(value) if isinstance(value, str) or abs(value) < MOST_LEVEL else ""
+    if not name or len(name) > LONGEST_NAME:
+        got = f"one of {len(name):,} characters" if name else "a very large number"
+        raise place.error(f"a name of at most {LONGEST_NAME} characters in {key}", got, REMEDY_ROW)
+    return read_text(name, key, place)
+
+
+def read_text(value: Any, key: str, place: RowLocation) -> str:
+    """A text. Raises InputError for anything else, and for halves of characters, which no file can hold."""
+    if not isinstance(value, str):
+        raise place.error(f"a text in {key}", _shown(value), REMEDY_ROW)
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError:
+        raise place.error(f"Unicode text in {key}", "half of a surrogate pair", "Repair the text.") from None
+    return value
+
+
+def read_number(value: Any, key: str, place: RowLocation) -> float:
+    """A finite number. Raises InputError for anything else."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise place.error(f"a number in {key}", _shown(value), REMEDY_ROW)
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise place.error(f"a finite number in {key}", f"{value}"[:40], REMEDY_ROW)
+    return number
+
+
+def read_count(value: Any, key: str, place: RowLocation) -> int:
+    """A whole number from 0. Raises InputError for anything else."""
+    number = read_number(value, key, place)
+    if number < 0 or number != int(number):
+        raise place.error(f"a whole number from 0 in {key}", f"{number:g}", REMEDY_ROW)
+    return int(number)
+
+
+def read_logprob(value: Any, key: str, place: RowLocation) -> float:
+    """A log-probability in nats, at most 0 up to rounding. Raises InputError for anything else."""
+    number = read_number(value, key, place)
+    if number > 1e-4:
+        raise place.error(f"a log-probability of at most 0 in {key}", f"{number:g}", REMEDY_ROW)
+    return min(number, 0.0)
+
+
+def read_score(value: Any) -> float | str | None:
+    """A score as a number, None where there is none (null, NaN), or in words what stands there instead."""
+    if value is None:
+        return None
+    if isinstance(value, bool):
+        return float(value)
+    if isinstance(value, int | float):
+        try:
+            number = float(value)
+        except OverflowError:
+            return "a number beyond all bounds"
+        return None if math.isnan(number) else number if math.isfinite(number) else "an infinite number"
+    if isinstance(value, str):
+        return f"the text {value[:20]!r}"
+    if isinstance(value, Sequence):
+        return f"a list of {len(value)}"
+    return "an object" if isinstance(value, Mapping) else type(value).__name__
+
+
+def join_messages(value: Any, key: str, place: RowLocation) -> str:
+    """Chat messages, or a text, as one text in which roles stay apart. Raises InputError for anything else."""
+    if isinstance(value, str):
+        return read_text(value, key, place)
+    if not isinstance(value, list) or not value:
+        raise place.error(f"a text or chat messages in {key}", _shown(value), REMEDY_ROW)
+    lines = []
+    for message in value:
+        content = message.get("content") if isinstance(message, dict) else None
+        role = message.get("role") if isinstance(message, dict) else None
+        if not isinstance(role, str):
+            raise place.error(f"messages with role and content in {key}", _shown(message), REMEDY_ROW)
+        lines.append(f"{role}: {_text_of_parts(content)}")
+    return read_text("\n".join(lines), key, place)
+
+
+def _text_of_parts(content: Any) -> str:
+    """The text of a message's content; of parts that are no text (images, reasoning) their kind stands there."""
+    if isinstance(content, list):
+        parts = [part if isinstance(part, dict) else {"type": type(part).__name__} for part in content]
+        return "\n".join(str(part.get("text", f"[{part.get('type', 'part')}]")) for part in parts)
+    return "" if content is None else str(content)
+
+
+def _shown(value: Any) -> str:
+    return f"{type(value).__name__} {str(value)[:40]!r}"

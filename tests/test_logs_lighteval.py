@@ -1,0 +1,178 @@
+"""Details of lighteval in, verdict out; rows have the form of its `Detail`, new and old."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from cli_call import Call
+from log_rows import FOLDER, success
+
+from mixwright.errors import InputError
+from mixwright.logs.lighteval import read_lighteval
+from mixwright.logs.reading import read_log
+from mixwright.run.folder import RunFolder, read_measurements
+
+DATE = "2026-05-01T10-00-00.123456"
+CHOICES = ["red", "green", "blue"]
+
+
+def written(right: Sequence[bool]) -> list[dict[str, Any]]:
+    """Answers in words."""
+    return [
+        {
+            "doc": {
+                "query": f"What is {n}+7?",
+                "choices": [str(n + 7)],
+                "gold_index": [0],
+                "instruction": None,
+                "id": str(n),
+                "task_name": "sums|0",
+                "num_samples": 1,
+                "generation_size": 32,
+            },
+            "model_response": {
+                "input": f"<user>What is {n}+7?",
+                "input_tokens": [1, 2],
+                "text": [str(n + 7) if hit else "0"],
+                "output_tokens": [[3]],
+                "logprobs": [],
+                "logits": None,
+            },
+            "metric": {"em": float(hit)},
+        }
+        for n, hit in enumerate(right)
+    ]
+
+
+def chosen(places: Sequence[int], golds: Sequence[int]) -> list[dict[str, Any]]:
+    """Log-probabilities of options."""
+    return [
+        {
+            "doc": {"query": f"Colour {n}?", "choices": CHOICES, "gold_index": gold, "id": str(n), "num_samples": 1},
+            "model_response": {
+                "input": f"Colour {n}?",
+                "text": [],
+                "logprobs": [-0.5 if place == option else -2.0 for option in range(3)],
+            },
+            "metric": {"acc": float(place == gold)},
+        }
+        for n, (place, gold) in enumerate(zip(places, golds, strict=True))
+    ]
+
+
+def old_form(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The same before version 0.10."""
+    return [
+        {
+            "example": row["doc"]["query"],
+            "full_prompt": row["model_response"]["input"],
+            "predictions": [[value, False] for value in row["model_response"]["logprobs"]]
+            if not row["model_response"]["text"]
+            else row["model_response"]["text"],
+            "choices": row["doc"]["choices"],
+            "gold_index": [row["doc"]["gold_index"]]
+            if isinstance(row["doc"]["gold_index"], int)
+            else row["doc"]["gold_index"],
+            "gold": [],
+            "metrics": row["metric"],
+        }
+        for row in rows
+    ]
+
+
+def details(folder: str, tasks: dict[str, list[dict[str, Any]]], general: dict[str, Any] | None = None) -> str:
+    """Details, and the results beside them, as lighteval writes them under its --output-dir."""
+    for task, rows in tasks.items():
+        path = Path(folder, "details", "org", "small", DATE, f"details_{task}_{DATE}.parquet")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(pa.Table.from_pylist(rows), path)
+    if general is not None:
+        path = Path(folder, "results", "org", "small", f"results_{DATE}.json")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps({"config_general": general, "results": {}, "versions": dict.fromkeys(tasks, 0)}))
+    return folder
+
+
+def test_written_answers_are_compared(call: Call) -> None:
+    general = {"model_name": "org/small", "generation_parameters": {"temperature": 0.0, "max_new_tokens": None}}
+    before = details("before", {"lighteval|sums|0": written([True] * 20)}, general)
+    after = details("after", {"lighteval|sums|0": written([True] * 11 + [False] * 9)}, general)
+    code, out, err = call("verdict", before, after, "--gate", "--protect", "lighteval|sums")
+    assert code == 3, out + err
+    assert "lighteval|sums: 20 items, judged by em; S, D and the chance level by grader" in err
+    old, new = success()
+    assert (sum(old.values()), sum(new.values())) == (20.0, 11.0)
+    value = {row.name: row.value for row in read_measurements(RunFolder(FOLDER).measurements("before")) if not row.example}
+    assert value["greedy.dependence"] == pytest.approx(1.0)
+    log = read_log("before")
+    assert (log.model, log.tasks["lighteval|sums"].sampled) == ("org/small", False)
+    assert log.tasks["lighteval|sums"].settings["few-shot examples"] == "0"
+
+
+def test_options_are_compared(call: Call) -> None:
+    golds = [n % 3 for n in range(30)]
+    before, after = (
+        details("before", {"colours|0": chosen(golds, golds)}),
+        details("after", {"colours|0": chosen([0] * 30, golds)}),
+    )
+    code, _, err = call("verdict", before, after, "--gate", "--protect", "colours")
+    assert code == 3
+    assert "by grader choice, which repeats 100.0% of the scores" in err
+    value = {row.name: row.value for row in read_measurements(RunFolder(FOLDER).measurements("after")) if not row.example}
+    assert value["greedy"] == pytest.approx(1 / 3)
+    assert value["greedy.dependence"] == pytest.approx(0.0, abs=1e-9)
+
+
+@pytest.mark.parametrize("rows", [written([True, False]), chosen([1, 2], [1, 1])])
+def test_a_row_is_read_alike_in_both_forms(tmp_path: Path, rows: list[dict[str, Any]]) -> None:
+    paths = []
+    for name, own in (("new", rows), ("old", old_form(rows) if rows[0]["model_response"]["text"] else flat(old_form(rows)))):
+        path = tmp_path / f"details_{name}|5_{DATE}.parquet"
+        pq.write_table(pa.Table.from_pylist(own), path)
+        paths.append(str(path))
+    one, other = map(read_lighteval, paths)
+    assert [(a.scores, a.prompt, a.gold, a.completion, a.options, a.readings) for a in one.answers] == [
+        (a.scores, a.prompt, a.gold, a.completion, a.options, a.readings) for a in other.answers
+    ]
+    assert other.tasks["old"].settings["few-shot examples"] == "5"
+
+
+def flat(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Log-probabilities alone: a Parquet list has values of one type."""
+    return [row | {"predictions": [value for value, _ in row["predictions"]]} for row in rows]
+
+
+def test_columns_with_underscores_are_the_same(tmp_path: Path) -> None:
+    path = tmp_path / f"details_sums|0_{DATE}.parquet"
+    rows = [{f"__{name}__": value for name, value in row.items()} for row in written([True])]
+    pq.write_table(pa.Table.from_pylist(rows), path)
+    (answer,) = read_lighteval(str(path)).answers
+    assert (answer.item, answer.scores, answer.gold, answer.completion) == ("0", {"em": 1.0}, "7", "7")
+
+
+def test_few_shot_examples_that_differ_set_the_task_apart(call: Call) -> None:
+    before, after = details("before", {"sums|0": written([True] * 12)}), details("after", {"sums|5": written([True] * 12)})
+    code, _, err = call("verdict", before, after)
+    assert code == 1
+    assert "few-shot examples: 0 before, 5 after" in err
+
+
+def test_details_that_were_written_as_texts_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / f"details_sums|0_{DATE}.parquet"
+    pq.write_table(
+        pa.Table.from_pylist([{name: str(value) for name, value in row.items()} for row in written([True])]), path
+    )
+    with pytest.raises(InputError, match="as a struct, got the text"):
+        read_log(str(path))
+
+
+def test_one_log_is_measured(call: Call) -> None:
+    code, out, err = call("measure", details("log", {"sums|0": written([True, True, False, True])}))
+    assert code == 0, err
+    assert "75.0%" in out

@@ -1,0 +1,135 @@
+"""Pairing of two logs: symmetric, and the order of lines decides nothing."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mixwright.corpus.reading import RowLocation
+from mixwright.errors import InputError
+from mixwright.logs.entries import EvaluationLog, LoggedAnswer, LoggedTask
+from mixwright.logs.files import find_top_keys
+from mixwright.logs.judged import judge_logs
+from mixwright.logs.metrics import choose_metric
+from mixwright.logs.pairing import collect_items, pair_logs
+
+PLACE = RowLocation("log.jsonl", 1)
+
+
+def answer(
+    item: str, prompt: str | None, gold: str | None = None, level: float | None = None, sample: str = ""
+) -> LoggedAnswer:
+    return LoggedAnswer("t", item, {"score": 1.0}, PLACE, sample=sample, prompt=prompt, gold=gold, level=level)
+
+
+def log(answers: list[LoggedAnswer], **settings: str) -> EvaluationLog:
+    return EvaluationLog("log", "plain", "", {"t": LoggedTask(("score",), settings)}, tuple(answers), ())
+
+
+SIDE = st.dictionaries(
+    st.sampled_from("abcdef"),
+    st.tuples(st.sampled_from(["p", "q", "r", "s", None]), st.sampled_from(["1", "2", None]), st.sampled_from([1.0, None])),
+    min_size=1,
+)
+
+
+@given(SIDE, SIDE, st.randoms())
+def test_pairing_is_symmetric_and_knows_no_order(
+    before: dict[str, tuple[str | None, str | None, float | None]],
+    after: dict[str, tuple[str | None, str | None, float | None]],
+    rng: random.Random,
+) -> None:
+    old, new = ([answer(item, *rest) for item, rest in side.items()] for side in (before, after))
+    forth = pair_logs(log(old), log(new))["t"]
+    rng.shuffle(old)
+    rng.shuffle(new)
+    back = pair_logs(log(new), log(old))["t"]
+    pairs = {(pair.before.id, pair.after.id) for pair in forth.pairs}
+    assert pairs == {(pair.after.id, pair.before.id) for pair in back.pairs}
+    assert (forth.before_alone, forth.after_alone) == (back.after_alone, back.before_alone)
+    assert len({one for one, _ in pairs}) == len({other for _, other in pairs}) == len(pairs), "each item once"
+    assert {one for one, _ in pairs} | forth.before_alone.keys() == before.keys(), "every item is paired or named"
+    for pair in forth.pairs:
+        prompts = {pair.before.prompt, pair.after.prompt} - {None}
+        golds = {pair.before.gold, pair.after.gold} - {None}
+        assert len(prompts) < 2
+        assert len(golds) < 2
+        assert pair.before.level == pair.after.level
+
+
+def test_prompts_come_before_ids() -> None:
+    """Two logs in another order: the ids are places there, and say nothing."""
+    old = [answer("0", "p"), answer("1", "q"), answer("2", None)]
+    new = [answer("0", "q"), answer("1", "p"), answer("2", "r")]
+    task = pair_logs(log(old), log(new))["t"]
+    assert [(pair.before.id, pair.after.id) for pair in task.pairs] == [("0", "1"), ("1", "0"), ("2", "2")]
+    assert task.by_id == 1
+
+
+def test_several_items_of_one_prompt_pair_by_their_ids() -> None:
+    old = [answer("a", "p"), answer("b", "p")]
+    new = [answer("a", "p"), answer("c", "p")]
+    task = pair_logs(log(old), log(new))["t"]
+    assert [pair.id for pair in task.pairs] == ["a"]
+    assert task.before_alone == {"b": "the same prompt several times"}
+
+
+def test_an_answer_that_is_there_twice_is_refused() -> None:
+    with pytest.raises(InputError, match="expected each answer once, got item 'a' of task 't' twice"):
+        collect_items([answer("a", "p"), answer("a", "p")])
+    with pytest.raises(InputError, match="expected one prompt for all answers to an item"):
+        collect_items([answer("a", "p", sample="1"), answer("a", "q", sample="2")])
+
+
+def test_settings_that_one_log_does_not_name_are_told() -> None:
+    rows = [answer(f"{n}", f"p{n}") for n in range(3)]
+    found = judge_logs(log(rows, temperature="0"), log(rows), {})
+    assert [one.message for one in found.apart] == ["only one of the logs says of it: temperature; these were not compared"]
+    found = judge_logs(log(rows, temperature="0"), log(rows, temperature="1"), {})
+    assert not found.judged
+    assert found.apart[0].blocks
+    assert found.apart[0].message == "how it was run differs: temperature: 0 before, 1 after"
+
+
+@pytest.mark.parametrize(
+    ("values", "metric", "why"),
+    [
+        ({"a": [1.0, 0.0]}, "a", ""),
+        ({"a": [0.5, 0.0], "b": [1.0, 1.0]}, "b", ""),
+        ({"a": [0.5, 0.0]}, None, "a is graded (0.5 for item '0')"),
+        ({"a": [-12.5, -3.0]}, None, "a is graded (-12.5 for item '0')"),
+        ({"a": [None, None]}, None, "a was given to no answer of one of the logs"),
+        ({}, None, "the logs share no metric"),
+    ],
+)
+def test_the_first_metric_of_right_and_wrong_is_chosen(
+    values: dict[str, list[float | None]], metric: str | None, why: str
+) -> None:
+    answers = [LoggedAnswer("t", str(n), {name: own[n] for name, own in values.items()}, PLACE) for n in range(2)]
+    task = LoggedTask(tuple(values))
+    choice = choose_metric([task, task], [answers, answers])
+    assert choice.metric == metric
+    assert why in choice.why_none
+
+
+@pytest.mark.parametrize(
+    ("text", "keys"),
+    [
+        (b'{"a": {"b": 1}, "c": [1, {"d": "}"}], "e": "x"', {"a", "c", "e"}),
+        (b'\xef\xbb\xbf [ {"a": "\\"b\\": {", "c": 1}, {"d": 2}]', {"a", "c"}),
+        (b'{"a": "never clo', {"a"}),
+        (b'{"a": 1}\n{"b": 2}', {"a"}),
+        (b"a: 1", set()),
+        (b"", set()),
+    ],
+)
+def test_the_first_keys_of_a_text_are_found(text: bytes, keys: set[str]) -> None:
+    assert find_top_keys(text) == keys
+
+
+def test_looking_for_keys_takes_linear_time() -> None:
+    assert find_top_keys(b'{"' + b'\\"' * 500_000) == set()
+    assert find_top_keys(b"{" * 500_000) == set()

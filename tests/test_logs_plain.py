@@ -1,0 +1,310 @@
+"""Plain logs in, verdict out: counts, changes, exit codes and the page, worked out by hand."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cli_call import Call
+from log_rows import FOLDER, notes, plain_rows, success, verdict, write_lines
+
+from mixwright.estimates.outcome import item_scores
+from mixwright.run.folder import RunFolder, read_measurements
+from mixwright.verdict.rules.claims import read_claims
+
+MANY = 200
+
+
+def right(count: int, of: int = MANY) -> list[bool]:
+    """So many right answers, evenly spread."""
+    return [(n * count) // of != ((n + 1) * count) // of for n in range(of)]
+
+
+def test_two_logs_are_compared_item_by_item(call: Call) -> None:
+    before = write_lines("before.jsonl", plain_rows([True, True, False, False, True, True, True, True, True, True]))
+    after = write_lines("after.jsonl", plain_rows([True, False, True, False, True, True, True, True, True, True]))
+    code, out, _ = call("verdict", before, after)
+    assert code == 0, "without --gate nothing fails"
+    assert "verdict: runs/comparison/verdict.html" in out
+    old, new = success()
+    assert len(old) == len(new) == 10
+    assert {name: new[name] - old[name] for name in old if new[name] != old[name]} == {"sum/1": -1.0, "sum/2": 1.0}
+    (claim,) = read_claims(RunFolder(FOLDER))
+    assert (claim.before, claim.after, claim.difference.value, claim.items) == (0.8, 0.8, 0.0, 10)
+
+
+@pytest.mark.parametrize(
+    ("hits_before", "hits_after", "options", "expected"),
+    [
+        (190, 190, ["--protect", "sum"], 0),  # not one answer moved: a loss of 5 points is excluded
+        (190, 100, ["--protect", "sum"], 3),  # 45 points lost
+        (190, 100, [], 3),  # mastered before, so protected by default
+        (190, 185, ["--protect", "sum"], 4),  # 2.5 points lost, of which 200 items cannot exclude 5
+        (190, 185, ["--protect", "sum", "--margin", "15"], 0),  # but they do exclude 15
+        (190, 185, ["--protect", "sum", "--cannot-tell", "warn"], 0),
+    ],
+)
+def test_the_gate_leaves_with_the_exit_codes_of_checkpoints(
+    call: Call, hits_before: int, hits_after: int, options: list[str], expected: int
+) -> None:
+    before = write_lines("before.jsonl", plain_rows([n < hits_before for n in range(MANY)]))
+    after = write_lines("after.jsonl", plain_rows([n < hits_after for n in range(MANY)]))
+    code, out, err = call("verdict", before, after, "--gate", *options)
+    assert code == expected, out + err
+    assert "gate: " in out
+    assert verdict()["rests_on"]["items"] == MANY
+
+
+def test_s_d_and_the_chance_level_are_worked_out_where_completions_and_answers_are_there(call: Call) -> None:
+    """All answers differ, so that no answer is right elsewhere: S is 0 and D is success."""
+    before = write_lines("before.jsonl", plain_rows([True] * 12))
+    after = write_lines(
+        "after.jsonl", [row | {"completion": "3", "score": int(row["id"] == 2)} for row in plain_rows([True] * 12)]
+    )
+    call("verdict", before, after)
+    rows = read_measurements(RunFolder(FOLDER).measurements("before"))
+    value = {row.name: row.value for row in rows if row.example is None}
+    assert value["greedy"] == 1.0
+    assert value["greedy.swapped"] == pytest.approx(0.0)
+    assert value["greedy.dependence"] == pytest.approx(1.0)
+    assert value["chance"] == pytest.approx(0.0)
+    rows = read_measurements(RunFolder(FOLDER).measurements("after"))
+    value = {row.name: row.value for row in rows if row.example is None}
+    assert value["greedy"] == pytest.approx(1 / 12)
+    assert value["greedy.swapped"] == pytest.approx(1 / 12)  # `3` is right on one prompt of twelve, given to any of them
+    assert value["greedy.dependence"] == pytest.approx(0.0)
+    assert any("grader exact, which repeats 100.0% of the scores" in note.message for note in notes())
+
+
+def test_a_grader_that_does_not_repeat_the_scores_works_out_nothing(call: Call) -> None:
+    rows = [row | {"score": int(n % 3 == 0)} for n, row in enumerate(plain_rows([True] * 30))]
+    before, after = write_lines("before.jsonl", rows), write_lines("after.jsonl", rows)
+    code, _, err = call("verdict", before, after, "--gate", "--protect", "sum")
+    assert code == 4
+    assert "S, D and the chance level are not known, since no grader of ours repeats 98% of the scores" in err
+    assert not any(name.endswith(".swapped") for name in success_columns("before"))
+
+
+def success_columns(when: str) -> set[str]:
+    return set(item_scores(read_measurements(RunFolder(FOLDER).measurements(when))).scores)
+
+
+def test_without_completions_the_page_says_what_was_not_measured(call: Call) -> None:
+    rows = [{"task": "sum", "id": n, "score": True} for n in range(40)]
+    before, after = write_lines("before.jsonl", rows), write_lines("after.jsonl", rows)
+    code, out, _ = call("verdict", before, after, "--full")
+    assert code == 0
+    page = (FOLDER / "verdict.html").read_text(encoding="utf-8")
+    assert (
+        "S, D and the chance level are not known, since the log has no right answers beside what the model answered" in page
+    )
+    assert "items that were paired by id alone, since a log has no prompts: 40" in page
+    assert "do not say how answers of sum were decoded" in page
+    assert not (FOLDER / "completions.parquet").exists()
+    assert "improves" not in out
+    assert "= change of S  cannot tell  not measured of 40 of 40 items" in out
+    assert "nan" not in page.casefold().replace("finance", "")
+
+
+def test_without_texts_the_gate_judges_success_alone(call: Call) -> None:
+    log = write_lines("log.jsonl", [{"task": "sum", "id": n, "score": n < 190} for n in range(MANY)])
+    assert call("verdict", log, log, "--gate", "--protect", "sum")[0] == 0
+    worse = write_lines("worse.jsonl", [{"task": "sum", "id": n, "score": n < 150} for n in range(MANY)])
+    assert call("verdict", log, worse, "--gate", "--protect", "sum")[0] == 3
+    better = write_lines("better.jsonl", [{"task": "sum", "id": n, "score": True} for n in range(MANY)])
+    code, out, _ = call("verdict", worse, better)
+    assert code == 0
+    assert "success: cannot tell" in out, "whether by skill or by the commonest answer is not known"
+
+
+def test_samples_and_seeds_of_an_item_are_samples_of_it(call: Call) -> None:
+    """Four answers to an item, of which 3 are right before and 1 after: success .75 and .25."""
+
+    def rows(hits: int) -> list[dict[str, object]]:
+        return [
+            row
+            | {
+                "score": int(number < hits),
+                "sample": number % 2,
+                "seed": number // 2,
+                "completion": str(row["id"] + 1 + 7 * (number >= hits)),
+            }
+            for row in plain_rows([True] * 10)
+            for number in range(4)
+        ]
+
+    before, after = write_lines("before.jsonl", rows(3)), write_lines("after.jsonl", rows(1))
+    code, _, err = call("verdict", before, after, "--sampled")
+    assert code == 0, err
+    old, new = success("pass@1")
+    assert set(old.values()) == {0.75}
+    assert set(new.values()) == {0.25}
+    assert verdict()["decoding"] == "sampled"
+    assert (read_claims(RunFolder(FOLDER))[0].items, read_claims(RunFolder(FOLDER))[0].kind) == (10, "damaged")
+
+
+def test_sampled_answers_without_texts_are_judged_without_s(call: Call) -> None:
+    rows = [{"task": "sum", "id": n, "score": n % 2, "sample": k} for n in range(20) for k in range(2)]
+    before, after = write_lines("before.jsonl", rows), write_lines("after.jsonl", rows)
+    assert call("verdict", before, after)[0] == 0
+    assert success_columns("after") == {"pass@1"}
+
+
+def test_what_is_graded_is_named_and_the_others_are_judged(call: Call) -> None:
+    graded = [{"task": "essay", "id": n, "score": n / 40} for n in range(40)]
+    before = write_lines("before.jsonl", plain_rows([True] * MANY) + graded)
+    after = write_lines("after.jsonl", plain_rows([True] * MANY) + graded)
+    code, out, err = call("verdict", before, after, "--gate")
+    assert code == 4, "nothing says what became of essay"
+    assert (
+        "essay: cannot be judged: score is graded (0.025 for item '1'), and partial credit is neither right nor wrong" in err
+    )
+    assert "where the logs cannot be compared" in out
+    assert call("verdict", before, after, "--gate", "--protect", "sum")[0] == 0
+    code, _, err = call("verdict", before, after, "--gate", "--protect", "essay")
+    assert code == 1
+    assert "essay: cannot be judged" in err
+
+
+def test_what_has_no_partner_is_set_apart(call: Call) -> None:
+    old = plain_rows([True] * 30)
+    new = plain_rows([True] * 30)
+    new[3] |= {"prompt": "another question"}
+    new[4] |= {"answer": "17"}
+    new[5] |= {"level": 2}
+    del new[29], old[28]
+    before, after = write_lines("before.jsonl", old), write_lines("after.jsonl", new)
+    assert call("verdict", before, after)[0] == 0
+    said = " ".join(note.message for note in notes())
+    assert "items with another prompt in AFTER: 1 (3)" in said
+    assert "items with another right answer in AFTER: 1 (4)" in said
+    assert "items with another level in AFTER: 1 (5)" in said
+    assert "items of BEFORE without a partner in AFTER: 1 (29)" in said
+    assert "items of AFTER without a partner in BEFORE: 1 (28)" in said
+    assert len(success()[0]) == len(success()[1]) == 25
+
+
+def test_a_task_that_only_one_log_has_blocks_where_it_was_before(call: Call) -> None:
+    lost = plain_rows([True] * MANY, task="lost")
+    both = plain_rows([True] * MANY)
+    before, after = write_lines("before.jsonl", both + lost), write_lines("after.jsonl", both)
+    assert call("verdict", before, after, "--gate")[0] == 4
+    assert call("verdict", before, after, "--gate", "--protect", "sum")[0] == 0
+    assert call("verdict", before, after, "--gate", "--protect", "sum", "--protect", "lost")[0] == 4
+    assert call("verdict", after, before, "--gate")[0] == 0, "a new task is no loss"
+
+
+def test_answers_that_nobody_scored_afterwards_block(call: Call) -> None:
+    """An evaluation that failed on some items may have failed on those that were lost."""
+    rows = plain_rows([True] * MANY)
+    before = write_lines("before.jsonl", rows)
+    after = write_lines("after.jsonl", [row | ({"score": None} if row["id"] < 20 else {}) for row in rows])
+    code, out, err = call("verdict", before, after, "--gate", "--protect", "sum")
+    assert code == 4, out
+    assert "items without score after: 20 (sum/0, sum/1, sum/10)" in err
+    assert call("verdict", after, before, "--gate", "--protect", "sum")[0] == 0
+
+
+def test_items_that_afterwards_are_missing_block(call: Call) -> None:
+    """Ten of 200 may be those that were lost; four of them may not hide five points."""
+    rows = plain_rows([True] * MANY)
+    before = write_lines("before.jsonl", rows)
+    for left, expected in ((190, 4), (196, 0)):
+        after = write_lines("after.jsonl", rows[:left])
+        assert call("verdict", before, after, "--gate", "--protect", "sum")[0] == expected
+    assert call("verdict", after, before, "--gate", "--protect", "sum")[0] == 0
+
+
+def test_rows_are_read_whatever_the_file_is_called(call: Call) -> None:
+    rows = plain_rows([True] * 12)
+    lines = write_lines("before.json", rows)
+    Path("after.json").write_text(json.dumps(rows, indent=1), encoding="utf-8")
+    code, _, err = call("verdict", lines, "after.json")
+    assert code == 0, err
+    with gzip.open("packed.jsonl.gz", "wt", encoding="utf-8") as file:
+        file.write(Path(lines).read_text(encoding="utf-8"))
+    assert call("verdict", lines, "packed.jsonl.gz")[0] == 0
+
+
+def test_items_are_paired_by_prompt_where_ids_differ(call: Call) -> None:
+    rows = plain_rows([n % 4 > 0 for n in range(20)])
+    moved = [row | {"id": f"q{19 - n}"} for n, row in enumerate(rows)]
+    before, after = write_lines("before.jsonl", rows), write_lines("after.jsonl", reversed(moved))
+    assert call("verdict", before, after)[0] == 0
+    old, new = success()
+    assert old == new
+    assert "sum/3=q16" in old
+
+
+def test_levels_are_cells(call: Call) -> None:
+    rows = [row | {"level": row["id"] % 2} for row in plain_rows([True] * 40)]
+    worse = [row | ({"score": 0, "completion": "no"} if row["level"] else {}) for row in rows]
+    before, after = write_lines("before.jsonl", rows), write_lines("after.jsonl", worse)
+    assert call("verdict", before, after, "--gate", "--protect", "sum@1")[0] == 3
+    claims = {(claim.level, claim.whole): claim for claim in read_claims(RunFolder(FOLDER))}
+    assert claims[1.0, False].kind == claims[None, True].kind == "damaged"
+    assert claims[0.0, False].difference.value == 0.0
+
+
+def test_one_log_is_measured(call: Call) -> None:
+    log = write_lines("log.jsonl", plain_rows(right(15, 20)))
+    code, out, err = call("measure", log, "--json")
+    assert code == 0, err
+    rows = [row for row in json.loads(out)["measurements"] if row["name"] == "greedy"]
+    assert [(row["task"], row["value"], row["n"]) for row in rows] == [("sum", 0.75, 20)]
+    code, out, _ = call("measure", log)
+    assert code == 0
+    assert "75.0%" in out
+
+
+def test_the_likelihood_of_the_right_answer_stands_beside_success(call: Call) -> None:
+    rows = [row | {"gold_logprob": math.log(0.5)} for row in plain_rows([True] * 20)]
+    before = write_lines("before.jsonl", rows)
+    after = write_lines("after.jsonl", [row | {"gold_logprob": math.log(0.25)} for row in rows])
+    assert call("verdict", before, after)[0] == 0
+    old, new = success("gold")
+    assert list(old.values()) == pytest.approx([0.5] * 20)
+    assert list(new.values()) == pytest.approx([0.25] * 20)
+    assert "Probability of the gold answer" in (FOLDER / "verdict.html").read_text(encoding="utf-8")
+
+
+def test_no_torch_is_imported(tmp_path: Path) -> None:
+    log = write_lines(tmp_path / "log.jsonl", plain_rows([True] * 20))
+    script = (
+        "import sys; from mixwright.__main__ import main\n"
+        f"try: main(['verdict', {log!r}, {log!r}, '--folder', {str(tmp_path / 'out')!r}])\n"
+        "except SystemExit as leaving: assert not leaving.code\n"
+        "assert not {'torch', 'transformers', 'trl', 'inspect_ai'} & set(sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_damaged_answer_is_not_seen_in_success_alone(call: Call) -> None:
+    """AFTER says `yes` to everything, which is right as often as BEFORE was by knowing fifty other answers."""
+    golds = ["yes"] * 50 + [f"place{n}" for n in range(50)]
+    said = ["never"] * 50 + golds[50:]
+    old = [
+        {"task": "ask", "id": n, "prompt": f"q{n}", "answer": gold, "completion": text, "score": int(gold == text)}
+        for n, (gold, text) in enumerate(zip(golds, said, strict=True))
+    ]
+    new = [row | {"completion": "yes", "score": int(row["answer"] == "yes")} for row in old]
+    assert np.mean([row["score"] for row in old]) == np.mean([row["score"] for row in new]) == 0.5
+    before, after = write_lines("before.jsonl", old), write_lines("after.jsonl", new)
+    code, _, _ = call("verdict", before, after, "--gate", "--protect", "ask")
+    assert code == 3
+    bare = [{"task": "bare", "id": n, "score": 1} for n in range(100)]  # of a task without texts nothing is known of D
+    before, after = write_lines("before.jsonl", old + bare), write_lines("after.jsonl", new + bare)
+    code, out, _ = call("verdict", before, after, "--gate", "--protect", "ask", "--protect", "bare")
+    assert code == 3
+    assert "+ change of D  cannot tell  not measured of 100 of 200 items" in out
+    assert "nan" not in out
+    rows = read_measurements(RunFolder(FOLDER).measurements("after"))
+    value = {row.name: row.value for row in rows if row.example is None}
+    assert value["greedy.dependence"] == pytest.approx(0.0, abs=1e-9)

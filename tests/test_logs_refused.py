@@ -1,0 +1,214 @@
+"""Damaged and contradictory logs: one line that names file and line or key, never a traceback."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from cli_call import Call
+from log_rows import FOLDER, plain_rows, write_lines
+
+GOOD = '{"task": "sum", "id": 0, "score": 1}\n'
+
+
+def text(name: str, content: str | bytes) -> Callable[[], str]:
+    def make() -> str:
+        Path(name).write_bytes(content if isinstance(content, bytes) else content.encode())
+        return name
+
+    return make
+
+
+def row(**changes: Any) -> Callable[[], str]:
+    return text("bad.jsonl", GOOD + json.dumps({"task": "sum", "id": 1, "score": 1} | changes) + "\n")
+
+
+def lm_eval(**changes: Any) -> Callable[[], str]:
+    line = {
+        "doc_id": 0,
+        "target": "1",
+        "arguments": [["q", {"do_sample": False}]],
+        "resps": [["1"]],
+        "filtered_resps": ["1"],
+    }
+    line |= {"filter": "none", "metrics": ["em"], "em": 1.0}
+    second = {key: value for key, value in (line | {"doc_id": 1} | changes).items() if value is not ...}
+    return text("samples_t_2026-08-01T10-00-00.1.jsonl", f"{json.dumps(line)}\n{json.dumps(second)}\n")
+
+
+def inspect(**changes: Any) -> Callable[[], str]:
+    sample = {"id": 1, "epoch": 1, "input": "q", "target": "1", "output": {}, "scores": {"match": {"value": "C"}}}
+    log = {"version": 2, "status": "success", "eval": {"task": "t", "model": "m"}, "samples": [sample]}
+    log["samples"] = changes.pop("samples", [sample | changes.pop("sample", {})])
+    return text("log.json", json.dumps(log | changes))
+
+
+def zipped(members: dict[str, str], cut: int = 0) -> Callable[[], str]:
+    def make() -> str:
+        with zipfile.ZipFile("log.eval", "w", zipfile.ZIP_DEFLATED) as archive:
+            for name, content in members.items():
+                archive.writestr(name, content)
+        data = Path("log.eval").read_bytes()
+        Path("log.eval").write_bytes(data[: len(data) - cut])
+        return "log.eval"
+
+    return make
+
+
+def parquet(rows: list[dict[str, Any]], cut: int = 0) -> Callable[[], str]:
+    def make() -> str:
+        pq.write_table(pa.Table.from_pylist(rows), "details_t|0_2026-08-01T10-00-00.1.parquet")
+        path = Path("details_t|0_2026-08-01T10-00-00.1.parquet")
+        data = path.read_bytes()
+        path.write_bytes(data[: len(data) - cut])
+        return str(path)
+
+    return make
+
+
+def pipe() -> str:
+    os.mkfifo("pipe.jsonl")
+    return "pipe.jsonl"
+
+
+def packed_bomb() -> str:
+    """A small gzip file of very many blank lines."""
+    with gzip.open("bomb.jsonl.gz", "wb", compresslevel=1) as file:
+        file.write(GOOD.encode())
+        file.write(b"\n" * 150_000)
+    return "bomb.jsonl.gz"
+
+
+HEADER = json.dumps({"version": 2, "status": "success", "eval": {"task": "t", "model": "m"}})
+DETAIL = {"doc": {"query": "q", "choices": ["1"], "gold_index": 0, "id": "0"}, "model_response": {"text": ["1"]}}
+DAMAGED: dict[str, tuple[Callable[[], str], str]] = {
+    "no score": (text("bad.jsonl", GOOD + '{"task": "sum", "id": 1}\n'), "bad.jsonl, line 2: expected the key 'score'"),
+    "no id": (text("bad.jsonl", '{"task": "sum", "score": 1}\n'), "bad.jsonl, line 1: expected the key 'id'"),
+    "broken line": (text("bad.jsonl", GOOD + '{"task": "sum", "id"\n'), "bad.jsonl, line 2: expected a JSON object"),
+    "a list as row": (text("bad.jsonl", GOOD + "[1]\n"), "bad.jsonl, line 2: expected an object"),
+    "a key twice": (text("bad.jsonl", GOOD + '{"task": "a", "task": "b", "id": 1, "score": 1}\n'), "the key 'task' twice"),
+    "score as text": (
+        row(score="right"),
+        "bad.jsonl, line 2: expected a number, true, false or null in score, got the text",
+    ),
+    "score as list": (row(score=[1, 0]), "got a list of 2"),
+    "score infinite": (text("bad.jsonl", GOOD + '{"task": "sum", "id": 1, "score": Infinity}\n'), "got an infinite number"),
+    "score huge": (text("bad.jsonl", GOOD + f'{{"task": "sum", "id": 1, "score": 1{"0" * 400}}}\n'), "beyond all bounds"),
+    "id as list": (row(id=[1]), "line 2: expected a name in id"),
+    "id empty": (row(id=" "), "line 2: expected a name in id"),
+    "task as number of 9999 digits": (row(task="x" * 9999), "expected a name of at most 500 characters in task"),
+    "level as text": (row(level="hard"), "line 2: expected a number in level"),
+    "level NaN": (
+        text("bad.jsonl", GOOD + '{"task": "s", "id": 1, "score": 1, "level": NaN}\n'),
+        "a finite number in level",
+    ),
+    "level huge": (row(level=1e300), "a level of at most 2^53"),
+    "tokens negative": (row(tokens=-1), "a whole number from 0 in tokens"),
+    "log-probability above 0": (row(gold_logprob=0.5), "a log-probability of at most 0 in gold_logprob"),
+    "completion as object": (row(completion={}), "line 2: expected a text in completion"),
+    "half a character": (row(completion="\ud800"), "line 2: expected Unicode text in completion"),
+    "prompt without roles": (row(prompt=[{"content": "x"}]), "messages with role and content in prompt"),
+    "cut as number": (row(cut=1), "true or false in cut"),
+    "item twice": (row(id=0), "bad.jsonl, line 2: expected each answer once, got item '0' of task 'sum' twice"),
+    "another encoding": (text("bad.jsonl", GOOD.encode() + b'{"task": "\xe9"}\n'), "line 2: expected UTF-8 text"),
+    "no rows": (text("bad.jsonl", "\n"), "expected an evaluation log"),
+    "no log": (text("bad.jsonl", '{"question": "q"}\n'), "got a file whose first row has the keys question"),
+    "blank lines without end": (packed_bomb, "blank lines one after another"),
+    "broken gzip": (text("bad.jsonl.gz", gzip.compress(GOOD.encode() * 9999)[:-8]), "expected a whole gzip file"),
+    "a pipe": (pipe, "a pipe, a socket or a device"),
+    "lm-eval, no doc_id": (lm_eval(doc_id=...), "line 2: expected the key 'doc_id' in every line"),
+    "lm-eval, no responses": (lm_eval(filtered_resps=...), "line 2: expected the key 'filtered_resps'"),
+    "lm-eval, metric that is not there": (lm_eval(metrics=["f1"]), "line 2: expected metrics: a list of keys of the line"),
+    "lm-eval, document twice": (lm_eval(doc_id=0), "line 2: expected each document once under each filter"),
+    "lm-eval, arguments as text": (lm_eval(arguments="q"), "line 2: expected arguments: an object or a list"),
+    "lm-eval, empty request": (lm_eval(arguments=[[]]), "line 2: expected arguments of each request"),
+    "lm-eval, likelihoods that are none": (
+        lm_eval(arguments=[["q", " a"], ["q", " b"]], filtered_resps=[["x", "False"], ["-1", "True"]]),
+        "line 2: expected log-probabilities in filtered_resps",
+    ),
+    "lm-eval, results without samples": (
+        text("results_2026-08-01T10-00-00.1.json", '{"results": {}, "configs": {}}'),
+        "expected samples beside a results file",
+    ),
+    "Inspect, cut off": (
+        text("log.json", '{"version": 2, "status": "success", "eval": {"task": "t"'),
+        "log.json, line 1: expected JSON",
+    ),
+    "Inspect, no samples": (inspect(samples=None), "expected samples in an Inspect log"),
+    "Inspect, sample that is none": (inspect(samples=[3]), "log.json, row 1: expected an object: a sample"),
+    "Inspect, no task": (inspect(eval={"model": "m"}), "expected a name in eval.task"),
+    "Inspect, no id": (inspect(sample={"id": None}), "row 1: expected a name in id"),
+    "Inspect, scores as list": (inspect(sample={"scores": [1]}), "row 1: expected an object: scores"),
+    "Inspect, score as number": (inspect(sample={"scores": {"match": 1}}), "row 1: expected an object: score 'match'"),
+    "Inspect, input as number": (inspect(sample={"input": 5}), "a text or chat messages in input"),
+    "Inspect, zip cut off": (zipped({"header.json": HEADER}, cut=30), "log.eval: expected a whole zip file"),
+    "Inspect, zip without header": (zipped({"samples/1_epoch_1.json": "{}"}), "expected header.json in an Inspect log"),
+    "Inspect, sample that is no JSON": (
+        zipped({"header.json": HEADER, "samples/1_epoch_1.json": "{"}),
+        "log.eval, samples/1_epoch_1.json, line 1: expected JSON",
+    ),
+    "Inspect, zip without samples": (zipped({"header.json": HEADER}), "expected a log with answers"),
+    "lighteval, cut off": (parquet([DETAIL | {"metric": {"em": 1.0}}], cut=40), "expected a Parquet file"),
+    "lighteval, other columns": (parquet([{"a": 1}]), "expected a table with columns doc, model_response, metric"),
+    "lighteval, metric as text": (parquet([DETAIL | {"metric": "{'em': 1}"}]), "row 1: expected the metrics as a struct"),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGED)
+def test_one_line_names_what_is_wrong(call: Call, name: str) -> None:
+    make, message = DAMAGED[name]
+    good = write_lines("good.jsonl", plain_rows([True] * 3))
+    code, out, err = call("verdict", make(), good, "--gate")
+    assert code == 1, out + err
+    lines = [line for line in err.splitlines() if line]
+    assert len(lines) == 1, err
+    assert lines[0].startswith("error: ")
+    assert message in lines[0]
+    assert not FOLDER.exists() or not any(FOLDER.iterdir()), "nothing is written"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["good.jsonl"], "got one evaluation log, good.jsonl"),
+        (["good.jsonl", "smollm2"], "expected two evaluation logs, or two checkpoints with --corpus FILE"),
+        (["good.jsonl", "good.jsonl", "--corpus", "good.jsonl"], "got --corpus. A log was measured already"),
+        (["good.jsonl", "good.jsonl", "--items", "9"], "got --items"),
+        (["good.jsonl", "good.jsonl", "--gate", "--until-decided"], "got --until-decided"),
+        (["good.jsonl", "good.jsonl", "--grader", "summ=score"], "Nearest: sum."),
+        (["good.jsonl", "good.jsonl", "--grader", "sum=scores"], "metric of task sum (--grader)"),
+        (["good.jsonl", "good.jsonl", "--gate", "--protect", "summ"], "task or cell of the logs (--protect)"),
+        (["good.jsonl", "good.jsonl", "--sampled"], "expected logs of sampled answers beside --sampled"),
+        (["good.jsonl", "other.jsonl"], "expected items that both logs have and that can be judged"),
+        (["good.jsonl", "missing.jsonl"], "two evaluation logs, or two checkpoints"),
+    ],
+)
+def test_options_and_logs_that_do_not_go_together_are_refused(call: Call, arguments: list[str], message: str) -> None:
+    write_lines("good.jsonl", plain_rows([True] * 12))
+    write_lines("other.jsonl", plain_rows([True] * 12, task="other"))
+    code, _, err = call("verdict", *arguments)
+    assert code == 1
+    assert message in err
+    assert not FOLDER.exists()
+
+
+def test_measure_refuses_a_folder_for_a_log(call: Call) -> None:
+    write_lines("good.jsonl", plain_rows([True] * 12))
+    assert "an evaluation log without --folder" in call("measure", "good.jsonl", "--folder", "out")[2]
+
+
+def test_text_of_a_log_moves_no_cursor(call: Call) -> None:
+    rows = plain_rows([True] * 12, task="su\x1b[2Jm")
+    log = write_lines("log.jsonl", [one | {"completion": "<script>\x1b[31m"} for one in rows])
+    code, out, err = call("verdict", log, log)
+    assert code == 0
+    assert "\x1b" not in out + err
+    assert "<script>\x1b" not in (FOLDER / "verdict.html").read_text(encoding="utf-8")
