@@ -252,6 +252,15 @@ def test_levels_are_cells(call: Call) -> None:
     assert claims[0.0, False].difference.value == 0.0
 
 
+def test_many_levels_are_put_into_bins(call: Call) -> None:
+    """A level for each of 200 items would leave no cell that can be judged."""
+    log = write_lines("log.jsonl", [row | {"level": row["id"] / 7} for row in plain_rows([True] * MANY)])
+    assert call("verdict", log, log)[0] == 0
+    claims = [claim for claim in read_claims(RunFolder(FOLDER)) if not claim.whole]
+    assert [claim.items for claim in claims] == [25] * 8
+    assert any("200 different levels were put into 8 bins" in note.message for note in notes())
+
+
 def test_one_log_is_measured(call: Call) -> None:
     log = write_lines("log.jsonl", plain_rows(right(15, 20)))
     code, out, err = call("measure", log, "--json")
