@@ -14,8 +14,10 @@ import pytest
 from cli_call import Call
 from log_rows import FOLDER, notes, plain_rows, success, verdict, write_lines
 
+from mixwright import api
 from mixwright.estimates.outcome import item_scores
 from mixwright.run.folder import RunFolder, read_measurements
+from mixwright.verdict.rules.basis import gate_answer
 from mixwright.verdict.rules.claims import read_claims
 
 MANY = 200
@@ -250,6 +252,15 @@ def test_levels_are_cells(call: Call) -> None:
     claims = {(claim.level, claim.whole): claim for claim in read_claims(RunFolder(FOLDER))}
     assert claims[1.0, False].kind == claims[None, True].kind == "damaged"
     assert claims[0.0, False].difference.value == 0.0
+
+
+def test_the_function_does_the_same(tmp_path: Path) -> None:
+    log = write_lines(tmp_path / "log.jsonl", plain_rows([True] * MANY))
+    page = api.verdict(log, log, gating=api.Gating(gate=True, protect=("sum",)), folder=tmp_path / "out")
+    assert page == tmp_path / "out" / "verdict.html"
+    found = gate_answer(RunFolder(tmp_path / "out"))
+    assert found is not None
+    assert found.outcome == "passed"
 
 
 def test_many_levels_are_put_into_bins(call: Call) -> None:

@@ -210,20 +210,9 @@ def check_protected(
     )
     mean = dependence = needed = None
     if change is not None and math.isfinite(change.success.value):
-        dependence_change = change
-        if not math.isfinite(change.dependence.value):  # two logs: S is known of some tasks alone, or of none
-            known = _find_items_with_swaps((*before, *after), decoding)
-            dependence_change = estimate_change(
-                before,
-                after,
-                decoding=decoding,
-                weigh="cells",
-                only=lambda item: item in known and counts_in_mean(item),
-                added=z,
-            )
         mean, mean_dependence = (
             estimate if look is None else look.with_look_interval(estimate)
-            for estimate in (change.success, (dependence_change or change).dependence)
+            for estimate in (change.success, _estimate_dependence(change, (before, after), z))
         )
         dependence = mean_dependence if math.isfinite(mean_dependence.value) else None
         is_above_margin, all_measured = mean.low > -mean_margin, len(item_counts) == len(cells)
@@ -274,10 +263,14 @@ def _make_cell_loss(task: str, level: float | None, part: Compared | None) -> Ce
     return CellLoss(task, level, part.change.success, part.adjusted_p, part.dependence, part.word, part.whole)
 
 
-def _find_items_with_swaps(checkpoints: Side, decoding: Decoding) -> set[Item]:
-    """Items of which S is known in every checkpoint."""
-    column = READINGS[decoding].column + SWAPPED_SUFFIX
-    return set.intersection(*(set(scores.scores.get(column, {})) for scores in checkpoints))
+def _estimate_dependence(change: Change, sides: tuple[Side, Side], z: float) -> Estimate:
+    """Mean change of D over the items of a change; where S is not known of all of them, as in logs, over the others."""
+    if math.isfinite(change.dependence.value):
+        return change.dependence
+    column = READINGS[change.outcome].column + SWAPPED_SUFFIX
+    known = set(change.items).intersection(*(scores.scores.get(column, {}) for side in sides for scores in side))
+    found = estimate_change(*sides, decoding=change.outcome, weigh="cells", only=known, added=z)
+    return change.dependence if found is None else found.dependence
 
 
 def _apply_look(sides_by_task: SidesByTask, cell: CellLoss, decoding: Decoding, look: Look | None) -> CellLoss:
