@@ -185,6 +185,15 @@ def test_samples_that_were_made_a_table_are_read_alike(tmp_path: Path) -> None:
     ]
 
 
+def test_halves_of_characters_are_mended(call: Call) -> None:
+    """A completion that ends within a character, which JSON can hold; each half reads as a question mark."""
+    rows = [row | {"resps": [["It is \ud83d"]], "filtered_resps": ["\ud83d"]} for row in written([False] * 12)]
+    before, after = logged("before", {"gsm8k": written([True] * 12)}, None), logged("after", {"gsm8k": rows}, None)
+    code, _, err = call("verdict", before, after, "--full")
+    assert code == 0, err
+    assert {answer.completion for answer in read_log("after").answers} == {"It is ?"}
+
+
 def test_filters_without_names_are_counted(tmp_path: Path) -> None:
     """Before 0.4.3 two filters wrote two lines of a document, and did not say which is which."""
     rows = [{key: value for key, value in row.items() if key not in ("filter", "metrics")} for row in written([True, False])]

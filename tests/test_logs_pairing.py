@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mixwright.corpus.reading import RowLocation
@@ -15,6 +15,8 @@ from mixwright.logs.files import find_top_keys
 from mixwright.logs.judged import judge_logs
 from mixwright.logs.metrics import choose_metric
 from mixwright.logs.pairing import collect_items, pair_logs
+from mixwright.logs.swaps import FoundGrader, find_grader, find_swaps
+from mixwright.logs.tables import measure_task
 
 PLACE = RowLocation("log.jsonl", 1)
 
@@ -25,8 +27,8 @@ def answer(
     return LoggedAnswer("t", item, {"score": 1.0}, PLACE, sample=sample, prompt=prompt, gold=gold, level=level)
 
 
-def log(answers: list[LoggedAnswer], **settings: str) -> EvaluationLog:
-    return EvaluationLog("log", "plain", "", {"t": LoggedTask(("score",), settings)}, tuple(answers), ())
+def log(answers: list[LoggedAnswer], **said: str) -> EvaluationLog:
+    return EvaluationLog("log", "plain", "", {"t": LoggedTask(("score",), said)}, tuple(answers), ())
 
 
 SIDE = st.dictionaries(
@@ -58,6 +60,33 @@ def test_pairing_is_symmetric_and_knows_no_order(
         assert len(prompts) < 2
         assert len(golds) < 2
         assert pair.before.level == pair.after.level
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.randoms(), st.integers(3, 130))
+def test_the_order_of_lines_changes_no_table(rng: random.Random, count: int) -> None:
+    """Of more than 100 items S is found on a part of all pairs, which must be the same ones."""
+    rows = [
+        LoggedAnswer(
+            "t",
+            str(n),
+            {"score": float(n % 3 > 0)},
+            PLACE,
+            prompt=f"p{n}",
+            gold=str(n),
+            completion=str(n if n % 3 else -n - 1),
+        )
+        for n in range(count)
+    ]
+    moved = rng.sample(rows, count)
+    tables = []
+    for one in (rows, moved):
+        (task,) = judge_logs(log(one), log(one), {}).judged
+        grader = find_grader(task)
+        assert isinstance(grader, FoundGrader)
+        assert grader.agreement == 1.0
+        tables.append(measure_task(task, 0, "greedy", find_swaps(task, 0, "greedy", grader)))
+    assert tables[0] == tables[1]
 
 
 def test_prompts_come_before_ids() -> None:

@@ -14,8 +14,10 @@ import pytest
 from cli_call import Call
 from log_rows import FOLDER, notes, plain_rows, success, verdict, write_lines
 
+from mixwright import api
 from mixwright.estimates.outcome import item_scores
 from mixwright.run.folder import RunFolder, read_measurements
+from mixwright.verdict.rules.basis import gate_answer
 from mixwright.verdict.rules.claims import read_claims
 
 MANY = 200
@@ -250,6 +252,24 @@ def test_levels_are_cells(call: Call) -> None:
     claims = {(claim.level, claim.whole): claim for claim in read_claims(RunFolder(FOLDER))}
     assert claims[1.0, False].kind == claims[None, True].kind == "damaged"
     assert claims[0.0, False].difference.value == 0.0
+
+
+def test_the_function_does_the_same(tmp_path: Path) -> None:
+    log = write_lines(tmp_path / "log.jsonl", plain_rows([True] * MANY))
+    page = api.verdict(log, log, gating=api.Gating(gate=True, protect=("sum",)), folder=tmp_path / "out")
+    assert page == tmp_path / "out" / "verdict.html"
+    found = gate_answer(RunFolder(tmp_path / "out"))
+    assert found is not None
+    assert found.outcome == "passed"
+
+
+def test_many_levels_are_put_into_bins(call: Call) -> None:
+    """A level for each of 200 items would leave no cell that can be judged."""
+    log = write_lines("log.jsonl", [row | {"level": row["id"] / 7} for row in plain_rows([True] * MANY)])
+    assert call("verdict", log, log)[0] == 0
+    claims = [claim for claim in read_claims(RunFolder(FOLDER)) if not claim.whole]
+    assert [claim.items for claim in claims] == [25] * 8
+    assert any("200 different levels were put into 8 bins" in note.message for note in notes())
 
 
 def test_one_log_is_measured(call: Call) -> None:

@@ -30,7 +30,10 @@ COLUMNS_HELP = (
     "Our name for a column of the file; repeatable; OURS= reads none. Ours: id, task, prompt, target, answer, level, knobs, "
     "skills, chosen, rejected, messages, text, split."
 )
-GRADER_HELP = "Grader of every task, or of one: TASK=NAME; repeatable. Default: what the answers look like."
+GRADER_HELP = (
+    "Grader of every task, or of one: TASK=NAME; repeatable. Default: what the answers look like. Of evaluation logs the "
+    "metric; default: the first that says right or wrong."
+)
 ITEMS_HELP = (
     "Items measured per task and level, as far as there are. Default: 200 over all, 32 at least; for verdict what the gate "
     "needs: about 800 over the cells of --protect and 80 of each at least; without --protect a quarter more."

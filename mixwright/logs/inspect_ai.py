@@ -206,7 +206,7 @@ def _show(value: Any) -> str:
 def _list_metrics(header: Mapping[str, Any], answers: Sequence[LoggedAnswer]) -> tuple[str, ...]:
     """Metrics in the order of the results, and others by name."""
     results = read_mapping(header.get("results"))
-    scorers = results.get("scores") if isinstance(results.get("scores"), list) else []
-    listed = [str(one.get("name")) for one in scorers if isinstance(one, dict)]
+    scorers = results.get("scores")
+    listed = [str(one.get("name")) for one in scorers if isinstance(one, dict)] if isinstance(scorers, list) else []
     known = sorted({name for answer in answers for name in answer.scores})
     return tuple(sorted(known, key=lambda name: (listed.index(name) if name in listed else len(listed), name)))

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+import numpy as np
+
+from mixwright.corpus.levels import bin_levels
 from mixwright.errors import join_some
 from mixwright.logs.entries import EvaluationLog, LoggedAnswer, LoggedTask
 from mixwright.logs.metrics import choose_metric
@@ -98,7 +101,9 @@ def judge_logs(before: EvaluationLog, after: EvaluationLog, metrics: Mapping[str
         found, seen = _judge_task(task, (before.tasks[name], after.tasks[name]), metrics.get(name))
         apart += seen
         if found is not None:
-            judged.append(found)
+            binned, notes = _bin_levels(found)
+            judged.append(binned)
+            apart += [SetApart(name, len(found.items), note, blocks=False) for note in notes]
     judged_names = {task.name for task in judged}
     for name in sorted(before.tasks.keys() - judged_names):
         answers = [answer for answer in before.answers if answer.task == name]
@@ -122,7 +127,21 @@ def judge_one(name: str, logged: LoggedTask, answers: Sequence[LoggedAnswer], wa
         return choice.why_none
     found = [_make_item(name, item.id, [item], choice.metric) for item in items.values()]
     scored = tuple(item for item in found if all(item.answers))
-    return JudgedTask(name, choice.metric, scored, choice.others)  # some answer was scored, else there is no metric
+    # some answer was scored, else there is no metric
+    return _bin_levels(JudgedTask(name, choice.metric, scored, choice.others))[0]
+
+
+def _bin_levels(task: JudgedTask) -> tuple[JudgedTask, list[str]]:
+    """The task with many-valued levels in bins, as rows of a corpus have them, and a note on it."""
+    levels = np.array([np.nan if item.level is None else item.level for item in task.items])
+    binned, notes = bin_levels(np.full(len(levels), task.name, dtype=object), levels)
+    if not notes:
+        return task, []
+    items = [
+        replace(item, level=None if np.isnan(level) else float(level))
+        for item, level in zip(task.items, binned, strict=True)
+    ]
+    return replace(task, items=tuple(items)), [note.removeprefix(f"{task.name}: ") for note in notes]
 
 
 def is_sampled(logs: Sequence[EvaluationLog], judged: Sequence[JudgedTask]) -> bool:

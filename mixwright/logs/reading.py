@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from mixwright.corpus.reading import SUFFIXES, suffix_of
 from mixwright.errors import InputError
 from mixwright.logs import inspect_ai, lighteval, lm_eval, plain
-from mixwright.logs.entries import EvaluationLog
+from mixwright.logs.entries import EvaluationLog, LoggedAnswer
 from mixwright.logs.files import PARQUET_MAGIC, find_columns, find_top_keys, list_files, read_head
 from mixwright.run.folder import check_regular
 
@@ -43,7 +44,28 @@ def read_log(source: str) -> EvaluationLog:
     log = reader(source)
     if not log.answers:
         raise InputError("a log with answers", "none", "Run the evaluation with its samples logged.", file=source)
-    return log
+    return replace(log, answers=tuple(map(_mend_texts, log.answers)))
+
+
+def _mend_texts(answer: LoggedAnswer) -> LoggedAnswer:
+    """The answer without halves of characters, which JSON can hold and no file of ours: a cut completion may end in one."""
+    texts = (answer.prompt, answer.gold, answer.completion, *answer.readings.values(), *answer.options)
+    try:
+        "".join(text for text in texts if text is not None).encode("utf-8")
+    except UnicodeEncodeError:
+        return replace(
+            answer,
+            prompt=_mend(answer.prompt),
+            gold=_mend(answer.gold),
+            completion=_mend(answer.completion),
+            readings={name: _mend(text) or "" for name, text in answer.readings.items()},
+            options=tuple(_mend(text) or "" for text in answer.options),
+        )
+    return answer
+
+
+def _mend(text: str | None) -> str | None:
+    return None if text is None else text.encode("utf-8", "replace").decode("utf-8")
 
 
 def refuse_unknown_file(source: str) -> None:

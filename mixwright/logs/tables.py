@@ -134,9 +134,10 @@ def _item_rows(
 ) -> list[Measurement]:
     scores, chance = task.scores(item, side), hits.get(item.id)
     success = share_interval(float(sum(scores)), len(scores))
-    values: dict[str, tuple[float, ...]] = {name: (success.value, success.low, success.high)}
+    values = {name: (success.value, success.low, success.high)}
     if item.id in pseudo_values:
-        values[name + SWAPPED_SUFFIX] = (pseudo_values[item.id],) * 3
+        swapped = pseudo_values[item.id]
+        values[name + SWAPPED_SUFFIX] = (swapped, swapped, swapped)
     place = ("share", item.level, item.id)
     null = (chance, CHANCE_MEASUREMENT) if chance is not None else (None, "")
     rows = [Measurement(PROBE, task.name, row, *ends, len(scores), *place, *null) for row, ends in values.items()]

@@ -213,20 +213,9 @@ def check_protected(
     )
     mean_change = dependence = items_needed = None
     if change is not None and math.isfinite(change.success.value):
-        dependence_change = change
-        if not math.isfinite(change.dependence.value):  # two logs: S is known of some tasks alone, or of none
-            items_with_swaps = _find_items_with_swaps((*before, *after), decoding)
-            dependence_change = estimate_change(
-                before,
-                after,
-                decoding=decoding,
-                weigh="cells",
-                included=lambda item: item in items_with_swaps and counts_in_mean(item),
-                added=z,
-            )
         mean_change, mean_dependence = (
             estimate if look is None else look.with_look_interval(estimate)
-            for estimate in (change.success, (dependence_change or change).dependence)
+            for estimate in (change.success, _estimate_dependence(change, (before, after), z))
         )
         dependence = mean_dependence if math.isfinite(mean_dependence.value) else None
         is_above_margin, all_measured = mean_change.low > -mean_margin, len(item_counts) == len(cells)
@@ -297,10 +286,14 @@ def _make_cell_loss(task: str, level: float | None, comparison: CellComparison |
     )
 
 
-def _find_items_with_swaps(checkpoints: Side, decoding: Decoding) -> set[Item]:
-    """Items of which S is known in every checkpoint."""
-    column = READINGS[decoding].column + SWAPPED_SUFFIX
-    return set.intersection(*(set(scores.scores.get(column, {})) for scores in checkpoints))
+def _estimate_dependence(change: Change, sides: tuple[Side, Side], z: float) -> Estimate:
+    """Mean change of D over the items of a change; where S is not known of all of them, as in logs, over the others."""
+    if math.isfinite(change.dependence.value):
+        return change.dependence
+    column = READINGS[change.outcome].column + SWAPPED_SUFFIX
+    known = set(change.items).intersection(*(scores.scores.get(column, {}) for side in sides for scores in side))
+    found = estimate_change(*sides, decoding=change.outcome, weigh="cells", included=known, added=z)
+    return change.dependence if found is None else found.dependence
 
 
 def _apply_look(sides_by_task: SidesByTask, cell: CellLoss, decoding: Decoding, look: Look | None) -> CellLoss:
