@@ -115,7 +115,7 @@ def test_two_checkpoints(name: str, chats: str, call: Call) -> None:
     data = check_first(run, out, sentence)
     flat = [cell["before"] if before == "flat" else cell["after"] for cell in data["cells"]]
     assert flat == pytest.approx([math.log(model().config.vocab_size)]), "every token equally likely"
-    assert (data["rests_on"]["lower"], data["rests_on"]["graded"]) == (True, False)
+    assert (data["rests_on"]["lower_is_better"], data["rests_on"]["graded"]) == (True, False)
     assert {"samples", "decoding", "grader"}.isdisjoint(data["settings"])
     assert data["settings"]["probe"] == "held_out_loss"
 
