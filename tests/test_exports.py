@@ -268,7 +268,7 @@ def lines(path: Path) -> list[Any]:
 def test_plain_prompts_become_messages_where_the_run_takes_the_chat_template(tmp_path: Path) -> None:
     reading = TextHandling(PromptForm(True, "Be short."), ("<s>", "</s>"))
     for name in ("axolotl", "llama_factory", "verl"):
-        export_plan(planned("uniform", "sft"), corpus(), name, tmp_path / name, batch=8, reading=reading)
+        export_plan(planned("uniform", "sft"), corpus(), name, tmp_path / name, batch=8, text_handling=reading)
     for talk in (row["messages"] for row in lines(tmp_path / "axolotl" / "rows.jsonl")):
         assert [(message["role"], message["train"]) for message in talk] == [
             ("system", False),
@@ -288,7 +288,7 @@ def test_plain_prompts_become_messages_where_the_run_takes_the_chat_template(tmp
 def test_plain_prompts_stay_plain_where_the_run_takes_no_chat_template(tmp_path: Path) -> None:
     reading = TextHandling(PromptForm(False), ("<s>", "</s>"))
     for name in ("axolotl", "llama_factory", "verl"):
-        export_plan(planned("uniform", "sft"), corpus(), name, tmp_path / name, batch=8, reading=reading)
+        export_plan(planned("uniform", "sft"), corpus(), name, tmp_path / name, batch=8, text_handling=reading)
     assert all(isinstance(row["prompt"], str) for row in lines(tmp_path / "axolotl" / "rows.jsonl"))
     assert "chat_template" not in settings(tmp_path / "axolotl" / "axolotl.yaml")
     assert settings(tmp_path / "llama_factory" / "llama_factory.yaml")["template"] == "empty"
@@ -306,12 +306,12 @@ def test_plain_prompts_stay_plain_where_the_run_takes_no_chat_template(tmp_path:
 def test_the_room_of_rollouts_is_exported(tmp_path: Path) -> None:
     reading = TextHandling(max_completion_tokens=24)
     for name in ("axolotl", "llama_factory", "verl", "trl"):
-        export_plan(planned(), corpus(), name, tmp_path / name, batch=8, group=4, reading=reading)
+        export_plan(planned(), corpus(), name, tmp_path / name, batch=8, group=4, text_handling=reading)
     assert settings(tmp_path / "axolotl" / "axolotl.yaml")["trl"] == {"num_generations": 4, "max_completion_length": 24}
     assert settings(tmp_path / "llama_factory" / "llama_factory.yaml")["max_new_tokens"] == 24
     assert settings(tmp_path / "verl" / "verl.yaml")["data"]["max_response_length"] == 24
     assert settings(tmp_path / "trl" / "mixture.yaml")["max_completion_length"] == 24
-    export_plan(planned("uniform", "sft"), corpus(), "trl", tmp_path / "sft", batch=8, group=4, reading=reading)
+    export_plan(planned("uniform", "sft"), corpus(), "trl", tmp_path / "sft", batch=8, group=4, text_handling=reading)
     assert not {"max_completion_length", "num_generations"} & settings(tmp_path / "sft" / "mixture.yaml").keys()
 
 

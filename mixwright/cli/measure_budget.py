@@ -108,7 +108,7 @@ def _estimate_slowdown(
         models: that were measured.
     """
     greedy_completions = max(new_completions / models - samples * items, 0.0) if new_completions else float(items)
-    expected = greedy_completions * cost.greedy + samples * items * cost.sample
+    expected = greedy_completions * cost.greedy_seconds + samples * items * cost.sample_seconds
     is_too_few = greedy_completions + samples * items < FEW_COMPLETIONS
     return (
         1.0 if is_too_few or expected <= 0 else min(max(seconds / expected, 1 / MOST_SLOWDOWN_FACTOR), MOST_SLOWDOWN_FACTOR)

@@ -93,18 +93,18 @@ def check_check(cls: type[Check]) -> None:
             round_trip(observation)
 
 
-def check_miner(cls: type[Miner], learner: Learner, folder: Path) -> None:
+def check_miner(cls: type[Miner], learner: Learner, place: Path) -> None:
     """Training rows alone, none twice, each with a weight and a reason; same rng, same rows; the model is as it was.
 
     Args:
         cls: the miner.
         learner: any learner; a tiny one will do (`mixwright.learner.tiny.build_tiny`).
-        folder: an empty folder, for a scan.
+        place: an empty folder, for a scan.
     """
     from mixwright.mine.stage import mine
 
     miner, corpus = check_plugin(cls), samples.minable()
-    scan = samples.scan(corpus, folder, miner.COLUMNS)
+    scan = samples.scan(corpus, place, miner.COLUMNS)
     train_ids = {example.id for example in corpus if example.split == "train"}
     ids_by_split = {split: {row.id for row in corpus if row.split == split} for split in ("train", "rehearse")}
     results, state_before = [], model_state(learner.model)

@@ -56,18 +56,18 @@ def least_items(counts: Sequence[int]) -> int:
 class ItemCost:
     """What measuring one item takes, all models together."""
 
-    greedy: float
+    greedy_seconds: float
     """Seconds of its greedy completion, and of what is read beside it."""
-    sample: float
+    sample_seconds: float
     """Seconds that each sampled completion adds: at temperature 1 they are often longer than the greedy one."""
 
     def item_seconds(self, samples: int) -> float:
         """Seconds of one item with so many samples."""
-        return self.greedy + samples * self.sample
+        return self.greedy_seconds + samples * self.sample_seconds
 
     def scaled(self, factor: float) -> ItemCost:
         """The same, where everything takes so many times as long."""
-        return ItemCost(self.greedy * factor, self.sample * factor)
+        return ItemCost(self.greedy_seconds * factor, self.sample_seconds * factor)
 
 
 def fit_sizes(
