@@ -39,7 +39,7 @@ ITEMS_HELP = (
     "needs: about 800 over the cells of --protect and 80 of each at least; without --protect a quarter more."
 )
 SAMPLES_HELP = "Sampled completions per item; 0 decodes greedily alone, at 1/9 of the cost. Default: 8."
-TOKENS_HELP = "Longest completion, tokens. Default: from the longest answer, its grader and the model's context."
+TOKENS_HELP = "Longest completion, tokens. Default: what 16 freely completed items need, and the longest right answer."
 OPTIONS_BY_HELP = (
     "How rows with options are answered (grader choice): by what the model writes, or by the option that it finds "
     "likeliest, which takes one reading of the prompt. Default: writing."
@@ -50,13 +50,11 @@ ADAPTER_HELP = (
 )
 CHAT_HELP = "Put prompts through the tokenizer's chat template, or not. Default: wherever it has one."
 GATE_HELP = (
-    "Exit with 0 only when protected cells are shown to have lost less than 5 points on average and less than 15 each, with "
-    "3 when something was damaged, and with 4 when the items cannot tell."
+    "Exit with 0 only when protected cells are shown to have lost less than 5 points on average, and less than 20 each "
+    "where there are items enough, with 3 when something was damaged, and with 4 when the items cannot tell."
 )
 BESIDE_HELP = "Earlier comparison of BEFORE on the same rows: BEFORE is taken over, its AFTER stands beside on the page."
-MARGIN_HELP = (
-    "Mean loss, in points, by which the tasks of --protect are judged as one group; else 5 over all and 15 in each of them."
-)
+MARGIN_HELP = "Mean loss, in points, by which the tasks of --protect are judged as one group; else 5 over all, and 20 in each that has items enough."
 EXPORT_HELP = (
     "Also write the weights and the order for another trainer: trl, axolotl, llama-factory, verl. A plan.yaml that is there "
     "is exported as it stands."
