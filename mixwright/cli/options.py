@@ -54,7 +54,10 @@ GATE_HELP = (
     "where there are items enough, with 3 when something was damaged, and with 4 when the items cannot tell."
 )
 BESIDE_HELP = "Earlier comparison of BEFORE on the same rows: BEFORE is taken over, its AFTER stands beside on the page."
-MARGIN_HELP = "Mean loss, in points, by which the tasks of --protect are judged as one group; else 5 over all, and 20 in each that has items enough."
+MARGIN_HELP = (
+    "Mean loss, in points, by which the tasks of --protect are judged as one group; else 5 over all, and 20 in each that "
+    "has items enough."
+)
 EXPORT_HELP = (
     "Also write the weights and the order for another trainer: trl, axolotl, llama-factory, verl. A plan.yaml that is there "
     "is exported as it stands."
