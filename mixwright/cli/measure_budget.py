@@ -62,10 +62,8 @@ def fit_to_budget(ready: Ready, budget: Budget, model_indices: Sequence[int]) ->
         part_start, written_before = budget.seconds_spent, _count_written(ready, model_indices)
         written_share = ready.free_answers[0].written_share if ready.free_answers else 1.0
         _measure_models(_with_sizes(ready, Sizes(first_items, sizes.samples)), model_indices, title)
-        part_seconds, new_completions = (
-            budget.seconds_spent - part_start,
-            _count_written(ready, model_indices) - written_before,
-        )
+        part_seconds = budget.seconds_spent - part_start
+        new_completions = _count_written(ready, model_indices) - written_before
         answered = new_completions / written_share if written_share else 0  # as if the others were written, too
         slowdown = _estimate_slowdown(
             cost, part_seconds, answered, count_items(counts, first_items), sizes.samples, len(model_indices)
@@ -110,9 +108,9 @@ def _estimate_slowdown(
     greedy_completions = max(new_completions / models - samples * items, 0.0) if new_completions else float(items)
     expected = greedy_completions * cost.greedy_seconds + samples * items * cost.sample_seconds
     is_too_few = greedy_completions + samples * items < FEW_COMPLETIONS
-    return (
-        1.0 if is_too_few or expected <= 0 else min(max(seconds / expected, 1 / MOST_SLOWDOWN_FACTOR), MOST_SLOWDOWN_FACTOR)
-    )
+    if is_too_few or expected <= 0:
+        return 1.0
+    return min(max(seconds / expected, 1 / MOST_SLOWDOWN_FACTOR), MOST_SLOWDOWN_FACTOR)
 
 
 def _refit(

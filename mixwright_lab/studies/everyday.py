@@ -8,12 +8,14 @@ Blind spot: few wordings of each task, and nothing with more than one turn.
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 
 from mixwright_lab.demo.tables import CAPITALS, PAST_TENSES, PLURALS
+from mixwright_lab.demo.tables import TOOLS as DEMO_TOOLS
 
 Pair = tuple[str, str]
 """A prompt and its answer."""
@@ -73,53 +75,35 @@ ERRANDS = tuple(
     for thing in ("bike", "car", "book", "sofa", "lamp", "oven", "tent", "clock", "chair", "radio", "piano", "boat")
 )
 CLOCK = tuple(f"{hour}:{minute:02}" for hour in range(1, 13) for minute in range(0, 60, 5))
-TOOLS: Mapping[str, tuple[tuple[str, ...], tuple[tuple[str, tuple[str, ...]], ...]]] = {
-    "alarm": (
-        ("Wake me at {time}.", "Set an alarm for {time}.", "I have to get up at {time}.", "Alarm at {time}, please."),
-        (("time", CLOCK),),
-    ),
-    "call": (
-        ("Call {name}.", "Please phone {name}.", "Ring {name} for me.", "I want to talk to {name}."),
-        (("name", NAMES),),
-    ),
-    "weather": (
-        ("Will it rain in {city}?", "Weather for {city}, please.", "How warm is it in {city}?", "Is it sunny in {city}?"),
-        (("city", PLACES),),
-    ),
-    "lights": (
-        (
-            *("Turn {state} the lights in the {room}.", "Lights {state} in the {room}."),
-            *("Please switch the {room} lights {state}.", "I want the lights {state} in the {room}."),
-        ),
-        (("room", ROOMS), ("state", ("on", "off"))),
-    ),
-    "note": (
-        ("Remind me to {text}.", "Do not let me forget to {text}.", "Note: {text}.", "I must {text}."),
-        (("text", ERRANDS),),
-    ),
+TOOLS: Mapping[str, tuple[tuple[str, ...], Mapping[str, tuple[str, ...]]]] = {
+    "alarm": (DEMO_TOOLS["alarm"][0], {"time": CLOCK}),
+    "call": (DEMO_TOOLS["call"][0], {"name": NAMES}),
+    "weather": (DEMO_TOOLS["weather"][0], {"city": PLACES}),
+    "lights": (DEMO_TOOLS["lights"][0], {"room": ROOMS, "state": ("on", "off")}),
+    "note": (DEMO_TOOLS["note"][0], {"text": ERRANDS}),
     "timer": (
         ("Timer for {minutes} minutes.", "Count down {minutes} minutes.", "Tell me when {minutes} minutes are over."),
-        (("minutes", tuple(str(number) for number in range(2, 151))),),
+        {"minutes": tuple(str(number) for number in range(2, 151))},
     ),
     "message": (
         ("Write to {name}: please {text}.", "Text {name} to {text}.", "Ask {name} to {text}."),
-        (("name", NAMES[:20]), ("text", ERRANDS[::7])),
+        {"name": NAMES[:20], "text": ERRANDS[::7]},
     ),
     "volume": (
         ("Set the volume to {level}.", "Volume {level}, please.", "I want it at volume {level}."),
-        (("level", tuple(str(number) for number in range(1, 100))),),
+        {"level": tuple(str(number) for number in range(1, 100))},
     ),
     "order": (
         ("Order {amount} {item}.", "We need {amount} {item}.", "Please buy {amount} {item}."),
-        (
-            ("amount", tuple(str(number) for number in range(2, 18))),
-            ("item", ("apples", "eggs", "candles", "pens", "plates", "cups", "towels", "lemons", "onions", "bulbs")),
-        ),
+        {
+            "amount": tuple(str(number) for number in range(2, 18)),
+            "item": ("apples", "eggs", "candles", "pens", "plates", "cups", "towels", "lemons", "onions", "bulbs"),
+        },
     ),
 }
 """Tool -> wordings of a request, and the values of its arguments, in the order of the call."""
 TEST_CALLS, MOST_CALLS = 4, 160
-"""Every so manieth call of a tool is a test item and stands in no training row, in none of its wordings; calls of a tool."""
+"""One call of so many is a test item, and none of its wordings stands in a training row; calls of a tool at most."""
 
 
 def tool_calls(rng: random.Random) -> tuple[list[Pair], list[Pair]]:
@@ -127,7 +111,7 @@ def tool_calls(rng: random.Random) -> tuple[list[Pair], list[Pair]]:
     train: list[Pair] = []
     test: list[Pair] = []
     for tool, (wordings, arguments) in TOOLS.items():
-        calls = [dict(zip([name for name, _ in arguments], values, strict=True)) for values in _combine(arguments)]
+        calls = [dict(zip(arguments, values, strict=True)) for values in itertools.product(*arguments.values())]
         rng.shuffle(calls)
         for place, call in enumerate(calls[:MOST_CALLS]):
             asked = [(wording.format(**call), json.dumps({"tool": tool, **call})) for wording in wordings]
@@ -138,16 +122,6 @@ def tool_calls(rng: random.Random) -> tuple[list[Pair], list[Pair]]:
     rng.shuffle(train)
     rng.shuffle(test)
     return train, test
-
-
-def _combine(arguments: tuple[tuple[str, tuple[str, ...]], ...]) -> Iterator[tuple[str, ...]]:
-    """Every combination of the arguments' values."""
-    if not arguments:
-        yield ()
-        return
-    for rest in _combine(arguments[1:]):
-        for value in arguments[0][1]:
-            yield (value, *rest)
 
 
 def _from_table(form: str, *tables: str) -> list[Pair]:

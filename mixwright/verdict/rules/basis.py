@@ -200,6 +200,8 @@ def _read_pair_basis(run: RunFolder, sides: Sides) -> PairBasis | None:
         items_needed = max(
             math.ceil(len(change.items) / len(items_by_cell) * (detectable_change / target_change) ** 2), MIN_ITEMS
         )
+    if items_needed:  # fewer than there are would change nothing
+        items_needed = max(items_needed, max(items_by_cell.values()) + 1)
     notes = read_list(run.notes, Observation) if run.notes.is_file() else []
     tasks_left_out = tuple(settings.get(LEFT_OUT_SETTING, ()))
     return PairBasis(
@@ -214,9 +216,7 @@ def _read_pair_basis(run: RunFolder, sides: Sides) -> PairBasis | None:
         after=_name_later_checkpoint(settings) or "AFTER",
         items=len(change.items),
         cells=len(items_by_cell),
-        items_needed=max(items_needed, max(items_by_cell.values()) + 1)
-        if items_needed
-        else None,  # fewer than there are would change nothing
+        items_needed=items_needed or None,
         aim=target_change,
         pace=_read_number(settings, PACE_SETTING),
         all_items_measured=0 < _read_number(settings, MOST_ROWS_SETTING) <= _read_number(settings, "items"),
