@@ -9,6 +9,7 @@ with `steering=None`, and beta never moves.
 from __future__ import annotations
 
 from array import array
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,9 @@ import pytest
 import torch
 from datasets import Dataset
 from peft import LoraConfig, PromptTuningConfig, get_peft_model
-from trainers_tiny import dpo_config, losses, model, pairs, parameters, read, saved_model, tokenizer
-from transformers import set_seed
-from trl import DPOTrainer
+from trainers_tiny import dpo_config, experts, losses, model, pairs, parameters, read, saved_model, tokenizer
+from transformers import TrainingArguments, set_seed
+from trl import DPOConfig, DPOTrainer
 from trl.trainer.dpo_trainer import DataCollatorForPreference
 
 from mixwright import SteeredDPOTrainer
@@ -101,6 +102,21 @@ EXACT: dict[str, dict[str, Any]] = {
     "columns-kept": {"remove_unused_columns": False},
     "own-collator": {"data_collator": DataCollatorForPreference(pad_token_id=0, pad_to_multiple_of=4)},
     "torch-compile": {"torch_compile": True, "torch_compile_backend": "eager"},
+    "precomputed-in-batches": {"precompute_ref_log_probs": True, "precompute_ref_batch_size": 3},
+    "reference-mixed-in": {
+        "sync_ref_model": True,
+        "ref_model_sync_steps": 1,
+        "ref_model_mixup_alpha": 0.3,
+        "max_steps": 3,
+    },
+    "prepared-by-a-process": {"dataset_num_proc": 1, "pad_token": "<eos>"},
+    "model-from-a-folder": {
+        "model": "folder",
+        "model_init_kwargs": {"dtype": "float32"},
+        "trust_remote_code": False,
+    },
+    "activation-offloading": {"activation_offloading": True},
+    "mixture-of-experts": {"model": "experts", "router_aux_loss_coef": 0.01},
 }
 LOSSES = ["hinge", "ipo", "nca_pair", "robust", "bco_pair", "sppo_hard", "aot", "aot_unpaired", "apo_zero", "apo_down"]
 LOSSES += ["discopop", "sft", "sigmoid_norm"]
@@ -110,6 +126,8 @@ SUPPORTED: dict[str, dict[str, Any]] = {f"loss-{name}": {"loss_type": [name], "m
     "use-weighting": {"use_weighting": True},
     "label-smoothing": {"label_smoothing": 0.1},
     "f-divergence": {"f_divergence_type": "js_divergence"},
+    "alpha-divergence": {"f_divergence_type": "alpha_divergence", "f_alpha_divergence_coef": 0.3},
+    "discopop-temperature": {"loss_type": ["discopop"], "discopop_tau": 0.2, "max_steps": 1},
 }
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "padding-free": ({"padding_free": True}, "Flattened"),
@@ -119,6 +137,8 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "dispatch-batches": ({"accelerator_config": {"dispatch_batches": True}}, "draw for itself"),
     "split-batches": ({"accelerator_config": {"split_batches": True}}, "as TRL lays them out"),
 }
+TRIED_EVERYWHERE = {"beta"}
+"""Fields whose value every test below reads."""
 ARGUMENTS = ("train_dataset", "eval_dataset", "peft_config", "data_collator")
 
 
@@ -131,7 +151,11 @@ def make(cls: type, folder: Path, disk: Path, setting: dict[str, Any], **kwargs:
     given = {"max_steps": 2, "train_sampling_strategy": "sequential"} | setting
     words = tokenizer()
     words.chat_template = CHAT
-    policy = trained_adapter(disk) if given.pop("model", "") == "adapter" else saved_model(disk)
+    kind = given.pop("model", "")
+    policy = trained_adapter(disk) if kind == "adapter" else saved_model(disk)
+    if kind == "experts":
+        experts().save_pretrained(folder / "model")
+    policy = {"folder": str(disk), "experts": str(folder / "model")}.get(kind, policy)
     reference = model(seed) if (seed := given.pop("ref_model", None)) is not None else None
     arguments = {"train_dataset": PAIRS} | {name: given.pop(name) for name in ARGUMENTS if name in given} | kwargs
     args = dpo_config(folder, **given)
@@ -198,3 +222,10 @@ def test_refused(name: str, tmp_path: Path, disk: Path) -> None:
     with pytest.raises(InputError, match=word):
         make(SteeredDPOTrainer, tmp_path, disk, setting, steering=True)
     assert not (tmp_path / "steering").exists()
+
+
+def test_every_field_that_trl_adds_is_tried() -> None:
+    """A new field of DPOConfig has to be looked at: exact, supported or refused."""
+    added = {field.name for field in fields(DPOConfig)} - {field.name for field in fields(TrainingArguments)}
+    cases = [*EXACT.values(), *SUPPORTED.values(), *(case[0] for case in REFUSED.values())]
+    assert added <= {name for case in cases for name in case} | TRIED_EVERYWHERE

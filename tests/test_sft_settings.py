@@ -8,6 +8,7 @@ InputError with the reason. Every setting is bit-equal to TRL with `steering=Non
 from __future__ import annotations
 
 from array import array
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,9 @@ import pytest
 import torch
 from datasets import Dataset
 from peft import LoraConfig, PromptTuningConfig
-from trainers_tiny import losses, model, parameters, read, rows, sft_config, tokenizer
-from trl import SFTTrainer
+from trainers_tiny import experts, losses, model, parameters, read, rows, sft_config, tokenizer
+from transformers import TrainingArguments
+from trl import SFTConfig, SFTTrainer
 from trl.trainer.sft_trainer import DataCollatorForLanguageModeling
 
 from mixwright import SteeredSFTTrainer
@@ -60,6 +62,17 @@ def own_loss(outputs: Any, labels: torch.Tensor, num_items_in_batch: Any = None)
     return outputs.logits.float().pow(2).mean() / 10
 
 
+def written_template(folder: Path) -> str:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "chat.jinja").write_text(CHAT, encoding="utf-8")
+    return str(folder / "chat.jinja")
+
+
+def written_model(folder: Path) -> str:
+    model().save_pretrained(folder / "model")
+    return str(folder / "model")
+
+
 EXACT: dict[str, dict[str, Any]] = {
     "defaults": {},
     "gradient-accumulation": {"settings": {"gradient_accumulation_steps": 2, "max_steps": 2}},
@@ -94,6 +107,7 @@ EXACT: dict[str, dict[str, Any]] = {
     "truncation-keep-end": {"settings": {"max_length": 5, "truncation_mode": "keep_end"}},
     "truncation-drops-rows": {"settings": {"max_length": 5}},
     "pad-to-multiple": {"settings": {"pad_to_multiple_of": 8}},
+    "padding-free": {"settings": {"padding_free": True, "max_length": None, "pad_to_multiple_of": 8}},
     "gradient-checkpointing": {"settings": {"gradient_checkpointing": True}},
     "bf16": {"settings": {"bf16": True, "max_steps": 1}},
     "neftune": {"settings": {"neftune_noise_alpha": 5.0}},
@@ -106,6 +120,20 @@ EXACT: dict[str, dict[str, Any]] = {
     "columns-kept": {"settings": {"remove_unused_columns": False}},
     "own-collator": {"data_collator": DataCollatorForLanguageModeling(pad_token_id=0, pad_to_multiple_of=4)},
     "torch-compile": {"settings": {"torch_compile": True, "torch_compile_backend": "eager"}},
+    "text-of-another-column": {"train_dataset": TEXT.rename_column("text", "note"), "settings": {"dataset_text_field": "note"}},
+    "end-and-pad-token": {"settings": {"eos_token": "<unk>", "pad_token": "<eos>"}},
+    "template-from-a-file": {"train_dataset": MESSAGES, "settings": {"chat_template_path": written_template}},
+    "prepared-by-a-process": {"settings": {"dataset_num_proc": 1}},
+    "packed-evaluation": {
+        "settings": {"eval_packing": True, "eval_strategy": "steps", "eval_steps": 1},
+        "eval_dataset": PLAIN.select([1, 3]),
+    },
+    "model-from-a-folder": {
+        "model": written_model,
+        "settings": {"model_init_kwargs": {"dtype": "float32"}, "trust_remote_code": False},
+    },
+    "activation-offloading": {"settings": {"activation_offloading": True}},
+    "mixture-of-experts": {"model": lambda folder: experts(), "settings": {"router_aux_loss_coef": 0.01}},
 }
 SUPPORTED: dict[str, dict[str, Any]] = {
     "loss-dft": {"settings": {"loss_type": "dft"}},
@@ -113,8 +141,8 @@ SUPPORTED: dict[str, dict[str, Any]] = {
     "compute-loss-func": {"compute_loss_func": own_loss},
 }
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
-    "packing": ({"settings": {"packing": True}}, "Packed rows"),
-    "padding-free": ({"settings": {"padding_free": True, "max_length": None}}, "Flattened"),
+    "packing-wrapped": ({"settings": {"packing": True, "packing_strategy": "wrapped"}}, "Rows cut into pieces"),
+    "packing-split": ({"settings": {"packing": True, "packing_strategy": "bfd_split"}}, "Rows cut into pieces"),
     "group-by-length": ({"settings": {"train_sampling_strategy": "group_by_length"}}, "order of rows"),
     "skip-prepare": ({"settings": {"dataset_kwargs": {"skip_prepare_dataset": True}}}, "preparation"),
     "images": ({"train_dataset": PLAIN.add_column("image", [None] * 12)}, "Vision rows"),
@@ -127,10 +155,12 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
 def make(cls: type, folder: Path, setting: dict[str, Any], **kwargs: Any) -> Any:
     given = dict(setting)
     settings = {"max_steps": 2, "train_sampling_strategy": "sequential"} | given.pop("settings", {})
+    settings = {key: value(folder) if callable(value) else value for key, value in settings.items()}
     words = tokenizer()
     words.chat_template = CHAT
     given = {"train_dataset": PLAIN, "processing_class": words} | given | kwargs
-    return cls(model(), args=sft_config(folder, **settings), **given)
+    trained = given.pop("model")(folder) if "model" in given else model()
+    return cls(trained, args=sft_config(folder, **settings), **given)
 
 
 def replayed(trainer: Any) -> Any:
@@ -172,3 +202,14 @@ def test_refused(name: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=word):
         make(SteeredSFTTrainer, tmp_path, setting, steering=True)
     assert not (tmp_path / "steering").exists()
+
+
+def test_every_field_that_trl_adds_is_tried() -> None:
+    """A new field of SFTConfig has to be looked at: exact, supported or refused."""
+    added = {field.name for field in fields(SFTConfig)} - {field.name for field in fields(TrainingArguments)}
+    tried = {name for case in (EXACT | SUPPORTED | REFUSED).values() for name in settings_of(case)}
+    assert added <= tried
+
+
+def settings_of(case: Any) -> dict[str, Any]:
+    return (case[0] if isinstance(case, tuple) else case).get("settings", {})

@@ -35,7 +35,7 @@ SAVED = {"max_steps": 6, "save_strategy": "steps", "save_steps": 1}
 
 
 class Break(TrainerCallback):
-    """During the third step a part of the model is no number, or an entry of its gradient is none; or all of it is huge."""
+    """During the third step a weight of the model is no number, or its gradient has one that is none; or all are huge."""
 
     def __init__(self, part: str, value: float) -> None:
         self.part, self.value = part, value
@@ -47,10 +47,9 @@ class Break(TrainerCallback):
                     next(kwargs["model"].parameters())[0, 0] = self.value
                 for parameter in kwargs["model"].parameters() if self.part == "all" else ():
                     parameter.mul_(self.value)
-
-    def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         if state.global_step == 2 and self.part == "gradient":
-            next(p for p in kwargs["model"].parameters() if p.grad is not None).grad[0, 0] = self.value
+            trained = next(parameter for parameter in kwargs["model"].parameters() if parameter.grad is not None)
+            trained.register_hook(lambda gradient: torch.full_like(gradient, self.value))
 
 
 def trainer_of(objective: str, folder: Path, callbacks: list[Any], **settings: Any) -> Any:
@@ -145,6 +144,33 @@ def test_a_trainer_of_ones_own_is_stopped_too(tmp_path: Path) -> None:
     trainer = GRPOTrainer(model(), steering.reward_funcs, args, steering.train_dataset, **given)
     with pytest.raises(InputError, match=r"Resume from \S*checkpoint-1"):
         trainer.train()
+
+
+@pytest.mark.parametrize("objective", ["sft", "dpo"])
+def test_between_saves_a_weight_is_found_by_the_loss_of_its_step(objective: str, tmp_path: Path) -> None:
+    """The weights are not read at each step, and the one that is no number is not trained on all the same."""
+    trainer = trainer_of(objective, tmp_path, [Break("weight", float("nan"))], save_steps=6)
+    with pytest.raises(InputError, match="step 2, got a loss is not a finite number"):
+        trainer.train()
+    assert not list(tmp_path.glob("checkpoint-*"))
+
+
+@pytest.mark.parametrize("most", [0.0, 1.0])
+def test_gradients_are_read_once_where_the_trainer_took_their_norm(
+    most: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With or without clipping; a trainer that takes no norm has them read here."""
+    from mixwright.trainers.checks import finite
+
+    passes: list[int] = []
+    monkeypatch.setattr(finite, "all_finite", lambda tensors: bool(passes.append(1)) or True)
+    for takes_norm, expected in ((True, 0), (False, 3)):
+        trainer = trainer_of("sft", tmp_path, [], save_strategy="no", max_steps=3, max_grad_norm=most)
+        if not takes_norm:
+            monkeypatch.setattr(finite.FiniteGuard, "record_gradient_norm", lambda self, norm: None)
+        passes.clear()
+        trainer.train()
+        assert len(passes) == expected + 1  # and the weights once, at the end
 
 
 def test_a_last_step_that_overflows_is_no_normal_end(tmp_path: Path) -> None:

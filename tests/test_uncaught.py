@@ -32,7 +32,10 @@ def train(**settings):
 FOLDER = {folder!r}
 """
 CASES = {
-    "packing": ("train(packing=True)", "expected packing=False, got packing=True. Packed rows mix tasks"),
+    "a setting of TRL": (
+        "train(train_sampling_strategy='group_by_length')",
+        "expected train_sampling_strategy 'random', got 'group_by_length'.",
+    ),
     "a setting": ("train(steering=SteeringConfig(draw_seed=-1))", "expected steering.draw_seed of 0 or more, got -1"),
     "a plan": ("train(steering='nowhere.yaml')", "nowhere.yaml"),
     "a reward": ("make(SteeredGRPOTrainer, FOLDER, steering=True, reward_funcs=lambda **_: 1.0).train()", "got 1.0."),
@@ -69,7 +72,7 @@ def test_other_errors_and_caught_ones_are_as_ever(tmp_path: Path) -> None:
 import traceback
 from mixwright.errors import InputError
 try:
-    train(packing=True)
+    train(train_sampling_strategy='group_by_length')
 except InputError as error:
     assert len(traceback.extract_tb(error.__traceback__)) > 2
 1 / 0
@@ -87,9 +90,9 @@ def test_importing_sets_no_hook() -> None:
 
 @pytest.mark.parametrize("first", [True, False])
 def test_a_hook_of_the_users_gets_every_exception(first: bool, tmp_path: Path) -> None:
-    refusal = "try:\n    train(packing=True)\nexcept Exception:\n    pass\n"
+    refusal = "try:\n    train(train_sampling_strategy='group_by_length')\nexcept Exception:\n    pass\n"
     hook = "sys.excepthook = lambda kind, error, trace: print('mine', kind.__name__)\n"
-    ended = script((hook + refusal if first else refusal + hook) + "train(packing=True)", tmp_path)
+    ended = script((hook + refusal if first else refusal + hook) + "train(train_sampling_strategy='group_by_length')", tmp_path)
     assert ended.out.splitlines()[-1] == "mine InputError"
 
 

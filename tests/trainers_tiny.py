@@ -9,7 +9,14 @@ from typing import Any
 import torch
 from datasets import Dataset
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
-from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast, set_seed
+from transformers import (
+    LlamaConfig,
+    LlamaForCausalLM,
+    MixtralConfig,
+    MixtralForCausalLM,
+    PreTrainedTokenizerFast,
+    set_seed,
+)
 from trl import DPOConfig, GRPOConfig, SFTConfig
 
 from mixwright.records import Action, Plan, Stage
@@ -51,6 +58,15 @@ def model(seed: int = 0) -> LlamaForCausalLM:
         bos_token_id=None,
     )
     return LlamaForCausalLM(config)
+
+
+def experts() -> MixtralForCausalLM:
+    """Two experts per layer, one of them chosen for each token."""
+    set_seed(0)
+    sizes = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2}
+    few = {"num_key_value_heads": 2, "num_local_experts": 2, "num_experts_per_tok": 1, "max_position_embeddings": 64}
+    ends = {"pad_token_id": 0, "eos_token_id": 1, "bos_token_id": None}
+    return MixtralForCausalLM(MixtralConfig(vocab_size=len(CHARACTERS) + 3, **sizes, **few, **ends))
 
 
 def rows(count: int = 24) -> Dataset:

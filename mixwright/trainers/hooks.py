@@ -106,8 +106,9 @@ class SteeringHooks(TrainerCallback):
             self.sampler.epoch = math.floor((state.epoch or 0.0) + 1e-6)
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Stop at weights that are none: torch cannot generate with them, and says less."""
-        self.finite.check_weights(state.global_step, kwargs["model"])
+        """Stop before completions are generated with weights that are no numbers: torch cannot, and says less."""
+        if self.run.objective == "grpo" and self.batch_is_done:
+            self.finite.check_weights(state.global_step, kwargs["model"])
 
     def on_substep_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Count micro-steps."""

@@ -7,6 +7,7 @@ log-likelihood in nats, also where another loss is trained (`loss_type="dft"`, l
 
 from __future__ import annotations
 
+import copy
 import inspect
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,6 +21,7 @@ from mixwright.trainers.canaries.held_out import HeldOutPass, make_heldout
 from mixwright.trainers.checks.compatibility import check_methods
 from mixwright.trainers.checks.refusals import refuse_images, refuse_settings
 from mixwright.trainers.logprobs import capture_logprobs, output_at
+from mixwright.trainers.packing import ROW_TOKENS_COLUMN, check_boundaries, padded, sum_by_row, take_rows_for_packs
 from mixwright.trainers.row_trainer import RowTrainer, keep_finite
 from mixwright.trainers.steered_trainer import declares_steering
 from mixwright.trainers.steering import INDEX_COLUMN, SteeringConfig, read_steering, with_row_numbers
@@ -34,9 +36,14 @@ class SteeredSFTTrainer(RowTrainer, SFTTrainer):
         **kwargs: as `SFTTrainer` takes them.
 
     Raises:
-        InputError: a plan that does not fit the data, or a setting that cannot be steered (packing, padding_free,
-            data that TRL does not prepare, images, streams, sampling strategies of transformers).
+        InputError: a plan that does not fit the data, or a setting that cannot be steered (packing that cuts rows, data
+            that TRL does not prepare, images, streams, sampling strategies of transformers); in training, a model that
+            looks across the rows of a flattened batch.
     """
+
+    padding_free: bool
+    """TRL's: rows of a micro-step are flattened into one sequence."""
+    _draws_rows = False
 
     @declares_steering(SFTTrainer)
     def __init__(self, *args: Any, steering: SteeringConfig | str | Path | bool | None = None, **kwargs: Any) -> None:
@@ -50,19 +57,36 @@ class SteeredSFTTrainer(RowTrainer, SFTTrainer):
         refuse_settings(bound.arguments.get("args"), "sft")
         refuse_images(dataset)
         bound.arguments["train_dataset"] = dataset
+        if getattr(bound.arguments.get("args"), "packing", False):
+            bound.arguments["args"] = copy.copy(bound.arguments["args"])  # its batch size becomes one of rows
+        self._draws_rows = True
         super().__init__(*bound.args[1:], **bound.kwargs)
-        self.steer_rows(config, dataset, objective="sft")
+        run = self.steer_rows(config, dataset, objective="sft")
+        if self.args.packing:
+            take_rows_for_packs(self, run.engine.wanted_shares())
+
+    def _prepare_dataset(
+        self, dataset: Any, processing_class: Any, args: Any, packing: bool, formatting_func: Any, dataset_name: str
+    ) -> Any:
+        packing = packing and not (self._draws_rows and dataset_name == "train")  # rows are drawn, and flattened later
+        return super()._prepare_dataset(dataset, processing_class, args, packing, formatting_func, dataset_name)
 
     def compute_loss(self, model: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         """As TRL's; in training each example's own loss is kept."""
-        index = inputs.pop(INDEX_COLUMN, None)
+        index, row_tokens = inputs.pop(INDEX_COLUMN, None), inputs.pop(ROW_TOKENS_COLUMN, None)
         if not self.is_steered_batch(index):
             return super().compute_loss(model, inputs, *args, **kwargs)
         with capture_logprobs(model, inputs.get("labels")) as outputs:
             loss = super().compute_loss(model, inputs, *args, **kwargs)
         output = output_at(outputs, 0)
-        self.collect(index, -output.log_probs.sum(1), output.label_mask.sum(1))
+        shown = (-output.log_probs, output.label_mask)
+        self.collect(index, *(part.sum(1) if row_tokens is None else sum_by_row(part, row_tokens) for part in shown))
         return loss
+
+    def _begin_steering(self, step: int) -> None:
+        if self.steered is not None and self.padding_free:
+            check_boundaries(self)
+        super()._begin_steering(step)
 
     def _hand_in(self, step: int) -> None:
         row_indices, columns = self.take_collected(step)
@@ -84,5 +108,5 @@ class SteeredSFTTrainer(RowTrainer, SFTTrainer):
 
     def _inputs(self, items: Sequence[int]) -> tuple[dict[str, Any], Any]:
         """Model inputs and labels of prepared rows."""
-        batch = self.prepare_batch(items)
+        batch = self.prepare_batch(items, padded(self.data_collator.collate) if self.padding_free else None)
         return batch, batch.pop("labels")

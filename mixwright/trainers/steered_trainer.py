@@ -108,6 +108,12 @@ class SteeredTrainer(Trainer):
             self.hooks.finite.record_loss(loss)
         return loss
 
+    def _get_grad_norm(self, *args: Any, **kwargs: Any) -> Any:
+        norm = super()._get_grad_norm(*args, **kwargs)
+        if self.steered is not None:
+            self.hooks.finite.record_gradient_norm(norm)
+        return norm
+
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
         """As TRL's, with the steering metrics."""
         if self.steered is not None and is_training(self):

@@ -1,8 +1,9 @@
 """Guard that stops a run at the first loss, gradient or weight that is not finite, before it is trained on or saved.
 
-The losses of a step and its gradients are read before the optimiser moves anything; weights are read before each step
-and before a save, so that no checkpoint that looks whole has weights that are no numbers. Under a loss scaler
-overflows are the scaler's to handle: there a step is looked at only through the weights.
+The losses of a step and its gradients are read before the optimiser moves anything. The norm that the trainer itself took of
+all gradients stands for them, so that they are read once. Weights are read before completions are generated with them and
+before a save, so that no checkpoint that looks whole has weights that are no numbers; between saves the loss of the next
+step shows them. Under a loss scaler overflows are the scaler's to handle: there a step is looked at only through the weights.
 """
 
 from __future__ import annotations
@@ -36,24 +37,31 @@ class FiniteGuard:
     def __init__(self, run: RunSteering, last_whole_checkpoint: Callable[[int], Path | None]) -> None:
         self.run, self.last_whole_checkpoint = run, last_whole_checkpoint
         self._losses: list[Tensor] = []
+        self._gradient_norm: object = None
 
     def record_loss(self, loss: Tensor) -> None:
         """Keep the loss of a micro-step; nothing is read from the device yet."""
         self._losses.append(loss.detach())
 
+    def record_gradient_norm(self, norm: object) -> None:
+        """Keep the norm that the trainer took of all gradients of this step."""
+        self._gradient_norm = norm
+
     def forget(self) -> None:
         """Training begins: losses of an interrupted step are none of it."""
         self._losses.clear()
+        self._gradient_norm = None
 
     def check_step(self, step: int, optimizer: Any) -> None:
         """Before the optimiser moves anything. Raises InputError when a loss or a gradient of the step is not finite."""
         losses, self._losses = self._losses, []
+        norm, self._gradient_norm = self._gradient_norm, None
         parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
         has_scaler = getattr(optimizer, "scaler", None) is not None
         if losses and not bool(torch.isfinite(torch.stack([loss.float() for loss in losses])).all()):
             if not has_scaler or not all_finite(parameters):
                 self.stop(step, "loss", "the weights have not been moved by it")
-        elif not has_scaler and not all_finite(parameter.grad for parameter in parameters):
+        elif not has_scaler and not is_finite_norm(norm) and not all_finite(parameter.grad for parameter in parameters):
             self.stop(step, "gradient", "the weights have not been moved by it", last_good_step=step)
 
     def check_weights(self, step: int, model: Any) -> None:
@@ -83,6 +91,11 @@ class FiniteGuard:
         )
         self.run.write()
         raise InputError(f"finite numbers at step {step}", reason, f"{advice} {REMEDY}.")
+
+
+def is_finite_norm(norm: object) -> bool:
+    """Whether this is a norm, and finite; False for what is none, and for one that is spread over processes."""
+    return type(norm) in (float, Tensor) and math.isfinite(float(norm))  # type: ignore[arg-type]
 
 
 def all_finite(tensors: Iterable[Tensor | None]) -> bool:

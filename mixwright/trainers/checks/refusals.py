@@ -18,15 +18,13 @@ def refuse_grpo(dataset: Any) -> None:
 
 def refuse_settings(args: Any, objective: str) -> None:
     """Raises InputError for the trainer's settings under which nothing can be steered; `args` is None for TRL's defaults."""
-    if getattr(args, "packing", False):
-        _refuse(
-            "packing=False",
-            "packing=True",
-            "Packed rows mix tasks, so the loss of a task cannot be read, nor its weight kept.",
-        )
+    packing_strategy = getattr(args, "packing_strategy", "bfd")
+    if getattr(args, "packing", False) and packing_strategy != "bfd":
+        remedy = "Rows cut into pieces cannot be drawn, nor their losses be told. 'bfd' keeps rows whole."
+        _refuse("packing_strategy 'bfd' under steering", repr(packing_strategy), remedy)
     if (getattr(args, "dataset_kwargs", None) or {}).get("skip_prepare_dataset"):
         _refuse("a dataset that TRL prepares", "skip_prepare_dataset", "Leave the preparation to TRL.")
-    if getattr(args, "padding_free", False):
+    if objective != "sft" and getattr(args, "padding_free", False):
         _refuse("padding_free=False", "padding_free=True", "Flattened batches hide where an example ends.")
     strategy = getattr(args, "train_sampling_strategy", "random")
     if objective != "grpo" and strategy not in ("random", "sequential"):
