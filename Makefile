@@ -5,12 +5,13 @@
 #   make lab      every finding of the laboratory with its smallest settings: that they run, not what they say
 #   make gpu      every piece of the study for accelerators, with a tiny model on whatever there is: that they run
 #   make oldest   the trainers' tests on the oldest TRL and transformers of the declared range
+#   make docs     the site of guides, reference and evidence, in build/site
 #   make slow     the tests that take minutes
 #   make readers  exports, read by the released code of the trainers that they are for (1.4 GB of disk for each of three)
 #   make mutants  mutation testing: 120 changed tokens, and how many of them the tests notice (an hour or more)
 
 .DEFAULT_GOAL := demo
-.PHONY: demo announce check test lab gpu oldest slow readers mutants clean
+.PHONY: demo announce check test lab gpu oldest docs slow readers mutants clean
 .NOTPARALLEL:
 SHELL := /bin/bash
 unexport PYTHONDONTWRITEBYTECODE  # without bytecode each of hundreds of processes would compile torch and TRL anew: twice the time
@@ -68,6 +69,9 @@ gpu: $(READY)-dev
 oldest: $(OLDEST)/.ready
 	@OMP_NUM_THREADS=1 $(OLDEST)/bin/python -m pytest $(TWO) -m "not slow" $(CONTRACT)
 
+docs: $(READY)-docs
+	@$(BIN)/mkdocs build --strict --quiet
+
 slow: $(READY)-dev
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m slow
 
@@ -97,6 +101,10 @@ $(READY)-dev: $(READY)-train
 # Apart from the tests' other packages, since one of its own has no wheels.
 $(READY)-gym: $(READY)-core
 	@$(PIP) 'mixwright[gym]' -c constraints.txt
+	@touch $@
+
+$(READY)-docs: $(READY)-core
+	@$(PIP) 'mixwright[docs]' -c constraints.txt
 	@touch $@
 
 $(READY)-mutants: $(READY)-dev

@@ -12,6 +12,7 @@ from mixwright.cli.beside import measured_before
 from mixwright.cli.direct import load, measure_checkpoint, read_rows
 from mixwright.cli.export import TextHandling, build_mix, read_text_handling, write_mix
 from mixwright.cli.options import Measuring
+from mixwright.cli.token_shares import with_token_shares
 from mixwright.config import CorpusConfig, ModelConfig, PlanConfig, RunConfig, TrainConfig
 from mixwright.corpus import Corpus
 from mixwright.corpus.corpus import REHEARSE_SPLIT
@@ -158,8 +159,9 @@ def _measure_and_plan(model: str, measuring: Measuring, planning: Planning) -> t
         for note in rehearsal.notes:
             output.say(one_line(f"rehearse: {note}"))
         corpus = corpus.with_rehearsal(rehearsal.rows)
-    text_handling = TextHandling(learner.form, plain_marks(learner.tokenizer), max_completion_tokens)
-    return config, corpus, make_plan(config.plan, config.train, corpus, measurements), text_handling
+    plan = make_plan(config.plan, config.train, corpus, measurements)
+    plan = with_token_shares(plan, corpus, config.train, learner) if objective == "sft" else plan
+    return config, corpus, plan, TextHandling(learner.form, plain_marks(learner.tokenizer), max_completion_tokens)
 
 
 def plan_folder(

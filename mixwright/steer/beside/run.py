@@ -18,10 +18,12 @@ from mixwright.errors import InputError
 from mixwright.records import Action, CanaryOutcome, Decision, GroupOutcome, Outcome, PairOutcome, Signals, cell_key
 from mixwright.steer.beside.files import (
     DRAWN_AHEAD,
+    LOSS_TOKENS,
     PER_TASK_METRICS,
     SteeringFiles,
     drawn_shares,
     group_line,
+    loss_token_shares,
     proof_counts,
 )
 from mixwright.steer.beside.reward_range import RewardRange
@@ -279,6 +281,8 @@ class RunSteering:
         """
         actions = self._decide(outcomes, self._signals(step))
         self._count_unscored(step, rows, len(outcomes))
+        for outcome in outcomes if self.objective == "sft" else ():
+            self._counts[LOSS_TOKENS + outcome.task] += outcome.tokens  # type: ignore[union-attr]
         self._finish(step, actions, self._line(step, outcomes, rows) | dict(line))
         for name in PER_TASK_METRICS if len(self.pool.tasks) <= MOST_LISTED else ():
             for task, value in line.get(name, {}).items():
@@ -368,6 +372,7 @@ class RunSteering:
             "largest_lag": self._counts["largest_lag"],
             **({"rewards_outside": self.range.outside} if self.range.outside else {}),
             **proof_counts(self.objective, self._counts, self.rollouts),
+            **loss_token_shares(self._counts),
             "skipped_steps": self._counts["skipped_steps"],
             "dropped_rows": self.dropped,
             "self_test": self.checks,
