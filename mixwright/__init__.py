@@ -27,13 +27,14 @@ if TYPE_CHECKING:
     from mixwright.steer.pool import Pool, corpus_pool, make_pool
     from mixwright.trainers.callback import SteeringCallback
     from mixwright.trainers.dpo import SteeredDPOTrainer
+    from mixwright.trainers.gate_callback import GateCallback
     from mixwright.trainers.grpo import SteeredGRPOTrainer
     from mixwright.trainers.sft import SteeredSFTTrainer
     from mixwright.trainers.steering import SteeringConfig, default_plan
 
 __all__ = ["PUBLIC", "Corpus", "Engine", "Plan", "Pool", "corpus_pool", "default_plan", "make_pool", "read_corpus"]
 __all__ += ["SteeredDPOTrainer", "SteeredGRPOTrainer", "SteeredSFTTrainer", "SteeringConfig"]
-__all__ += ["SteeringCallback", "read_state", "write_state"]
+__all__ += ["GateCallback", "SteeringCallback", "read_state", "write_state"]
 __version__ = "0.1.0"
 
 _PUBLIC_MODULES = {
@@ -54,12 +55,13 @@ _NAMES_BY_MODULE = {
     "steer.beside.state_file": "read_state write_state",
     "trainers.callback": "SteeringCallback",
     "trainers.dpo": "SteeredDPOTrainer",
+    "trainers.gate_callback": "GateCallback",
     "trainers.grpo": "SteeredGRPOTrainer",
     "trainers.sft": "SteeredSFTTrainer",
     "trainers.steering": "SteeringConfig default_plan",
 }
 """Module -> the names of `__all__` that it has."""
-_NEEDS_TRAIN_EXTRA = ("SteeredDPOTrainer", "SteeredGRPOTrainer", "SteeredSFTTrainer", "SteeringCallback")
+_NEEDS_TRAIN_EXTRA = ("GateCallback", "SteeredDPOTrainer", "SteeredGRPOTrainer", "SteeredSFTTrainer", "SteeringCallback")
 """What needs the packages of the extra `train`."""
 
 

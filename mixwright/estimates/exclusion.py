@@ -16,6 +16,8 @@ from mixwright.estimates.intervals import Z, t_quantile
 
 CHURN_SHARE = 0.2
 """Share of items whose answer changes for no reason."""
+MEAN_LOSS_MARGIN = 0.05
+"""Mean loss over what is protected that a gate must exclude where nobody names another, a share."""
 MIN_UNHARMED_PASS_SHARE = 0.875
 """Share of unharmed checkpoints that must be shown to have lost less than the margin: about nine of ten, as 800 items show
 it for 5 points."""

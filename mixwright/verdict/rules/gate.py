@@ -24,7 +24,7 @@ import numpy as np
 from mixwright.errors import InputError, unknown_name
 from mixwright.estimates.cell_states import BAND, MIN_ITEMS
 from mixwright.estimates.crossed import Estimate
-from mixwright.estimates.exclusion import CHURN_SHARE, churn_for_error, items_to_exclude
+from mixwright.estimates.exclusion import CHURN_SHARE, MEAN_LOSS_MARGIN, churn_for_error, items_to_exclude
 from mixwright.estimates.intervals import Z
 from mixwright.estimates.looks import Look
 from mixwright.estimates.loss_limits import (
@@ -45,8 +45,6 @@ from mixwright.verdict.rules.claims import Cell, CellComparison, compare_cells, 
 from mixwright.verdict.rules.evidence import leading_sides, read_outcome
 from mixwright.verdict.rules.gate_asked import GateQuestion
 
-MEAN_LOSS_MARGIN = 0.05
-"""Mean loss over the protected cells that must be excluded, a share; with `each_cell`, of every cell."""
 EXIT_PASSED, EXIT_DAMAGED, EXIT_CANNOT_TELL = 0, 3, 4
 """Exit codes; 1 is wrong input, 2 our bug."""
 LOSS_WORDS: tuple[ChangeWord, ...] = ("worsens", "less dependent")

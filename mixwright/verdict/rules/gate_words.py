@@ -6,11 +6,11 @@ from typing import Literal
 
 from mixwright.estimates.cell_states import BAND, MIN_ITEMS
 from mixwright.estimates.crossed import Estimate
-from mixwright.estimates.exclusion import ROUND_MARGINS, smallest_excluded
+from mixwright.estimates.exclusion import MEAN_LOSS_MARGIN, ROUND_MARGINS, smallest_excluded
 from mixwright.estimates.protected import ONE_IN_DECIDES
 from mixwright.records import cell_key
 from mixwright.verdict.page.text import count, format_bounds, format_p, percent, points
-from mixwright.verdict.rules.gate import EXIT_PASSED, MEAN_LOSS_MARGIN, CellLoss, GateResult
+from mixwright.verdict.rules.gate import EXIT_PASSED, CellLoss, GateResult
 
 
 def gate_lines(result: GateResult, cannot_tell: Literal["fail", "warn"] = "fail") -> list[str]:

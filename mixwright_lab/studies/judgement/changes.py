@@ -14,7 +14,8 @@ from mixwright.estimates.crossed import Estimate, estimate_crossed
 from mixwright.estimates.intervals import mean_interval
 from mixwright.estimates.judgement import change_word, change_words
 from mixwright.estimates.outcome import Change, Item, ItemScores
-from mixwright.verdict.rules.gate import MEAN_LOSS_MARGIN, check_protected, items_to_measure
+from mixwright.estimates.exclusion import MEAN_LOSS_MARGIN
+from mixwright.verdict.rules.gate import check_protected, items_to_measure
 from mixwright_lab.studies.judgement.cells import majority
 
 Array = NDArray[np.float64]

@@ -32,7 +32,8 @@ from mixwright.estimates.intervals import Z, share_interval
 from mixwright.estimates.looks import Look
 from mixwright.estimates.outcome import Item, ItemScores
 from mixwright.records import Cell, Interval
-from mixwright.verdict.rules.gate import MEAN_LOSS_MARGIN, check_protected
+from mixwright.estimates.exclusion import MEAN_LOSS_MARGIN
+from mixwright.verdict.rules.gate import check_protected
 from mixwright_lab.studies.judgement.cells import majority
 from mixwright_lab.studies.report import RESULTS, Goal
 

@@ -1,0 +1,220 @@
+"""Gate inside any trainer of transformers: held-out items are answered every N steps, and a run that loses them stops.
+
+It needs nothing of Mixwright's own trainers: SFT, DPO and GRPO of TRL, Axolotl, LLaMA-Factory and Unsloth take transformers'
+callbacks. What is compared at each look are the same items before training and now, each answered greedily.
+
+Source: `mixwright.estimates.repeated_looks` for the test.
+Unit: a look at all items.
+Cost: one greedy answer per item and look, said before the first step; the items are answered once before training, too.
+Blind spot: items that are not among those looked at; losses smaller than the margin.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from time import perf_counter
+from typing import Any, Literal
+
+import numpy as np
+from accelerate import PartialState
+from accelerate.utils import broadcast_object_list
+from transformers import TrainerCallback
+
+from mixwright.config import CorpusConfig, MeasureConfig
+from mixwright.corpus import Corpus
+from mixwright.corpus.graded import read_graded
+from mixwright.errors import InputError, unknown_name
+from mixwright.estimates.exclusion import MEAN_LOSS_MARGIN
+from mixwright.estimates.repeated_looks import LookResult, RepeatedLooks
+from mixwright.learner.learner import Learner
+from mixwright.measure.free_answers import find_room, spread_items
+from mixwright.records import Example, cell_key
+from mixwright.run.folder import write_json
+
+FILE_NAME = "gate.json"
+
+LookOutcome = Literal["passed", "lost", "cannot tell"]
+_log = logging.getLogger("mixwright")
+
+
+class GateCallback(TrainerCallback):
+    """Looks at held-out items while a model trains; logs what was lost, stops, and keeps the last checkpoint that passed.
+
+    A look has *lost* where a loss is shown, over all looks so far, that is at least the margin; it has *passed* where the
+    one-sided 95 % lower end of the mean change lies above minus the margin; else it cannot tell. Over a run that loses
+    nothing at most 5 % end in a false stop. Each look is a line of the trainer's log (`gate/change`, `gate/lower`), and all of
+    them stand in `<output_dir>/gate.json`, from which a resumed run goes on.
+
+    Args:
+        corpus: held-out rows with answers: a path, or a `Corpus`.
+        every: steps between looks.
+        protect: tasks, or cells such as `sums@2`, that are looked at; empty takes all of them.
+        graders: task -> name of its grader, for rows of a path; others get what their answers look like.
+        items: how many are answered at each look, in turn one of each task.
+        margin: mean loss, a share, each task counted once.
+        stop: whether training stops at a loss. Without it a loss is logged alone.
+        keep_best: save a checkpoint at each look that passes, and keep the last of them from being rotated away; its path
+            is `state.best_model_checkpoint`, and stands in gate.json.
+        max_new_tokens: longest answer; None completes a few items freely before training and takes what they need.
+
+    Raises:
+        InputError: nothing can be graded, a name that no row has, a setting out of range; in training, a model whose
+            parameters are spread over processes, or a resumed run whose looks are not there.
+    """
+
+    def __init__(
+        self,
+        corpus: Corpus | str | Path,
+        *,
+        every: int,
+        protect: Sequence[str] = (),
+        graders: Mapping[str, str] | None = None,
+        items: int = 200,
+        margin: float = MEAN_LOSS_MARGIN,
+        stop: bool = True,
+        keep_best: bool = False,
+        max_new_tokens: int | None = None,
+    ) -> None:
+        for name, value, least in (("every", every, 1), ("items", items, 2), ("max_new_tokens", max_new_tokens or 1, 1)):
+            if value < least:
+                raise InputError(f"{name} of {least} or more", str(value), "Correct it.")
+        if not 0 < margin < 1:
+            raise InputError("a margin above 0 and below 1", str(margin), "Name it as a share: 0.05 is five points.")
+        if not isinstance(corpus, Corpus):
+            config = CorpusConfig(str(corpus), eval_share=0.0, graders=dict(graders or {}))
+            corpus = read_graded(config, graders_are_named=False).corpus
+        self.corpus, self.every, self.margin = corpus, every, margin
+        self.stop, self.keep_best, self.max_new_tokens = stop, keep_best, max_new_tokens
+        self.items = _choose_items(corpus, protect, items)
+        self.before: list[float] = []
+        """Score of each item before training."""
+        self.looks: list[dict[str, Any]] = []
+        """What stands in gate.json of each look."""
+        self._watch: RepeatedLooks | None = None
+        self._best_step: int | None = None
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Answer all items, or read what they were before a resumed run; say what a look costs."""
+        if getattr(args, "deepspeed", None) or getattr(args, "fsdp", None):
+            raise InputError("whole parameters in each process, beside GateCallback", "FSDP or DeepSpeed", "Gate afterwards.")
+        steps = state.max_steps if state.max_steps > 0 else args.max_steps
+        planned = max(1, math.ceil(steps / self.every))
+        file = Path(args.output_dir) / FILE_NAME
+        self.looks, began = [], perf_counter()
+        if state.global_step:
+            self.before, done, self.max_new_tokens = self._read(file, state.global_step)
+        else:
+            self.before, done = self._scores(kwargs), []
+        seconds = perf_counter() - began
+        self._watch = RepeatedLooks([item.task for item in self.items], planned)
+        for line in done:
+            result = self._watch.look(np.asarray(line["scores"]) - np.asarray(self.before))
+            self._note(line["step"], line["scores"], result)
+        if not state.global_step and state.is_world_process_zero:
+            self._write(file)
+            message = "gate: %d items, right before training: %.0f%%; %d looks of about %.0f s, one every %d steps: %.1f min"
+            share = 100 * sum(self.before) / len(self.before)
+            _log.warning(message, len(self.items), share, planned, seconds, self.every, planned * seconds / 60)
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> Any:
+        """Look, where it is time."""
+        is_last = state.global_step >= state.max_steps
+        if state.global_step % self.every and not is_last:
+            return control
+        assert self._watch is not None
+        scores = self._scores(kwargs)
+        outcome = self._note(state.global_step, scores, self._watch.look(np.asarray(scores) - np.asarray(self.before)))
+        if state.is_world_process_zero:
+            self._write(Path(args.output_dir) / FILE_NAME)
+            line = self.looks[-1]
+            _log.warning(
+                "gate: step %d: %s; %+.1f points over %d items, lower end %+.1f",
+                *(state.global_step, outcome, 100 * line["change"], len(self.items), 100 * line["lower"]),
+            )
+        if outcome == "passed" and self.keep_best:
+            control.should_save = True
+        if outcome == "lost" and self.stop:
+            control.should_training_stop = True
+        return control
+
+    def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """A checkpoint whose look passed is the best one, and is kept."""
+        if self.keep_best and self._best_step == state.global_step:
+            state.best_model_checkpoint = str(Path(args.output_dir) / f"checkpoint-{state.global_step}")
+            if state.is_world_process_zero:
+                self._write(Path(args.output_dir) / FILE_NAME)
+
+    def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **kwargs: Any) -> None:
+        """The last look, as numbers of the trainer's own log."""
+        if logs is not None and self.looks:
+            logs |= {f"gate/{name}": self.looks[-1][name] for name in ("change", "lower")}
+
+    def _scores(self, given: Any) -> list[float]:
+        """Scores of greedy answers to all items, the same in all processes."""
+        scores: list[Any] = [None]
+        if PartialState().is_main_process:
+            model = getattr(given["model"], "module", given["model"])
+            learner = Learner(model, given["processing_class"], "the model in training")
+            if self.max_new_tokens is None:
+                config = MeasureConfig(items=len(self.items), samples=0)
+                room, _, _ = find_room([learner], Corpus.from_examples(self.items, self.corpus.graders), config, _log.info)
+                self.max_new_tokens = room.tokens
+            prompts = [item.prompt for item in self.items]
+            answers = learner.sample(prompts, count=1, temperature=0.0, max_new_tokens=self.max_new_tokens, seed=0)
+            scores = [
+                [
+                    self.corpus.grade(item, answer.text, cut=not answer.finished)
+                    for item, (answer,) in zip(self.items, answers, strict=True)
+                ]
+            ]
+        return broadcast_object_list(scores)[0]
+
+    def _note(self, step: int, scores: Sequence[float], result: LookResult) -> LookOutcome:
+        lost = result.loss_is_shown and result.change <= -self.margin
+        outcome: LookOutcome = "lost" if lost else "passed" if result.lower > -self.margin else "cannot tell"
+        if outcome == "passed":
+            self._best_step = step
+        by_task: dict[str, list[float]] = {}
+        for item, before, now in zip(self.items, self.before, scores, strict=True):
+            by_task.setdefault(item.task, []).append(now - before)
+        changes = {task: sum(values) / len(values) for task, values in sorted(by_task.items())}
+        line = {"step": step, "outcome": outcome, "change": result.change, "lower": result.lower, "tasks": changes}
+        self.looks.append(line | {"scores": list(scores)})
+        return outcome
+
+    def _write(self, file: Path) -> None:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        settings = {"margin": self.margin, "every": self.every, "max_new_tokens": self.max_new_tokens}
+        best = None if self._best_step is None else f"checkpoint-{self._best_step}"
+        ids = [item.id for item in self.items]
+        write_json(file, {"settings": settings, "best": best, "items": ids, "before": self.before, "looks": self.looks})
+
+    def _read(self, file: Path, step: int) -> tuple[list[float], list[dict[str, Any]], int]:
+        """Scores before training, looks up to a step, and the room, of the run that is resumed."""
+        remedy = "Resume with the same output_dir, rows and items, or start anew."
+        try:
+            kept = json.loads(file.read_text(encoding="utf-8"))
+            ids, before, room = kept["items"], kept["before"], kept["settings"]["max_new_tokens"]
+            looks = [line for line in kept["looks"] if line["step"] <= step]
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise InputError("the looks of the run that is resumed", type(error).__name__, remedy, file=file) from None
+        if ids != [item.id for item in self.items]:
+            raise InputError("the items of the run that is resumed", "others", remedy, file=file)
+        return before, looks, room
+
+
+def _choose_items(corpus: Corpus, protect: Sequence[str], count: int) -> list[Example]:
+    """Held-out rows with an answer, of the protected tasks and cells, in turn one of each task."""
+    rows = [row for row in corpus.measured() if row.answer is not None]
+    known = {name for row in rows for name in (row.task, cell_key(row.task, row.level))}
+    for name in protect:
+        if name not in known:
+            raise unknown_name("task or cell of the held-out rows (protect)", name, known)
+    chosen = [row for row in rows if not protect or {row.task, cell_key(row.task, row.level)} & set(protect)]
+    if not chosen:
+        raise InputError("held-out rows with answers", "none", "Name rows whose answers can be graded.")
+    return spread_items(chosen, count)

@@ -1,0 +1,127 @@
+"""A gate inside a plain trainer: it stops a run that loses what was known, leaves others alone, and goes on after a stop."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from datasets import Dataset
+from trainers_tiny import model, parameters, sft_config, tokenizer
+from trl import SFTTrainer
+
+from mixwright import GateCallback
+from mixwright.corpus import Corpus
+from mixwright.errors import InputError
+from mixwright.records import Example
+
+LETTERS = [Example(f"l{n}", "letters", f"say {letter}=", answer=letter) for n, letter in enumerate("abcdefghijkl")]
+CORPUS = Corpus.from_examples(LETTERS, {"letters": "exact"})
+
+
+@pytest.fixture(scope="module")
+def knows_letters(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """Weights of a model that has learnt to say letters."""
+    trainer = trainer_of(tmp_path_factory.mktemp("a"), None, letters(), max_steps=150, learning_rate=1e-2)
+    trainer.train()
+    return {name: value.clone() for name, value in trainer.model.state_dict().items()}
+
+
+def letters() -> Dataset:
+    return Dataset.from_list([{"prompt": row.prompt, "completion": row.answer} for row in LETTERS] * 4)
+
+
+def sums() -> Dataset:
+    return Dataset.from_list([{"prompt": f"say {n % 10}=", "completion": f"{n % 7}"} for n in range(48)])
+
+
+def trainer_of(folder: Path, weights: Any, data: Dataset, callbacks: Any = (), **settings: Any) -> SFTTrainer:
+    built = model()
+    if weights is not None:
+        built.load_state_dict(weights)
+    settings = {"per_device_train_batch_size": 16, "lr_scheduler_type": "constant"} | settings
+    return SFTTrainer(
+        model=built,
+        args=sft_config(folder, **settings),
+        train_dataset=data,
+        processing_class=tokenizer(),
+        callbacks=list(callbacks),
+    )
+
+
+def test_it_stops_a_run_that_loses_what_was_known(
+    knows_letters: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    gate = GateCallback(CORPUS, every=5, max_new_tokens=3)
+    trainer = trainer_of(tmp_path, knows_letters, sums(), [gate], max_steps=100, learning_rate=1e-2)
+    trainer.train()
+    assert sum(gate.before) >= 11
+    assert gate.looks[-1]["outcome"] == "lost"
+    assert trainer.state.global_step == gate.looks[-1]["step"] < 100
+    assert "gate: 12 items, right before training" in caplog.text
+    assert "20 looks" in caplog.text
+    assert any("gate/change" in line for line in trainer.state.log_history)
+    kept = json.loads((tmp_path / "gate.json").read_text())
+    assert [look["step"] for look in kept["looks"]] == list(range(5, trainer.state.global_step + 1, 5))
+    assert kept["looks"][-1]["tasks"]["letters"] == pytest.approx(gate.looks[-1]["change"])
+
+
+def test_it_only_tells_where_it_may_not_stop(knows_letters: Any, tmp_path: Path) -> None:
+    gate = GateCallback(CORPUS, every=10, max_new_tokens=3, stop=False)
+    trainer = trainer_of(tmp_path, knows_letters, sums(), [gate], max_steps=40, learning_rate=1e-2)
+    trainer.train()
+    assert trainer.state.global_step == 40
+    assert "lost" in [look["outcome"] for look in gate.looks]
+
+
+def test_what_is_trained_does_not_depend_on_it(knows_letters: Any, tmp_path: Path) -> None:
+    trained = []
+    for name, callbacks in (("a", []), ("b", [GateCallback(CORPUS, every=1, max_new_tokens=3, stop=False)])):
+        trainer = trainer_of(tmp_path / name, knows_letters, letters(), callbacks, max_steps=4)
+        trainer.train()
+        trained.append(parameters(trainer))
+    assert torch.equal(*trained)
+
+
+def test_it_keeps_the_last_checkpoint_that_passed(knows_letters: Any, tmp_path: Path) -> None:
+    gate = GateCallback(CORPUS, every=2, max_new_tokens=3, keep_best=True, margin=0.3)
+    trainer = trainer_of(tmp_path, knows_letters, letters(), [gate], max_steps=4, learning_rate=1e-6)
+    trainer.train()
+    assert [look["outcome"] for look in gate.looks] == ["passed", "passed"]
+    assert trainer.state.best_model_checkpoint == str(tmp_path / "checkpoint-4")
+    assert (tmp_path / "checkpoint-4").is_dir()
+    assert json.loads((tmp_path / "gate.json").read_text())["best"] == "checkpoint-4"
+
+
+def test_a_resumed_run_looks_on(knows_letters: Any, tmp_path: Path) -> None:
+    settings = {"save_strategy": "steps", "save_steps": 2, "learning_rate": 1e-3}
+    whole = GateCallback(CORPUS, every=2, max_new_tokens=3, stop=False)
+    trainer_of(tmp_path / "a", knows_letters, sums(), [whole], max_steps=8, **settings).train()
+    trainer_of(
+        tmp_path / "b", knows_letters, sums(), [GateCallback(CORPUS, every=2, stop=False)], max_steps=8, **settings
+    ).train()
+    again = GateCallback(CORPUS, every=2, stop=False)
+    resumed = trainer_of(tmp_path / "b", None, sums(), [again], max_steps=8, **settings)
+    resumed.train(resume_from_checkpoint=str(tmp_path / "b" / "checkpoint-4"))
+    assert again.before == whole.before
+    assert [look["change"] for look in again.looks] == [look["change"] for look in whole.looks]
+    other = GateCallback(Corpus.from_examples(LETTERS[:5], {"letters": "exact"}), every=2)
+    refused = trainer_of(tmp_path / "b", None, sums(), [other], max_steps=8, **settings)
+    with pytest.raises(InputError, match="the items of the run that is resumed, got others"):
+        refused.train(resume_from_checkpoint=str(tmp_path / "b" / "checkpoint-4"))
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"every": 0}, "every of 1 or more, got 0"),
+        ({"every": 1, "items": 1}, "items of 2 or more"),
+        ({"every": 1, "margin": 5}, "Name it as a share"),
+        ({"every": 1, "protect": ["leters"]}, "letters"),
+    ],
+)
+def test_wrong_settings_are_refused(given: dict[str, Any], told: str) -> None:
+    with pytest.raises(InputError, match=told):
+        GateCallback(CORPUS, **given)
