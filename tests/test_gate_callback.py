@@ -17,6 +17,7 @@ from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.records import Example
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*gradient_checkpointing.*:FutureWarning")  # TRL sets the older name
 LETTERS = [Example(f"l{n}", "letters", f"say {letter}=", answer=letter) for n, letter in enumerate("abcdefghijkl")]
 CORPUS = Corpus.from_examples(LETTERS, {"letters": "exact"})
 

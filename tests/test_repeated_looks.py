@@ -14,7 +14,7 @@ def changes(rng: np.random.Generator, before: np.ndarray, churn: float, loss: fl
     """One look: some items change for no reason, as many each way, and some right ones are lost."""
     flips = rng.random(ITEMS) < churn if kept is None else kept
     after = np.where(flips, 1 - before, before)
-    lost = (rng.random(ITEMS) < loss / max(before.mean(), 1e-9)) & (before == 1)
+    lost = (rng.random(ITEMS) < loss / after.mean()) & (after == 1)  # the mean falls by `loss`
     return np.where(lost, 0, after) - before
 
 
@@ -35,7 +35,7 @@ def test_a_run_without_a_loss_is_seldom_stopped(persistent: bool) -> None:
 
 
 def test_a_loss_is_found_in_few_looks() -> None:
-    assert share_stopped(0.2, 0.1, 4, persistent=False, seed=2) >= 0.75
+    assert share_stopped(0.2, 0.1, 4, persistent=False, seed=2) >= 0.8
 
 
 def test_by_hand() -> None:

@@ -48,8 +48,7 @@ class Break(TrainerCallback):
                 for parameter in kwargs["model"].parameters() if self.part == "all" else ():
                     parameter.mul_(self.value)
         if state.global_step == 2 and self.part == "gradient":
-            trained = next(parameter for parameter in kwargs["model"].parameters() if parameter.grad is not None)
-            trained.register_hook(lambda gradient: torch.full_like(gradient, self.value))
+            next(kwargs["model"].parameters()).register_hook(lambda gradient: torch.full_like(gradient, self.value))
 
 
 def trainer_of(objective: str, folder: Path, callbacks: list[Any], **settings: Any) -> Any:

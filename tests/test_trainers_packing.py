@@ -17,6 +17,7 @@ from mixwright import SteeredSFTTrainer
 from mixwright.errors import InputError
 from mixwright.trainers.packing import rows_that_fit, sum_by_row
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*gradient_checkpointing.*:FutureWarning")  # TRL sets the older name
 DATA = rows(24).rename_column("answer", "completion")
 
 

@@ -2,9 +2,9 @@
 
 Items change their answer for no reason, too, and then as often from wrong to right as from right to wrong. So under the null
 of no loss each item's changes, over all looks together, may as well have the other sign. What a mean loss would have to reach
-is found by turning these signs at random, the same way at each look, and by spending the allowed error in equal parts over
-the planned looks. Looks that see nearly the same answers share one chance of an error, and that is used: with independent
-looks the boundary is that of Bonferroni, and with equal ones it falls from look to look.
+is found by turning these signs at random, the same way at each look, and by spending the allowed error over the planned looks:
+after a share s of them the square root of s is spent, because most of a loss comes early in a run. Looks that see nearly the
+same answers share one chance of an error, and that is used: the boundary then falls from look to look.
 
 Source: sign flips jointly over dependent tests as Westfall and Young (1993) have it; error spent over looks after Lan and
 DeMets (1983).
@@ -74,7 +74,7 @@ class RepeatedLooks:
         if self.looks > self.planned_looks:
             return False
         by_sign = self._signs @ parts.astype(np.float32)
-        allowed = math.floor(FALSE_STOP_RATE * SIGN_DRAWS * self.looks / self.planned_looks)
+        allowed = math.floor(FALSE_STOP_RATE * SIGN_DRAWS * math.sqrt(self.looks / self.planned_looks))
         free = allowed - int((~self._alive).sum())
         alive = np.sort(by_sign[self._alive])
         # the largest value that at most `free` of the draws that have crossed nowhere exceed

@@ -46,8 +46,8 @@ class GateCallback(TrainerCallback):
 
     A look has *lost* where a loss is shown, over all looks so far, that is at least the margin; it has *passed* where the
     one-sided 95 % lower end of the mean change lies above minus the margin; else it cannot tell. Over a run that loses
-    nothing at most 5 % end in a false stop. Each look is a line of the trainer's log (`gate/change`, `gate/lower`), and all of
-    them stand in `<output_dir>/gate.json`, from which a resumed run goes on.
+    nothing at most 5 % end in a false stop. Each look is an entry of `state.log_history` (`gate/change`, `gate/lower`), and
+    all of them stand in `<output_dir>/gate.json`, from which a resumed run goes on.
 
     Args:
         corpus: held-out rows with answers: a path, or a `Corpus`.
@@ -131,6 +131,8 @@ class GateCallback(TrainerCallback):
         if state.is_world_process_zero:
             self._write(Path(args.output_dir) / FILE_NAME)
             line = self.looks[-1]
+            shown = {f"gate/{name}": line[name] for name in ("change", "lower")}
+            state.log_history.append({**shown, "step": state.global_step})
             _log.warning(
                 "gate: step %d: %s; %+.1f points over %d items, lower end %+.1f",
                 *(state.global_step, outcome, 100 * line["change"], len(self.items), 100 * line["lower"]),
@@ -147,11 +149,6 @@ class GateCallback(TrainerCallback):
             state.best_model_checkpoint = str(Path(args.output_dir) / f"checkpoint-{state.global_step}")
             if state.is_world_process_zero:
                 self._write(Path(args.output_dir) / FILE_NAME)
-
-    def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **kwargs: Any) -> None:
-        """The last look, as numbers of the trainer's own log."""
-        if logs is not None and self.looks:
-            logs |= {f"gate/{name}": self.looks[-1][name] for name in ("change", "lower")}
 
     def _scores(self, given: Any) -> list[float]:
         """Scores of greedy answers to all items, the same in all processes."""

@@ -43,12 +43,13 @@ def simulate(kept: float, loss: float, runs: int, seed: int) -> list[int]:
         before = (np.arange(ITEMS) % (2 * TASKS) < TASKS).astype(float)
         watch = RepeatedLooks([str(item % TASKS) for item in range(ITEMS)], LOOKS, seed=number)
         changed = rng.random(ITEMS) < CHURN
-        lost = (rng.random(ITEMS) < loss / before.mean()) & (before == 1)
+        harm = rng.random(ITEMS)
         stop = 0
         for look in range(1, LOOKS + 1):
             stays = rng.random(ITEMS) < kept
             changed = np.where(stays, changed, rng.random(ITEMS) < CHURN)
-            after = np.where(lost, 0.0, np.where(changed, 1 - before, before))
+            after = np.where(changed, 1 - before, before)
+            after = np.where((harm < loss / after.mean()) & (after == 1), 0.0, after)
             if watch.look(after - before).loss_is_shown:
                 stop = look
                 break
