@@ -5,14 +5,15 @@ from __future__ import annotations
 import re
 from typing import Any
 
-import click
 import typer
 from mkdocs.structure.files import File
 
 from mixwright.__main__ import app
 
-OUTSIDE = re.compile(r"\[([^\]]+)\]\(((?:\.\./)+(?:mixwright|mixwright_lab|tests|examples)/[^)]*|(?:\.\./)+[A-Z][A-Za-z.]*)\)")
-"""Links from a page of docs/ to a file of the repository that is no page."""
+PATH = r"(?:\.\./)+(?:mixwright|mixwright_lab|tests|examples)(?:/[^)\s]*)?|(?:\.\./)+[A-Z][A-Za-z.]*|lab\.html"
+"""Files of the repository that are no pages, as pages of docs/ link to them."""
+OUTSIDE = re.compile(rf"\[([^\]]+)\]\(({PATH})\)")
+DEFINED = re.compile(rf"^\[([^\]]+)\]: +({PATH})$\n?", re.MULTILINE)
 
 
 def on_files(files: Any, config: Any) -> Any:
@@ -28,33 +29,34 @@ def on_files(files: Any, config: Any) -> Any:
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """Files of the repository that are no pages are named, not linked."""
+    defined = {label: path.replace("../", "") for label, path in DEFINED.findall(markdown)}
+    markdown = DEFINED.sub("", markdown)
+    for label, path in defined.items():
+        markdown = re.sub(rf"\[([^\]]+)\]\[{re.escape(label)}\]", rf"\1 (`{path}`)", markdown)
+        markdown = markdown.replace(f"[{label}]", f"`{path}`")
     return OUTSIDE.sub(lambda found: f"{found[1]} (`{found[2].replace('../', '')}`)", markdown)
 
 
 def command_line() -> str:
     """Every command with its help, arguments and options."""
-    group = typer.main.get_command(app)
-    context = click.Context(group, info_name="mixwright")
-    assert isinstance(group, click.Group)
     parts = ["# Command line", "", "Made from `mixwright COMMAND --help`.", ""]
-    for name in group.list_commands(context):
-        command = group.get_command(context, name)
-        assert command is not None
-        usage = " ".join(command.collect_usage_pieces(click.Context(command, info_name=name)))
-        parts += [f"## {name}", "", f"`mixwright {name} {usage}`", "", plain(command.help or ""), ""]
-        options = [parameter for parameter in command.params if not getattr(parameter, "hidden", False)]
+    commands: dict[str, Any] = vars(typer.main.get_command(app))["commands"]
+    for name, command in commands.items():
+        parameters = [one for one in command.params if not getattr(one, "hidden", False)]
+        arguments = [one.name.upper() for one in parameters if one.param_type_name == "argument"]
+        parts += [f"## {name}", "", f"`{' '.join(['mixwright', name, *arguments, '[OPTIONS]'])}`", "", in_cell(command.help), ""]
         parts += ["| argument or option | meaning |", "|---|---|"]
-        parts += [f"| `{'`, `'.join(names(one))}` | {plain(getattr(one, 'help', '') or '')} |" for one in options] + [""]
+        parts += [f"| {', '.join(f'`{typed}`' for typed in as_typed(one))} | {in_cell(one.help)} |" for one in parameters]
+        parts += [""]
     return "\n".join(parts)
 
 
-def names(parameter: click.Parameter) -> list[str]:
-    """As they are typed."""
-    if isinstance(parameter, click.Argument):
-        return [(parameter.name or "").upper()]
-    return [*parameter.opts, *parameter.secondary_opts]
+def as_typed(parameter: Any) -> list[str]:
+    """The names of an argument or option."""
+    is_argument = parameter.param_type_name == "argument"
+    return [parameter.name.upper()] if is_argument else [*parameter.opts, *parameter.secondary_opts]
 
 
-def plain(text: str) -> str:
-    """Help text for a table cell."""
-    return " ".join(text.split()).replace("|", "\\|")
+def in_cell(text: str | None) -> str:
+    """Help text as a table cell holds it."""
+    return " ".join((text or "").split()).replace("|", "\\|").replace("<", "&lt;")

@@ -73,9 +73,10 @@ def run(
 ) -> Path:
     """The whole line, corpus to verdict; goes on where an earlier call stopped. Returns the page.
 
-    >>> page = run("run.yaml")
-    >>> page.as_posix()
-    'runs/run/verdict.html'
+    Examples:
+        >>> page = run("run.yaml")
+        >>> page.as_posix()
+        'runs/run/verdict.html'
 
     Args:
         config: a settings file, or settings; relative paths start from the file's folder, or from the current one.
@@ -98,9 +99,10 @@ def run(
 def audit(corpus: Corpus | CorpusConfig | str | Path, *, checks: Sequence[str] | None = None) -> list[Observation]:
     """What is in the data, and what should not be: errors, then warnings, then infos. No model needed.
 
-    >>> for seen in audit("train.jsonl", checks=["duplicates"]):
-    ...     print(seen.severity, seen.task, seen.count, "of", seen.total)
-    info sum 1 of 41
+    Examples:
+        >>> for seen in audit("train.jsonl", checks=["duplicates"]):
+        ...     print(seen.severity, seen.task, seen.count, "of", seen.total)
+        info sum 1 of 41
 
     Args:
         corpus: what is looked at; contamination needs both splits, so a `CorpusConfig` with `eval`.
@@ -122,9 +124,10 @@ def measure(
 ) -> list[Measurement]:
     """What a model can do now, per task and level and per item, each number with its interval and its null.
 
-    >>> rows = measure("checkpoint", "train.jsonl", settings=MeasureConfig(items=8, samples=2, probes=("competence",)))
-    >>> [(row.task, row.n) for row in rows if row.name == "pass@1" and row.example is None]
-    [('sum', 16)]
+    Examples:
+        >>> rows = measure("checkpoint", "train.jsonl", settings=MeasureConfig(items=8, samples=2, probes=("competence",)))
+        >>> [(row.task, row.n) for row in rows if row.name == "pass@1" and row.example is None]
+        [('sum', 16)]
 
     Args:
         checkpoint: a folder, a hub name, or a loaded model, which is left as it was.
@@ -169,8 +172,9 @@ def scan(
 ) -> list[ScanResult]:
     """Read every row once with the starting model: a table of losses, IFD, entropy, gradients, pass rates, per example.
 
-    >>> [(found.rows, found.made) for found in scan("run.yaml", columns=["likelihood"])]
-    [(41, 1)]
+    Examples:
+        >>> [(found.rows, found.made) for found in scan("run.yaml", columns=["likelihood"])]
+        [(41, 1)]
 
     Args:
         config: as `run` takes them.
@@ -200,8 +204,9 @@ def mine(
 ) -> Path:
     """Choose training rows, or make new ones, each with a reason; returns the table of them.
 
-    >>> mine("run.yaml", miner="pairs").as_posix()
-    'runs/run/mine/pairs.parquet'
+    Examples:
+        >>> mine("run.yaml", miner="pairs").as_posix()
+        'runs/run/mine/pairs.parquet'
 
     Args:
         config: as `run` takes them.
@@ -228,10 +233,11 @@ def plan(
 ) -> Plan:
     """Weights, band and levers with a reason for each number, from what was measured. Pure: no model, no torch.
 
-    >>> rows = measure("checkpoint", "train.jsonl", settings=MeasureConfig(items=8, samples=2, probes=("competence",)))
-    >>> made = plan("train.jsonl", rows, train=TrainConfig(steps=20))
-    >>> made.stages[0].steps, dict(made.stages[0].weights)
-    (20, {'sum': 1.0})
+    Examples:
+        >>> rows = measure("checkpoint", "train.jsonl", settings=MeasureConfig(items=8, samples=2, probes=("competence",)))
+        >>> made = plan("train.jsonl", rows, train=TrainConfig(steps=20))
+        >>> made.stages[0].steps, dict(made.stages[0].weights)
+        (20, {'sum': 1.0})
 
     Args:
         corpus: what is to be trained on, the one that was measured.
@@ -257,8 +263,9 @@ def steer(
 ) -> Path:
     """Train once under the plan as it stands; returns the folder of the branch, which a later trial takes over.
 
-    >>> steer("run.yaml").as_posix()
-    'runs/run/trial/steered-0'
+    Examples:
+        >>> steer("run.yaml").as_posix()
+        'runs/run/trial/steered-0'
 
     Args:
         config: as `run` takes them.
@@ -283,9 +290,10 @@ def trial(
 ) -> TrialResult:
     """Try the plan of a run folder against simpler choices, paired by seed; where it helps, against its nulls.
 
-    >>> result = trial("run.yaml")
-    >>> sorted({effect.against for effect in result.effects if effect.arm == "steered"})
-    ['frozen', 'uniform']
+    Examples:
+        >>> result = trial("run.yaml")
+        >>> sorted({effect.against for effect in result.effects if effect.arm == "steered"})
+        ['frozen', 'uniform']
 
     Args:
         config: as `run` takes them.
@@ -315,8 +323,9 @@ def verdict(
 ) -> Path:
     """Judge a run folder, measure and compare two checkpoints, or compare two evaluation logs. Returns the page.
 
-    >>> verdict("runs/run").name
-    'verdict.html'
+    Examples:
+        >>> verdict("runs/run").name
+        'verdict.html'
 
     `mixwright.verdict.rules.basis.gate_answer` says what the gate of that folder says, where it was asked. A run folder
     takes no torch.
@@ -356,9 +365,10 @@ def dial(
 ) -> Sweep:
     """Skill and kept knowledge of a model between base and tuned, by strength, and the largest strength within a budget.
 
-    >>> found = dial("checkpoint", "checkpoint", "two_tasks.jsonl", keep=["copy"], alpha=[1.0])
-    >>> [setting.alpha for setting in found.settings]
-    [0.0, 1.0]
+    Examples:
+        >>> found = dial("checkpoint", "checkpoint", "two_tasks.jsonl", keep=["copy"], alpha=[1.0])
+        >>> [setting.alpha for setting in found.settings]
+        [0.0, 1.0]
 
     Args:
         base: checkpoint before it was tuned.
@@ -379,8 +389,9 @@ def dial(
 def replicates(scores: str | Path, *, target: float = 0.8) -> Ranking:
     """Whether a ranking of candidates is one of noise, and how many runs of each a reliable one takes.
 
-    >>> replicates("scores.csv").word
-    'reliable'
+    Examples:
+        >>> replicates("scores.csv").word
+        'reliable'
 
     Args:
         scores: a run folder with a trial, or a table with the columns candidate and score, and perhaps group and run.
@@ -395,8 +406,9 @@ def replicates(scores: str | Path, *, target: float = 0.8) -> Ranking:
 def list_plugins(kind: str | None = None) -> list[Entry]:
     """Every plug-in, or those of one kind; imports none of them. Raises InputError for an unknown kind.
 
-    >>> "numeric" in [entry.name for entry in list_plugins("graders")]
-    True
+    Examples:
+        >>> "numeric" in [entry.name for entry in list_plugins("graders")]
+        True
     """
     return [entry for name in ([kind] if kind else KIND_BY_NAME) for entry in listing(name).values()]
 
@@ -404,8 +416,9 @@ def list_plugins(kind: str | None = None) -> list[Entry]:
 def explain(name: str) -> list[Entry]:
     """Every plug-in of that name, in the order of the flow, with its docstring. Raises InputError where there is none.
 
-    >>> [entry.kind for entry in explain("formats")][0]
-    'checks'
+    Examples:
+        >>> [entry.kind for entry in explain("formats")][0]
+        'checks'
     """
     return find_entries(name)
 
