@@ -70,7 +70,7 @@ REHEARSE_HELP = (
 PROMPTS_HELP = "With --corpus and --miner rehearsal: requests like those that the model gets, with or without answers."
 KEEP_HELP = "With --corpus, for SFT and DPO: task that the plan keeps, whatever was measured. Repeatable."
 MEASURED_HELP = "With --corpus: what `measure --folder`, or a comparison, wrote of the model before, which is taken over."
-FAIL_HELP = "Exit with 3 when anything this grave or graver was seen; never: 0 whatever was seen, for people who read."
+FAIL_HELP = "Exit with 3 when anything this grave or graver was found. With never, the exit code is always 0."
 BUDGET_HELP = (
     "Time that the whole command may take, such as 90s, 20m or 1h30m: items, samples and seeds are chosen for it. Default: "
     "no limit."

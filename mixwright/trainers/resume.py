@@ -240,7 +240,7 @@ class Checkpoints:
         state_folder = folder if _state_file(folder).exists() else self._staging_folder(_step(folder))
         lines = read_state(state_folder, STATE_FILE_STEM, arrays=False)["lines"]
         if name := self.run.files.first_differing(lines):
-            return f"{name} no longer begins with the lines that stood there when it was saved"
+            return f"{name} differs from what it was when the checkpoint was saved"
         for decision in self.run.files.decided_after(lines):
             last_good_name = decision.get("new") if decision.get("what") == "not finite" else None
             if last_good_name is not None and _step(folder) > _step(Path(last_good_name)):
@@ -251,9 +251,7 @@ class Checkpoints:
         logger = logging.getLogger("mixwright")
         name = self.run.files.first_differing(state["lines"]) if self.run.files.write else ""
         if name:
-            logger.warning(
-                "%s does not begin with the lines that stood there at %s; it goes on as it is.", name, folder.name
-            )
+            logger.warning("%s differs from the copy in %s. Training goes on with the file as it is.", name, folder.name)
         if sorted(state["random"]) != sorted(self._random_files()) and self.saves and not self.each_node:
             logger.warning(
                 "%s was saved by %d processes and %d resume it: TRL cannot restore random states, so completions differ "
