@@ -174,7 +174,7 @@ def judge_answers(row: Example, completions: Sequence[Completion], grades: Timed
 
 
 def measure_margins(learner: Learner, rows: Sequence[Example], pairs: Sequence[Candidate]) -> np.ndarray:
-    """Log-probability of the rejected answer minus that of the chosen one, nats, shape (pairs,)."""
+    """Log-probability of the chosen answer minus that of the rejected one, nats, shape (pairs,)."""
     from mixwright.learner.warmup import completion_tokens
 
     prompts = [rows[pair.prompt_index].prompt for pair in pairs]
@@ -187,7 +187,7 @@ def measure_margins(learner: Learner, rows: Sequence[Example], pairs: Sequence[C
             ]
         )
 
-    return total([pair.rejected for pair in pairs]) - total([pair.chosen for pair in pairs])
+    return total([pair.chosen for pair in pairs]) - total([pair.rejected for pair in pairs])
 
 
 def _as_completion(prompt: Text, text: str) -> Text:
