@@ -66,7 +66,7 @@ def features(corpus: Corpus, width: int, seed: int) -> tuple[dict[str, np.ndarra
     for name, group in groups.items():
         asked: Any = frozenset(group.PASSES)
         begun = time.process_time()
-        read = group.read(rows, ScanPasses(learner, rows, asked, calibration=calibration))
+        read = group.compute(rows, ScanPasses(learner, rows, asked, calibration=calibration))
         seconds[name] = time.process_time() - begun
         found |= {column: np.array(values) for column, values in read.items() if column in ("sketch", "hidden")}
     begun = time.process_time()
