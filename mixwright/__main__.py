@@ -143,7 +143,7 @@ def measure(
         if folder is not None:
             raise InputError("an evaluation log without --folder", "--folder", "Leave it out: nothing is written.")
         measurements = measure_log(source, measuring)
-    elif measuring.on_checkpoint(source):
+    elif measuring.measures_checkpoint(source):
         from mixwright.cli.direct import measure_checkpoint
 
         measurements = measure_checkpoint(source, measuring, folder)[1].measurements
@@ -201,7 +201,7 @@ def mine(
     from mixwright.cli.mining import mine_checkpoint, mine_folder
 
     budget, measuring = measuring.budget, measuring if measuring.corpus is not None else replace(measuring, budget=None)
-    if measuring.on_checkpoint(source):
+    if measuring.measures_checkpoint(source):
         if keep is not None or export or tried or folder:
             raise InputError("--export-to alone beside --corpus", "--keep, --export, --try or --folder", "Leave them out.")
         mine_checkpoint(source, measuring, miner, rehearse, export_to)
@@ -245,7 +245,7 @@ def plan(
     check_export(export, export_to, dry_run=dry_run)
     planning_options = {"planner": planner, "objective": objective, "steps": steps, "batch": batch, "rehearse": rehearse}
     planning_options |= {"keep": tuple(keep) if keep else None, "measured": measured}
-    if measuring.on_checkpoint(source):
+    if measuring.measures_checkpoint(source):
         if folder is not None or dry_run:
             raise InputError("--output FILE, or the plan on stdout", "--folder or --dry-run", "Leave them out.")
         planning = Planning(**{name: value for name, value in planning_options.items() if value is not None})

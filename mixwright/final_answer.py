@@ -27,6 +27,8 @@ WHOLE_ANSWER_CHARACTERS = 100
 """Characters up to which a text of one line is an answer as a whole."""
 _QUOTATION_CHARACTERS = 40
 """Characters after a statement that also stands in the prompt from which it is a quotation, and no answer."""
+_CHARACTERS_BEFORE_QUESTION = 40
+"""Characters of a first line, without an answer mark, behind which a question of its own ends an answer."""
 _ANSWER_TAG = re.compile(r"\\(?:boxed|fbox) ?\{|<answer>", re.IGNORECASE)
 _HASH_LINE = re.compile(r"^.*(?<!#)#### ?(?!#)(.*)\Z")
 _ANSWER_PHRASE = re.compile(
@@ -116,7 +118,7 @@ def own_text(text: str, prompt: str) -> str:
     first_mark = _ANSWER_TAG.search(text) or _ANSWER_PHRASE.search(text) or re.search("####", text)
     next_question = _NEXT_QUESTION.search(text, first_mark.end() if first_mark else 0)
     if next_question and (
-        first_mark or ("\n" not in text[: next_question.start()].strip() and next_question.start() <= _QUOTATION_CHARACTERS)
+        first_mark or ("\n" not in text[: next_question.start()].strip() and next_question.start() <= _CHARACTERS_BEFORE_QUESTION)
     ):
         text = text[: next_question.start()].strip()
     return text

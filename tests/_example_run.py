@@ -246,8 +246,8 @@ def _effects(arm: str, against: str, after: dict[str, list[ItemScores]]) -> list
         ("success.sampled", "sampled", False),
         ("success.items", "greedy", True),
     )
-    for name, decoding, by_items in ways:
-        moved = estimate_change(after[against], after[arm], decoding=decoding, weigh="items" if by_items else "tasks")
+    for name, outcome, by_items in ways:
+        moved = estimate_change(after[against], after[arm], outcome=outcome, weigh="items" if by_items else "tasks")
         assert moved is not None
         found.append(_effect(arm, against, name, moved))
     return found
@@ -255,7 +255,7 @@ def _effects(arm: str, against: str, after: dict[str, list[ItemScores]]) -> list
 
 def _effect(arm: str, against: str, name: str, moved: Change) -> Effect:
     word = change_word(moved) if name == "success" else None
-    own, sampled = moved.success, moved.sampled.interval if moved.sampled else None
+    own, sampled = moved.estimate, moved.sampled.interval if moved.sampled else None
     parts = (moved.swapped.interval, moved.dependence.interval, sampled)
     return Effect(arm, against, name, own.interval, word, own.p, len(moved.items), own.detectable(), *parts)
 

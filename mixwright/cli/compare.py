@@ -43,7 +43,7 @@ from mixwright.records import Cell, Observation
 from mixwright.run.folder import RunFolder, write_json, write_measurements
 from mixwright.run.manifest import write_manifest, write_settings
 from mixwright.verdict.page.beside import BESIDE_NAME
-from mixwright.verdict.page.text import count
+from mixwright.verdict.page.text import format_count
 from mixwright.verdict.rules.answer_forms import write_known_forms
 from mixwright.verdict.rules.basis import LEFT_OUT_SETTING, MOST_ROWS_SETTING, PACE_SETTING
 from mixwright.verdict.rules.claims import find_unjudged_tasks
@@ -261,7 +261,7 @@ def plan_looks(cells: Sequence[Cell], max_items: int) -> list[tuple[int, Look]]:
     min_size = min(MIN_ITEMS, rows)
     if last_size < min_size:
         expected = (
-            f"--max-items of {min_size * len(cells):,} or more: {min_size} items of each of {count(len(cells), 'cell')}"
+            f"--max-items of {min_size * len(cells):,} or more: {min_size} items of each of {format_count(len(cells), 'cell')}"
         )
         raise InputError(
             expected, f"{max_items:,}", "Cells of fewer items are never judged. Allow more, or leave tasks out."

@@ -110,7 +110,7 @@ class Measuring:
         fields = [f.name for f in dataclasses.fields(self) if f.name != "corpus" and getattr(self, f.name) is not None]
         return [f"--{names.get(name, name).replace('_', '-')}" for name in fields]
 
-    def on_checkpoint(self, source: str) -> bool:
+    def measures_checkpoint(self, source: str) -> bool:
         """Whether `source` is a checkpoint that is measured on --corpus; else it is a RUN.YAML.
 
         Raises:

@@ -38,10 +38,10 @@ def unharmed_pass_share(items_per_cell: Sequence[int], margin: float, churn: flo
         return 0.0
     total, cells = sum(judged_sizes), len(judged_sizes)
     variances_by_cell = [(churn * n + Z * Z * n / total) / (n - 1) / n / cells**2 for n in judged_sizes]
-    freedom = sum(variances_by_cell) ** 2 / sum(
+    df = sum(variances_by_cell) ** 2 / sum(
         variance**2 / (n - 1) for variance, n in zip(variances_by_cell, judged_sizes, strict=True)
     )
-    half = t_quantile(freedom) * math.sqrt(sum(variances_by_cell))
+    half = t_quantile(df) * math.sqrt(sum(variances_by_cell))
     spread = math.sqrt(sum(churn / n for n in judged_sizes)) / cells
     return NormalDist().cdf((margin - half) / spread)
 

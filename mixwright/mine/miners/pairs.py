@@ -138,10 +138,10 @@ class Pairs(Miner):
                     bad: kind for bad, kind in pairing.near_misses(good, rng) if grades.grade(row, bad) < RIGHT_FROM_SCORE
                 }
             for bad, kind in wrong.items():
-                longer = count_answer_tokens(learner, good) - count_answer_tokens(learner, bad)
+                token_difference = count_answer_tokens(learner, good) - count_answer_tokens(learner, bad)
                 model_wrote_both = good in prompt_answers.right and bad in prompt_answers.wrong
                 candidates.append(
-                    Candidate(prompt_index, good, bad, kind, pairing.closeness(good, bad), longer, model_wrote_both)
+                    Candidate(prompt_index, good, bad, kind, pairing.closeness(good, bad), token_difference, model_wrote_both)
                 )
         return [pair for pair in candidates if pair.kind != "cut"] or candidates
 

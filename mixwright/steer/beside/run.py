@@ -189,7 +189,7 @@ class RunSteering:
         """Last loss per example, in SFT."""
         self.planned = True
         """Whether a plan was given."""
-        self.patience = 0
+        self.max_unscored_batches = 0
         """Generation batches in a row without any score after which training stops; 0 lets it go on."""
         self._counts: Counter[str] = Counter()
         self._expected: defaultdict[str, float] = defaultdict(float)
@@ -217,7 +217,7 @@ class RunSteering:
             Example ids whose groups are refused.
 
         Raises:
-            InputError: nothing was scored in `patience` batches in a row.
+            InputError: nothing was scored in `max_unscored_batches` batches in a row.
         """
         groups = self._read(step, groups)
         is_held, signals = self.range.is_learning and self.tape is None, self._signals(step, kl_nats=kl, groups=len(groups))
@@ -253,8 +253,8 @@ class RunSteering:
             self.note(step, "nothing scored", reason)
             if self.files.write:
                 logging.getLogger("mixwright").warning("step %d: nothing scored: %s", step, reason)
-        if self.objective == "grpo" and 0 < self.patience <= counts["unscored_in_a_row"]:
-            expected, got = f"a reward in {self.patience} generation batches in a row", f"none, up to step {step}: {reason}"
+        if self.objective == "grpo" and 0 < self.max_unscored_batches <= counts["unscored_in_a_row"]:
+            expected, got = f"a reward in {self.max_unscored_batches} generation batches in a row", f"none, up to step {step}: {reason}"
             remedy = "Correct the reward functions, or set SteeringConfig(unscored_batches=0) to train on."
             raise InputError(expected, got, remedy)
 

@@ -104,15 +104,15 @@ class Formats(Kept, Monitor):
                 continue
             shares_now = [fmean(shares) for shares in shares_of(recent)]
             leader_index = max(range(len(shares_now)), key=lambda format_index: shares_now[format_index])
-            losses = [
-                self._find_loss(start, recent, format_index, leader_index)
+            declines = [
+                self._find_decline(start, recent, format_index, leader_index)
                 for format_index in range(len(watched))
                 if format_index != leader_index
             ]
-            worst_loss = max((loss for loss in losses if loss), default=None)
-            if worst_loss is not None:
+            worst_decline = max((decline for decline in declines if decline), default=None)
+            if worst_decline is not None:
                 self._last_alarm_step[task] = signals.step
-                fall, threshold, advantage, format_index = worst_loss
+                fall, threshold, advantage, format_index = worst_decline
                 name, leader_name = (
                     watched[format_index],
                     watched[leader_index] if leader_index < len(watched) else "other forms",
@@ -126,7 +126,7 @@ class Formats(Kept, Monitor):
                 alarms.append(Alarm("formats", signals.step, task, fall, threshold, message))
         return alarms
 
-    def _find_loss(
+    def _find_decline(
         self, start: Sequence[GroupCounts], recent: Sequence[GroupCounts], format_index: int, leader_index: int
     ) -> tuple[float, float, float, int] | None:
         """(fall, threshold, advantage over the leader, place) of a format that is lost without being worse."""

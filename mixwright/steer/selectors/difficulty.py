@@ -86,7 +86,7 @@ class Difficulty(Selector):
         self._size_weights = sizes / (sizes + HALF_WEIGHT_EXAMPLES)
         self._even = [task for task, cells_of_task in zip(scene.pool.tasks, cells, strict=True) if len(cells_of_task) < 2]
 
-    def worth(self, success: np.ndarray, cells: np.ndarray) -> np.ndarray:
+    def draw_weight(self, success: np.ndarray, cells: np.ndarray) -> np.ndarray:
         """Weight of cells, by success drawn for them; both of one shape, or `cells` of its last axis."""
         states = self._states
         correlation = self._ledger.lasting.intraclass_correlation(np.arange(len(states.state)))
@@ -124,10 +124,10 @@ class Difficulty(Selector):
         all_cells = np.arange(len(ledger.sizes))
         wins, losses = self._states.evidence.beta(all_cells)
         if len(tasks) <= MOST_POSTERIOR_SAMPLES:
-            weights = self.worth(rng.beta(wins[cells], losses[cells]), cells)
+            weights = self.draw_weight(rng.beta(wins[cells], losses[cells]), cells)
         else:
             success = rng.beta(wins, losses, (MOST_POSTERIOR_SAMPLES, len(wins)))
-            weights = self.worth(success, all_cells)[draws[:, None] % MOST_POSTERIOR_SAMPLES, cells]
+            weights = self.draw_weight(success, all_cells)[draws[:, None] % MOST_POSTERIOR_SAMPLES, cells]
         weights = np.cumsum(weights * self._size_weights[tasks], axis=1)
         column = (weights <= rng.random((len(tasks), 1)) * weights[:, -1:]).sum(axis=1)
         return cells[draws, np.minimum(column, cells.shape[1] - 1)]

@@ -16,7 +16,7 @@ from mixwright.contracts import Section
 from mixwright.records import Interval, Observation, cell_key
 from mixwright.run.folder import RunFolder, read_list
 from mixwright.verdict.page.blocks import Block, Fold, Paragraph, Table
-from mixwright.verdict.page.text import count, format_share
+from mixwright.verdict.page.text import format_count, format_share
 from mixwright.verdict.rules.cells import chance_levels
 from mixwright.verdict.rules.spared import ClaimKey
 
@@ -67,7 +67,7 @@ def _fold_observations(prefix: str, observations: list[Observation]) -> Block:
         for observation in observations[:MOST_OBSERVATIONS_SHOWN]
     ]
     counts = Counter(observation.severity for observation in observations)
-    summary = ", ".join(count(counts[word], word) for word in SEVERITIES if counts[word])
+    summary = ", ".join(format_count(counts[word], word) for word in SEVERITIES if counts[word])
     table = Table("Observations of the audit", ("severity", "check", "task", "seen", "what", "remedy"), rows)
     hidden_count = len(observations) - len(rows)
     rest_note = Paragraph(f"{hidden_count:,} more observations stand in the audit's JSON file." if hidden_count else "")

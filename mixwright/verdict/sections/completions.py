@@ -15,7 +15,7 @@ from mixwright.contracts import Section
 from mixwright.run.folder import RunFolder
 from mixwright.verdict.page.answers import interleave_groups, make_pair, read_answers
 from mixwright.verdict.page.blocks import Block, Fold, Pair, Paragraph, Texts
-from mixwright.verdict.page.text import count
+from mixwright.verdict.page.text import format_count
 from mixwright.verdict.rules.evidence import leading_folders
 
 MOST_OPEN, MOST_SHOWN = 4, 24
@@ -35,7 +35,7 @@ class Completions(Section):
             return []
         counts = Counter(map(_kind, pairs))
         text = (
-            f"Of {count(len(pairs), 'item')}: {counts['gained']} gained, {counts['lost']} lost, {counts['changed']} changed "
+            f"Of {format_count(len(pairs), 'item')}: {counts['gained']} gained, {counts['lost']} lost, {counts['changed']} changed "
             f"at the same score, {counts['same']} the same. The examples are chosen because they changed, not at random."
         )
         gained_pairs, lost_pairs, changed_pairs, same_pairs = (

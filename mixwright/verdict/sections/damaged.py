@@ -14,7 +14,7 @@ from mixwright.estimates.readings import READINGS
 from mixwright.run.folder import RunFolder
 from mixwright.verdict.page.arm_words import arm_suffix, before_after_caption
 from mixwright.verdict.page.blocks import Block, Claims, Fold, Paragraph, Table, Terms, folded_claims
-from mixwright.verdict.page.text import amount, cell_name, count
+from mixwright.verdict.page.text import format_value, cell_name, format_count
 from mixwright.verdict.rules.basis import recommend_run
 from mixwright.verdict.rules.claims import (
     MOST_CLAIMS_OPEN,
@@ -48,8 +48,8 @@ class Damaged(Section):
             (
                 cell_name(small_claim.task, small_claim.level),
                 str(small_claim.items),
-                amount(small_claim.before, unit),
-                amount(small_claim.after, unit),
+                format_value(small_claim.before, unit),
+                format_value(small_claim.after, unit),
             )
             for small_claim in claims
             if has_too_few_items(small_claim) and not small_claim.whole
@@ -70,7 +70,7 @@ class Damaged(Section):
             Claims(caption, tuple(losses[:MOST_CLAIMS_OPEN]), outcome),
             Fold(format_not_judged(claims), (table,)),
             folded_claims(f"{len(losses) - MOST_CLAIMS_OPEN} more", caption, losses[MOST_CLAIMS_OPEN:], outcome),
-            folded_claims(f"Cannot tell: {count(len(undecided), 'claim')}", "Cannot tell, and why", undecided, outcome),
+            folded_claims(f"Cannot tell: {format_count(len(undecided), 'claim')}", "Cannot tell, and why", undecided, outcome),
             folded_claims(
                 f"{word[:1].upper()}{word[1:]}: {len(unchanged)}", f"The whole interval shows {word}", unchanged, outcome
             ),
