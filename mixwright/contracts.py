@@ -25,7 +25,7 @@ from mixwright.records import (
     MiningResult,
     Objective,
     Observation,
-    Outcome,
+    SFTOutcome,
     PairOutcome,
     Plan,
     Plot,
@@ -179,7 +179,7 @@ class Steerer(ABC):  # noqa: B024 - a parent only: its children have the abstrac
     def begin(self, scene: Scene) -> None:  # noqa: B027
         """Called once, before the first step and before `restore`."""
 
-    def observe(self, step: int, outcomes: Sequence[GroupOutcome | Outcome | PairOutcome]) -> None:  # noqa: B027
+    def observe(self, step: int, outcomes: Sequence[GroupOutcome | SFTOutcome | PairOutcome]) -> None:  # noqa: B027
         """Every outcome of a step, refused groups too."""
 
     def state(self) -> dict[str, Any]:

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from mixwright.estimates.judgement import change_word
 from mixwright.estimates.outcome import Change, Decoding, ItemScores, estimate_change, item_scores, mean_score
 from mixwright.records import (
-    CellPlan,
+    CellAssessment,
     Decision,
     Effect,
     Forecast,
@@ -328,7 +328,7 @@ def _records(run: RunFolder, seeds: int, names: dict[str, str]) -> None:
 def _plan(names: dict[str, str]) -> Plan:
     tasks = list(dict.fromkeys(names.get(cell[0], cell[0]) for cell in CELLS))
     cells = [
-        CellPlan(
+        CellAssessment(
             names.get(c[0], c[0]), c[1], _state(c[3], c[2]), c[3], c[2], 256, 200,
             swapped=min(c[2], c[3]), kappa=(c[3] - min(c[2], c[3])) / (1 - min(c[2], c[3])), kappa_high=0.08,
         )  # type: ignore[arg-type]

@@ -119,7 +119,7 @@ def test_settings_that_one_log_does_not_name_are_told() -> None:
     assert [one.message for one in found.apart] == ["only one of the logs says of it: temperature; these were not compared"]
     found = judge_logs(log(rows, temperature="0"), log(rows, temperature="1"), {})
     assert not found.judged
-    assert found.apart[0].blocks
+    assert found.apart[0].prevents_pass
     assert found.apart[0].message == "how it was run differs: temperature: 0 before, 1 after"
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from mixwright.audit.rows import Fingerprints
 
-TALK_CHATS = 3
+MIN_CHATS_WITH_TALK = 3
 """Chats of one split from which on a turn that all of them have is talk."""
 
 
@@ -99,7 +99,7 @@ def _find_talk(prints: Fingerprints) -> np.ndarray:
     for split in (False, True):
         turns = row_count + np.flatnonzero(prints.is_chat_turn & (prints.held_out[row_count:] == split))
         _, group_of_turn, counts = np.unique(prints.normal[turns], return_inverse=True, return_counts=True)
-        is_talk[turns] = counts[group_of_turn] >= TALK_CHATS
+        is_talk[turns] = counts[group_of_turn] >= MIN_CHATS_WITH_TALK
     return is_talk | np.isin(prints.normal, prints.normal[is_talk]) & (np.arange(len(is_talk)) >= row_count)
 
 

@@ -27,7 +27,7 @@ from mixwright.cli.gating import Gating
 from mixwright.cli.measure_budget import fit_to_budget
 from mixwright.cli.options import Measuring
 from mixwright.cli.output import say
-from mixwright.cli.ready import Ready, measure_with_progress, with_price
+from mixwright.cli.ready import PreparedModels, measure_with_progress, with_price
 from mixwright.config import MeasureConfig
 from mixwright.corpus.graded import Graded
 from mixwright.errors import InputError, join_some, one_line, unknown_name
@@ -149,7 +149,7 @@ def _describe_what_is_judged(measure: MeasureConfig, measuring: Measuring, gatin
     return text + (f"; nothing is done with {', '.join(unused_options)}" if unused_options else "")
 
 
-def _measure_both(ready: Ready, earlier: EarlierComparison | None) -> dict[str, MeasureResult]:
+def _measure_both(ready: PreparedModels, earlier: EarlierComparison | None) -> dict[str, MeasureResult]:
     """Both checkpoints, measured; BEFORE taken over where there is an earlier comparison. Raises InputError as that does."""
     start, end = ready.learners
     if earlier is None:
@@ -169,7 +169,7 @@ def _measure_both(ready: Ready, earlier: EarlierComparison | None) -> dict[str, 
 
 def write_comparison(
     folder: RunFolder,
-    ready: Ready,
+    ready: PreparedModels,
     after: str,
     results: Mapping[str, MeasureResult],
     notes: Sequence[Observation],
@@ -272,8 +272,8 @@ def plan_looks(cells: Sequence[Cell], max_items: int) -> list[tuple[int, Look]]:
 
 
 def measure_in_looks(
-    ready: Ready, folder: RunFolder, planned_looks: Sequence[tuple[int, Look]], question: GateQuestion
-) -> tuple[Ready, dict[str, MeasureResult], Look]:
+    ready: PreparedModels, folder: RunFolder, planned_looks: Sequence[tuple[int, Look]], question: GateQuestion
+) -> tuple[PreparedModels, dict[str, MeasureResult], Look]:
     """Both checkpoints on ever more items, until the gate passes or finds damage; answers are kept in the folder.
 
     Args:

@@ -9,7 +9,7 @@ import numpy as np
 from mixwright.cli import output
 from mixwright.cli.direct import prepare, read_rows
 from mixwright.cli.options import CORPUS_OPTION, Measuring
-from mixwright.cli.ready import Ready
+from mixwright.cli.ready import PreparedModels
 from mixwright.config import MeasureConfig
 from mixwright.errors import InputError, unknown_name
 from mixwright.estimates.chance import RIGHT_FROM_SCORE
@@ -124,7 +124,7 @@ def _split_items(items: Sequence[Example], keep: Sequence[str]) -> tuple[list[Ex
     return kept_items, skill_items
 
 
-def _make_success_function(ready: Ready, passes: Passes) -> Callable[[Sequence[Example], float], np.ndarray]:
+def _make_success_function(ready: PreparedModels, passes: Passes) -> Callable[[Sequence[Example], float], np.ndarray]:
     """(items, alpha) -> 1 for every item that is answered, else 0. Raises InputError for models of other vocabularies."""
     start, end = ready.learners
     if start.tokenizer.get_vocab() != end.tokenizer.get_vocab():

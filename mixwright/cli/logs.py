@@ -60,7 +60,7 @@ def compare_logs(before: str, after: str, measuring: Measuring, folder: RunFolde
     logs = (read_log(before), read_log(after))
     found = judge_logs(*logs, _metrics_of(measuring, logs))
     if not found.judged:
-        seen = "; ".join(f"{one.task}: {one.message}" for one in found.apart if one.blocks or len(found.apart) == 1)
+        seen = "; ".join(f"{one.task}: {one.message}" for one in found.apart if one.prevents_pass or len(found.apart) == 1)
         remedy = "Evaluate both models in the same way, on the same items."
         raise InputError("items that both logs have and that can be judged", one_line(seen[:600]) or "none", remedy)
     _check_protected(found, gating.protect)
@@ -183,7 +183,7 @@ def _write(
         for task in found.judged
         for row in list_completions(task, side)
     ]
-    left_out = sorted({one.task for one in found.apart if one.blocks})
+    left_out = sorted({one.task for one in found.apart if one.prevents_pass})
     largest = max(len(list(items)) for task in found.judged for items in _cells_of(task))
     settings = {
         "checkpoint after": logs[1].source,
@@ -220,9 +220,9 @@ def _list_notes(
     logs: Sequence[EvaluationLog], found: Comparison, graders: Mapping[str, FoundGrader | str]
 ) -> Iterable[Observation]:
     """What a reader of the page has to know of the logs: what blocks first."""
-    for one in sorted(found.apart, key=lambda one: not one.blocks):
-        severity = "warning" if one.blocks else "info"
-        remedy = "Evaluate both models in the same way." if one.blocks else ""
+    for one in sorted(found.apart, key=lambda one: not one.prevents_pass):
+        severity = "warning" if one.prevents_pass else "info"
+        remedy = "Evaluate both models in the same way." if one.prevents_pass else ""
         yield Observation(CHECK, one.task, severity, one.count, one.count, f"task {one.task}: {one.message}", remedy)
     tasks_by_words: dict[str, list[JudgedTask]] = defaultdict(list)
     for task in found.judged:

@@ -20,7 +20,7 @@ from mixwright.learner.bases import TINY_PREFIX
 from mixwright.learner.sources import count_parameters, is_gguf
 from mixwright.measure.first_answers import read_first_answers
 from mixwright.measure.free_answers import find_room
-from mixwright.measure.room import SOLUTION_TOKENS, Room, keep_fitting_corpus, room_for
+from mixwright.measure.room import SOLUTION_TOKENS, CompletionLimit, keep_fitting_corpus, room_for
 from mixwright.measure.stage import longest_answer
 
 UNKNOWN_COLUMN = "???"
@@ -133,7 +133,7 @@ def propose(train: str, held_out: str | None, model: str | None, objective: str 
 
 def _try_model(
     model: str, corpus: Corpus, ungraded: Sequence[str]
-) -> tuple[Corpus, list[str], dict[str, str], tuple[Room, int] | None]:
+) -> tuple[Corpus, list[str], dict[str, str], tuple[CompletionLimit, int] | None]:
     """What a model that is here shows: graders and room chosen by its first completions, lines to say, task -> reason."""
     if not (Path(model).is_dir() or is_gguf(model)):  # nothing is downloaded to write settings
         return corpus, [], {}, None
@@ -222,7 +222,7 @@ def _choose_sizes(
     corpus: Corpus,
     objective: str,
     ungraded: set[str],
-    room: tuple[Room, int] | None = None,
+    room: tuple[CompletionLimit, int] | None = None,
 ) -> tuple[RunConfig, dict[str, str]]:
     """The settings with sizes for these rows and the room that the model showed to need, and the reasons."""
     train, held_out = (corpus.select(split=name) for name in ("train", "eval"))
@@ -335,12 +335,12 @@ def _choose_room(model: str, corpus: Corpus) -> tuple[int, str]:
     try:  # from the tokenizer and the context of the checkpoint
         from mixwright.learner.load import load_without_weights
 
-        reader = load_without_weights(model)
+        learner_without_weights = load_without_weights(model)
     except (ImportError, InputError):  # no torch here, or the model is elsewhere: the run says so
-        reader = None
-    if reader is not None:
-        fitting_corpus, notes = keep_fitting_corpus([reader], corpus, measure)
-        found_room = room_for([reader], fitting_corpus, measure, for_training=True)
+        learner_without_weights = None
+    if learner_without_weights is not None:
+        fitting_corpus, notes = keep_fitting_corpus([learner_without_weights], corpus, measure)
+        found_room = room_for([learner_without_weights], fitting_corpus, measure, for_training=True)
         return found_room.tokens, f"{found_room.why}.{''.join(f' {note}: the run refuses such rows.' for note in notes)}"
     if any(task.grader.startswith(("final_answer", "includes")) for task in corpus.tasks.values()):
         return max(answer_tokens, SOLUTION_TOKENS), "Room for a worked solution, of which the grader reads the final answer."

@@ -269,7 +269,7 @@ def read_corpus(config: CorpusConfig | str | Path, *, base: Path = Path()) -> Co
         sources.append((config.eval, "eval", config))
     if config.rehearse is not None:  # rows that name no task are one of their own
         sources.append((config.rehearse, REHEARSE_SPLIT, replace(config, task=REHEARSE_SPLIT)))
-    examples = (row for source, split, how in sources for row in _examples(source, split, how, base, notes))
+    examples = (row for source, split, source_config in sources for row in _examples(source, split, source_config, base, notes))
     table = build_table(examples, config.eval_share)
     folder = None if config.train.startswith(GENERATED_PREFIX) else folder_of(config.train, base)
     table = _with_bins(table, notes)
@@ -313,13 +313,13 @@ def _examples(source: str, split: str, config: CorpusConfig, base: Path, notes: 
 
         yield from generate(source, split, config.eval_share, notes)
     else:
-        treatments, count, before = Counter[str](), 0, len(notes)
+        column_conversions, count, before = Counter[str](), 0, len(notes)
         of_task = functools.cache(lambda task: replace(config, task=task) if task else config)
         try:
             for count, (row, location) in enumerate(read_rows(source, split, base=base, notes=notes), 1):  # noqa: B007
-                yield read_example(row, location, of_task(location.task), split, treatments)
+                yield read_example(row, location, of_task(location.task), split, column_conversions)
         finally:
-            notes[before:before] = format_derived(treatments, source, count)
+            notes[before:before] = format_derived(column_conversions, source, count)
 
 
 def _with_bins(table: pa.Table, notes: list[str]) -> pa.Table:

@@ -22,7 +22,7 @@ from mixwright.measure.room import (
     LEAST_TOKENS,
     MOST_TOKENS,
     PROMPTS_COUNTED,
-    Room,
+    CompletionLimit,
     longest_answer,
     room_for,
 )
@@ -182,7 +182,7 @@ def find_room(
     *,
     trained: bool = False,
     seconds: float = MAX_SECONDS,
-) -> tuple[Room, int, list[FreeAnswers]]:
+) -> tuple[CompletionLimit, int, list[FreeAnswers]]:
     """The room for measuring these models, to how many tokens longer completions are continued, and what it rests on.
 
     Args:
@@ -243,8 +243,8 @@ def _kept_or_completed(learner: Learner, items: Sequence[Example], most_tokens: 
 
 
 def choose_room(
-    answers_by_model: Sequence[FreeAnswers], default_room: Room, gold: int, limit: int | None = None
-) -> tuple[Room, int]:
+    answers_by_model: Sequence[FreeAnswers], default_room: CompletionLimit, gold: int, limit: int | None = None
+) -> tuple[CompletionLimit, int]:
     """The room that answers need, and to how many tokens those that reach it are continued (0: they are not).
 
     Args:
@@ -257,7 +257,7 @@ def choose_room(
     if not needed_tokens:
         longest_written = max((max(answers.lengths, default=0) for answers in answers_by_model), default=0)
         tokens = max(min(default_room.tokens, longest_written), min(default_room.tokens, gold + 1))
-        return Room(tokens, f"most answers do not end by themselves; {default_room.why}"), 0
+        return CompletionLimit(tokens, f"most answers do not end by themselves; {default_room.why}"), 0
     longest = max(needed_tokens)
     tokens = max(LEAST_TOKENS, gold + 1, 8 * math.ceil(HEADROOM_FACTOR * longest / 8))
     items = max(len(answers.lengths) for answers in answers_by_model)
@@ -267,7 +267,7 @@ def choose_room(
     if limit is not None and tokens > limit:
         tokens, why = limit, f"the context leaves room for no more; {why}"
     continued = CONTINUED_FACTOR * tokens if limit is None else min(CONTINUED_FACTOR * tokens, limit)
-    return Room(tokens, why), continued if continued > tokens else 0
+    return CompletionLimit(tokens, why), continued if continued > tokens else 0
 
 
 def time_samples(learner: Learner, items: Sequence[Example], config: MeasureConfig) -> float:

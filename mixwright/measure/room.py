@@ -29,7 +29,7 @@ HEADROOM_FACTOR = 1.25
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class CompletionLimit:
     """How long completions may be."""
 
     tokens: int
@@ -88,7 +88,7 @@ def keep_fitting_corpus(
     return fitting_corpus, [note + (f"; nothing is left of {', '.join(emptied_tasks)}" if emptied_tasks else "")]
 
 
-def room_for(learners: Sequence[Learner], corpus: Corpus, config: MeasureConfig, *, for_training: bool = False) -> Room:
+def room_for(learners: Sequence[Learner], corpus: Corpus, config: MeasureConfig, *, for_training: bool = False) -> CompletionLimit:
     """Longest completion that the items which are measured need.
 
     A grader that reads an answer out of a text (`final_answer`, `includes`, a function of the user's) gets room for a
@@ -123,7 +123,7 @@ def room_for(learners: Sequence[Learner], corpus: Corpus, config: MeasureConfig,
         short = ", less than the longest answer and its end" if tokens < longest + 1 else ""
         room = f"a context of {context:,} tokens, of which the longest prompt takes {prompt_tokens:,}{short}"
         why = f"{tightest.name} has {room}; {why}"
-    return Room(tokens, why)
+    return CompletionLimit(tokens, why)
 
 
 def longest_answer(learners: Sequence[Learner], corpus: Corpus, config: MeasureConfig) -> tuple[int, Sequence[Example]]:

@@ -23,7 +23,7 @@ from mixwright.errors import InputError
 from mixwright.estimates.dependence import Dependence, dependence_of_margins, kappa
 from mixwright.estimates.intervals import PRIOR_WEIGHT, Z, wilson
 from mixwright.records import GroupOutcome
-from mixwright.steer.kept import Kept
+from mixwright.steer.checkpointable import Checkpointable
 from mixwright.steer.pool import Pool, answer_key
 
 START_GROUP_ROLLOUTS = 8.0
@@ -57,7 +57,7 @@ Group = tuple[int, float, tuple[int, ...]]
 """Gold answer, success, answers; answers as `answer_key`."""
 
 
-class CellEvidence(Kept):
+class CellEvidence(Checkpointable):
     """Discounted success per cell: each new rollout shrinks the weight of all older ones by exp(-1 / memory).
 
     Args:
@@ -66,7 +66,7 @@ class CellEvidence(Kept):
         half_life: steps without a new rollout after which the posterior counts the evidence half; None: it never fades.
     """
 
-    KEPT = ("wins", "tries", "groups", "squares", "seen")
+    STATE_FIELDS = ("wins", "tries", "groups", "squares", "seen")
 
     def __init__(self, count: int, memory: float, half_life: float | None = None) -> None:
         self.memory, self.half_life, self.step = memory, half_life, 0

@@ -19,7 +19,7 @@ from mixwright.plan.validate import check_options
 from mixwright.records import Cell, Plan, Stage
 from mixwright.run.folder import read_plan
 from mixwright.steer.beside.files import SteeringFiles
-from mixwright.steer.beside.replay import read_tape
+from mixwright.steer.beside.replay import read_recorded_run
 from mixwright.steer.beside.run import RunSteering
 from mixwright.steer.pool import Pool
 
@@ -445,5 +445,5 @@ def make_run(
     run = RunSteering(engine, pool, files, beta=beta, lr_reason=lr_reason, objective=objective)
     run.max_unscored_batches, run.planned = steering.unscored_batches, isinstance(steering.plan, Plan)
     if steering.replay is not None:
-        run.replay_tape(read_tape(Path(steering.replay), pool))
+        run.replay_recorded_run(read_recorded_run(Path(steering.replay), pool))
     return run

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mixwright.errors import InputError
-from mixwright.records import Action, CanaryOutcome, Decision, GroupOutcome, Outcome, PairOutcome, Signals, cell_key
+from mixwright.records import Action, CanaryOutcome, Decision, GroupOutcome, SFTOutcome, PairOutcome, Signals, cell_key
 from mixwright.steer.beside.files import (
     DRAWN_AHEAD,
     PER_TASK_METRICS,
@@ -28,7 +28,7 @@ from mixwright.steer.beside.reward_range import RewardRange
 from mixwright.steer.pool import Ids, Pool
 
 if TYPE_CHECKING:
-    from mixwright.steer.beside.replay import Tape
+    from mixwright.steer.beside.replay import RecordedRun
     from mixwright.steer.engine import Engine
 
 OVERFLOW_REASON = "no loss of the {rows} rows is a finite number; the run has overflowed"
@@ -183,7 +183,7 @@ class RunSteering:
         """Rows of the dataset that cannot be drawn, because the trainer dropped them."""
         self.checks: list[str] = []
         """Start-up checks passed."""
-        self.tape: Tape | None = None
+        self.recorded_run: RecordedRun | None = None
         """The run that is served again; None where the engine decides."""
         self.losses = LastLosses(len(pool.ids) if objective == "sft" else 0)
         """Last loss per example, in SFT."""
@@ -220,7 +220,7 @@ class RunSteering:
             InputError: nothing was scored in `max_unscored_batches` batches in a row.
         """
         groups = self._read(step, groups)
-        is_held, signals = self.range.is_learning and self.tape is None, self._signals(step, kl_nats=kl, groups=len(groups))
+        is_held, signals = self.range.is_learning and self.recorded_run is None, self._signals(step, kl_nats=kl, groups=len(groups))
         actions = [] if is_held else self._decide(self.range.as_planned(groups), signals)
         refused = {action.target for action in actions if action.kind == "refuse"}
         if refused:
@@ -268,7 +268,7 @@ class RunSteering:
                 logging.getLogger("mixwright").warning("step %d: %s: %s.", step, line.what, line.because)
         return read_groups
 
-    def observe_rows(self, step: int, outcomes: Sequence[Outcome | PairOutcome], rows: int, line: Mapping[str, Any]) -> None:
+    def observe_rows(self, step: int, outcomes: Sequence[SFTOutcome | PairOutcome], rows: int, line: Mapping[str, Any]) -> None:
         """Hand a step of SFT or DPO to the engine.
 
         Args:
@@ -405,17 +405,17 @@ class RunSteering:
         self.losses.restore(state["losses"])
         self.range.restore(state["reward_range"])
 
-    def replay_tape(self, tape: Tape) -> None:
+    def replay_recorded_run(self, recorded_run: RecordedRun) -> None:
         """Serve the draws of a finished run and do what it did; before the first step. What it drew counts as wanted."""
-        self.tape = tape
-        self.draws.rows.extend(tape.rows)
-        for task, share in drawn_shares(self.pool, tape.rows).items():
-            self._expected[task] = share * len(tape.rows)
+        self.recorded_run = recorded_run
+        self.draws.rows.extend(recorded_run.rows)
+        for task, share in drawn_shares(self.pool, recorded_run.rows).items():
+            self._expected[task] = share * len(recorded_run.rows)
 
-    def _decide(self, outcomes: Sequence[GroupOutcome | Outcome | PairOutcome], signals: Signals) -> list[Action]:
+    def _decide(self, outcomes: Sequence[GroupOutcome | SFTOutcome | PairOutcome], signals: Signals) -> list[Action]:
         """What is to be done about a generation batch; the engine sees it in any case, for the log."""
         actions = self.engine.observe(outcomes, signals)
-        return actions if self.tape is None else self.tape.actions(self.batches, self.beta, self.lr_factor)
+        return actions if self.recorded_run is None else self.recorded_run.actions(self.batches, self.beta, self.lr_factor)
 
     def _draw(self, count: int) -> Sequence[int]:
         for task, weight in self.engine.wanted_shares().items():
@@ -426,7 +426,7 @@ class RunSteering:
     def _signals(self, step: int, **known: Any) -> Signals:
         return Signals(step, self.beta, self.lr_factor, **known)
 
-    def _line(self, step: int, outcomes: Sequence[GroupOutcome | Outcome | PairOutcome], rows: int) -> dict[str, Any]:
+    def _line(self, step: int, outcomes: Sequence[GroupOutcome | SFTOutcome | PairOutcome], rows: int) -> dict[str, Any]:
         self._rows_by_batch.append((step, rows))
         self._used_rows, self.batches = self._used_rows + rows, self.batches + 1
         drawn_by_task = Counter(outcome.task for outcome in outcomes)

@@ -33,15 +33,15 @@ from typing import Any
 from mixwright.contracts import Monitor
 from mixwright.errors import check_range
 from mixwright.plan.format_forecast import IN_USE_SHARE
-from mixwright.records import Alarm, GroupOutcome, Outcome, PairOutcome, Signals
-from mixwright.steer.kept import Kept
+from mixwright.records import Alarm, GroupOutcome, SFTOutcome, PairOutcome, Signals
+from mixwright.steer.checkpointable import Checkpointable
 
 GroupCounts = list[list[float]]
 """One group: (completions, summed rewards) of each watched format, last of all others. JSON-ready."""
 
 
 @dataclass(kw_only=True, eq=False)
-class Formats(Kept, Monitor):
+class Formats(Checkpointable, Monitor):
     """Compares recent groups of each task with its first ones.
 
     Args:
@@ -54,7 +54,7 @@ class Formats(Kept, Monitor):
         steps_between_alarms: steps between two alarms of one task.
     """
 
-    KEPT = ("_first", "_watched", "_start", "_recent", "_last_alarm_step")
+    STATE_FIELDS = ("_first", "_watched", "_start", "_recent", "_last_alarm_step")
 
     min_start_share: float = 0.1
     lost_share: float = 0.5
@@ -74,7 +74,7 @@ class Formats(Kept, Monitor):
         self._recent: dict[str, list[GroupCounts]] = {}
         self._last_alarm_step: dict[str, int] = {}
 
-    def observe(self, step: int, outcomes: Sequence[GroupOutcome | Outcome | PairOutcome]) -> None:
+    def observe(self, step: int, outcomes: Sequence[GroupOutcome | SFTOutcome | PairOutcome]) -> None:
         """Keep counts and rewards per format; groups without formats or with rewards that overflowed say nothing."""
         for group in outcomes:
             if isinstance(group, GroupOutcome) and group.formats and all(map(math.isfinite, group.rewards)):

@@ -28,7 +28,7 @@ import numpy as np
 from mixwright.contracts import Scene, Selector
 from mixwright.errors import check_range
 from mixwright.estimates.cell_states import HALF_WEIGHT_EXAMPLES, LUCKY_KAPPA, room_to_learn
-from mixwright.records import GroupOutcome, Outcome, PairOutcome
+from mixwright.records import GroupOutcome, SFTOutcome, PairOutcome
 from mixwright.steer.selectors._states import MASTERED, CellStates
 
 MOST_POSTERIOR_SAMPLES = 256  # samples of posteriors in a batch, at most
@@ -110,7 +110,7 @@ class Difficulty(Selector):
             picked[positions] = rng.choice(self._ledger.task_members(task), len(positions))
         return picked
 
-    def observe(self, step: int, outcomes: Sequence[GroupOutcome | Outcome | PairOutcome]) -> None:
+    def observe(self, step: int, outcomes: Sequence[GroupOutcome | SFTOutcome | PairOutcome]) -> None:
         """Move the cells' states."""
         self._states.observe(step, [outcome for outcome in outcomes if isinstance(outcome, GroupOutcome)])
 
