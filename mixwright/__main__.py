@@ -153,7 +153,7 @@ def measure(
 
         config = Path(source)
         settings, run = load_settings(config, folder)
-        with open_with_workers(settings, run, base=config.parent) as (workers, checked):
+        with open_with_workers(settings, run, relative_to=config.parent) as (workers, checked):
             measurements = measure_bases(checked, workers, say=output.say)
     rows = [row for row in measurements if row.example is None]
     output.out_measurements(rows, as_json=as_json, full=full)
@@ -269,7 +269,7 @@ def steer(config: Config, folder: Folder = None, dry_run: DryRun = False) -> Non
     from mixwright.run.opening import validate_run
 
     if dry_run:
-        checked = validate_run(*load_settings(config, folder), base=config.parent, for_trial=True)
+        checked = validate_run(*load_settings(config, folder), relative_to=config.parent, for_trial=True)
         output.out_rows(("task", "planned share", "drawn", "of draws"), first_draws(checked))
         return
     output.out(str(api.steer(config, folder, say=output.say)))
@@ -353,7 +353,7 @@ def run(
     if source is None:
         raise InputError("RUN.YAML", "nothing", "Write one with: mixwright run --init TRAIN.jsonl")
     if dry_run:
-        checked = validate_run(*load_settings(source, folder), base=source.parent, for_trial=True)
+        checked = validate_run(*load_settings(source, folder), relative_to=source.parent, for_trial=True)
         output.out_rows(("stage", "what would be done"), outline(checked))
         return
     console = output.console()

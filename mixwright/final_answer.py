@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Literal, NamedTuple
 
-MOST_ANSWER_CHARACTERS = 40
+MAX_ANSWER_CHARACTERS = 40
 """Longest answer, characters."""
 
 _END_CHARACTERS_READ = 400
@@ -147,7 +147,7 @@ def final_answer(text: str) -> str:
     without one the text itself where it is short, else its last word.
 
     In lower case, white space collapsed, numbers without plus sign, thousands commas and trailing zeros of decimals; at
-    most `MOST_ANSWER_CHARACTERS` printable characters; empty for an empty text. Linear in a bounded part of the text: its
+    most `MAX_ANSWER_CHARACTERS` printable characters; empty for an empty text. Linear in a bounded part of the text: its
     end is read.
     """
     text = text[-_END_CHARACTERS_READ:].strip()
@@ -165,7 +165,7 @@ def final_answer(text: str) -> str:
     if numbers := _NUMBER.findall(text):
         return _normalise(numbers[-1])
     normal_text = _normalise(text)
-    return normal_text if len(text) <= MOST_ANSWER_CHARACTERS else normal_text.rpartition(" ")[2]
+    return normal_text if len(text) <= MAX_ANSWER_CHARACTERS else normal_text.rpartition(" ")[2]
 
 
 def _read_braced(text: str) -> str | None:
@@ -185,4 +185,4 @@ def _normalise(text: str) -> str:
         text = text.replace(",", "").removeprefix("+")
         if "." in text:
             text = text.rstrip("0").rstrip(".")
-    return "".join(character if character.isprintable() else "?" for character in text[-MOST_ANSWER_CHARACTERS:])
+    return "".join(character if character.isprintable() else "?" for character in text[-MAX_ANSWER_CHARACTERS:])

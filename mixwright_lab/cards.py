@@ -125,9 +125,8 @@ def format_card(card: Card) -> str:
         return "What it expects was written before any run and stands below."
     judged = card.result.contrasts
     words = Counter(one.word for one in judged)
-    start = (
-        f"{format_count(len(judged), 'contrast')}: {', '.join(f'{words[w]} {w}' for w in reversed(WORDS_WORST_FIRST) if words[w])}."
-    )
+    counts_text = ", ".join(f"{words[w]} {w}" for w in reversed(WORDS_WORST_FIRST) if words[w])
+    start = f"{format_count(len(judged), 'contrast')}: {counts_text}."
     if card.word == STALE:
         return f"Its claim or expectations were edited after the run. By the earlier ones: {card.result.word}. {start}"
     if card.word == "reproduced":

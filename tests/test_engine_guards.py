@@ -13,7 +13,7 @@ from steer_world import SUCCESS, json_round_trip, outcome, pool
 
 from mixwright.records import Action, Alarm, CanaryOutcome, CellAssessment, EngineOptions, GroupOutcome, Plan, Signals, Stage
 from mixwright.steer.engine import Engine
-from mixwright.steer.policy import MOST_TIGHTENINGS, QUIET_STEPS, Policy
+from mixwright.steer.policy import MAX_TIGHTENINGS, QUIET_STEPS, Policy
 
 TASKS = ("chain", "count", "gcd", "lcm", "prime", "spell")
 
@@ -140,13 +140,13 @@ def test_without_canaries_quiet_steps_loosen_what_alarms_tightened():
     policy = Policy(EngineOptions())
     for step in range(0, 200, 20):
         policy.respond(alarm(step), Signals(step), 0.0)
-    assert policy.lr_factor == 0.5**MOST_TIGHTENINGS
+    assert policy.lr_factor == 0.5**MAX_TIGHTENINGS
     factors = []
     for step in range(181, 181 + 6 * QUIET_STEPS):
         policy.respond([], Signals(step), 0.0)
         factors.append(policy.lr_factor)
-    assert factors[QUIET_STEPS - 3] == 0.5**MOST_TIGHTENINGS
-    assert factors[QUIET_STEPS] == 0.5 ** (MOST_TIGHTENINGS - 1)
+    assert factors[QUIET_STEPS - 3] == 0.5**MAX_TIGHTENINGS
+    assert factors[QUIET_STEPS] == 0.5 ** (MAX_TIGHTENINGS - 1)
     assert factors[-1] == 1
 
 

@@ -23,7 +23,7 @@ RUN_WORDS = 3
 """Words of a run."""
 MIN_PROMPT_WORDS = 4
 """Words of a prompt below which it is not sought inside others."""
-MOST_WORDS_INDEXED = 1_000_000
+MAX_WORDS_INDEXED = 1_000_000
 """Words of held-out prompts that are indexed; rows behind them are left out."""
 TEMPLATE_SHARE = 0.2
 """A run of words in this share of a task's different prompts belongs to its template; that of a slot seldom does."""
@@ -70,7 +70,7 @@ class WrappedIndex:
         for row in held_out:
             prompt_words = normal_words(row.prompt)
             word_count += len(prompt_words)
-            if word_count > MOST_WORDS_INDEXED:
+            if word_count > MAX_WORDS_INDEXED:
                 break
             word_lists.append(prompt_words)
         self.rows = held_out[: len(word_lists)]

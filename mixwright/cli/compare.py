@@ -45,7 +45,7 @@ from mixwright.run.manifest import write_manifest, write_settings
 from mixwright.verdict.page.beside import BESIDE_NAME
 from mixwright.verdict.page.text import format_count
 from mixwright.verdict.rules.answer_forms import write_known_forms
-from mixwright.verdict.rules.basis import LEFT_OUT_SETTING, MOST_ROWS_SETTING, PACE_SETTING
+from mixwright.verdict.rules.basis import LEFT_OUT_SETTING, LARGEST_CELL_ROWS_SETTING, PACE_SETTING
 from mixwright.verdict.rules.claims import find_unjudged_tasks
 from mixwright.verdict.rules.gate import check_sides, items_to_measure
 from mixwright.verdict.rules.gate_asked import LOOK_SETTING, GateQuestion, write_question
@@ -189,7 +189,7 @@ def write_comparison(
         checkpoints = {"checkpoint after": after} | ({"model after": after_name} if after_name != after else {})
         results_with_completions = {name: result for name, result in results.items() if result.completions}
         cut_shares = {CUT_SETTING.format(side): f"{result.cut:.1%}" for side, result in results_with_completions.items()}
-        largest_cell = {MOST_ROWS_SETTING: max(cell.count for cell in ready.corpus.measured().cells())}
+        largest_cell = {LARGEST_CELL_ROWS_SETTING: max(cell.count for cell in ready.corpus.measured().cells())}
         pace = (
             {PACE_SETTING: float(f"{2 * results['after'].seconds_per_item:.2g}")}
             if results["after"].seconds_per_item
@@ -261,7 +261,8 @@ def plan_looks(cells: Sequence[Cell], max_items: int) -> list[tuple[int, Look]]:
     min_size = min(MIN_ITEMS, rows)
     if last_size < min_size:
         expected = (
-            f"--max-items of {min_size * len(cells):,} or more: {min_size} items of each of {format_count(len(cells), 'cell')}"
+            f"--max-items of {min_size * len(cells):,} or more: {min_size} items of each of "
+            f"{format_count(len(cells), 'cell')}"
         )
         raise InputError(
             expected, f"{max_items:,}", "Cells of fewer items are never judged. Allow more, or leave tasks out."

@@ -18,7 +18,7 @@ from mixwright.measure.passes import Passes
 from mixwright.records import Example, Interval
 
 DEFAULT_ALPHAS = (0.25, 0.5, 0.75, 1.0)
-MOST_ALPHA = 4.0
+MAX_ALPHA = 4.0
 DEFAULT_ITEMS_PER_CELL = 100
 """Items per task and level that are written at each strength, where nothing else is asked for."""
 
@@ -64,9 +64,9 @@ def sweep_strengths(
     if measuring.corpus is None:
         raise InputError(CORPUS_OPTION, "nothing", "Name the examples that the strengths are compared on.")
     alphas = alphas or DEFAULT_ALPHAS
-    if bad_alphas := [strength for strength in alphas if not 0 < strength <= MOST_ALPHA]:
+    if bad_alphas := [strength for strength in alphas if not 0 < strength <= MAX_ALPHA]:
         raise InputError(
-            f"--alpha above 0, {MOST_ALPHA:g} at most", f"{bad_alphas[0]:g}", "Correct it; 0 is always among them."
+            f"--alpha above 0, {MAX_ALPHA:g} at most", f"{bad_alphas[0]:g}", "Correct it; 0 is always among them."
         )
     unused_options = [name for name in measuring.given_options() if name in ("--samples", "--temperature", "--options-by")]
     unused_options += ["--sampled"] if measuring.greedy is False else []

@@ -22,7 +22,7 @@ from mixwright.measure.notes import write_notes
 from mixwright.records import Measurement, Observation, cell_key
 from mixwright.run.folder import RunFolder, write_measurements, write_text, yaml_text
 from mixwright.run.manifest import file_digest, note_run, settings_file
-from mixwright.verdict.rules.basis import LEFT_OUT_REASON_SETTING, LEFT_OUT_SETTING, MOST_ROWS_SETTING
+from mixwright.verdict.rules.basis import LEFT_OUT_REASON_SETTING, LEFT_OUT_SETTING, LARGEST_CELL_ROWS_SETTING
 
 SIDES = ("before", "after")
 CHECK = "evaluation log"
@@ -191,7 +191,7 @@ def _write(
         **{f"log {when}": ", ".join(filter(None, (log.form, log.model))) for when, log in zip(SIDES, logs, strict=True)},
         "metrics": {task.name: task.metric for task in found.judged},
         "items": largest,
-        MOST_ROWS_SETTING: largest,
+        LARGEST_CELL_ROWS_SETTING: largest,
         **({LEFT_OUT_SETTING: left_out, LEFT_OUT_REASON_SETTING: LEFT_OUT_REASON} if left_out else {}),
     }
     inputs = {

@@ -24,7 +24,7 @@ MUCH_QUICKER_FACTOR = 0.75
 """Times as long as expected, from which down a part was much quicker."""
 FEW_COMPLETIONS = 8
 """Completions under which the time of the first part says nothing."""
-MOST_SLOWDOWN_FACTOR = 5.0
+MAX_SLOWDOWN_FACTOR = 5.0
 """Times that the first part is taken to have been quicker or slower than expected, at most."""
 TIMED_ITEMS = 64
 """Items that are read to see how long that takes, where none are written."""
@@ -110,7 +110,7 @@ def _estimate_slowdown(
     is_too_few = greedy_completions + samples * items < FEW_COMPLETIONS
     if is_too_few or expected <= 0:
         return 1.0
-    return min(max(seconds / expected, 1 / MOST_SLOWDOWN_FACTOR), MOST_SLOWDOWN_FACTOR)
+    return min(max(seconds / expected, 1 / MAX_SLOWDOWN_FACTOR), MAX_SLOWDOWN_FACTOR)
 
 
 def _refit(

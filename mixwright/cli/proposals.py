@@ -28,11 +28,11 @@ UNKNOWN_COLUMN = "???"
 PROMPT_COLUMNS = ("prompt", "messages", "text", "chosen")
 """Our names of which one is enough."""
 OBJECTIVES = ("grpo", "sft", "dpo")
-HELD_OUT_ITEMS, MIN_CELL_ITEMS, MOST_CELL_ITEMS = 200, 16, 100
+HELD_OUT_ITEMS, MIN_CELL_ITEMS, MAX_CELL_ITEMS = 200, 16, 100
 """Held-out items over all cells; fewest and most of one cell."""
 LONG_COMPLETION_TOKENS = 64
 """Tokens of a completion from which fewer of them are sampled."""
-MOST_PASSES = {"grpo": 4, "sft": 2, "dpo": 1}
+MAX_PASSES = {"grpo": 4, "sft": 2, "dpo": 1}
 """How often the training rows are drawn, at most."""
 STEP_LIMITS = {"grpo": (10, 60), "sft": (10, 200), "dpo": (10, 100)}
 LEARNING_RATES = {"grpo": 1e-6, "sft": 2e-5, "dpo": 1e-6}
@@ -143,7 +143,7 @@ def _try_model(
 
         lines: list[str] = []
         say(f"model: {model} is loaded; its first completions show how long answers are, and which graders fit")
-        measure = replace(MeasureConfig(), items=MOST_CELL_ITEMS)
+        measure = replace(MeasureConfig(), items=MAX_CELL_ITEMS)
         learner = KeepingLearner(load_learner(model), None)
         fitting_corpus, notes = keep_fitting_corpus([learner], corpus, measure)
         room, continued, _ = find_room([learner], fitting_corpus, measure, lines.append, trained=True)
@@ -238,9 +238,9 @@ def _choose_sizes(
     max_steps = (
         max_steps // 2 if is_tiny and completion_tokens >= LONG_COMPLETION_TOKENS else max_steps
     )  # a CPU, long answers
-    steps = max(min_steps, min(max_steps, math.ceil(MOST_PASSES[objective] * row_count / prompts_per_step)))
+    steps = max(min_steps, min(max_steps, math.ceil(MAX_PASSES[objective] * row_count / prompts_per_step)))
     held_out_items = HELD_OUT_ITEMS // 2 if completion_tokens >= LONG_COMPLETION_TOKENS else HELD_OUT_ITEMS
-    items_per_cell = max(MIN_CELL_ITEMS, min(MOST_CELL_ITEMS, math.ceil(held_out_items / max(len(cells), 1))))
+    items_per_cell = max(MIN_CELL_ITEMS, min(MAX_CELL_ITEMS, math.ceil(held_out_items / max(len(cells), 1))))
     read_probes = {"sft": ("held_out_loss",), "dpo": ("preference",)}.get(objective, ())
     probes = (*MeasureConfig().probes, *read_probes) if measures_success else read_probes
     measure = MeasureConfig(items=items_per_cell, max_new_tokens=completion_tokens, probes=probes)
@@ -331,7 +331,7 @@ def _choose_room(model: str, corpus: Corpus) -> tuple[int, str]:
     if model == TINY_PREFIX:
         reason = f"As long as the longest answer; at most {TINY_COMPLETION_TOKENS} for a tiny model on a CPU."
         return min(answer_tokens, TINY_COMPLETION_TOKENS), reason
-    measure = MeasureConfig(items=MOST_CELL_ITEMS)
+    measure = MeasureConfig(items=MAX_CELL_ITEMS)
     try:  # from the tokenizer and the context of the checkpoint
         from mixwright.learner.load import load_without_weights
 

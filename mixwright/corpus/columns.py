@@ -41,12 +41,12 @@ REMEDY_NAME_COLUMN = (
     f"Name it: --column prompt=COLUMN, or corpus.columns: {{prompt: COLUMN}} in run.yaml. Our names: {', '.join(NAMES)}."
 )
 """How a column gets one of our names."""
-MOST_LEVEL = 2**53
+MAX_LEVEL = 2**53
 """Size of a level at most: larger whole numbers are not told apart as floating-point numbers."""
 _LEVEL = re.compile(r"(?:level\s*)?(\d{1,9}(?:\.\d{1,9})?|\?)", re.IGNORECASE)
 LAST_TURN_MARK = "\n\nAssistant:"
 """How the last turn of a dialogue in one text begins, as in hh-rlhf."""
-MOST_TREATMENTS_SHOWN = 4
+MAX_TREATMENTS_SHOWN = 4
 """Different conversions of columns in one note."""
 
 
@@ -327,8 +327,8 @@ def _level(value: Any, location: RowLocation, column_conversions: Counter[str]) 
         column_conversions["level as the number in its text"] += 1
         return None if match[1] == "?" else float(match[1])
     number = _number(value, "level", location)
-    if abs(number) > MOST_LEVEL:
-        expected = f"a level of at most {MOST_LEVEL:,} (2^53), beyond which neighbouring whole numbers are one"
+    if abs(number) > MAX_LEVEL:
+        expected = f"a level of at most {MAX_LEVEL:,} (2^53), beyond which neighbouring whole numbers are one"
         raise location.error(expected, f"{value}"[:40], _remedy_ignore("level"))
     return number
 
@@ -391,7 +391,7 @@ def format_derived(counts: Counter[str], source: str, rows: int) -> list[str]:
     common = counts.most_common()
     treatment_texts = [
         treatment if count == rows else f"{treatment} ({count:,} of {rows:,} rows)"
-        for treatment, count in common[: 2 * MOST_TREATMENTS_SHOWN]
+        for treatment, count in common[: 2 * MAX_TREATMENTS_SHOWN]
     ]
     more_count = len(common) - len(treatment_texts)
     return [f"{source}: {', '.join(treatment_texts)}{f' and {more_count} more' if more_count > 0 else ''}"]

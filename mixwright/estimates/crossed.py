@@ -74,7 +74,8 @@ def estimate_crossed(
         counted: differences of shares, which may all be 0 by luck; false for readings without a least step, such as nats.
         moves: differences of the same shape that say how far an item moves, where the values are parts of a success (S, D),
             of which every item's moves a little when one item does; None takes the values.
-        pseudo_quantile: quantile whose square is added for items that were not seen to move; that of the interval that is asked for.
+        pseudo_quantile: quantile whose square is added for items that were not seen to move; that of the interval that is
+            asked for.
 
     Raises:
         ValueError: no seeds or no items.

@@ -20,7 +20,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from mixwright.estimates.exclusion import MIN_UNHARMED_PASS_SHARE, MOST_ITEMS_PER_CELL
+from mixwright.estimates.exclusion import MIN_UNHARMED_PASS_SHARE, MAX_ITEMS_PER_CELL
 from mixwright.estimates.intervals import Z, t_quantile
 
 EXCLUDED_CELL_LOSS = 0.2
@@ -85,7 +85,7 @@ def items_excluding_cell_loss(cells: int, churn: float, pass_share: float = MIN_
         half = t_quantile(items - 1.0, CELL_INTERVAL_LEVEL) * error
         return half + z_all_cells * math.sqrt(churn / items) <= EXCLUDED_CELL_LOSS
 
-    return next(items for items in range(2, MOST_ITEMS_PER_CELL) if is_enough(items))
+    return next(items for items in range(2, MAX_ITEMS_PER_CELL) if is_enough(items))
 
 
 @functools.cache

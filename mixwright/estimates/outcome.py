@@ -88,7 +88,7 @@ class Change:
     """A change of the outcome and of its parts: estimate = swapped + dependence."""
 
     estimate: Estimate
-    """Of the outcome, after minus before: of success under the declared decoding -1..1, of another so that above 0 is better."""
+    """Of the outcome, after minus before; above 0 is better. Of success under the declared decoding it is -1..1."""
     swapped: Estimate
     """Of S: success of the cell's own answers on other prompts."""
     dependence: Estimate

@@ -25,7 +25,7 @@ from mixwright.records import Power
 EFFECT_SHARE = 0.02
 """Difference that most people would act on, and for which seeds and items are counted."""
 Against = Literal["untrained", "trained"]
-MOST_SEEDS, MOST_TIMES_ITEMS = 1000, 100.0
+MAX_SEEDS, MAX_TIMES_ITEMS = 1000, 100.0
 """Seeds, and how many times the items, beyond which nothing is recommended."""
 TYPICAL_ITEM_SPREAD = 0.15
 """Spread of an item in earlier runs (0.13 to 0.17), where nothing was measured yet; at most 0.5."""
@@ -147,8 +147,8 @@ def power(
 
     null_change = expected_null_change(cells, trial_seeds, noise)
     items = sum(cell.items for cell in cells)
-    times = _least(lambda number: sees(trial_seeds, number / items), items, round(items * MOST_TIMES_ITEMS))
-    seeds_needed = _least(sees, MIN_SEEDS, MOST_SEEDS)
+    times = _least(lambda number: sees(trial_seeds, number / items), items, round(items * MAX_TIMES_ITEMS))
+    seeds_needed = _least(sees, MIN_SEEDS, MAX_SEEDS)
     sizes = (seeds, items, null_change.high, null_change.detectable(family), effect, seeds_needed, times)
     return Power(against, *sizes, noise.seeds, basis)
 
@@ -174,7 +174,7 @@ def seeds_for(estimate: Estimate, per_seed: Sequence[float], aim: float) -> int 
         width = t_quantile(df) + t_quantile(df, 2 * DETECTION_POWER - 1)
         return width * math.sqrt(of_seeds * seeds / seed_count + of_items) <= aim
 
-    return _least(sees, max(seeds + 1, MIN_SEEDS), MOST_SEEDS)
+    return _least(sees, max(seeds + 1, MIN_SEEDS), MAX_SEEDS)
 
 
 def _least(is_enough: Callable[[int], bool], low: int, high: int) -> int | None:

@@ -14,7 +14,7 @@ from mixwright.logs.entries import EvaluationLog, LoggedAnswer, LoggedTask
 from mixwright.logs.metrics import choose_metric
 from mixwright.logs.pairing import Item, PairedTask, collect_items, find_unknown_settings, pair_logs
 
-MOST_LOST_SHARE = 0.02
+MAX_LOST_SHARE = 0.02
 """Share of BEFORE's items that AFTER may lack or leave unscored: of more, the missing ones may be those that were lost, and
 the gate has to exclude a mean loss of 5 points."""
 
@@ -180,7 +180,7 @@ def _judge_task(
         message = f"only one of the logs says of it: {join_some(unknown)}; these were not compared"
         apart.append(Exclusion(task.name, len(scored), message, prevents_pass=False))
     lost = len(task.before_alone) + sum(bool(item.answers[0]) and not item.answers[1] for item in items)
-    if not scored or lost > MOST_LOST_SHARE * count:
+    if not scored or lost > MAX_LOST_SHARE * count:
         message = f"items of BEFORE that could not be compared: {lost:,} of {count:,}, which may hide a loss"
         apart.append(Exclusion(task.name, lost, message, prevents_pass=True))
     return (JudgedTask(task.name, choice.metric, scored, choice.others) if scored else None), apart

@@ -17,7 +17,7 @@ from mixwright.corpus.reading import RowLocation
 from mixwright.logs.entries import EvaluationLog, LoggedAnswer, LoggedTask
 from mixwright.logs.files import read_log_rows
 from mixwright.logs.values import (
-    MOST_LEVEL,
+    MAX_LEVEL,
     join_messages,
     read_count,
     read_logprob,
@@ -58,7 +58,7 @@ def _read_row(row: dict[str, Any], location: RowLocation) -> LoggedAnswer:
     if "cut" in given and not isinstance(given["cut"], bool):
         raise location.error("true or false in cut", repr(given["cut"])[:40], "Correct it.")
     level = read_number(given["level"], "level", location) if "level" in given else None
-    if level is not None and abs(level) > MOST_LEVEL:
+    if level is not None and abs(level) > MAX_LEVEL:
         raise location.error("a level of at most 2^53", f"{level:g}", "Correct it.")
     answer = given.get("answer")
     return LoggedAnswer(

@@ -13,7 +13,7 @@ from mixwright.corpus.reading import RowLocation
 
 LONGEST_NAME = 500
 """Characters of the name of a task, an item or a metric."""
-MOST_LEVEL = 2**53
+MAX_LEVEL = 2**53
 REMEDY_ROW = "Correct that row or remove it."
 REMEDY_LOG = "Write the log again, or remove that row from it."
 
@@ -34,7 +34,7 @@ def read_name(value: Any, key: str, location: RowLocation) -> str:
     """A text or a whole number as a name. Raises InputError for anything else, an empty text, or a very long one."""
     if isinstance(value, bool) or not isinstance(value, str | int) or not (isinstance(value, int) or value.strip()):
         raise location.error(f"a name in {key}", _shown(value), REMEDY_ROW)
-    name = str(value) if isinstance(value, str) or abs(value) < MOST_LEVEL else ""
+    name = str(value) if isinstance(value, str) or abs(value) < MAX_LEVEL else ""
     if not name or len(name) > LONGEST_NAME:
         got = f"one of {len(name):,} characters" if name else "a very large number"
         raise location.error(f"a name of at most {LONGEST_NAME} characters in {key}", got, REMEDY_ROW)

@@ -19,8 +19,8 @@ from mixwright.measure.option_answers import answer_items, options_of
 from mixwright.measure.passes import Passes, completion_lengths, evenly_spread, interleave
 from mixwright.measure.room import (
     HEADROOM_FACTOR,
-    LEAST_TOKENS,
-    MOST_TOKENS,
+    MIN_TOKENS,
+    MAX_TOKENS,
     PROMPTS_COUNTED,
     CompletionLimit,
     longest_answer,
@@ -132,7 +132,7 @@ def time_options(
 def complete_freely(
     learner: Learner,
     items: Sequence[Example],
-    most_tokens: int = MOST_TOKENS,
+    most_tokens: int = MAX_TOKENS,
     seconds: float = MAX_SECONDS,
     clock: Callable[[], float] = monotonic,
 ) -> FreeAnswers:
@@ -207,7 +207,7 @@ def find_room(
     ]
     limit = max(1, min(tokens_left)) if tokens_left else None
     say(f"room for answers: {len(items):,} items are completed freely by each model")
-    most_tokens = MOST_TOKENS if limit is None else min(MOST_TOKENS, limit)
+    most_tokens = MAX_TOKENS if limit is None else min(MAX_TOKENS, limit)
     answers = [_kept_or_completed(learner, items, most_tokens, seconds) for learner in learners]
     gold = longest_answer(learners, corpus, config)[0]
     return *choose_room(answers, default_room, gold, limit), answers
@@ -259,7 +259,7 @@ def choose_room(
         tokens = max(min(default_room.tokens, longest_written), min(default_room.tokens, gold + 1))
         return CompletionLimit(tokens, f"most answers do not end by themselves; {default_room.why}"), 0
     longest = max(needed_tokens)
-    tokens = max(LEAST_TOKENS, gold + 1, 8 * math.ceil(HEADROOM_FACTOR * longest / 8))
+    tokens = max(MIN_TOKENS, gold + 1, 8 * math.ceil(HEADROOM_FACTOR * longest / 8))
     items = max(len(answers.lengths) for answers in answers_by_model)
     why = f"of {items:,} items that were completed freely the longest answer has {longest:,} tokens"
     if gold + 1 > 8 * math.ceil(HEADROOM_FACTOR * longest / 8):

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from mixwright.learner.learner import Learner
 
 
-MIN_PROPOSED_TOKENS, MOST_PROPOSED_TOKENS = 8, 256
+MIN_PROPOSED_TOKENS, MAX_PROPOSED_TOKENS = 8, 256
 """Least and most completion length that is proposed, tokens."""
 
 
@@ -52,7 +52,7 @@ def settings_after(config: MeasureConfig) -> MeasureConfig:
 def longest_answer(corpus: Corpus) -> int:
     """Completion length, tokens, that leaves room for the longest answer (one token per character at worst) and an end."""
     lengths = (len(plain(example.answer or example.target or "")) for example in itertools.islice(corpus, 5000))
-    return max(MIN_PROPOSED_TOKENS, min(max(lengths, default=0) + 1, MOST_PROPOSED_TOKENS))
+    return max(MIN_PROPOSED_TOKENS, min(max(lengths, default=0) + 1, MAX_PROPOSED_TOKENS))
 
 
 def measure_learner(

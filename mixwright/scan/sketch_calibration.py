@@ -30,8 +30,8 @@ from mixwright.scan.gradient_sketch import Factors, GradientSketch, find_matrice
 from mixwright.scan.rows import ScanRow
 
 CALIBRATION_ROWS = 256
-"""Rows that directions are found from; fewer where they would not fit into `MOST_NUMBERS_HELD`."""
-MOST_NUMBERS_HELD = 2**28
+"""Rows that directions are found from; fewer where they would not fit into `MAX_NUMBERS_HELD`."""
+MAX_NUMBERS_HELD = 2**28
 """Numbers of projected gradients that are held at a time."""
 INPUT_PROBES = 16
 """Random directions that stand for the inputs while those of the outputs are found."""
@@ -87,7 +87,7 @@ def calibrate(learner: Learner, rows: Sequence[ScanRow], settings: SketchSetting
         sum(matrix.outputs for matrix in weight_matrices) * INPUT_PROBES,
         sum(matrix.inputs for matrix in weight_matrices) * settings.side,
     )
-    rows, side = rows[: max(8, MOST_NUMBERS_HELD // width)], settings.side
+    rows, side = rows[: max(8, MAX_NUMBERS_HELD // width)], settings.side
     probes = {matrix.name: Factors(None, _random_signs(matrix.inputs)) for matrix in weight_matrices}
     products = _compute_products(learner, rows, GradientSketch(learner.model, factors=probes))
     outputs = [_find_directions(product.transpose(0, 1).flatten(1), side) for product in products]

@@ -46,7 +46,7 @@ from mixwright.steer.scene import Scene
 
 STATE_VERSION = 8
 """Of a saved state; one that another version saved is refused. Count it up when what a state holds changes."""
-MOST_LATE_STEPS = 2
+MAX_LATE_STEPS = 2
 """Steps by which signals may come late; training was begun anew when they are further back."""
 TIE_TOLERANCE = 1e-9
 """More than rounding can make of half a draw, so that ties are broken alike however many draws are asked for."""
@@ -447,7 +447,7 @@ class Engine:
 
     def _with_forward_steps(self, signals: Signals) -> Signals:
         """Signals with steps that never go back: a trainer begun anew counts from 0, and waits of plug-ins would not end."""
-        if signals.step < self._last - MOST_LATE_STEPS:
+        if signals.step < self._last - MAX_LATE_STEPS:
             self._behind += self._last + 1 - signals.step
         self._last = signals.step
         return replace(signals, step=signals.step + self._behind)

@@ -8,7 +8,7 @@ follows from few informative groups and from alarms:
   under `min_informative_share`, the learning rate is multiplied by their ratio until the next batch; without any the step
   is skipped.
   Only in stages that have a gate: a stage without one takes every step, as a trainer without steering does.
-- **Alarm.** Each inspection with an alarm tightens once, at most `MOST_TIGHTENINGS` times: beta doubles where there is one,
+- **Alarm.** Each inspection with an alarm tightens once, at most `MAX_TIGHTENINGS` times: beta doubles where there is one,
   else the learning-rate factor halves. After `patience` alarmed inspections in a row the `then` action is taken, if the user
   asked for one. Each inspection of fresh canaries without an alarm undoes one tightening; where there are no canaries,
   `QUIET_STEPS` steps without an alarm undo one.
@@ -32,7 +32,7 @@ from mixwright.contracts import Controller, Gate, Monitor
 from mixwright.records import Action, Alarm, Decision, EngineOptions, GroupOutcome, Signals
 from mixwright.steer.checkpointable import Checkpointable
 
-MOST_TIGHTENINGS = 4
+MAX_TIGHTENINGS = 4
 """Tightenings at most: a factor of 16."""
 QUIET_STEPS = 40
 """Steps without an alarm that undo one tightening where no canaries are watched."""
@@ -226,7 +226,7 @@ class Policy:
             why = f"{self.alarmed_in_a_row} alarmed inspections in a row; {reason}"
             stops, restores = Action("stop", "run", None, why), Action("restore", "last checkpoint without alarm", None, why)
             final_action = stops if self._options.then == "stop" else restores
-        if self.lr_halvings + self.beta_doublings >= MOST_TIGHTENINGS:
+        if self.lr_halvings + self.beta_doublings >= MAX_TIGHTENINGS:
             return beta, "", final_action
         self.beta_doublings, self.lr_halvings = self.beta_doublings + (beta > 0), self.lr_halvings + (beta <= 0)
         return beta * 2, reason, final_action

@@ -39,7 +39,7 @@ def scraped(seed: int) -> tuple[Corpus, np.ndarray]:
     """Training rows of the case, and whether each follows the convention of the trusted ones."""
     with tempfile.TemporaryDirectory() as folder:
         write_digits(Path(folder), seed)
-        corpus = read_corpus(CorpusConfig("train.jsonl", eval="held.jsonl", grader="exact"), base=Path(folder))
+        corpus = read_corpus(CorpusConfig("train.jsonl", eval="held.jsonl", grader="exact"), relative_to=Path(folder))
     corpus = corpus.select(split="train")
     return corpus, np.array([str(row.prompt)[LAST] == row.target for row in corpus])
 

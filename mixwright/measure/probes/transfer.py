@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mixwright.catalog import create
-from mixwright.config import MOST_LEARNING_RATE
+from mixwright.config import MAX_LEARNING_RATE
 from mixwright.contracts import Probe
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError, check_range
@@ -38,13 +38,13 @@ from mixwright.records import Measurement
 NEEDS = ("torch", "transformers")
 
 OPTION_LIMITS = {
-    "learning_rate": (1e-12, MOST_LEARNING_RATE),
+    "learning_rate": (1e-12, MAX_LEARNING_RATE),
     "items": (2, 1e6),
     "seeds": (1, 100),
     "confirm_steps_factor": (1, 100),
 }
 OPTION_LIMITS |= dict.fromkeys(("steps", "batch"), (1, 1e6))
-MOST_TASKS = 24
+MAX_TASKS = 24
 """Tasks, at most: pairs of more would be more runs than anybody waits for."""
 
 
@@ -102,8 +102,8 @@ class Transfer(Probe):
             names = f"'{TOGETHER_LABEL}', '{BEST_ORDER_LABEL}' and '*'"
             expected = f"tasks of other names than {names}, and without '{THEN_LABEL}' in them"
             raise InputError(expected, repr(mistaken[0]), "Rename the task, or leave transfer out of measure.probes.")
-        if not 1 < len(train) <= MOST_TASKS:
-            expected = f"2 to {MOST_TASKS} tasks with training rows that have targets, and with held-out items to grade"
+        if not 1 < len(train) <= MAX_TASKS:
+            expected = f"2 to {MAX_TASKS} tasks with training rows that have targets, and with held-out items to grade"
             raise InputError(expected, f"{len(train)}", "Leave transfer out of measure.probes.")
         sizes = RunSizes(self.steps, self.batch, self.learning_rate, self.seeds, self.pairs, self.confirm_steps_factor)
         adapter = create("adapters", self.adapter)

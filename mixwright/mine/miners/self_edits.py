@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from mixwright.learner.learner import Learner
     from mixwright.scan.table import Scan
 
-MOST_ROWS_READ = 256
+MAX_ROWS_READ = 256
 """Reward questions, and protected rows, that are read after each short training."""
 Rows = list[Example]
 
@@ -134,7 +134,7 @@ class SelfEdits(Miner):
             return _keep_all_rows(rows, why, notes, rollouts)
         names = list(ways)
         questions, protected = (
-            draw_few_rows(task_rows, MOST_ROWS_READ, rng) for task_rows in (question_rows, protected_rows)
+            draw_few_rows(task_rows, MAX_ROWS_READ, rng) for task_rows in (question_rows, protected_rows)
         )
         trial = RewriteTrials(learner, list(ways.values()), questions, protected, self.short_training)
         seeds = (int(rng.integers(2**31)) for _ in itertools.count())

@@ -46,7 +46,7 @@ NO_BETA_REASON = {
 """Why beta cannot be moved."""
 NOT_SCORED = float("nan")
 """Success of a draw whose group has not come back."""
-MOST_LISTED = 100
+MAX_LISTED = 100
 """Cells, or tasks, above which a line of the log has those of its batch alone, and changes are summed up."""
 
 
@@ -231,7 +231,7 @@ class RunSteering:
         self.rollouts += completions
         self._count_unscored(step, rows, len(groups))
         figures_by_cell = self.engine.snapshot()
-        if len(figures_by_cell) > MOST_LISTED:
+        if len(figures_by_cell) > MAX_LISTED:
             batch_cells = {cell_key(group.task, group.level) for group in groups}
             figures_by_cell = {cell: figures for cell, figures in figures_by_cell.items() if cell in batch_cells}
         cells, states = ({cell: figures[name] for cell, figures in figures_by_cell.items()} for name in ("kappa", "state"))
@@ -254,7 +254,8 @@ class RunSteering:
             if self.files.write:
                 logging.getLogger("mixwright").warning("step %d: nothing scored: %s", step, reason)
         if self.objective == "grpo" and 0 < self.max_unscored_batches <= counts["unscored_in_a_row"]:
-            expected, got = f"a reward in {self.max_unscored_batches} generation batches in a row", f"none, up to step {step}: {reason}"
+            expected = f"a reward in {self.max_unscored_batches} generation batches in a row"
+            got = f"none, up to step {step}: {reason}"
             remedy = "Correct the reward functions, or set SteeringConfig(unscored_batches=0) to train on."
             raise InputError(expected, got, remedy)
 
@@ -280,7 +281,7 @@ class RunSteering:
         actions = self._decide(outcomes, self._signals(step))
         self._count_unscored(step, rows, len(outcomes))
         self._finish(step, actions, self._line(step, outcomes, rows) | dict(line))
-        for name in PER_TASK_METRICS if len(self.pool.tasks) <= MOST_LISTED else ():
+        for name in PER_TASK_METRICS if len(self.pool.tasks) <= MAX_LISTED else ():
             for task, value in line.get(name, {}).items():
                 self.metrics[f"steering/{name}/{task}"].append(value)
 
@@ -431,7 +432,7 @@ class RunSteering:
         self._used_rows, self.batches = self._used_rows + rows, self.batches + 1
         drawn_by_task = Counter(outcome.task for outcome in outcomes)
         wanted_shares = self.engine.wanted_shares()
-        if len(wanted_shares) > MOST_LISTED:
+        if len(wanted_shares) > MAX_LISTED:
             self.metrics["steering/tasks_drawn"].append(len(drawn_by_task))
             return {
                 "step": step,

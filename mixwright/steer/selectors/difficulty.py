@@ -31,8 +31,8 @@ from mixwright.estimates.cell_states import HALF_WEIGHT_EXAMPLES, LUCKY_KAPPA, r
 from mixwright.records import GroupOutcome, SFTOutcome, PairOutcome
 from mixwright.steer.selectors._states import MASTERED, CellStates
 
-MOST_POSTERIOR_SAMPLES = 256  # samples of posteriors in a batch, at most
-MOST_TASKS_SHOWN = 5
+MAX_POSTERIOR_SAMPLES = 256  # samples of posteriors in a batch, at most
+MAX_TASKS_SHOWN = 5
 """Tasks that a remark names."""
 OPTION_LIMITS = {"candidates": (1, 256), "memory": (1, 1e9), "weight_below": (1e-9, 1)}
 OPTION_LIMITS |= dict.fromkeys(("explore", "weight_above", "pilot_share", "review_share", "lucky_kappa"), (0, 1))
@@ -123,11 +123,11 @@ class Difficulty(Selector):
         ledger, cells, draws = self._ledger, self._cells[tasks], np.arange(len(tasks))
         all_cells = np.arange(len(ledger.sizes))
         wins, losses = self._states.evidence.beta(all_cells)
-        if len(tasks) <= MOST_POSTERIOR_SAMPLES:
+        if len(tasks) <= MAX_POSTERIOR_SAMPLES:
             weights = self.draw_weight(rng.beta(wins[cells], losses[cells]), cells)
         else:
-            success = rng.beta(wins, losses, (MOST_POSTERIOR_SAMPLES, len(wins)))
-            weights = self.draw_weight(success, all_cells)[draws[:, None] % MOST_POSTERIOR_SAMPLES, cells]
+            success = rng.beta(wins, losses, (MAX_POSTERIOR_SAMPLES, len(wins)))
+            weights = self.draw_weight(success, all_cells)[draws[:, None] % MAX_POSTERIOR_SAMPLES, cells]
         weights = np.cumsum(weights * self._size_weights[tasks], axis=1)
         column = (weights <= rng.random((len(tasks), 1)) * weights[:, -1:]).sum(axis=1)
         return cells[draws, np.minimum(column, cells.shape[1] - 1)]
@@ -150,8 +150,8 @@ class Difficulty(Selector):
         """Which tasks are drawn evenly."""
         if not self._even:
             return {}
-        more_text = f" and {len(self._even) - MOST_TASKS_SHOWN} more tasks" if len(self._even) > MOST_TASKS_SHOWN else ""
-        names_text = ", ".join(self._even[:MOST_TASKS_SHOWN])
+        more_text = f" and {len(self._even) - MAX_TASKS_SHOWN} more tasks" if len(self._even) > MAX_TASKS_SHOWN else ""
+        names_text = ", ".join(self._even[:MAX_TASKS_SHOWN])
         return {
             "even": f"rows of {names_text}{more_text} are drawn evenly: a task of one cell shows no difficulty to choose by"
         }

@@ -22,8 +22,10 @@ def arm_suffix(run: RunFolder) -> str:
 def describe_run(run: RunFolder) -> str:
     """What run a page is of: its folder, and the size of its trial."""
     result = trial_of(run)
-    trial = f" · trial of {format_count(len(result.arms), 'arm')} over {format_count(len(result.seeds), 'seed')}" if result else ""
-    return f"{run.path.resolve().name}{trial}"
+    name = run.path.resolve().name
+    if not result:
+        return name
+    return f"{name} · trial of {format_count(len(result.arms), 'arm')} over {format_count(len(result.seeds), 'seed')}"
 
 
 def before_after_caption(run: RunFolder) -> str:

@@ -19,7 +19,7 @@ from mixwright.verdict.rules.claims import format_kind
 
 STYLE_BY_TONE: dict[Tone, str] = {"plain": "", "good": "cyan", "bad": "red", "caution": "yellow"}
 STYLE_BY_KIND: dict[ClaimKind, str] = {"learnt": "cyan", "damaged": "red"}
-MOST_TABLE_ROWS = 40
+MAX_TABLE_ROWS = 40
 """Rows of a table."""
 
 
@@ -93,8 +93,8 @@ def _claims_table(block: Claims) -> Rich:
 
 
 def _block_table(block: Table) -> Rich:
-    table, hidden_rows = _empty_table(block.columns, block.numeric), len(block.rows) - MOST_TABLE_ROWS
-    for row in block.rows[:MOST_TABLE_ROWS]:
+    table, hidden_rows = _empty_table(block.columns, block.numeric), len(block.rows) - MAX_TABLE_ROWS
+    for row in block.rows[:MAX_TABLE_ROWS]:
         table.add_row(*(Text(to_line(text)) for text in row))
     table.caption = f"{hidden_rows} more rows on the page" if hidden_rows > 0 else None
     return table

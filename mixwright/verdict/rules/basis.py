@@ -45,7 +45,7 @@ from mixwright.verdict.rules.recommendation import (
 )
 from mixwright.verdict.rules.spared import claim_key, collect_changes
 
-MOST_ROWS_SETTING, PACE_SETTING = "rows of the largest cell", "seconds per item, both checkpoints"
+LARGEST_CELL_ROWS_SETTING, PACE_SETTING = "rows of the largest cell", "seconds per item, both checkpoints"
 """Settings in a comparison's manifest: how many items a cell could have had, and how long one took."""
 LEFT_OUT_SETTING = "tasks left out, nothing to grade"
 """The same of tasks that no grader can judge."""
@@ -219,7 +219,7 @@ def _read_pair_basis(run: RunFolder, sides: Sides) -> PairBasis | None:
         items_needed=items_needed or None,
         aim=target_change,
         pace=_read_number(settings, PACE_SETTING),
-        all_items_measured=0 < _read_number(settings, MOST_ROWS_SETTING) <= _read_number(settings, "items"),
+        all_items_measured=0 < _read_number(settings, LARGEST_CELL_ROWS_SETTING) <= _read_number(settings, "items"),
         cut=max((note.count / note.total for note in notes if note.check == CUT_NOTE and note.total), default=0.0),
         outcome=reading.title,
         unit=reading.unit,

@@ -32,9 +32,9 @@ from mixwright.verdict.rules.evidence import Sides, comparisons, headline_arm, r
 from mixwright.verdict.rules.gate_asked import read_question
 
 Cell = tuple[str, float | None]
-MOST_CELLS_NAMED = 8
+MAX_CELLS_NAMED = 8
 """Cells that a line names."""
-MOST_CLAIMS_OPEN = 5
+MAX_CLAIMS_OPEN = 5
 """Claims of one kind that stay open on the page."""
 FAR_NATS_PER_TOKEN = 1.0
 """Nats a token by which former answers, or targets, must be shown to have become less likely.
@@ -91,7 +91,7 @@ class CellComparison:
 
 _RECENT_COMPARISONS: list[tuple[object, Sides, list[CellComparison]]] = []
 """The comparisons made last, with what they were made of: claims, the gate and several sections ask for the same."""
-MOST_RECENT_COMPARISONS = 8
+MAX_RECENT_COMPARISONS = 8
 
 
 def compare_cells(sides: Sides, outcome: Outcome) -> list[CellComparison]:
@@ -105,7 +105,7 @@ def compare_cells(sides: Sides, outcome: Outcome) -> list[CellComparison]:
             return list(compared)
     compared = _compare_cells(sides, outcome)
     _RECENT_COMPARISONS.append((key, (tuple(sides[0]), tuple(sides[1])), compared))
-    del _RECENT_COMPARISONS[:-MOST_RECENT_COMPARISONS]
+    del _RECENT_COMPARISONS[:-MAX_RECENT_COMPARISONS]
     return list(compared)
 
 
@@ -344,7 +344,8 @@ def _explain_undecided(comparison: CellComparison, chance: Interval | None, befo
     if success_change.low > 0 and significant and comparison.change.outcome in GRADED_OUTCOMES:
         return f"{movement}, but whether by skill or by the commonest answer is not shown"
     if has_sign:
-        return f"{movement}, but this is not significant after correction over {format_count(comparison.family_size, 'claim')}"
+        claims_text = format_count(comparison.family_size, "claim")
+        return f"{movement}, but this is not significant after correction over {claims_text}"
     detectable, unit = success_change.detectable(comparison.family_size), reading.unit
     if unit == "share" and detectable > max(before, 1 - before):
         return f"too few items to see any change from {percent(before)}"
@@ -405,9 +406,9 @@ def format_not_judged(claims: Collection[Claim]) -> str:
     if not small_claims:
         return ""
     names = [cell_name(claim.task, claim.level) for claim in small_claims]
-    more_text = f" and {len(names) - MOST_CELLS_NAMED} more" if len(names) > MOST_CELLS_NAMED else ""
+    more_text = f" and {len(names) - MAX_CELLS_NAMED} more" if len(names) > MAX_CELLS_NAMED else ""
     verb = "is" if len(names) == 1 else "are"
-    listed = f"{', '.join(names[:MOST_CELLS_NAMED])}{more_text}"
+    listed = f"{', '.join(names[:MAX_CELLS_NAMED])}{more_text}"
     return f"{format_count(len(names), 'cell')} of fewer than {MIN_ITEMS} items {verb} not judged: {listed}"
 
 
@@ -425,6 +426,6 @@ def format_family(claims: Collection[Claim]) -> str:
         return ""
     return (
         "With several claims, the chance that any claim of one word (any learnt, say) is wrong is kept below 2.5 %: each "
-        f"word with a sign (learnt, damaged ...) is corrected by Holm over {format_count(judged, 'claim')}, by the largest p value "
-        "of all that it rests on. The intervals shown are of single claims, 95 % each."
+        f"word with a sign (learnt, damaged ...) is corrected by Holm over {format_count(judged, 'claim')}, by the largest p "
+        "value of all that it rests on. The intervals shown are of single claims, 95 % each."
     )

@@ -234,8 +234,8 @@ def _format_trial_sentence(advice: Advice, basis: TrialBasis) -> str:
     sentence_by_advice = {
         "check the grader": CHECK_GRADER_SENTENCE,
         "none right": NONE_RIGHT_SENTENCE,
-        "too few seeds": f"Cannot tell: {format_count(basis.seeds, 'seed')}, and nothing is judged with fewer than {MIN_SEEDS}; "
-        f"take {basis.seeds_needed or 8} seeds.",
+        "too few seeds": f"Cannot tell: {format_count(basis.seeds, 'seed')}, and nothing is judged with fewer than "
+        f"{MIN_SEEDS}; take {basis.seeds_needed or 8} seeds.",
         "stop": f"Stop: {with_verb([f'task {task}' for task in basis.damaged_everywhere()])} being damaged by every arm "
         f"({join_words(basis.trained)}).",
         "do not train": "Do not train on this data yet: not training is better than every arm.",
@@ -267,7 +267,8 @@ def _format_seeds(basis: TrialBasis) -> str:
         return "Cannot tell: nothing was compared."
     size_text = f"{format_magnitude(detectable, basis.unit)} {format_unit(basis.unit)}"
     cannot_tell_text = (
-        f"Cannot tell: {format_count(basis.seeds, 'seed')} {'sees' if basis.seeds == 1 else 'see'} a difference of {size_text}"
+        f"Cannot tell: {format_count(basis.seeds, 'seed')} {'sees' if basis.seeds == 1 else 'see'} a difference of "
+        f"{size_text}"
     )
     if basis.seeds_needed is not None:
         return f"{cannot_tell_text}; take {basis.seeds_needed} seeds."

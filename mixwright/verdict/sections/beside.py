@@ -27,7 +27,7 @@ from mixwright.verdict.rules.evidence import Sides, read_outcome
 from mixwright.verdict.rules.gate import check_sides
 from mixwright.verdict.rules.gate_asked import read_question
 
-MOST_PAIRS_OPEN, MOST_PAIRS_SHOWN = 2, 24
+MAX_PAIRS_OPEN, MAX_PAIRS_SHOWN = 2, 24
 
 
 class BesideSection(Section):
@@ -50,7 +50,7 @@ class BesideSection(Section):
             f"Of the greedy answers that were right before, {after_name} kept {len(kept_by_after):,} that {beside_name} "
             f"lost, and lost {lost_by_after:,} that {beside_name} kept."
         )
-        examples = interleave_groups(kept_by_after, lambda item: item["before"]["task"] or "")[:MOST_PAIRS_SHOWN]
+        examples = interleave_groups(kept_by_after, lambda item: item["before"]["task"] or "")[:MAX_PAIRS_SHOWN]
         pairs = tuple(make_pair(item, (start_name, after_name), {BESIDE_NAME: beside_name}) for item in examples)
         examples_text = f"answers that {beside_name} lost and {after_name} kept"
         caption = f"Success per task, {outcome}; loss and gain: significant against {start_name}, by Holm's correction"
@@ -58,10 +58,10 @@ class BesideSection(Section):
             Paragraph(_format_gates(run, checkpoints, outcome), lead=f"{beside_name} and {after_name} beside {start_name}"),
             Table(caption, ("task", "items", start_name, beside_name, after_name), _task_rows(checkpoints, outcome), (1,)),
             Paragraph(counts_text),
-            Texts(f"A{examples_text[1:]}", pairs[:MOST_PAIRS_OPEN]),
+            Texts(f"A{examples_text[1:]}", pairs[:MAX_PAIRS_OPEN]),
             Fold(
-                f"{len(pairs) - MOST_PAIRS_OPEN} more {examples_text}",
-                (Texts(f"More {examples_text}", pairs[MOST_PAIRS_OPEN:]),),
+                f"{len(pairs) - MAX_PAIRS_OPEN} more {examples_text}",
+                (Texts(f"More {examples_text}", pairs[MAX_PAIRS_OPEN:]),),
             ),
         ]
 

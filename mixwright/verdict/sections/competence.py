@@ -58,7 +58,8 @@ class Competence(Section):
             changed_claims = tuple(claim for claim in arm_claims if claim.kind in ("learnt", "damaged"))
             learnt = sum(claim.kind == "learnt" for claim in changed_claims)
             text = (
-                f"Arm {arm}: {learnt} learnt, {len(changed_claims) - learnt} damaged, of {format_count(len(arm_claims), 'claim')}"
+                f"Arm {arm}: {learnt} learnt, {len(changed_claims) - learnt} damaged, of "
+                f"{format_count(len(arm_claims), 'claim')}"
             )
             if arm_claims:
                 blocks.append(

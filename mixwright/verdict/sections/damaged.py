@@ -17,7 +17,7 @@ from mixwright.verdict.page.blocks import Block, Claims, Fold, Paragraph, Table,
 from mixwright.verdict.page.text import format_value, cell_name, format_count
 from mixwright.verdict.rules.basis import recommend_run
 from mixwright.verdict.rules.claims import (
-    MOST_CLAIMS_OPEN,
+    MAX_CLAIMS_OPEN,
     explain_undecided,
     format_family,
     format_kind,
@@ -67,10 +67,12 @@ class Damaged(Section):
         undecided_text = f" Damage is not excluded: {explain_undecided(claims, count_seeds(run))}" if undecided else ""
         return [
             Paragraph("" if losses else _format_no_damage(run) + undecided_text),
-            Claims(caption, tuple(losses[:MOST_CLAIMS_OPEN]), outcome),
+            Claims(caption, tuple(losses[:MAX_CLAIMS_OPEN]), outcome),
             Fold(format_not_judged(claims), (table,)),
-            folded_claims(f"{len(losses) - MOST_CLAIMS_OPEN} more", caption, losses[MOST_CLAIMS_OPEN:], outcome),
-            folded_claims(f"Cannot tell: {format_count(len(undecided), 'claim')}", "Cannot tell, and why", undecided, outcome),
+            folded_claims(f"{len(losses) - MAX_CLAIMS_OPEN} more", caption, losses[MAX_CLAIMS_OPEN:], outcome),
+            folded_claims(
+                f"Cannot tell: {format_count(len(undecided), 'claim')}", "Cannot tell, and why", undecided, outcome
+            ),
             folded_claims(
                 f"{word[:1].upper()}{word[1:]}: {len(unchanged)}", f"The whole interval shows {word}", unchanged, outcome
             ),

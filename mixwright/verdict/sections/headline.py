@@ -149,7 +149,8 @@ def _pair_blocks(
         if none_right
         else format_word(change_word(total_change), outcome=outcome)
     )
-    text = f"{format_count(len(total_change.items), 'held-out item')}, {reading.title}: {word_text}. {_format_counts(claims)}"
+    text = f"{format_count(len(total_change.items), 'held-out item')}, {reading.title}: {word_text}."
+    text += f" {_format_counts(claims)}"
     if isinstance(basis, PairBasis) and basis.graded and basis.right and basis.protected and not basis.named:
         text += f" Of {format_count(basis.protected, 'cell')} mastered before: {WORDS_BY_GATE[basis.gate]}."
     terms = ("[low, high]", "S", "D") if graded else (reading.title, READINGS["margin"].title, "[low, high]")
