@@ -269,7 +269,10 @@ def steer(
         InputError: something in the settings, the data or the plan, or a folder without a plan.
     """
     settings, run_folder, relative_to = _open_settings(config, folder)
-    with open_with_workers(settings, run_folder, relative_to=relative_to, for_trial=True, needs_plan=True) as (workers, checked):
+    with open_with_workers(settings, run_folder, relative_to=relative_to, for_trial=True, needs_plan=True) as (
+        workers,
+        checked,
+    ):
         return steer_once(checked, workers, say=say)
 
 
@@ -300,7 +303,10 @@ def trial(
     settings, run_folder, relative_to = _open_settings(config, folder)
     settings = settings if data is None else replace(settings, trial=replace(settings.trial, data=data))
     settings, deadline = with_budget(settings, run_folder, _start_budget(budget))
-    with open_with_workers(settings, run_folder, relative_to=relative_to, for_trial=True, needs_plan=True) as (workers, checked):
+    with open_with_workers(settings, run_folder, relative_to=relative_to, for_trial=True, needs_plan=True) as (
+        workers,
+        checked,
+    ):
         return try_plan(checked, checked_trial(checked), workers, say=say, deadline=deadline)
 
 

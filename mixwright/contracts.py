@@ -25,10 +25,10 @@ from mixwright.records import (
     MiningResult,
     Objective,
     Observation,
-    SFTOutcome,
     PairOutcome,
     Plan,
     Plot,
+    SFTOutcome,
     Signals,
     TrainingSetup,
 )

@@ -118,7 +118,8 @@ def own_text(text: str, prompt: str) -> str:
     first_mark = _ANSWER_TAG.search(text) or _ANSWER_PHRASE.search(text) or re.search("####", text)
     next_question = _NEXT_QUESTION.search(text, first_mark.end() if first_mark else 0)
     if next_question and (
-        first_mark or ("\n" not in text[: next_question.start()].strip() and next_question.start() <= _CHARACTERS_BEFORE_QUESTION)
+        first_mark
+        or ("\n" not in text[: next_question.start()].strip() and next_question.start() <= _CHARACTERS_BEFORE_QUESTION)
     ):
         text = text[: next_question.start()].strip()
     return text

@@ -15,7 +15,7 @@ from mixwright.contracts import Admission, Gate
 from mixwright.errors import InputError
 from mixwright.plan.planners.difficulty import Difficulty
 from mixwright.plan.planners.proportional import Proportional
-from mixwright.records import Action, CanaryOutcome, GroupOutcome, SFTOutcome, Plan, Signals, Stage, TrainingSetup
+from mixwright.records import Action, CanaryOutcome, GroupOutcome, Plan, SFTOutcome, Signals, Stage, TrainingSetup
 from mixwright.steer.engine import Engine
 from mixwright.steer.policy import GateRunner
 

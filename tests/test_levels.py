@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from mixwright.audit.checks.difficulty import Difficulty
 from mixwright.config import CorpusConfig
 from mixwright.corpus import read_corpus
-from mixwright.corpus.levels import MIN_ROWS_PER_BIN, MAX_BINS, MAX_LEVELS, bin_levels
+from mixwright.corpus.levels import MAX_BINS, MAX_LEVELS, MIN_ROWS_PER_BIN, bin_levels
 
 
 def test_few_levels_stay_as_they_are():

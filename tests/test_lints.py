@@ -21,7 +21,10 @@ pytestmark = pytest.mark.filterwarnings(
 )
 TOO_HARD = replace(
     UNIFORM,
-    cells=(CellAssessment("letters", 1.0, "hopeless", 0.0, 0.0, 8, 12), CellAssessment("sums", 2.0, "lucky", 0.1, 0.1, 8, 12)),
+    cells=(
+        CellAssessment("letters", 1.0, "hopeless", 0.0, 0.0, 8, 12),
+        CellAssessment("sums", 2.0, "lucky", 0.1, 0.1, 8, 12),
+    ),
 )
 
 

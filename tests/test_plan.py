@@ -143,7 +143,10 @@ def test_a_cell_of_few_prompts_is_judged_with_its_task():
 
 
 def test_forecast_by_hand():
-    known = [CellAssessment("a", 1.0, "reachable", 0.5, 0.0, 256, 10), CellAssessment("a", 2.0, "hopeless", 0.0, 0.0, 256, 10)]
+    known = [
+        CellAssessment("a", 1.0, "reachable", 0.5, 0.0, 256, 10),
+        CellAssessment("a", 2.0, "hopeless", 0.0, 0.0, 256, 10),
+    ]
     rows = [row("a", 1.0, 0.5, 0.402, 0.598), row("a", 2.0, 0.0, 0.0, 0.0)]
     (said,) = forecast(known, rows, {"a": 1.0}, steps=40)
     # gain 0.25 * (1 - 1/e) over two cells; standard error 0.05 of each of two measurements of one cell

@@ -241,7 +241,10 @@ def test_data_without_tasks_are_one_task_and_a_warning_says_so(caplog: pytest.Lo
 
 
 def test_the_plans_chance_levels_and_the_answers_of_the_rows_are_used(tmp_path: Path) -> None:
-    cells = (CellAssessment("letters", 1.0, "lucky", 0.5, 0.5, 64, 12), CellAssessment("sums", 2.0, "reachable", 0.3, 0.0, 64, 12))
+    cells = (
+        CellAssessment("letters", 1.0, "lucky", 0.5, 0.5, 64, 12),
+        CellAssessment("sums", 2.0, "reachable", 0.3, 0.0, 64, 12),
+    )
     trainer = make(SteeredGRPOTrainer, tmp_path, steering=SteeringConfig(Plan("test", UNIFORM.stages, cells)))
     pool = trainer.steered.pool
     assert [cell.chance for cell in pool.cells] == [0.5, 0.0]

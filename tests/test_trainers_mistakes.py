@@ -87,7 +87,10 @@ def test_training_again_takes_nothing_that_was_drawn_ahead_for_its_own(tmp_path:
 
 
 def test_canaries_that_nothing_scores_are_said_once(tmp_path: Path) -> None:
-    cells = (CellAssessment("letters", 1.0, "mastered", 0.9, 0.0, 64, 12), CellAssessment("sums", 2.0, "reachable", 0.3, 0.0, 64, 12))
+    cells = (
+        CellAssessment("letters", 1.0, "mastered", 0.9, 0.0, 64, 12),
+        CellAssessment("sums", 2.0, "reachable", 0.3, 0.0, 64, 12),
+    )
     plan = replace(UNIFORM, stages=(replace(UNIFORM.stages[0], monitors=("canary",)),), cells=cells)
 
     def sums_only(task: list[str], completions: list[str], **kwargs: Any) -> list[float | None]:

@@ -101,8 +101,15 @@ def test_a_tape_knows_its_steps_and_refuses_what_it_cannot_serve(source: tuple[P
     recorded_run = read_recorded_run(source[0], pool)
     assert [pool.ids[row] for row in recorded_run.rows] == pq.read_table(source[0] / "draws.parquet")["example"].to_pylist()
     assert recorded_run.actions(STEPS, 0.04, 1.0) == []
-    assert [action.kind for action in recorded_run.actions(2, 0.04, 1.0)] == ["refuse", "skip_step", "coefficient", "lr_factor"]
-    assert [action.kind for action in recorded_run.actions(3, 0.1, 0.5)] == ["refuse"], "what holds already is not said again"
+    assert [action.kind for action in recorded_run.actions(2, 0.04, 1.0)] == [
+        "refuse",
+        "skip_step",
+        "coefficient",
+        "lr_factor",
+    ]
+    assert [action.kind for action in recorded_run.actions(3, 0.1, 0.5)] == ["refuse"], (
+        "what holds already is not said again"
+    )
     with pytest.raises(InputError, match="examples of this run"):
         read_recorded_run(source[0], make_dataset_pool(with_row_numbers(rows(2), "x"), steering))
     with pytest.raises(InputError, match=r"steps.jsonl of a finished run"):

@@ -45,7 +45,7 @@ from mixwright.run.manifest import write_manifest, write_settings
 from mixwright.verdict.page.beside import BESIDE_NAME
 from mixwright.verdict.page.text import format_count
 from mixwright.verdict.rules.answer_forms import write_known_forms
-from mixwright.verdict.rules.basis import LEFT_OUT_SETTING, LARGEST_CELL_ROWS_SETTING, PACE_SETTING
+from mixwright.verdict.rules.basis import LARGEST_CELL_ROWS_SETTING, LEFT_OUT_SETTING, PACE_SETTING
 from mixwright.verdict.rules.claims import find_unjudged_tasks
 from mixwright.verdict.rules.gate import check_sides, items_to_measure
 from mixwright.verdict.rules.gate_asked import LOOK_SETTING, GateQuestion, write_question

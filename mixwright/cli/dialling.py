@@ -129,7 +129,8 @@ def _make_success_function(ready: PreparedModels, passes: Passes) -> Callable[[S
     start, end = ready.learners
     if start.tokenizer.get_vocab() != end.tokenizer.get_vocab():
         raise InputError("two checkpoints of one vocabulary", "others", "Mix models that share a tokenizer.")
-    dial, max_tokens = Dial(0.0, tuned=Reader(end), pad=start.tokenizer.pad_token_id), ready.config.measure.longest_completion
+    dial = Dial(0.0, tuned=Reader(end), pad=start.tokenizer.pad_token_id)
+    max_tokens = ready.config.measure.longest_completion
 
     def success(items: Sequence[Example], alpha: float) -> np.ndarray:
         dial.alpha = alpha

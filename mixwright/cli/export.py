@@ -157,7 +157,9 @@ def build_mix(
     order = drawn_rows[: min(stage.steps * batch, SIMULATED_DRAWS)]
     group, room = (group, text_handling.max_completion_tokens) if stage.objective == "grpo" else (None, None)
     notes = _describe_mix(plan, pool, shares, order, batch)
-    return Mix(stage.objective, train, tuple(mix_parts), order, batch, stage.steps, notes, group, room, text_handling.bos_eos_text)
+    return Mix(
+        stage.objective, train, tuple(mix_parts), order, batch, stage.steps, notes, group, room, text_handling.bos_eos_text
+    )
 
 
 def apply_prompt_form(corpus: Corpus, form: PromptForm) -> Corpus:

@@ -22,7 +22,7 @@ from mixwright.measure.notes import write_notes
 from mixwright.records import Measurement, Observation, cell_key
 from mixwright.run.folder import RunFolder, write_measurements, write_text, yaml_text
 from mixwright.run.manifest import file_digest, note_run, settings_file
-from mixwright.verdict.rules.basis import LEFT_OUT_REASON_SETTING, LEFT_OUT_SETTING, LARGEST_CELL_ROWS_SETTING
+from mixwright.verdict.rules.basis import LARGEST_CELL_ROWS_SETTING, LEFT_OUT_REASON_SETTING, LEFT_OUT_SETTING
 
 SIDES = ("before", "after")
 CHECK = "evaluation log"

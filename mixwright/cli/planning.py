@@ -174,7 +174,9 @@ def plan_folder(
             corpus = with_mined_rehearsal(run, corpus)
         output.out_yaml(make_plan(config.plan, config.train, corpus, read_measurements(run.measurements("before"))))
         return
-    with open_run_folder(config, run, relative_to=relative_to, for_training=True, required_file=run.measurements("before")) as checked:
+    with open_run_folder(
+        config, run, relative_to=relative_to, for_training=True, required_file=run.measurements("before")
+    ) as checked:
         if export is None or not run.plan.exists():  # what was edited by hand is exported as it stands
             with start_workers(config.trial) as workers:
                 rehearse_run(checked, workers, say=output.say)
@@ -199,9 +201,7 @@ def _say_reasons(plan: Plan) -> None:
     weights = plan.stages[0].weights
     tasks = [(task, weight, plan.why.get(f"stages.0.weights.{task}", "")) for task, weight in weights.items()]
     lines = [f"{task}: {weight:.1%} of the draws; {reason}" for task, weight, reason in tasks[:MAX_TASKS_SAID]]
-    more_line = (
-        [f"and {len(tasks) - MAX_TASKS_SAID} more tasks: see why in the plan"] if len(tasks) > MAX_TASKS_SAID else []
-    )
+    more_line = [f"and {len(tasks) - MAX_TASKS_SAID} more tasks: see why in the plan"] if len(tasks) > MAX_TASKS_SAID else []
     for line in (plan.why["stages.0.weights"], *lines, *more_line):
         output.say(one_line(f"plan: {line}"))
 

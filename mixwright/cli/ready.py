@@ -66,7 +66,9 @@ class PreparedModels:
         return ItemCost(greedy, estimate_measuring_seconds(self.free_answers, 1, 1, *room) - greedy)
 
 
-def with_price(ready: PreparedModels, model_indices: Sequence[int], *, room_is_known: bool, items_by_budget: bool) -> PreparedModels:
+def with_price(
+    ready: PreparedModels, model_indices: Sequence[int], *, room_is_known: bool, items_by_budget: bool
+) -> PreparedModels:
     """The same, with what completing a few items showed of the models that are measured; says what measuring will take.
 
     Args:
@@ -115,7 +117,9 @@ def with_price(ready: PreparedModels, model_indices: Sequence[int], *, room_is_k
     return ready
 
 
-def measure_with_progress(title: str, learner: Learner, ready: PreparedModels, *, start: Learner | None = None) -> MeasureResult:
+def measure_with_progress(
+    title: str, learner: Learner, ready: PreparedModels, *, start: Learner | None = None
+) -> MeasureResult:
     """Measure one model, with a progress line on stderr that says how much time is left."""
     config, start_time = ready.config.measure, monotonic()
     passes = Passes(learner, start, config, ready.corpus)

@@ -90,7 +90,9 @@ class ShortTrainings:
         return min(self.steps, max(fewest, int(seconds / max(self.seconds(1), 1e-12))))
 
 
-def fit_mining(settings: RunConfig, run: RunFolder, relative_to: Path, miner: str, keep: float | None, budget: Budget) -> RunConfig:
+def fit_mining(
+    settings: RunConfig, run: RunFolder, relative_to: Path, miner: str, keep: float | None, budget: Budget
+) -> RunConfig:
     """The settings with steps of the miner's short trainings, and with steps, items, samples and seeds of the trial.
 
     Nothing else is changed: learning rate and adapter are the user's. A run folder that was begun with the same settings and
@@ -111,7 +113,8 @@ def fit_mining(settings: RunConfig, run: RunFolder, relative_to: Path, miner: st
     if begun is not None and to_data(begun) == to_data(_with_sizes_of(begun, settings, miner)):
         return begun
     without_table = replace(settings, trial=replace(settings.trial, data=None))  # nothing is mined yet
-    corpus, plugin = read_corpus(settings.corpus, relative_to=relative_to), make_miner(miner, options_of(settings.mine, miner, keep))
+    corpus = read_corpus(settings.corpus, relative_to=relative_to)
+    plugin = make_miner(miner, options_of(settings.mine, miner, keep))
     check_row_count(len(corpus.select(split="train")), plugin.count_needed_rows())  # before minutes of timing
     data = held_out_data(settings, corpus)
     all_weights = replace(without_table, train=replace(settings.train, adapter=None, adapters={}))  # as short trainings do

@@ -15,8 +15,8 @@ from mixwright.records import (
     Example,
     GroupOutcome,
     Measurement,
-    SFTOutcome,
     PairOutcome,
+    SFTOutcome,
     Stage,
 )
 

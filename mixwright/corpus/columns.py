@@ -57,7 +57,9 @@ def check_mapping(config: CorpusConfig) -> None:
             raise unknown_name("corpus column (corpus.columns: {our name: file's column})", ours, NAMES)
 
 
-def read_example(row: Any, location: RowLocation, config: CorpusConfig, split: str, column_conversions: Counter[str]) -> Example:
+def read_example(
+    row: Any, location: RowLocation, config: CorpusConfig, split: str, column_conversions: Counter[str]
+) -> Example:
     """The example that a raw row holds; its id is empty when the row has none.
 
     Args:
@@ -141,7 +143,11 @@ def _columns(present: tuple[str, ...], mapping: tuple[tuple[str, str], ...]) -> 
 
 
 def _given_answer(
-    values: dict[str, Any], extra: dict[str, Any], texts: dict[str, Any], location: RowLocation, column_conversions: Counter[str]
+    values: dict[str, Any],
+    extra: dict[str, Any],
+    texts: dict[str, Any],
+    location: RowLocation,
+    column_conversions: Counter[str],
 ) -> str | None:
     """The answer that the columns hold; options that the prompt does not list are put into it."""
     value = values.get("answer")

@@ -269,7 +269,11 @@ def read_corpus(config: CorpusConfig | str | Path, *, relative_to: Path = Path()
         sources.append((config.eval, "eval", config))
     if config.rehearse is not None:  # rows that name no task are one of their own
         sources.append((config.rehearse, REHEARSE_SPLIT, replace(config, task=REHEARSE_SPLIT)))
-    examples = (row for source, split, source_config in sources for row in _examples(source, split, source_config, relative_to, notes))
+    examples = (
+        row
+        for source, split, source_config in sources
+        for row in _examples(source, split, source_config, relative_to, notes)
+    )
     table = build_table(examples, config.eval_share)
     folder = None if config.train.startswith(GENERATED_PREFIX) else folder_of(config.train, relative_to)
     table = _with_bins(table, notes)

@@ -37,7 +37,9 @@ def build_table(examples: Iterable[Example], eval_share: float = 0.0) -> pa.Tabl
         stream = iter(examples)
         while chunk := list(itertools.islice(stream, BATCH_ROWS)):
             content_hashes.extend(0 if example.id else _content_hash(example) for example in chunk)
-            prompt_hashes.extend(0 if example.split else prompt_key(example.prompt or example.target or "") for example in chunk)
+            prompt_hashes.extend(
+                0 if example.split else prompt_key(example.prompt or example.target or "") for example in chunk
+            )
             yield encode(chunk)
 
     table = store_batches(batches())

@@ -89,9 +89,9 @@ def dependence_of_items(success: Array, swapped_pseudovalues: Array) -> Dependen
     kappa = Interval(0.0, -1.0, 1.0, item_count)
     if room > 1e-9:
         value = dependence_interval.value / room
-        kappa = _interval(
-            value + (item_dependence - dependence_interval.value) / room + value * (swapped_pseudovalues - swapped) / room, 1 / room, -1.0
-        )
+        kappa_pseudovalues = value + (item_dependence - dependence_interval.value) / room
+        kappa_pseudovalues += value * (swapped_pseudovalues - swapped) / room
+        kappa = _interval(kappa_pseudovalues, 1 / room, -1.0)
     return Dependence(float(success.mean()), swapped_interval, dependence_interval, kappa, swapped_pseudovalues)
 
 

@@ -20,7 +20,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from mixwright.estimates.exclusion import MIN_UNHARMED_PASS_SHARE, MAX_ITEMS_PER_CELL
+from mixwright.estimates.exclusion import MAX_ITEMS_PER_CELL, MIN_UNHARMED_PASS_SHARE
 from mixwright.estimates.intervals import Z, t_quantile
 
 EXCLUDED_CELL_LOSS = 0.2

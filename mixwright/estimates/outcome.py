@@ -150,7 +150,8 @@ def estimate_change(
         change, swapped = sign * (new - old), new_swapped - old_swapped
         kinds = (change, swapped, change - swapped)  # an item that moves moves the pseudo-values of its whole cell
         success_estimate, swapped_estimate, dependence_estimate = (
-            estimate_crossed(kind, strata, weights, counted=counted, moves=change, pseudo_quantile=pseudo_quantile) for kind in kinds
+            estimate_crossed(kind, strata, weights, counted=counted, moves=change, pseudo_quantile=pseudo_quantile)
+            for kind in kinds
         )
         return (
             (within_possible(success_estimate, old, new, strata, weights) if counted else success_estimate),

@@ -291,9 +291,7 @@ class _Batch:
             max(job.length for job in jobs),
             decoding.max_new_tokens - min(len(job.prefix) for job in jobs),
         )
-        most_slots = (
-            MAX_CACHE_BYTES // _bytes_per_token(learner.model) // (longest_prompt + self.width * longest_completion)
-        )
+        most_slots = MAX_CACHE_BYTES // _bytes_per_token(learner.model) // (longest_prompt + self.width * longest_completion)
         row_limit = MAX_ROWS if learner.batch_size is None else learner.batch_size
         self.slot_count = max(1, min(len(jobs), row_limit // self.width, most_slots))
         self.cache = SharedCache(self.slot_count, self.width, longest_prompt, longest_completion)

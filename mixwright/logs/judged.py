@@ -159,7 +159,9 @@ def _judge_task(
     """The task as far as it can be judged, and what is set apart."""
     count = len(task.pairs) + len(task.before_alone)
     if task.differences:
-        return None, [Exclusion(task.name, count, f"how it was run differs: {'; '.join(task.differences)}", prevents_pass=True)]
+        return None, [
+            Exclusion(task.name, count, f"how it was run differs: {'; '.join(task.differences)}", prevents_pass=True)
+        ]
     apart = _list_unpaired(task)
     if not task.pairs:
         return None, apart

@@ -159,7 +159,9 @@ def _read_new(
     query = [text for text in (doc.get("instruction"), doc.get("query")) if isinstance(text, str)]
     prompt = join_messages(given, "input", location) if given else "\n".join(query) or None
     name = doc.get("id")
-    post_processed_text = next((text for text in _as_list(response.get("text_post_processed")) if isinstance(text, str)), None)
+    post_processed_text = next(
+        (text for text in _as_list(response.get("text_post_processed")) if isinstance(text, str)), None
+    )
     return _make_answer(
         task,
         read_name(name, "doc.id", location) if name not in (None, "") else str(location.row),
@@ -224,7 +226,9 @@ def _make_answer(
         return LoggedAnswer(task, item, scores, location, prompt=prompt, gold=gold, completion=text, readings=known)
     numbers = [value if isinstance(value, int | float) else float("nan") for value in logprobs]
     if any(not value <= 1e-4 for value in numbers):  # NaN, too
-        raise location.error("log-probabilities of the options", json.dumps(list(logprobs), default=str)[:80], "Log it again.")
+        raise location.error(
+            "log-probabilities of the options", json.dumps(list(logprobs), default=str)[:80], "Log it again."
+        )
     likeliest = options[max(range(len(numbers)), key=numbers.__getitem__)]
     return LoggedAnswer(
         task,

@@ -128,7 +128,9 @@ def _add_row(
 ) -> None:
     """Take in one line: a document judged under one filter."""
     if missing := sorted(SAMPLE_KEYS - row.keys()):
-        raise location.error(f"the key {missing[0]!r} in every line", f"keys {', '.join(list(row)[:8])}"[:120], "Log it again.")
+        raise location.error(
+            f"the key {missing[0]!r} in every line", f"keys {', '.join(list(row)[:8])}"[:120], "Log it again."
+        )
     item = read_name(row["doc_id"], "doc_id", location)
     if "filter" in row:
         filter_name = read_name(row["filter"], "filter", location)

@@ -92,7 +92,9 @@ def _make_item(name: str, answers: Iterable[LoggedAnswer]) -> Item:
         if len(values) > 1:
             last = list(values.values())[-1]
             got = f"more than one of item {name!r} of task {last.task!r}"
-            raise last.location.error(f"one {field} for all answers to an item", got[:200], "Give the items ids of their own.")
+            raise last.location.error(
+                f"one {field} for all answers to an item", got[:200], "Give the items ids of their own."
+            )
     return Item(name, ordered, ordered[0].prompt, ordered[0].gold, ordered[0].level)
 
 

@@ -19,8 +19,8 @@ from mixwright.measure.option_answers import answer_items, options_of
 from mixwright.measure.passes import Passes, completion_lengths, evenly_spread, interleave
 from mixwright.measure.room import (
     HEADROOM_FACTOR,
-    MIN_TOKENS,
     MAX_TOKENS,
+    MIN_TOKENS,
     PROMPTS_COUNTED,
     CompletionLimit,
     longest_answer,

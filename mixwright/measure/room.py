@@ -58,9 +58,7 @@ def keep_fitting_corpus(
     if not contexts:
         return corpus, []
     limit = min(contexts)
-    needed_tokens = asked_tokens or min(
-        max(MIN_TOKENS, longest_answer(learners, corpus, config)[0] + 1), max(1, limit // 4)
-    )
+    needed_tokens = asked_tokens or min(max(MIN_TOKENS, longest_answer(learners, corpus, config)[0] + 1), max(1, limit // 4))
     rows = corpus.measured()
     long_rows = [
         (row, tokens)
@@ -88,7 +86,9 @@ def keep_fitting_corpus(
     return fitting_corpus, [note + (f"; nothing is left of {', '.join(emptied_tasks)}" if emptied_tasks else "")]
 
 
-def room_for(learners: Sequence[Learner], corpus: Corpus, config: MeasureConfig, *, for_training: bool = False) -> CompletionLimit:
+def room_for(
+    learners: Sequence[Learner], corpus: Corpus, config: MeasureConfig, *, for_training: bool = False
+) -> CompletionLimit:
     """Longest completion that the items which are measured need.
 
     A grader that reads an answer out of a text (`final_answer`, `includes`, a function of the user's) gets room for a

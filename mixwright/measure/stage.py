@@ -89,7 +89,10 @@ def measure_learner(
     if not passes.generated:
         return MeasureResult(tuple(measurements), (), 0)
     rollouts_by_item = {item.id: passes.rollouts[item.id] for item in passes.items}
-    rows = [completion_row(item, rollouts_by_item[item.id].greedy, item.answer, rollouts_by_item[item.id].greedy_score) for item in passes.items]
+    rows = [
+        completion_row(item, rollouts_by_item[item.id].greedy, item.answer, rollouts_by_item[item.id].greedy_score)
+        for item in passes.items
+    ]
     truncated_ids = frozenset(row["example"] for row in rows if row["cut"])
     return MeasureResult(tuple(measurements), tuple(rows), len(rows) * (1 + config.samples), passes.cut, truncated_ids)
 

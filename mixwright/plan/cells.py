@@ -18,7 +18,9 @@ def success_rows(competence: Sequence[Measurement]) -> dict[tuple[str, float | N
     return {(row.task, row.level): row for row in competence if row.name == SUCCESS_MEASUREMENT and row.example is None}
 
 
-def plan_cells(cells: Sequence[Cell], competence: Sequence[Measurement], band: tuple[float, float]) -> tuple[CellAssessment, ...]:
+def plan_cells(
+    cells: Sequence[Cell], competence: Sequence[Measurement], band: tuple[float, float]
+) -> tuple[CellAssessment, ...]:
     """The state of each cell of the training data, sorted by key; a cell that was not measured is unknown.
 
     A cell measured on fewer than `MIN_ITEMS` prompts has the success of its whole task; its dependence was measured

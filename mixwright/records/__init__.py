@@ -40,8 +40,8 @@ from mixwright.records.steering import Alarm as Alarm
 from mixwright.records.steering import CanaryOutcome as CanaryOutcome
 from mixwright.records.steering import Decision as Decision
 from mixwright.records.steering import GroupOutcome as GroupOutcome
-from mixwright.records.steering import SFTOutcome as SFTOutcome
 from mixwright.records.steering import PairOutcome as PairOutcome
+from mixwright.records.steering import SFTOutcome as SFTOutcome
 from mixwright.records.steering import Signals as Signals
 from mixwright.records.verdict import ChangeWord as ChangeWord
 from mixwright.records.verdict import Claim as Claim

@@ -219,7 +219,9 @@ def _check_options(value: Any) -> None:
     """Raises InputError unless each lever exists and takes the keyword arguments that are asked for."""
     for lever, arguments in value.items():
         if lever != "engine" and str(lever).partition(".")[0] not in STEERING_KINDS:
-            raise unknown_name("lever in steering.options", str(lever), ["engine", *(f"{kind}.NAME" for kind in STEERING_KINDS)])
+            raise unknown_name(
+                "lever in steering.options", str(lever), ["engine", *(f"{kind}.NAME" for kind in STEERING_KINDS)]
+            )
         if not isinstance(arguments, Mapping):
             expected = f"steering.options: a mapping of keyword arguments under {lever}"
             raise InputError(expected, repr(arguments)[:80], "Write it as {'kind.name': {'argument': value}}.")

@@ -73,7 +73,9 @@ def choose_arms(config: RunConfig, corpus: Corpus, run: RunFolder | None = None,
         InputError: as `assign_roles`, and for a table that is not there.
     """
     table_name = config.trial.data
-    has_simple_rule = table_name is not None and run is not None and rule_path(data_path(table_name, run, relative_to)) is not None
+    has_simple_rule = (
+        table_name is not None and run is not None and rule_path(data_path(table_name, run, relative_to)) is not None
+    )
     return assign_roles(
         config.trial, pairs=config.train.objective != "dpo" or has_pairs(corpus), has_simple_rule=has_simple_rule
     )

@@ -114,7 +114,9 @@ class Trial:
                     f"{job.arm}, seed {job.seed}",
                     train_branch,
                     job,
-                    cost=steps * (1 + canary_share * job.uses_prior_measurement) if job.branch.trains else CANARY_TIME_SHARE * steps,
+                    cost=steps * (1 + canary_share * job.uses_prior_measurement)
+                    if job.branch.trains
+                    else CANARY_TIME_SHARE * steps,
                     log=logs / f"{job.arm}.{job.seed}.log",
                 )
                 for job in self.unfinished(jobs)

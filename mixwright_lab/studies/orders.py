@@ -209,7 +209,9 @@ def _planned(bench: Bench, sizes: RunSizes) -> dict[str, Any]:
         reads += 1
         return {"success": bench.success(model)}
 
-    measured = measure_transfer(bench.learner.model, bench.losses, read, bench.train, sizes, np.random.default_rng([SEEDS, 1]))
+    measured = measure_transfer(
+        bench.learner.model, bench.losses, read, bench.train, sizes, np.random.default_rng([SEEDS, 1])
+    )
     spent = time.process_time() - begin
     cells = bench.corpus.select(split="train").cells()
     planner = catalog.create("planners", "transfer_order")

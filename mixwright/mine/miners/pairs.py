@@ -141,7 +141,9 @@ class Pairs(Miner):
                 token_difference = count_answer_tokens(learner, good) - count_answer_tokens(learner, bad)
                 model_wrote_both = good in prompt_answers.right and bad in prompt_answers.wrong
                 candidates.append(
-                    Candidate(prompt_index, good, bad, kind, pairing.closeness(good, bad), token_difference, model_wrote_both)
+                    Candidate(
+                        prompt_index, good, bad, kind, pairing.closeness(good, bad), token_difference, model_wrote_both
+                    )
                 )
         return [pair for pair in candidates if pair.kind != "cut"] or candidates
 

@@ -128,7 +128,9 @@ class SelfEdits(Miner):
         protected_rows = [row for row in rows if row.task in self.protected and row.target is not None]
         facts_by_row = [read_facts(text_of(row), tuple(self.pattern)) for row in fact_rows]
         other_rows = [row for row in rows if row.id not in used_ids]
-        ways, rollouts, notes = self._make_ways(fact_rows, facts_by_row, other_rows, [*question_rows, *held_out], learner, rng)
+        ways, rollouts, notes = self._make_ways(
+            fact_rows, facts_by_row, other_rows, [*question_rows, *held_out], learner, rng
+        )
         if len(ways) < 2 or len(question_rows) < 2:
             why = "There is no way of rewriting to try." if len(ways) < 2 else "There are fewer than two reward questions."
             return _keep_all_rows(rows, why, notes, rollouts)
@@ -142,7 +144,8 @@ class SelfEdits(Miner):
         notes += describe_edits(halved, names, trial)
         if not halved.proven:
             return _keep_all_rows(rows, "No way beats the facts as they stand beyond chance.", notes, rollouts)
-        new_rows, rewritten_ids = ways[names[halved.best]], _fully_rewritten(ways[names[halved.best]], fact_rows, facts_by_row)
+        new_rows = ways[names[halved.best]]
+        rewritten_ids = _fully_rewritten(new_rows, fact_rows, facts_by_row)
         unchanged_rows = [as_own_parent(row) for row in rows if row.id not in rewritten_ids]
         null_rows = draw_null(ways, set(parents_of(new_rows)), rng)
         null_ids = {row.id for row in null_rows}  # rows that were not read whole stay, too, and none may stand there twice

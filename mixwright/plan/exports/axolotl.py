@@ -52,8 +52,8 @@ class Axolotl(Export):
             f"Axolotl has no weights, so {ROWS_FILE} has the rows in the order of the plan's draws, repeated and left out "
             f"as the weights have it: {len(mix.order):,} rows, {len(np.unique(mix.order)):,} different ones of "
             f"{len(mix.corpus):,}. {order_note}",
-            f"Batch sizes are those of one device, a step of {mix.batch} {'prompts' if mix.num_generations else 'rows'}: divide "
-            "gradient_accumulation_steps by the number of devices.",
+            f"Batch sizes are those of one device, a step of {mix.batch} {'prompts' if mix.num_generations else 'rows'}: "
+            "divide gradient_accumulation_steps by the number of devices.",
         ]
         settings: dict[str, Any] = {} if mix.objective == "sft" else {"rl": mix.objective}
         if mix.objective == "grpo":

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from mixwright.records import Decision, GroupOutcome, SFTOutcome, PairOutcome, cell_key, to_data
+from mixwright.records import Decision, GroupOutcome, PairOutcome, SFTOutcome, cell_key, to_data
 from mixwright.run.folder import write_json, write_table
 from mixwright.steer.pool import Pool
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mixwright.errors import InputError
-from mixwright.records import Action, CanaryOutcome, Decision, GroupOutcome, SFTOutcome, PairOutcome, Signals, cell_key
+from mixwright.records import Action, CanaryOutcome, Decision, GroupOutcome, PairOutcome, SFTOutcome, Signals, cell_key
 from mixwright.steer.beside.files import (
     DRAWN_AHEAD,
     PER_TASK_METRICS,
@@ -220,7 +220,8 @@ class RunSteering:
             InputError: nothing was scored in `max_unscored_batches` batches in a row.
         """
         groups = self._read(step, groups)
-        is_held, signals = self.range.is_learning and self.recorded_run is None, self._signals(step, kl_nats=kl, groups=len(groups))
+        is_held = self.range.is_learning and self.recorded_run is None
+        signals = self._signals(step, kl_nats=kl, groups=len(groups))
         actions = [] if is_held else self._decide(self.range.as_planned(groups), signals)
         refused = {action.target for action in actions if action.kind == "refuse"}
         if refused:
@@ -269,7 +270,9 @@ class RunSteering:
                 logging.getLogger("mixwright").warning("step %d: %s: %s.", step, line.what, line.because)
         return read_groups
 
-    def observe_rows(self, step: int, outcomes: Sequence[SFTOutcome | PairOutcome], rows: int, line: Mapping[str, Any]) -> None:
+    def observe_rows(
+        self, step: int, outcomes: Sequence[SFTOutcome | PairOutcome], rows: int, line: Mapping[str, Any]
+    ) -> None:
         """Hand a step of SFT or DPO to the engine.
 
         Args:

@@ -28,7 +28,7 @@ from statistics import fmean, stdev
 
 from mixwright.contracts import Monitor
 from mixwright.errors import InputError, check_range
-from mixwright.records import Alarm, GroupOutcome, SFTOutcome, PairOutcome, Signals
+from mixwright.records import Alarm, GroupOutcome, PairOutcome, SFTOutcome, Signals
 from mixwright.steer.checkpointable import Checkpointable
 
 

@@ -33,7 +33,7 @@ from typing import Any
 from mixwright.contracts import Monitor
 from mixwright.errors import check_range
 from mixwright.plan.format_forecast import IN_USE_SHARE
-from mixwright.records import Alarm, GroupOutcome, SFTOutcome, PairOutcome, Signals
+from mixwright.records import Alarm, GroupOutcome, PairOutcome, SFTOutcome, Signals
 from mixwright.steer.checkpointable import Checkpointable
 
 GroupCounts = list[list[float]]

@@ -28,7 +28,7 @@ import numpy as np
 from mixwright.contracts import Scene, Selector
 from mixwright.errors import check_range
 from mixwright.estimates.cell_states import HALF_WEIGHT_EXAMPLES, LUCKY_KAPPA, room_to_learn
-from mixwright.records import GroupOutcome, SFTOutcome, PairOutcome
+from mixwright.records import GroupOutcome, PairOutcome, SFTOutcome
 from mixwright.steer.selectors._states import MASTERED, CellStates
 
 MAX_POSTERIOR_SAMPLES = 256  # samples of posteriors in a batch, at most

@@ -6,7 +6,7 @@ from mixwright.estimates.judgement import format_word
 from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, Outcome
 from mixwright.records import Effect, TrialResult
 from mixwright.run.folder import RunFolder
-from mixwright.verdict.page.text import NO_VALUE_SIGN, format_count, format_change
+from mixwright.verdict.page.text import NO_VALUE_SIGN, format_change, format_count
 from mixwright.verdict.rules.evidence import headline_arm, read_outcome, trial_of
 
 RATIO_SUFFIX = ".ratio"

@@ -14,7 +14,15 @@ from mixwright.estimates.readings import READINGS
 from mixwright.records import ClaimKind
 from mixwright.verdict.page import blocks as kinds
 from mixwright.verdict.page.blocks import Block, Claims, Table, Tone
-from mixwright.verdict.page.text import NO_VALUE_SIGN, format_value, cell_name, format_interval, format_signed, percent, to_line
+from mixwright.verdict.page.text import (
+    NO_VALUE_SIGN,
+    cell_name,
+    format_interval,
+    format_signed,
+    format_value,
+    percent,
+    to_line,
+)
 from mixwright.verdict.rules.claims import format_kind
 
 STYLE_BY_TONE: dict[Tone, str] = {"plain": "", "good": "cyan", "bad": "red", "caution": "yellow"}

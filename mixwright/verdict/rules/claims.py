@@ -426,6 +426,6 @@ def format_family(claims: Collection[Claim]) -> str:
         return ""
     return (
         "With several claims, the chance that any claim of one word (any learnt, say) is wrong is kept below 2.5 %: each "
-        f"word with a sign (learnt, damaged ...) is corrected by Holm over {format_count(judged, 'claim')}, by the largest p "
-        "value of all that it rests on. The intervals shown are of single claims, 95 % each."
+        f"word with a sign (learnt, damaged ...) is corrected by Holm over {format_count(judged, 'claim')}, by the largest "
+        "p value of all that it rests on. The intervals shown are of single claims, 95 % each."
     )

@@ -9,7 +9,7 @@ from mixwright.estimates.crossed import Estimate
 from mixwright.estimates.exclusion import ROUND_MARGINS, smallest_excluded
 from mixwright.estimates.protected import ONE_IN_DECIDES
 from mixwright.records import cell_key
-from mixwright.verdict.page.text import format_count, format_bounds, format_p, percent, points
+from mixwright.verdict.page.text import format_bounds, format_count, format_p, percent, points
 from mixwright.verdict.rules.gate import EXIT_PASSED, MEAN_LOSS_MARGIN, CellLoss, GateResult
 
 

@@ -16,7 +16,7 @@ from mixwright.estimates.judgement import MIN_SEEDS, NO_CHANGE_MARGIN
 from mixwright.estimates.readings import format_unit
 from mixwright.records import ChangeWord, Claim, Interval, LeverWord, Proof, Selection
 from mixwright.verdict.page.blocks import Tone
-from mixwright.verdict.page.text import format_count, format_magnitude, format_cell, join_words, with_verb
+from mixwright.verdict.page.text import format_cell, format_count, format_magnitude, join_words, with_verb
 from mixwright.verdict.rules.spared import ClaimKey, claim_key, format_spared
 
 FROZEN_ARM, UNIFORM_ARM, EQUAL_SHARES_ARM, STEERED_ARM = "frozen", "uniform", "equal_shares", "steered"

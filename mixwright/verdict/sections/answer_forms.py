@@ -14,7 +14,7 @@ from mixwright.contracts import Section
 from mixwright.measure.former import FormerAnswers, former_file
 from mixwright.run.folder import RunFolder, read_list
 from mixwright.verdict.page.blocks import Block, Fold, Paragraph, Table
-from mixwright.verdict.page.text import format_count, format_bounds, format_p, format_signed, join_words, to_line
+from mixwright.verdict.page.text import format_bounds, format_count, format_p, format_signed, join_words, to_line
 from mixwright.verdict.rules.answer_forms import FORM_ALPHA, Feature, FormChange, form_changes_of, group_takeovers
 
 WORDS_BY_FEATURE: dict[Feature, tuple[str, str]] = {

@@ -18,12 +18,12 @@ from mixwright.verdict.page.arm_words import effect_word, format_effect, format_
 from mixwright.verdict.page.blocks import Block, Fold, Forest, ForestRow, Grid, Paragraph, Table
 from mixwright.verdict.page.text import (
     NO_VALUE_SIGN,
-    format_value,
+    format_change,
     format_count,
     format_magnitude,
-    format_change,
     format_p,
     format_signed,
+    format_value,
     percent,
     words_for,
 )

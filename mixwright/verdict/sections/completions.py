@@ -36,7 +36,8 @@ class Completions(Section):
         counts = Counter(map(_kind, pairs))
         text = (
             f"Of {format_count(len(pairs), 'item')}: {counts['gained']} gained, {counts['lost']} lost, {counts['changed']} "
-            f"changed at the same score, {counts['same']} the same. The examples are chosen because they changed, not at random."
+            f"changed at the same score, {counts['same']} the same. The examples are chosen because they changed, not at "
+            "random."
         )
         gained_pairs, lost_pairs, changed_pairs, same_pairs = (
             interleave_groups([pair for pair in pairs if _kind(pair) == kind], lambda pair: pair.title)

@@ -14,7 +14,7 @@ from mixwright.estimates.readings import READINGS
 from mixwright.run.folder import RunFolder
 from mixwright.verdict.page.arm_words import arm_suffix, before_after_caption
 from mixwright.verdict.page.blocks import Block, Claims, Fold, Paragraph, Table, Terms, folded_claims
-from mixwright.verdict.page.text import format_value, cell_name, format_count
+from mixwright.verdict.page.text import cell_name, format_count, format_value
 from mixwright.verdict.rules.basis import recommend_run
 from mixwright.verdict.rules.claims import (
     MAX_CLAIMS_OPEN,

@@ -19,7 +19,7 @@ from mixwright.estimates.adjusted import GOLD_MEASUREMENT, adjusted_change
 from mixwright.estimates.outcome import Change, estimate_change, keep_probe_columns, mean_score, shared_items
 from mixwright.run.folder import RunFolder
 from mixwright.verdict.page.blocks import Block, Fact, Paragraph, Table
-from mixwright.verdict.page.text import format_count, format_change, format_interval, percent, points
+from mixwright.verdict.page.text import format_change, format_count, format_interval, percent, points
 from mixwright.verdict.rules.evidence import Sides, leading_sides, read_outcome
 
 ABOUT = (

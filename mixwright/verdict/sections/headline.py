@@ -21,7 +21,7 @@ from mixwright.records import Claim, TrialResult
 from mixwright.run.folder import RunFolder
 from mixwright.verdict.page.arm_words import effect_of, effect_word, format_outcome
 from mixwright.verdict.page.blocks import Block, Fact, Headline, Paragraph, Terms
-from mixwright.verdict.page.text import format_count, format_cell, format_change, format_interval, format_signed, join_words
+from mixwright.verdict.page.text import format_cell, format_change, format_count, format_interval, format_signed, join_words
 from mixwright.verdict.rules.basis import recommend_run
 from mixwright.verdict.rules.claims import NO_ANSWER, leading_claims, sort_cells_first, to_interval
 from mixwright.verdict.rules.evidence import Sides, headline_arm, leading_sides, plan_of, read_outcome, trial_of

@@ -14,7 +14,7 @@ from mixwright.records import cell_key
 from mixwright.run.folder import RunFolder
 from mixwright.verdict.page.arm_words import before_after_caption
 from mixwright.verdict.page.blocks import Block, Fold, Paragraph, Table
-from mixwright.verdict.page.text import NO_VALUE_SIGN, format_value, format_count, format_change
+from mixwright.verdict.page.text import NO_VALUE_SIGN, format_change, format_count, format_value
 from mixwright.verdict.rules.claims import format_kind, leading_claims
 from mixwright.verdict.rules.evidence import read_outcome
 
